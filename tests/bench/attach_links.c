@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Attaches an empty program to sites of a file in portions, for bench_attach:
+ * Attaches an empty BPF program to sites of a file in batches, for bench_attach:
  *
- *	attach_links FILE [SITES PAUSE_US] < OFFSETS	one a line, ends with an empty one
+ *	attach_links FILE [SITES PAUSE_US] < OFFSETS	one per line, ended by an empty line
  *
  * SITES a link with a pause between them, else as sonde does it. Prints "attached MS", waits for a line, detaches, prints "detached MS".
  */
@@ -50,7 +50,7 @@ int main(int argc, char **argv)
 
 	if (argc < 2) {
 		fprintf(stderr, "attach_links FILE [SITES PAUSE_US]\n");
-		return 77; /* make bench runs it without */
+		return 77; /* `make bench` runs this program without arguments */
 	}
 	portion = argc > 3 ? atoi(argv[2]) : LINK_SITES;
 	pause_us = argc > 3 ? atoi(argv[3]) : LINK_PAUSE_US;

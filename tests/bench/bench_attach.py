@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What attaching many probes does to a busy target that maps, touches and unmaps memory all the time.
+"""The effect of attaching many probes on a busy target that maps, touches and unmaps memory without pause.
 
-Libraries of 400 and of 3,101 functions, in one link and in sonde's portions: ms to attach and detach, and the longest
-step of the target's mapping thread meanwhile, beside its longest step in as much time before. A round's figures are
-real ones; the table has their medians and, in brackets, the worst. Goals: 50 ms for 400, 150 ms for 3,101, 5 ms a step.
+For libraries of 400 and 3,101 functions, attached in one link and in sonde's batches: ms to attach and detach, and the longest
+step of the target's mapping thread meanwhile, compared with its longest step in an equal time before. The table has the
+medians of all rounds and, in brackets, the worst. Goals: 50 ms for 400, 150 ms for 3,101, 5 ms a step.
 
 Environment: ROUNDS (9), SETTINGS ("400:SITES:PAUSE_US ..." more rows).
 """
@@ -23,7 +23,7 @@ GOALS = {400: 50, 3101: 150}
 
 
 def library(tmp, n):
-    """A library of n functions of some 130 bytes, and where in the file they begin."""
+    """Builds a library of n functions of about 130 bytes. Returns its path and their file offsets."""
     path, source = os.path.join(tmp, f"lib{n}.so"), os.path.join(tmp, f"lib{n}.c")
     with open(source, "w") as f:
         for i in range(n):
@@ -34,7 +34,7 @@ def library(tmp, n):
 
 
 def ask(child):
-    """Its longest step in ms since it was last asked."""
+    """The target's longest step in ms since the last query"""
     child.stdin.write("\n")
     child.stdin.flush()
     return int(child.stdout.readline().split()[0]) / 1e6

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""bench_cuda: what CUDA's calls take longer, by what is recorded of them. Prints tables.
+"""bench_cuda: the cost of recording CUDA calls. Prints tables.
 
-  nested  ns a call of a driver that does nothing: recorded, and with one more within it that is left out
-  stacks  us a launch from Python, by ctypes: without, with the Python stack (1 and 40 frames), and the start of sonde
+  nested  ns per call of a driver that does nothing: recorded, and with a nested call that is left out
+  stacks  us per launch from Python by ctypes: without and with the Python stack (1 and 40 frames), and the start of sonde
 
 Environment: ROUNDS (5). Nothing here passes or fails.
 """
@@ -58,7 +58,7 @@ class Sonde:
 
 
 def library(tmp, name, version):
-    """A file of its own: one that is copied anew loses its relocations in who has it mapped."""
+    """A new file, as overwriting a mapped file would break the processes that map it"""
     path = os.path.join(tmp, f"{name}.so.{version}")
     shutil.copy(os.path.join(BUILD, "tests", "fakes", name + ".so"), path)
     return path
@@ -98,7 +98,7 @@ def nested(tmp):
 def stacks(tmp):
     python = spin_begin(["/usr/bin/python3", "-S", "-c", PYTHON, library(tmp, "libcuda", 99)])
     ways = {"nothing": None, "cuda": ("cuda",), "cuda,cudadrv": ("cuda,cudadrv",),
-            "--cuda=stacks": ("cuda,cudadrv", "--cuda=stacks")}  # `cuda` alone does not see these calls
+            "--cuda=stacks": ("cuda,cudadrv", "--cuda=stacks")}  # family cuda alone does not record these calls
     found = {(w, n): [] for w in ways for n in (1, 40, "start", "stop")}
     for _ in range(ROUNDS):
         for way, args in ways.items():

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""bench_dump: does a program feel that it is looked at? RUNS=20 in the environment.
+"""bench_dump: the effect of `sonde dump` on a program's latency. Environment: RUNS (20).
 
-A Python program with 30 idle threads and one in C that does nothing but read the clock and keep the largest gap between two
-readings, with a real-time priority, so that other work of the machine does not make them. Its runs of 0.4 s alternate: alone, under
-three `sonde dump` in a row, under three `py-spy dump` (where there is one). Goal: the median of the largest gaps
-under sonde is not above the 95th percentile of those without. Nothing here passes or fails.
+The target is a Python program with 30 idle threads and one thread in C that only reads the clock and stores the largest gap between
+two readings. It has a real-time priority, so that other work does not cause gaps. Its runs of 0.4 s alternate: alone, with three
+`sonde dump` in a row, with three `py-spy dump` (if installed). Goal: the median of the largest gaps with sonde is at most the
+95th percentile of those without. Nothing here passes or fails.
 """
 import os
 import random

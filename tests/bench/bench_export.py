@@ -29,7 +29,7 @@ def events_of(trace, event):
 
 
 def find(tree, event):
-    """Objects that say how many events of a kind there are, wherever they stand."""
+    """Objects with the number of events of a kind, at any depth of the JSON"""
     if isinstance(tree, dict):
         if event in tree.values() and "events" in tree:
             yield tree

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """bench_gil [PAIRS [WORK..]]: what tracing the GIL costs a program: CPU-bound contention, a convoy, and one without contention.
 
-Runs of a work alternate with and without sonde attached; printed are the median ratio of the work done (without / with: 1.01 is
-a loss of 1%), a bootstrap interval of 95% of it, and beside it what the probes cost by themselves: hits times what a hit costs on
-this machine, as a share of the wall time. Where the interval is wider than what is to be shown, read that share.
-SONDE_TEST=gil-whole measures a convoy throughout instead of in slices, SONDE_TEST=gil-switch leaves the probes on between slices and
-has their programs do nothing.
+Runs of a workload alternate with and without sonde attached. It prints the median ratio of the work done (without / with: 1.01
+is a loss of 1%), its 95% bootstrap interval, and the cost of the probes themselves: the number of hits times the cost of a hit on
+this machine, as a share of the wall time. If the interval is wider than the effect, use that share instead.
+SONDE_TEST=no-gil-slices measures a convoy throughout instead of in slices. SONDE_TEST=attached-gil-slices leaves the probes attached between
+slices, where their programs do nothing.
 """
 import os
 import statistics
@@ -46,7 +46,7 @@ f = convoy if kind == "convoy" else spin
 for t in [threading.Thread(target=f, args=(i,), daemon=True) for i in range(n)]:
     t.start()
 print("ready", flush=True)
-# a line in, the work done since the one before out
+# for each line of input, prints the work done since the last one
 before = 0
 for line in sys.stdin:
     now = sum(done)
@@ -61,17 +61,17 @@ class Work:
                                   universal_newlines=True)
         self.p.stdout.readline()
 
-    def look(self):
+    def read(self):
         self.p.stdin.write("\n")
         self.p.stdin.flush()
         done, at = self.p.stdout.readline().split()
         return int(done), int(at)
 
     def speed(self, seconds):
-        """Work done a second"""
-        before = self.look()[1]
+        """The work done per second"""
+        before = self.read()[1]
         time.sleep(seconds)
-        done, after = self.look()
+        done, after = self.read()
         return done / (after - before) * 1e9
 
     def end(self):
@@ -86,7 +86,7 @@ def bench(kind, options, slow_start=0.0):
         for i in range(PAIRS):
             alone = work.speed(SECONDS) if i % 2 else None
             sonde = pairs.attach(work.p.pid, ["-t", "gil", *options], out)
-            # a convoy is found out about first
+            # sonde has detected a convoy and measures in slices
             time.sleep(slow_start)
             traced = work.speed(SECONDS + (1 if slow_start else 0))
             pairs.end(sonde)

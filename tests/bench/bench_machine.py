@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """A machine with 2,000 processes, of which three matter: a Python and two that use a CUDA runtime.
 
-  live     ms from the start of `sonde record` until it says that it traces; goal: 1,000
-  memory   peak resident MiB of its two processes together; goal: 64. What both map shared is counted twice.
+  live     ms from the start of `sonde record` until it reports that it traces; goal: 1,000
+  memory   peak resident MiB of its two processes together; goal: 64. Pages that both map are counted twice.
 """
 import os
 import shutil

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""bench_python [WORK..]: what sonde and its peers cost Python programs. PAIRS=30 SECONDS=0.6 (of a run) in the environment.
+"""bench_python [WORK..]: the cost of sonde and its peers for Python programs. Environment: PAIRS (30), SECONDS (0.6) of a run.
 
-A work runs for itself and under each tool in turns, in an order that changes, PAIRS rounds. Printed are the median ratios to the
-work alone in the same round, with a bootstrap interval of 95%: the wall time and the CPU time of a unit of work (1.01: 1% more).
-Beside them, for sonde: what its own programs and traps cost, hits x calibrated cost + BPF run time (of the whole machine: wake-ups
-and ticks of other processes are in it), as a share of the wall time. Where the interval is wider than the goal, that share is the judge, and the line says so.
+In each of PAIRS rounds a work runs alone and with each tool, in varying order. The table has the median ratios to the work alone in
+the same round, with a 95% bootstrap interval, of the wall time and the CPU time per unit of work (1.01: 1% more). For sonde it also
+has the cost of its programs and traps as a share of the wall time: hits x calibrated cost + BPF run time (of the whole machine, so
+that wake-ups and ticks of other processes are included). If the interval is wider than the goal, use that share; the line says so.
 
-A run begins as soon as sonde traces, so what it reads first (symbols) is in it; the peers get half a second before.
+A run begins as soon as sonde traces, so that it includes reading symbols; the peers get half a second before.
 
 Peers: py-spy and austin in PATH, build/peers/bin or build/py-spy/bin, bpftrace in PATH (it times take_gil and drop_gil; the
 interpreter must have these symbols: BENCH_PYTHON). PyTorch is looked for in build/venv. Nothing here passes or fails.
@@ -46,6 +46,18 @@ def convoy():
     for _ in range(200):
         pass
 
+class Node:
+    def __init__(self, parent):
+        self.parent, self.children = parent, []
+        if parent:
+            parent.children.append(self)
+
+def parse():
+    """A tree of 1,000 nodes with cycles, so that only the collector can free it"""
+    root = Node(None)
+    for _ in range(1000):
+        Node(root)
+
 def train():
     step.zero_grad()
     torch.nn.functional.cross_entropy(net(pictures), labels).backward()
@@ -58,7 +70,8 @@ if kind == "torch":
     pictures, labels = torch.rand(16, 3, 32, 32), torch.arange(16) % 10
     net(pictures)
     step = torch.optim.SGD(net.parameters(), lr=0.01)
-unit, threads = {"contended": (spin, 3), "convoy": (convoy, 3), "calls": (lambda: fib(12), 1), "torch": (train, 1)}[kind]
+unit, threads = {"loop": (spin, 1), "contended": (spin, 3), "convoy": (convoy, 3), "calls": (lambda: fib(12), 1),
+                 "objects": (parse, 1), "torch": (train, 1)}[kind]
 
 def worker(i, done, end):
     while time.monotonic() < end:
@@ -90,7 +103,7 @@ for line in sys.stdin:
         profiler.disable()
     print(*result, flush=True)
 '''
-# what runs before a work is measured: a convoy has to be found out about first
+# seconds before a work is measured, as sonde first has to detect a convoy
 WARM = {"convoy": 0.4}
 SONDE = {"contended": ["-t", "gil"], "convoy": ["-t", "gil"], "calls": ["-F", "99"], "torch": ["-F", "99"]}
 GOAL = {"contended": 0.5, "convoy": 5, "calls": 1, "torch": 0.3}
@@ -99,21 +112,21 @@ GOAL = {"contended": 0.5, "convoy": 5, "calls": 1, "torch": 0.3}
 def tool(name):
     found = [shutil.which(name), os.path.join(pairs.B, "peers/bin", name), os.path.join(pairs.B, "py-spy/bin", name)]
     for path in found:
-        # there may be one that does not run here: built for a newer libc
+        # an installed one may be built for a newer libc and not run
         if path and os.access(path, os.X_OK) and not subprocess.run([path, "--version"], capture_output=True).returncode:
             return path
     return None
 
 
 def runtime_of(pid):
-    """The file that has take_gil: libpython if there is one."""
+    """The file with take_gil: libpython, or the program"""
     with open(f"/proc/{pid}/maps") as f:
         files = [line.split()[-1] for line in f if "libpython3" in line]
     return files[0] if files else os.readlink(f"/proc/{pid}/exe")
 
 
 def peers(kind, pid, tmp):
-    """name: command, or None for what the program does itself"""
+    """{name: command, or None for the program alone}"""
     out, found = os.path.join(tmp, "peer.out"), {}
     if tool("py-spy"):
         found["py-spy 99 Hz"] = [tool("py-spy"), "record", "-r", "99", "-d", "1000", "-f", "raw", "-o", out, "-p", str(pid)]
@@ -138,7 +151,7 @@ class Work:
             raise RuntimeError(f"{PYTHON} can't run it")
 
     def run(self, profile="-"):
-        """(wall ns, CPU ns) of a unit"""
+        """(wall ns, CPU ns) per unit of work"""
         self.p.stdin.write(f"{WARM.get(self.kind, 0)} {SECONDS} {profile}\n")
         self.p.stdin.flush()
         units, wall, cpu = map(float, self.p.stdout.readline().split())
@@ -156,8 +169,8 @@ class Work:
         return found if alive else None
 
     def under_sonde(self, out):
-        """As run, and its share of the wall time by its own count."""
-        # again each time: another program may have switched it off meanwhile
+        """The same as run(), and sonde's share of the wall time by its own counters"""
+        # enabled each time, as another program may have disabled it
         subprocess.run(["sysctl", "-q", "kernel.bpf_stats_enabled=1"], check=False)
         p = pairs.attach(self.p.pid, SONDE[self.kind], out)
         before, start = pairs.bpf_run_ns(p.pid), time.monotonic_ns()
@@ -228,7 +241,7 @@ def bench(kind):
 
 def main():
     if os.geteuid():
-        print("tracing wants root")
+        print("tracing needs root")
         sys.exit(77)
     print(f"{PYTHON}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}; peers: "
           f"{', '.join(n for n in ('py-spy', 'austin', 'bpftrace') if tool(n)) or 'none'}")

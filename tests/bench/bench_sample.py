@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""bench_sample: what sampling at 99 Hz costs call-heavy Python.
+"""bench_sample: the cost of sampling call-heavy Python at 99 Hz.
 
-One program; sonde, py-spy (where there is one) and nothing take turns, ROUNDS (30) rounds. A round's figure is the CPU
-time that the same work took the program; the table has the mean ratio to nothing in the same round with its 95%
-interval. Where that is wider than what is sought (0.3%), the cost is judged by the program's own count: samples times
-the time that the kernel measured of sonde's BPF program, as a share of the wall time.
+In each of ROUNDS (30) rounds a program runs with sonde, with py-spy (if installed) and alone. A round's figure is the program's CPU
+time for the same work; the table has the mean ratio to the program alone in the same round with its 95% interval. If that
+is wider than the effect (0.3%), use the cost by counting: samples times the run time of sonde's BPF program, measured
+by the kernel, as a share of the wall time.
 Nothing here passes or fails.
 """
 import json
@@ -41,7 +41,7 @@ PEERS = {
 
 
 def programs():
-    """(runs, ns) of the sampling program so far."""
+    """(runs, ns) of the sampling BPF program so far"""
     p = subprocess.run(["bpftool", "-j", "prog", "show"], stdout=subprocess.PIPE)
     own = [x for x in json.loads(p.stdout or b"[]") if x.get("name") == "sample_tick"]
     return sum(x.get("run_cnt", 0) for x in own), sum(x.get("run_time_ns", 0) for x in own)
@@ -58,7 +58,7 @@ def start(command):
 
 
 def one(target, name, tmp, n):
-    """(CPU ns, wall ns, runs, ns of the program)"""
+    """(CPU ns, wall ns, runs and ns of the BPF program)"""
     command = PEERS[name]
     p = start(command(target.pid, os.path.join(tmp, "out"))) if command else None
     before = programs() if name == "sonde -F 99" else (0, 0)
@@ -73,7 +73,7 @@ def one(target, name, tmp, n):
 
 
 def interval(values):
-    """Mean and the half width of its 95% interval."""
+    """(mean, half the width of its 95% interval)"""
     if len(values) < 2:
         return values[0], math.inf
     return statistics.mean(values), 1.96 * statistics.stdev(values) / math.sqrt(len(values))

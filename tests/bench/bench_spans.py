@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""bench_spans [PATTERN]: what sonde costs, beside its peers. Prints tables and writes build/bench.json.
+"""bench_spans [PATTERN]: the cost of sonde, compared with its peers. Prints tables and writes build/bench.json.
 
-  spans   ns that a traced call takes longer: sonde, an empty BPF program at sonde's place, bpftrace. The peers take
-          turns, several rounds; a round's figure is its fastest batch (interruptions only ever add), the table has the
-          medians of the rounds. bpftrace only adds each call up in a map, where sonde writes a record of it.
-  bytes   bytes an event in a trace of the real CUDA runtime, beside the entropy of its columns.
+  spans   ns by which a traced call is slower: sonde, an empty BPF program at sonde's probe site, bpftrace. The peers
+          alternate; a round's figure is its fastest batch (interruptions only add time), the table has the medians of
+          the rounds. bpftrace only adds up each call in a map, while sonde writes a record of it.
+  bytes   bytes per event in a trace of the real CUDA runtime, compared with the entropy of its columns.
 
 Environment: ROUNDS (5), CALLS a thread for `bytes` (20000). Nothing here passes or fails.
 """
@@ -30,7 +30,7 @@ SONDE = os.environ.get("SONDE", os.path.join(BUILD, "sonde"))
 WORK = os.path.join(BUILD, "tests", "workloads")
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
 
-# Functions of tests/fakes/libcudart.c that begin so and do nothing else
+# Functions of tests/fakes/libcudart.c that only have this prologue
 ENTRIES = {"push": "cudaStreamDestroy", "endbr64": "cudaStreamSynchronize"}
 ENDBR64 = bytes.fromhex("f30f1efa")
 
@@ -71,7 +71,7 @@ class SondePid(Sonde):
 
 
 class Empty:
-    """A program that returns, on entry and return, by the link that sonde uses and where sonde puts it."""
+    """An empty BPF program on entry and return, with the kind of link and the probe site that sonde uses"""
 
     def __init__(self, library, pid, tmp):
         command = [os.path.join(WORK, "empty_session"), library] + [hex(o) for o in places(library)]
@@ -102,12 +102,12 @@ PEERS = {"nothing": Nothing, "sonde": Sonde, "sonde -p": SondePid, "empty sessio
 
 
 def places(library):
-    """Where sonde puts its probes: at the push behind an endbr64, else at the entry."""
+    """{function: sonde's probe site}: the push after an endbr64, else the entry"""
     out = subprocess.run(["nm", "-D", library], capture_output=True, text=True, check=True).stdout
     symbols = {line.split()[-1]: int(line.split()[0], 16) for line in out.splitlines() if len(line.split()) == 3}
     with open(library, "rb") as f:
         data = f.read()
-    # the first segments of a small library lie in the file as in memory
+    # the first segments of a small library have equal offsets in file and memory
     return [symbols[f] + 4 * (data[symbols[f]:symbols[f] + 4] == ENDBR64) for f in ENTRIES.values()]
 
 
@@ -118,7 +118,7 @@ def measure(spin, function, calls, batches):
 
 
 def spans(tmp):
-    """{entry: {peer: [ns a call, a figure a round]}}"""
+    """{entry: {peer: [ns per call of each round]}}"""
     library = os.path.join(tmp, "libcudart.so.99")
     shutil.copy(os.path.join(BUILD, "tests", "fakes", "libcudart.so"), library)
     peers = {n: p for n, p in PEERS.items() if p is not Bpftrace or shutil.which("bpftrace")}
@@ -159,13 +159,13 @@ def print_spans(found):
 
 
 def entropy(values):
-    """Bytes a value takes at least if each is coded by how often it occurs."""
+    """The entropy in bytes per value"""
     n = len(values)
     return -sum(c / n * math.log2(c / n) for c in collections.Counter(values).values()) / 8
 
 
 def transformed(name, values, columns):
-    """As docs/format.md stores them: the end as a difference to the row before, the start as one to the end."""
+    """Values as stored by docs/format.md: the end as the difference to the previous row, the start as the difference to the end"""
     if name == "time":
         return [b - a for a, b in zip(values, values[1:])] or [0]
     if name == "start":
@@ -174,7 +174,7 @@ def transformed(name, values, columns):
 
 
 def kind_bytes(trace, names):
-    """[(event, events, bytes an event, sum of the columns' entropies)], chunk by chunk as they were compressed."""
+    """[(event, events, bytes per event, sum of the columns' entropies)], computed per chunk, as chunks are compressed separately"""
     rows, size, least = collections.Counter(), collections.Counter(), collections.Counter()
     for chunk in trace.chunks:
         for kind in chunk.kinds:

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""From the start of sonde until it traces: medians of ROUNDS runs in ms, by step (SONDE_TEST=timing), beside bpftrace.
+"""The time from the start of sonde until it traces: medians of ROUNDS runs in ms, by step (SONDE_TEST=timing), and of bpftrace.
 
-  default     the families that `sonde record` takes by itself; goal on two idle cores: 200
+  default     the default set of `sonde record`; goal on two idle cores: 200
   everything  every family; goal: 400
   top         until its first figures, with --interval 0.1; goal: 500
   bpftrace    until its BEGIN prints: one tracepoint, and some twenty of them
@@ -26,7 +26,7 @@ TRACEPOINTS = ("sched_switch", "sched_waking", "sched_wakeup_new", "sched_proces
 
 
 def one(argv, word, stream, end):
-    """ms until a line of the stream has the word, and the ms of each step."""
+    """(ms until a line of the stream has the word, {step: ms})"""
     start = time.monotonic()
     p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, text=True, env={**os.environ, "SONDE_TEST": "timing"},
                          stdout=subprocess.PIPE if stream == "stdout" else subprocess.DEVNULL,
@@ -79,9 +79,9 @@ def main():
                "bpftrace, 20 tracepoints": "".join(f"tracepoint:sched:{t} {{ @[pid] = count(); }} " for t in TRACEPOINTS) +
                "tracepoint:syscalls:sys_enter_*at { @[pid] = count(); }"}
     for name, script in scripts.items():
-        # it wants tracefs, which not every machine has mounted
+        # bpftrace needs tracefs, which may not be mounted
         command = "mountpoint -q /sys/kernel/tracing || mount -t tracefs none /sys/kernel/tracing; exec bpftrace -B line -e \"$0\""
-        # BEGIN prints before it is ready for SIGTERM, which it then forgets
+        # BEGIN prints before bpftrace handles SIGTERM, which would be lost
         live, _ = measure(["unshare", "-m", "sh", "-c", command, begin + script], "live", "stdout", signal.SIGKILL)
         print(f"{name:28}" + (f"{live:12.1f}" if live else f"{'failed':>12}"))
 

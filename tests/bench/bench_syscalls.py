@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""bench_syscalls: ns that a system call takes under sonde and its peers.
+"""bench_syscalls: ns per system call with sonde and its peers.
 
-The peers take turns, ROUNDS (5) rounds; a round's figure is its fastest batch (interruptions only ever add), the table
-has the medians of the rounds. "another" traces a process that makes no calls: what other processes pay.
+The peers alternate for ROUNDS (5) rounds; a round's figure is its fastest batch (interruptions only add time), the table
+has the medians of the rounds. "another" traces a process that makes no calls, which shows the cost for other processes.
 Nothing here passes or fails.
 """
 import os
@@ -45,7 +45,7 @@ def start(command):
     if command[0] == SONDE:
         while "tracing into" not in p.stderr.readline():
             pass
-    # what exists already is found in the first look
+    # an existing process is found in the first scan
     time.sleep(0.5)
     return p
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What reading GPU work costs: gpu_model [KERNELS [FILE]], each with its runtime and driver call, from 4 threads into 64 streams,
- * 150,000 a second. The trace is kept in FILE.
+ * The cost of reading GPU work: gpu_model [KERNELS [FILE]]. Each kernel has a runtime and a driver call, from 4 threads into 64
+ * streams, 150,000 per second. FILE keeps the trace.
  */
 #include <sys/resource.h>
 #include <sys/sendfile.h>
@@ -43,7 +43,7 @@ static void add(struct made *g, u32 i)
 	    .driver = { .function = 307, .correlation = i + 1 });
 	if (i < 5000)
 		return;
-	/* CUPTI hands over what was 30 ms ago */
+	/* CUPTI delivers records 30 ms later */
 	i -= 5000;
 	at = 1000000000ull + i * 6700ull + 20000;
 	ADD(g, gpu_kernel, .span = SPAN_AT(100, 0, at, at + 3000 + i % 1000),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What the benchmarks of costs share: sonde beside a process, what it counted of itself, medians with an interval."""
+"""Shared by the benchmarks of costs: recording a process, sonde's own counters, medians with an interval."""
 import glob
 import json
 import os
@@ -14,7 +14,7 @@ SONDE = os.environ.get("SONDE", os.path.join(B, "sonde"))
 
 
 def attach(pid, options, out):
-    """`sonde record` of that process, once its probes are in."""
+    """Starts `sonde record` of a process. Returns it once its probes are attached."""
     p = subprocess.Popen([SONDE, "record", *options, "-f", "-o", out, "-p", str(pid)], stdin=subprocess.DEVNULL,
                          stderr=subprocess.PIPE, universal_newlines=True)
     while "tracing into" not in (p.stderr.readline() or "tracing into"):
@@ -32,14 +32,14 @@ def end(p):
 
 
 def costs(out):
-    """(probe hits, share of wall that they cost) of a trace"""
+    """(probe hits, their cost as a share of the wall time) of a trace"""
     info = json.loads(subprocess.run([SONDE, "info", out, "--format", "json"], stdout=subprocess.PIPE, check=True).stdout)
     cost = info["tables"]["cost"][-1]
     return cost["hits"], cost["probes_ns"] / cost["wall_ns"]
 
 
 def family(pid):
-    """That process and what it started."""
+    """The process and its descendants"""
     todo, found = [pid], []
     while todo:
         pid = todo.pop()
@@ -54,7 +54,7 @@ def family(pid):
 
 
 def bpf_run_ns(pid):
-    """What the BPF programs that these processes have open took so far; 0 while kernel.bpf_stats_enabled is 0."""
+    """The run time so far of the BPF programs that these processes have open; 0 while kernel.bpf_stats_enabled is 0"""
     programs = {}
     for p in family(pid):
         for path in glob.glob(f"/proc/{p}/fdinfo/*"):
@@ -69,6 +69,6 @@ def bpf_run_ns(pid):
 
 
 def interval(values):
-    """Of the median: 95%, by bootstrap"""
+    """The 95% bootstrap interval of the median"""
     some = sorted(statistics.median(random.choices(values, k=len(values))) for _ in range(2000))
     return some[50], some[-51]

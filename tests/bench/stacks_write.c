@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A trace of samples, for bench_export: how exports of stacks hold when there are many.
+ * Writes a trace with many samples, for bench_export's stack formats.
  *
  *	stacks_write SAMPLES FRAMES FILE
  *
- * 8 threads of two processes; the frames are of 5,000 functions, in a tree whose stacks are some 25 deep.
+ * There are 8 threads of two processes. The frames are of 5,000 functions and form a tree with stacks of about 25 frames.
  */
 #include <fcntl.h>
 
@@ -38,7 +38,7 @@ static void put_stacks(struct stacks_file *f, u32 frames, u64 *seed)
 		snprintf(file, sizeof(file), "/srv/app/package/module_%u.py", i % 300);
 		stacks_code(f, i, name, file, i % 1000);
 	}
-	/* the caller is one of the last two thirds */
+	/* the caller is one of the later two thirds */
 	for (u32 i = 1; i <= frames; i++) {
 		u32 back = (u32)(support_random(seed) % (i * 2 / 3 + 1)) + 1;
 

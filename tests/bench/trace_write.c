@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What an event costs in a trace: bytes in the file beside the entropy of its
- * columns, and time to append, encode and compress it on one core.
+ * The cost of an event in a trace: its bytes in the file, compared with the entropy of
+ * its columns, and the time to append, encode and compress it on one core.
  *
  *	trace_write [EVENTS [FILE]]
  *
@@ -126,7 +126,7 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Bits in all, of n values. */
+/* The entropy of n values, in bits in total. */
 static double entropy(u64 *v, u32 n)
 {
 	double bits = 0;
@@ -147,7 +147,7 @@ enum { TIME, DURATION, PID, TID, PROBE, CPU, BYTES, DST, SRC, STREAM, KIND, COLU
 static const char *const names[] = { "time",  "duration", "pid", "tid",	   "probe", "cpu",
 				     "bytes", "dst",	  "src", "stream", "kind" };
 
-/* Bits of the columns of one kind after the format's transforms. */
+/* The entropy, in bits, of one kind's columns after the format's transforms. */
 static double kind_entropy(const struct copy *all, u32 n, u16 id)
 {
 	u64 *v = calloc(n, sizeof(*v)), previous;
@@ -195,7 +195,7 @@ static double seconds(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-/* Writes all and returns the seconds of CPU time that took, or a negative number. */
+/* Writes all events and returns the CPU time in seconds, or a negative number. */
 static double write_all(int fd, const struct schema *schema, const struct copy *all, u32 n, u64 *bytes)
 {
 	struct trace_head head = { .hostname = "bench" };

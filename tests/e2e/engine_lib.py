@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Perfetto's own engine (tests/lib/trace_processor.py) as the judge of an export: each slice's duration, each lane's sum,
-each wake-up against the events as the trace's own reader has them, and against the reports.
+Checks exports with Perfetto's own engine, trace_processor (tests/lib/trace_processor.py): each slice's duration, each lane's sum
+and each wake-up are compared with the events that sonde_trace.py reads and with the reports.
 """
 import collections
 import os
 import subprocess
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import trace_processor
 from export_lib import SONDE, TMP, clean, export, same
 from tap import ok, skip
 
 COMPLAINTS = "SELECT name, value FROM stats WHERE (severity IN ('error', 'data_loss') OR name LIKE '%_skipped') AND value > 0"
 WORK = ("gpu_kernel", "gpu_memcpy", "gpu_memset", "gpu_graph")
-# enum sched_state as the engine shows it; a thread that wants to run was preempted
+# enum sched_state as trace_processor shows it; a thread that is switched out runnable was preempted
 SHOWN = {0: "R+", 1: "S", 2: "D", 3: "T", 4: "t", 5: "X", 6: "P", 7: "I", 8: "D"}
 
 
@@ -49,7 +47,7 @@ class Engine:
 
 def check_complaints(engine, label):
     bad = engine.query(COMPLAINTS)
-    ok(not bad, f"{label}: engine: no error and no loss of data", bad)
+    ok(not bad, f"{label}: engine: no error and no data loss", bad)
 
 
 def owner_of(e):
@@ -70,15 +68,15 @@ def check_slices(truth, engine, label):
     nested = {s[0]: s for s in engine.slices}
     wrong = [s for s in engine.slices if s[4] != "[NULL]" and not
              nested[int(s[4])][1] <= s[1] <= s[1] + s[2] <= nested[int(s[4])][1] + nested[int(s[4])][2]]
-    ok(not wrong, f"{label}: engine: slices lie within those they are drawn in", wrong[:5])
+    ok(not wrong, f"{label}: engine: each slice lies within its parent", wrong[:5])
 
 
-# of the device, drawn otherwise or not at all
+# events of the device, which are drawn differently or not at all
 LEFT_OUT = (*WORK, "gpu_call", "gpu_memory", "gpu_device", "gpu_context", "gpu_stream", "gpu_name", "gpu_clock", "gpu_dropped")
 
 
 def check_released(truth, engine, label):
-    """The part of each wait in which its lock was released already, and where the flow to it begins."""
+    """The part of each wait after the lock's release, and the start of the flow that leads to it."""
     waits = [(w, w["pid"], w["dropper"], w["drop_time"]) for w in truth.of("gil_wait")]
     waits += [(w, w["waker_pid"], w["waker_tid"], w["woken"]) for w in truth.of("lock_wait")]
     waits = [(w, pid, tid, time) for w, pid, tid, time in waits if time and tid]
@@ -87,13 +85,13 @@ def check_released(truth, engine, label):
     for w, _, _, time in waits:
         time = min(max(time, w["start"]), w["time"])
         want.append(((w["pid"], w["tid"]), time + truth.ahead, w["time"] - time))
-    same(f"{label}: engine: the released part of each wait", got, want)
+    same(f"{label}: engine: the part of each wait after the lock's release", got, want)
     flows = engine.query("SELECT count(*) FROM flow f JOIN slice s ON s.id = f.slice_in WHERE s.name = 'let go'")
-    ok(int(flows[0][0]) == len(waits), f"{label}: engine: a flow to each of {len(waits)}", flows)
+    ok(int(flows[0][0]) == len(waits), f"{label}: engine: a flow to each of {len(waits)} waits", flows)
 
 
 def traced(truth):
-    """The time that reports count, as the engine has it: from when all was attached until detaching began."""
+    """(start, end) of the traced time in the engine's clock."""
     first, last = int(truth.trace.head["clocks"]["monotonic"]), max(e["time"] for e in truth.events)
     live = min((e["time"] - e["wall"] for e in truth.of("meta_cost")), default=first)
     stop = max((e.get("stop", 0) for e in truth.of("meta_end")), default=0)
@@ -102,7 +100,7 @@ def traced(truth):
 
 
 def check_blame(truth, engine, path, label):
-    """A lane a waiter: all of its waiting, in pieces that are apart; each holder's sum as the folded stacks have it."""
+    """Each waiter has one lane with all its waits, in disjoint slices. Each holder's total equals that in the folded stacks."""
     live, stop = traced(truth)
     waits, got, holders = collections.Counter(), collections.Counter(), collections.Counter()
     lanes, odd = collections.defaultdict(set), []
@@ -120,7 +118,7 @@ def check_blame(truth, engine, path, label):
         return
     ok(got == waits, f"{label}: engine: the waits of each of {len(waits)} threads are in its lane of GIL blame",
        [(k, got[k], waits[k]) for k in {*got, *waits} if got[k] != waits[k]][:5])
-    ok(not odd and all(len(v) == 1 for v in lanes.values()), f"{label}: engine: one lane a waiter, no slice of it empty or nested",
+    ok(not odd and all(len(v) == 1 for v in lanes.values()), f"{label}: engine: one lane per waiter, no empty or nested slice",
        odd[:5])
     if not got:
         return
@@ -132,7 +130,7 @@ def check_blame(truth, engine, path, label):
             if words in frames.split(";"):
                 want[words[3:-3]] += int(ns)
     ok(all(holders[k] == want[k] for k in ("free: woken, not running yet", "holder unknown")),
-       f"{label}: engine: time in which no thread had the GIL is as in the folded stacks", (holders.most_common(3), want))
+       f"{label}: engine: the time without a GIL holder equals that of the folded stacks", (holders.most_common(3), want))
 
 
 def check_sched(truth, engine, label):
@@ -141,9 +139,9 @@ def check_sched(truth, engine, label):
         return
     got = [(int(cpu), int(tid), int(ts), int(dur), state) for cpu, tid, ts, dur, state in engine.query(
         "SELECT cpu, tid, ts, dur, end_state FROM sched JOIN thread USING(utid) WHERE tid != 0")]
-    # until tracing ended a thread had not left
+    # the thread was still on the CPU when tracing ended
     want = [(e["cpu"], e["tid"], e["start"] + truth.ahead, e["time"] - e["start"], SHOWN.get(e["state"], "S")) for e in runs]
-    same(f"{label}: engine: every run's CPU, thread, start, duration and state behind it", got, want)
+    same(f"{label}: engine: every run's CPU, thread, start, duration and end state", got, want)
     got, want = collections.Counter(), collections.Counter()
     for tid, dur in engine.query("SELECT tid, dur FROM thread_state JOIN thread USING(utid) WHERE state = 'Running' AND tid != 0"):
         got[int(tid)] += int(dur)
@@ -154,13 +152,13 @@ def check_sched(truth, engine, label):
 
 
 def check_wakers(truth, engine, runs, offs, label):
-    """Each sleep that ended with a run: when it was woken, and by which thread."""
+    """The time of the wake-up and the waker of each sleep that ended in a run."""
     began = {(e["tid"], e["start"]) for e in runs}
     left = {(e["tid"], e["time"]) for e in runs}
     want = []
     for e in offs:
         if e["wake"] and e["state"] and (e["tid"], e["time"]) in began and (e["tid"], e["start"]) in left:
-            # a waking at the moment of the switch is written 1 ns before it
+            # a wake-up at the time of the switch is exported 1 ns earlier
             wake = e["wake"] - (e["wake"] == e["time"] > e["start"])
             want.append((e["tid"], wake + truth.ahead, e["time"] - wake, e["waker_tid"] if e["waker"] == 1 else None))
     rows = engine.query("SELECT h.tid, s.ts, s.dur, w.tid, s.irq_context FROM thread_state s JOIN thread h USING(utid) LEFT JOIN thread w "
@@ -169,22 +167,22 @@ def check_wakers(truth, engine, runs, offs, label):
     missing = [w for w in want if w[:3] not in got]
     ok(not missing, f"{label}: engine: when each of {len(want)} sleepers was woken", missing[:5])
     wrong = [(w, got.get(w[:3])) for w in want if w[3] and got.get(w[:3]) != w[3]]
-    ok(not wrong, f"{label}: engine: the waker of each of {sum(1 for w in want if w[3])}", (len(wrong), wrong[:5]))
+    ok(not wrong, f"{label}: engine: the waker of each of {sum(1 for w in want if w[3])} sleepers with one", (len(wrong), wrong[:5]))
 
 
 def check_work(truth, engine, label):
-    """GPUs' work: within the clock's error of the events, and apart within a stream where the events are but for that error."""
+    """GPU work matches the events within the clock's error, and doesn't overlap in a stream if the events don't beyond that error."""
     events = truth.of(*WORK)
     if not events:
         return
     error = max((e["error"] for e in truth.of("gpu_clock")), default=0)
-    # by start alone two of different streams would be confused
+    # two items of different streams may start at the same time
     got = sorted((int(s), int(c), int(ts), int(ts) + int(dur)) for ts, dur, s, c in engine.query(
         "SELECT ts, dur, extract_arg(arg_set_id, 'stream'), extract_arg(arg_set_id, 'correlation') FROM gpu_slice"))
     want = sorted((e["stream"], e["correlation"], e["start"] + truth.ahead, e["time"] + truth.ahead) for e in events)
     off = [(g, w) for g, w in zip(got, want) if g[:2] != w[:2] or g[3] != w[3] or not 0 <= g[2] - w[2] <= error]
-    ok(len(got) == len(want) and not off, f"{label}: engine: {len(want)} pieces of GPU work end when they ended, and last as long but "
-       f"for the clock's error", off[:5])
+    ok(len(got) == len(want) and not off, f"{label}: engine: {len(want)} items of GPU work have their end and duration, "
+       f"within the clock's error", off[:5])
     streams = collections.defaultdict(list)
     for e in events:
         streams[e["pid"], e["device"], e["context"], e["stream"]].append((e["start"], e["time"]))
@@ -192,7 +190,7 @@ def check_work(truth, engine, label):
     if max(overlaps, default=0) <= error:
         tracks = engine.query("SELECT DISTINCT track_id FROM gpu_slice")
         ok(len(tracks) == len(streams), f"{label}: engine: one track for each of {len(streams)} streams, "
-           f"{len(overlaps)} overlaps within the clock's error ({error} ns) are gone", tracks)
+           f"{len(overlaps)} overlaps within the clock's error ({error} ns) are removed", tracks)
 
 
 def check_counts(truth, engine, label):
@@ -213,7 +211,7 @@ def check_perfetto(truth, path, data, library, label):
 
 
 def unpacked(path):
-    """The contents of a .zst: Debian's build of the engine has no zstd."""
+    """The decompressed contents of a .zst, as Debian's build of the engine lacks zstd."""
     return subprocess.run(["zstd", "-dcq", path], capture_output=True, check=True).stdout
 
 
@@ -233,7 +231,7 @@ def check_chrome(truth, path, library, label):
 
 
 def check_all(truth, path, label):
-    """The engine's view of all exports that it reads. The last engine, or None."""
+    """Checks all formats that the engine reads. Returns the last engine, or None."""
     library, why = trace_processor.library()
     if not library:
         skip(f"{label}: engine", why)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What the tests of exports share: each format of a trace against what the trace's own reader says."""
+"""Shared by the tests of exports: compares each export format of a trace with the trace as tests/lib/sonde_trace.py reads it."""
 import collections
 import csv
 import json
@@ -8,11 +8,9 @@ import re
 import signal
 import sqlite3
 import subprocess
-import sys
 
 ROOT, SONDE, TMP = os.environ["ROOT"], os.environ["SONDE"], os.environ["TMPDIR"]
 B = os.environ["B"]
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import perfetto_file
 from sonde_trace import Trace
 from tap import ok
@@ -25,13 +23,13 @@ STATES = {0: 256, 1: 1, 2: 2, 3: 4, 4: 8, 5: 16, 6: 64, 7: 128, 8: 2}  # enum sc
 
 
 def export(path, fmt, out, *args):
-    """What was said on standard error; None: it failed."""
+    """Returns the text of standard error; None: the export failed."""
     p = subprocess.run([SONDE, "export", path, "--to", fmt, "-f", "-o", out, *args], capture_output=True, text=True)
     return p.stderr if ok(p.returncode == 0, f"export to {fmt}", p.stderr) else None
 
 
 def clean(data):
-    """Untrusted bytes as text; how many replacement characters an invalid run becomes is left open."""
+    """Untrusted bytes as text. A run of invalid bytes becomes one replacement character, because programs differ in how many they make of it."""
     text = data if isinstance(data, str) else data.decode("utf-8", "replace")
     text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     while "\ufffd\ufffd" in text:
@@ -40,10 +38,10 @@ def clean(data):
 
 
 class Truth:
-    """A trace as its reader sees it, and what people call its parts."""
+    """The contents of a trace, with names for threads, functions and events as exports must show them."""
 
     def __init__(self, path):
-        self.trace = Trace(path)
+        self.file, self.trace = path, Trace(path)
         self.family = {f["id"]: f["name"] for f in self.trace.schema["families"]}
         self.events = list(self.trace.events())
         self.probes = {e["number"]: e["name_text"] for e in self.events if e["event"] == "meta_probe"}
@@ -54,7 +52,7 @@ class Truth:
         self.frames = {e["frame"]: e for e in self.of("meta_frame")}
 
     def label(self, stack):
-        """A stack's innermost frame, as docs/exports.md says."""
+        """The label of a stack's innermost frame, in the form that docs/exports.md defines."""
         f = self.frames.get(stack)
         if not f or f["kind"] == 4:
             return "[cut]" if f else "?"
@@ -94,12 +92,12 @@ class Truth:
         return [e for e in self.events if e["event"] in kinds]
 
     def drawn(self):
-        """What stands on threads' tracks: neither the scheduler nor what the trace says of itself."""
+        """Events that are shown on tracks of threads: all except the scheduler's and the trace's metadata."""
         return [e for e in self.events if self.kind(e).id >> 8 and e["event"] not in (*INVENTORY, "sample_cpu") and
                 not e["event"].startswith("sched_")]
 
     def path(self, stack):
-        """(function, file, line) of its frames, the outermost first"""
+        """(function, file, line) of the stack's frames, outermost first"""
         out = []
         while stack in self.frames:
             f = self.frames[stack]
@@ -110,11 +108,11 @@ class Truth:
         return tuple(out[::-1])
 
     def stack(self, e):
-        """The first that it has"""
+        """The first of the event's stacks that is in the trace, or 0"""
         return next((e[f.name] for f in self.kind(e).fields if f.unit == "stack" and e[f.name] in self.frames), 0)
 
     def fields(self, e):
-        """(field, value as people read it: enum's name, string's text, or the number)"""
+        """Yields (field, printed value): the name of an enum value, the text of a string, or the number."""
         for f in self.kind(e).fields:
             if f.name in COMMON or (f.name == "start" and self.kind(e).is_span):
                 continue
@@ -128,7 +126,7 @@ class Truth:
             yield f, v
 
     def arguments(self, e, ahead=0):
-        """The same as viewers get them: what is empty or not known is left out."""
+        """The same as a viewer's arguments, which omit empty and unknown values."""
         out = {"cpu": e["cpu"]}
         for f, v in self.fields(e):
             if f.unit == "errno" and isinstance(v, int) and v < 0:
@@ -154,12 +152,12 @@ def frozen(args):
 def same(name, got, want):
     got, want = collections.Counter(got), collections.Counter(want)
     n = sum(want.values())
-    return ok(got == want, f"{name} ({n})", f"too many: {list((got - want).items())[:5]}\nmissing: "
+    return ok(got == want, f"{name} ({n})", f"surplus: {list((got - want).items())[:5]}\nmissing: "
               f"{list((want - got).items())[:5]}")
 
 
 def check_slices(truth, f, label):
-    own = [s for s in f.slices if s.category and s.name not in ("let go", "lets go")]
+    own = [s for s in f.slices if s.category and s.category != "finding" and s.name not in ("let go", "lets go")]
     same(f"{label}: spans: thread, name, times, arguments",
          [(f.thread_of(s.track), s.name, s.category, s.start, s.end, frozen(s.args)) for s in own if not s.instant],
          [(truth.thread(e), truth.title(e), truth.family[truth.kind(e).id >> 8], e["start"] + truth.ahead,
@@ -169,14 +167,22 @@ def check_slices(truth, f, label):
          [(f.thread_of(s.track), s.name, s.start, frozen(s.args)) for s in own if s.instant],
          [(truth.thread(e), truth.title(e), e["time"] + truth.ahead, frozen(truth.arguments(e, truth.ahead)))
           for e in truth.drawn() if not truth.is_span(e)])
-    ok(not f.errors and not f.open, f"{label}: every begin has its end, every name and track is known",
+    ok(not f.errors and not f.open, f"{label}: every begin has an end, every name and track is defined",
        [f.errors[:5], len(f.open)])
+
+
+def check_findings(path, f, label):
+    """The track has what the report says first, in that order."""
+    report = subprocess.run([SONDE, "report", path, "summary", "--format", "json"], capture_output=True, text=True)
+    want = [x["text"].split(" Next: `")[0] for x in json.loads(report.stdout)["findings"] if "kind" in x]
+    got = sorted((s for s in f.slices if s.category == "finding"), key=lambda s: float(dict(frozen(s.args))["rank"]))
+    ok([s.name for s in got] == want, f"{label}: findings ({len(want)})", [[s.name for s in got], want])
 
 
 def check_stacks(truth, f, label):
     def known(callstack):
         return tuple((clean(name), clean(file), line) for name, file, line in callstack)
-    same(f"{label}: samples: when, whose, where", [(*s[:4], known(s[4])) for s in f.samples],
+    same(f"{label}: samples: time, thread, stack", [(*s[:4], known(s[4])) for s in f.samples],
          [(e["time"] + truth.ahead, e["cpu"], e["pid"], e["tid"], truth.path(e["stack"])) for e in truth.of("sample_cpu")])
     same(f"{label}: stacks of slices", [(f.thread_of(s.track), s.name, s.start, known(s.callstack)) for s in f.slices if s.callstack and s.category],
          [(truth.thread(e), truth.title(e), e["start" if truth.is_span(e) else "time"] + truth.ahead, truth.path(truth.stack(e)))
@@ -192,22 +198,22 @@ def check_flows(truth, f, label):
     want = [((pid, tid, time + truth.ahead), (w["pid"], w["tid"]),
              min(max(time, w["start"]), w["time"]) + truth.ahead, w["time"] + truth.ahead)
             for w, pid, tid, time in waits if time and tid]
-    same(f"{label}: flows from who let go to who waited", got, want)
-    same(f"{label}: as many beginnings as ends of flows", sources.values(), [w[0] for w in want])
+    same(f"{label}: flows from the releasing thread to the waiter", got, want)
+    same(f"{label}: every flow has a begin and an end", sources.values(), [w[0] for w in want])
 
 
 def check_sched(truth, f, label):
     runs = truth.of("sched_run")
-    same(f"{label}: a CPU's runs: thread, times, state", f.runs(),
+    same(f"{label}: runs of each CPU: thread, times, state", f.runs(),
          [(e["cpu"], e["tid"], e["start"] + truth.ahead, e["time"] + truth.ahead, STATES.get(e["state"], 1))
           for e in runs])
     irq = {2: 0x10, 3: 0x08}
-    same(f"{label}: wake-ups: when, whom, where to, by whom", f.wakings,
+    same(f"{label}: wake-ups: time, thread, CPU, waker", f.wakings,
          [(e["wake"] + truth.ahead - (e["wake"] == e["time"] > e["start"]), e["tid"], e["cpu"], e["waker_tid"], irq.get(e["waker"], 0))
           for e in truth.of("sched_off") if e["wake"] and e["state"]])
     named = {tid: name for rows in f.switches.values() for _, _, _, tid, name in rows if tid}
     ok(named == {e["tid"]: truth.names.get((e["pid"], e["tid"]), truth.names.get((e["pid"], e["pid"]), ""))
-                 for e in runs}, f"{label}: names in it", named)
+                 for e in runs}, f"{label}: events of the process are exported", named)
 
 
 def check_names(truth, f, label):
@@ -242,7 +248,7 @@ def check_counters(truth, f, label):
     for w in truth.of("gil_wait"):
         by_gil[w["pid"], w["gil"]].append(w)
     for (pid, gil), waits in by_gil.items():
-        # changes that cancel out are emitted or not
+        # two changes at one time that cancel out may be omitted
         want = waiters_over_time(waits, truth.ahead)
         found = f.counter("GIL waiters", pid)
         ok(want in found, f"{label}: waiters for GIL {gil:#x} of {pid} ({len(want)})", [want[:4], found[0][:4]])
@@ -260,17 +266,18 @@ def check_counters(truth, f, label):
 def check_losses(truth, f, label):
     track = {uuid for uuid, t in f.tracks.items() if t.name == "losses"}
     marks = [s for s in f.slices if s.track in track]
-    same(f"{label}: losses as marks", [(s.start, s.end) for s in marks if "cut off" not in s.name and
+    same(f"{label}: losses are instants", [(s.start, s.end) for s in marks if "cut off" not in s.name and
                                        "damaged" not in s.name and not s.name.startswith("sonde: ")],
          [(e["first"] + truth.ahead, e["last"] + truth.ahead) for e in truth.of("meta_loss")])
     cut = [s.name for s in marks if "cut off" in s.name]
-    ok(len(cut) == (not truth.of("meta_end")), f"{label}: {'a mark where it was cut off' if cut else 'not cut off'}",
+    ok(len(cut) == (not truth.of("meta_end")), f"{label}: {'an instant at the cut' if cut else 'not cut off'}",
        cut)
 
 
 def check_perfetto(truth, pb, data, label):
     f = perfetto_file.PerfettoFile(pb, data)
     check_slices(truth, f, label)
+    check_findings(truth.file, f, label)
     check_flows(truth, f, label)
     check_stacks(truth, f, label)
     check_sched(truth, f, label)
@@ -282,7 +289,7 @@ def check_perfetto(truth, pb, data, label):
 
 
 def check_zst(path, plain, pb, truth, label):
-    """The compressed file is the same packets, and each of its frames opens alone."""
+    """The compressed file has the same packets, and each zstd frame can be decompressed alone."""
     packed = plain + ".zst"
     if export(path, "perfetto", packed) is None:
         return
@@ -292,10 +299,10 @@ def check_zst(path, plain, pb, truth, label):
     whole = b"".join(frames)
     check_perfetto(truth, pb, whole, f"{label}, compressed")
     alone = [perfetto_file.PerfettoFile(pb, frame) for frame in frames]
-    # a slice may begin in one frame and end in the same packet order: both are written at once
+    # both ends of a slice are written at once, so that the order of packets is that of the plain file
     errors = [e for f in alone for e in f.errors + f.open]
     ok(not errors and sum(len(f.slices) for f in alone) >= len(truth.drawn()),
-       f"{label}: each of {len(frames)} frames stands alone", errors[:5])
+       f"{label}: each of {len(frames)} frames can be read alone", errors[:5])
 
 
 def split_frames(data):
@@ -317,7 +324,7 @@ def check_chrome(truth, path, label):
 
     with open(path, encoding="utf-8") as file:
         exact = json.loads(file.read(), parse_float=str)["traceEvents"]
-    # threads that overlapping spans of a thread are drawn on
+    # extra tracks for overlapping spans of one thread
     lanes = {e["tid"]: e["args"]["thread"] for e in exact if e["ph"] == "M" and "thread" in e["args"]}
     got = [(e["pid"], lanes.get(e["tid"], e["tid"]), clean(e["name"]), ns(e["ts"]), ns(e["dur"])) for e in exact if e["ph"] == "X" and
            e["cat"] != "core"]
@@ -335,18 +342,18 @@ INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\
 
 def escape(found):
     c = found.group()
-    # as an invalid byte: see from_cell()
+    # is shown like an invalid byte, see from_cell()
     return {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(c) or (
         f"\\x{ord(c):02x}" if ord(c) < 0x80 else "\ufffd" if ord(c) < 0x100 else f"\\u{{{ord(c):04x}}}")
 
 
 def from_cell(text):
-    """Invalid bytes are \\xff in CSV, and replacement characters in what it is compared with."""
+    """CSV escapes an invalid byte as \\xff; the expected texts have a replacement character."""
     return clean(re.sub(r"\\x[89a-f][0-9a-f]", "\ufffd", text))
 
 
 def cell(text):
-    """No terminal is to act on a text, and no spreadsheet to take it for a formula."""
+    """The text as a CSV cell: no terminal interprets it, and no spreadsheet takes it as a formula."""
     text = INVISIBLE.sub(escape, text)
     return "'" + text if text[:1] in tuple("=+-@\t\r") else text
 
@@ -359,7 +366,7 @@ def check_csv(truth, trace, kind, label):
         rows = list(csv.reader(file))
     fields = truth.trace.by_name[kind].fields
     ok([h.split(" ")[0] for h in rows[0]] == [f.name for f in fields] + ["probe_name"] +
-       [f.name + "_name" for f in fields if f.unit == "stack"], f"{label}: csv: heading of {kind}", rows[0])
+       [f.name + "_name" for f in fields if f.unit == "stack"], f"{label}: csv: header of {kind}", rows[0])
 
     def cells(e):
         words = {f.name: v for f, v in truth.fields(e)}
@@ -386,7 +393,7 @@ def check_sqlite(truth, path, label):
         want = []
         for e in truth.of(kind):
             words = {f.name: v for f, v in truth.fields(e)}
-            # a number without a name stands as text among names
+            # an enum value without a name is stored as the text of its number
             row = [str(v) if f.names else signed(v) for f in truth.kind(e).fields for v in [words.get(f.name, e[f.name])]]
             want.append((*row, clean(truth.probes[e["probe"]]) if e["probe"] in truth.probes else None))
         ok(got == want and columns[-1] == "probe_name", f"{label}: sqlite: {kind} ({n})",
@@ -398,12 +405,12 @@ def check_sqlite(truth, path, label):
     ok(not wrong, f"{label}: sqlite: names of {len(names)} threads", wrong)
     lost = db.execute("SELECT coalesce(sum(count), 0) FROM losses").fetchone()[0]
     ok(lost == sum(e["count"] for e in truth.of("meta_loss")), f"{label}: sqlite: losses", lost)
-    ok(db.execute("PRAGMA integrity_check").fetchall() == [("ok",)], f"{label}: sqlite: the file is sound")
+    ok(db.execute("PRAGMA integrity_check").fetchall() == [("ok",)], f"{label}: sqlite: the integrity check passes")
     db.close()
 
 
 def check_all(path, pb, label, kinds=()):
-    """All formats of one trace."""
+    """Checks all formats of one trace."""
     truth = Truth(path)
     out = os.path.join(TMP, "out")
     if pb and export(path, "perfetto", out + ".pftrace") is not None:

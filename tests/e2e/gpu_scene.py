@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A made-up trace of GPU work, and what is in it, computed without sonde."""
-import json
+"""A synthetic trace of GPU work, and its expected contents, computed without sonde."""
 import os
 import subprocess
-import sys
 
 ROOT, B = os.environ["ROOT"], os.environ["B"]
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from sonde_cli import make_trace
 from sonde_trace import Trace
 
 GOLDEN = os.path.join(B, "tests", "golden")
@@ -21,7 +19,7 @@ STACK, LABEL = 2, "train.py:12 step"
 
 
 class Scene:
-    """work, launches (of CUPTI alone too), marks: what must be seen. At t us, relative to BEGIN."""
+    """work, launches (also those that only CUPTI reported) and marks are the expected contents. Times are in us from BEGIN."""
 
     def __init__(self):
         self.lines, self.work, self.unprobed = [], [], []
@@ -55,7 +53,7 @@ class Scene:
         return BEGIN + round(us * US)
 
     def launch(self, us, function="cudaLaunchKernel", pid=100, tid=101, probed=True, stack=0, gil=0, cbid=None, length=10):
-        """A call of the runtime and the driver's within it; what work gets as `launch`."""
+        """Adds a runtime call with the driver call in it. Returns the value for `launch` of the work that it launches."""
         event, probe, driver = CALLS[function]
         self.correlation += 1
         start, end = self.at(us), self.at(us + length)
@@ -98,7 +96,7 @@ class Scene:
                         kind="memset", title="[CUDA memset]")
 
     def mark_busy_streams(self):
-        """How long after its launch the work before it in its stream ended."""
+        """Computes how long after each work item's launch the previous work in its stream ended."""
         last = {}
         for w in sorted(self.work, key=lambda w: w["end"]):
             stream = w["pid"], w["device"], w["context"], w["stream"]
@@ -106,42 +104,36 @@ class Scene:
             last[stream] = w["end"]
 
     def write(self, folder, name, cut=False):
-        """make_trace's, with the schema of this build"""
-        empty, schema = os.path.join(folder, "empty.sonde"), os.path.join(folder, "schema.json")
+        """Writes the trace by make_trace, with the schema of this build."""
+        empty, end = os.path.join(folder, "empty.sonde"), "cut" if cut else "meta_end time=@10 reason=END_SIGNAL"
         subprocess.run([os.path.join(GOLDEN, "make_gpu_trace"), empty, "0"], check=True)
-        with open(schema, "w") as file:
-            json.dump(Trace(empty).schema, file)
-        events, path = os.path.join(folder, name + ".events"), os.path.join(folder, name + ".sonde")
-        with open(events, "w", encoding="latin-1") as file:
-            file.write("\n".join(self.lines + (["cut"] if cut else ["meta_end time=@10 reason=END_SIGNAL"])) + "\n")
-        subprocess.run([os.path.join(GOLDEN, "make_trace"), schema, events, path], check=True)
-        return path
+        return make_trace(os.path.join(folder, name), [*self.lines, end], Trace(empty).schema, encoding="latin-1")
 
 
 def scene():
     s = Scene()
-    # two streams that overlap; the copy is on its own
+    # two streams that overlap; the copy has a stream of its own
     first = s.launch(100, stack=STACK, gil=1)
     s.kernel(120, 200, first)
     s.copy(150, 50, s.launch(112, "cudaMemcpyAsync", gil=2), 65536, stream=13)
-    # behind the first in its stream; begun within its call; without length
+    # queued behind the first item of its stream; starts within its call; has no duration
     behind = s.launch(130)
     s.kernel(320, 30, behind, name=2)
     s.kernel(405, 10, s.launch(400), stream=14)
     s.kernel(500, 0, s.launch(480), name=3, stream=14)
-    # CUPTI alone saw it
+    # only CUPTI reported it
     s.kernel(620, 20, s.launch(600, probed=False, cbid=652), name=2)
     # a graph with three nodes in two streams
     graph = s.launch(700, "cudaGraphLaunch", stack=STACK)
     for i, (at, stream) in enumerate(((720, 7), (725, 13), (740, 7)), 1):
         s.kernel(at, 10, graph, graph=5, graph_node=70 + i, stream=stream)
     s.set(820, 8, s.launch(800, "cudaMemsetAsync"), 4096)
-    # its launch is not known
+    # its launch is unknown
     s.kernel(900, 10, None)
-    # the same stream number on one GPU, of two processes that number it differently
+    # one stream id of two processes on one GPU, which the processes number differently
     s.kernel(1020, 30, s.launch(1000), gpu=1, device=1, context=2)
     s.kernel(1030, 40, s.launch(1000, pid=300, tid=300), gpu=1, pid=300)
-    # it still ran when the trace ended
+    # still running when the trace ends
     s.kernel(2000, 500, s.launch(1980), flags=1, stream=14)
     s.mark_busy_streams()
     host_times(s)
@@ -150,7 +142,7 @@ def scene():
 
 
 def host_times(s):
-    """A process without a shim, one whose shim can't."""
+    """Adds a process without a shim, and one whose shim can't measure."""
     s.line("cuda_launch", pid=200, tid=200, start=s.at(3000), time=s.at(3010), probe=1)
     s.line("cuda_copy", pid=200, tid=200, start=s.at(3020), time=s.at(3040), probe=2, bytes=4096, kind="CUDA_COPY_DTOH")
     s.line("gpu_shim", time=s.at(2900), pid=400, state="GPU_SHIM_REFUSED", text='"another profiler has CUPTI"')

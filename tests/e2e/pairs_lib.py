@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Is each time in a report's rows of the same waits or calls as the count beside it? wrong(sonde, trace) names the rows where not."""
-import json
-import subprocess
+"""wrong(trace) lists the rows of reports in which a time and the count beside it are not those of the same waits or calls."""
+from sonde_cli import tables
 
-# report, table, time, count, mean: in every row that has a mean it is the time by the count
+# report, table, time, count, mean: in every row with a mean, it is the time divided by the count
 MEANS = [
     ("offcpu", "causes", "ns", "times", "avg_ns"),
     ("summary", "causes", "ns", "times", "avg_ns"),
@@ -13,7 +12,7 @@ MEANS = [
     ("osrt", "summary", "total_ns", "calls", "avg_ns"),
     ("locks", "locks", "total_ns", "episodes", "avg_ns"),
 ]
-# no time without a count, no count without a time
+# a time needs a count, and a count a time
 BOTH = [(r, t, ns, n) for r, t, ns, n, _ in MEANS] + [
     ("osrt", "threads", "total_ns", "calls"),
     ("osrt", "files", "total_ns", "calls"),
@@ -24,13 +23,8 @@ BOTH = [(r, t, ns, n) for r, t, ns, n, _ in MEANS] + [
 ]
 
 
-def tables(sonde, trace, report):
-    done = subprocess.run([sonde, "report", trace, report, "--format", "json"], capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)["tables"]
-
-
-def wrong(sonde, trace):
-    found = {r: tables(sonde, trace, r) for r in {m[0] for m in BOTH}}
+def wrong(trace):
+    found = {r: tables("report", trace, r) for r in {m[0] for m in BOTH}}
     bad = []
     for report, table, ns, count, mean in MEANS:
         for row in found[report].get(table, []):
@@ -44,7 +38,7 @@ def wrong(sonde, trace):
 
 
 def wrong_causes(offcpu):
-    """What most of a cause's time was spent in is a part of it, and the sum of its threads' rows."""
+    """The main part of a cause is at most the cause, and equals the sum of the rows of its threads."""
     bad = []
     for row in offcpu["causes"]:
         if row["what"] is None:

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Traces with stacks made from text, and what is in them, computed without sonde: a family `sample`, waits for the GIL with
-stacks, frames that have several ids, names that are no text."""
+"""Synthetic traces with stacks, and their expected contents, computed without sonde: family `sample`, waits for the GIL with
+stacks, functions with several ids, names with invalid bytes."""
 import collections
-import json
 import os
 import random
 import subprocess
 
+from sonde_cli import MAKE_TRACE, make_trace
+
 COMMON = (("time", 8, "moment"), ("pid", 4, "task"), ("tid", 4, "task"), ("id", 2, ""), ("probe", 2, ""), ("cpu", 2, ""),
           ("flags", 2, ""))
 PYTHON, NATIVE, KERNEL, CUT = 1, 2, 3, 4
-MAKE_TRACE = os.path.join(os.environ["B"], "tests", "golden", "make_trace")
 HELD, NOT_SEEN, NO_STACK = "-- held by --", "-- holder unknown --", "[no stack]"
 FREE = "-- free: woken, not running yet --"
 
@@ -53,7 +53,7 @@ SCHEMA["events"][3]["fields"][-1]["type"] = "text"
 
 
 def old_trace(folder):
-    """One from before there were stacks"""
+    """Writes a trace of a version that had no stacks."""
     golden, path = os.path.join(os.environ["ROOT"], "tests", "golden"), os.path.join(folder, "old.sonde")
     subprocess.run([MAKE_TRACE, f"{golden}/schema.json", f"{golden}/run.events", path], check=True)
     return path
@@ -91,7 +91,7 @@ class Stacks:
         return number
 
     def path(self, stack):
-        """[(name, file, line)], the outermost first"""
+        """[(name, file, line)], outermost first"""
         out = []
         while stack:
             caller, function, line, kind, offset = self.frames[stack]
@@ -109,19 +109,19 @@ class Stacks:
     def span(self, kind, start, ns, pid, stack, holder=None, **more):
         view = {"sample_off": "off-cpu", "gil_wait": "gil-wait"}.get(kind, kind)
         if holder is not None:
-            # one that timed out while a thread held the GIL, or one of which nothing is known
+            # a wait that timed out while a thread held the GIL, or one without known holder
             more.update({"holder_stack": holder, "gil": "0xf000000000000001", "result": 2, "locked": 1, "holder": 999} if holder else
                         {"gil": 0x1000 + self.events["gil_wait"]})
             self.weights["gil-blame"][pid, stack, holder] += ns
             self.events["pieces"] += 1
-        # decimals of a double: whole microseconds are exact
+        # whole microseconds are exact in the decimals of a double
         self.line(kind, time=f"@{start + ns / 1e9:.9f}", start=f"@{start:.9f}", pid=pid, tid=more.pop("tid", pid), stack=stack, **more)
         self.weights[view][pid, stack] += ns
 
     def dropped(self, start, ns, pid, stack, dropper, free):
-        """A wait ended by a drop, `free` ns before the waiter ran; on a GIL of its own"""
+        """A wait, on a GIL of its own, that a drop ended `free` ns before the waiter ran"""
         gil, drop = 0x9000 + self.events["gil_wait"], f"@{start + (ns - free) / 1e9:.9f}"
-        # an earlier one: from there on the time line is known
+        # an earlier drop, from which on the GIL's holders are known
         self.line("gil_drop", time=f"@{start - 0.001:.9f}", pid=pid, tid=6, gil=gil, waiter=7, stack=0)
         self.line("gil_drop", time=drop, pid=pid, tid=5, gil=gil, waiter=pid, stack=dropper)
         self.line("gil_wait", time=f"@{start + ns / 1e9:.9f}", start=f"@{start:.9f}", pid=pid, tid=pid, stack=stack, gil=gil,
@@ -132,13 +132,7 @@ class Stacks:
         self.events["pieces"] += 2
 
     def write(self, folder, name, schema=None):
-        path = os.path.join(folder, name)
-        with open(path + ".json", "w", encoding="utf-8") as file:
-            json.dump(schema or SCHEMA, file)
-        with open(path + ".events", "w", encoding="utf-8") as file:
-            file.write("\n".join(self.lines) + "\n")
-        subprocess.run([MAKE_TRACE, path + ".json", path + ".events", path + ".sonde"], check=True)
-        return path + ".sonde"
+        return make_trace(os.path.join(folder, name), self.lines, schema or SCHEMA)
 
 
 NASTY = (b"</script><script>document.title='owned'</script>", b"<img src=x onerror=\"document.title='owned'\">",
@@ -147,7 +141,7 @@ NASTY = (b"</script><script>document.title='owned'</script>", b"<img src=x onerr
 
 
 def sample_trace(folder, name="stacks"):
-    """A trace of all that the formats know."""
+    """Writes a trace with everything that the formats show."""
     s, chance = Stacks(), random.Random(6)
     for pid, comm in ((100, "server"), (200, "</title>\"&"), (300, "py")):
         s.line("proc_task", time="@0", pid=pid, tid=pid, comm=quoted(comm))

@@ -1,15 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Four programs, each slow for a reason that is known: `summary` and `offcpu` name it first, and a thread's parts are its time."""
+"""Four programs, each slow for a known reason: `summary` and `offcpu` name it first, and the parts of a thread add up to its time."""
 import json
 import os
 import re
 import subprocess
-import sys
 import tempfile
 
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import pairs_lib
 from recording import Recording
 from tap import done, ok, skip
@@ -33,7 +31,7 @@ def tables(rec, name):
 
 class Planted:
     def lost(self):
-        """But for the ends of block requests that the kernel runs no program for (docs/disk.md): these are reported."""
+        """Lost records, without the ends of block requests for which the kernel runs no program (docs/disk.md)."""
         unseen = sum(e["count"] for e in self.rec.trace.events("meta_loss")
                      if (e["family"], e["reason"]) == (FAMILY_DISK, LOSS_RETURN))
         return f" {unseen} lost" not in self.rec.messages or unseen > len(self.rec.of("disk_io")) / 100
@@ -51,35 +49,35 @@ class Planted:
             rows = tables(self.rec, name)["causes"]
             ok(rows and (rows[0]["pid"], rows[0]["cause"]) == (self.rec.pid, word),
                f"{mode}: {name} names the cause first: {word}", rows[:2])
-            ok(str(self.rec.pid) in self.first[name], f"{mode}: {name}: and says it in its first sentence", self.first[name])
-        bad = pairs_lib.wrong(SONDE, self.rec.path)
-        ok(not bad, f"{mode}: in all reports each mean is its time by its count", bad[:3])
+            ok(str(self.rec.pid) in self.first[name], f"{mode}: {name}: the first sentence names the cause", self.first[name])
+        bad = pairs_lib.wrong(self.rec.path)
+        ok(not bad, f"{mode}: in all reports each mean is the time divided by the count", bad[:3])
         self.row = tables(self.rec, "offcpu")["causes"][0]
         self.tile()
 
     def tile(self):
-        """On a CPU, wanting one, and each reason to wait: together the time by the program's own clock."""
+        """The time on a CPU, runnable and in each wait adds up to the time by the program's own clock."""
         found = tables(self.rec, "offcpu")
         for tid, (begin, end) in self.threads.items():
             wall = end - begin
-            # before its first instruction a new thread may wait long for a CPU: its own clock knows nothing of that
+            # a new thread may wait for a CPU before its first instruction, which its own clock does not include
             spans = [e for k in ("sched_run", "sched_off") for e in self.rec.of(k) if e["tid"] == tid]
             outside = sum(max(0, min(e["time"], begin) - e["start"]) + max(0, e["time"] - max(e["start"], end)) for e in spans)
             row = next((r for r in found["threads"] if r["tid"] == tid), None)
             waits = sum(r["wait_ns"] for r in found["waits"] if r["tid"] == tid)
             total = row and row["run_ns"] + row["runnable_ns"] + waits - outside
-            ok(row and abs(total - wall) <= wall / 100, f"{self.mode}: the parts of a thread are its time within 1%",
+            ok(row and abs(total - wall) <= wall / 100, f"{self.mode}: the parts of a thread add up to its time within 1%",
                f"{total} of {wall} ns: {100 * ((total or 0) - wall) / wall:+.3f}%")
 
     def says(self, pattern, what):
         for name, text in self.first.items():
-            ok(re.search(pattern, text), f"{self.mode}: {name} shows {what}", pattern)
+            ok(re.search(pattern, text), f"{self.mode}: {name} shows {what}", pattern, text)
 
 
 def convoy():
     p = Planted("convoy", "lock")
     p.says(re.escape(p.said["lock"][0]), "the lock")
-    p.says(r"\([2-4] threads\) waited \d+% of [0-9.]+ s for a lock: \d+ waits", "how long")
+    p.says(r"\([2-4] threads\) waited \d+% of [0-9.]+ s for a lock: [\d,]+ waits", "how long")
     p.says(r"held by", "who had it")
 
 
@@ -96,15 +94,15 @@ def has_requests(path):
 
 def disk():
     if not has_requests(TMP):
-        return skip("disk: a reader of a cold file", f"{TMP} does not lie on a disk with requests")
+        return skip("disk: a process that reads uncached data", f"{TMP} is not on a disk with requests")
     path = os.path.join(TMP, "cold-file")
     p = Planted("disk", "disk", path)
-    p.says(r"waited \d+% of 2\.\d+ s for the disk: \d+ reads of \S*/cold-file \(\w+\), [0-9.]+ [mu]s each", "the file and the disk")
+    p.says(r"waited \d+% of 2\.\d+ s for the disk.*; [\d,]+ reads of \S*/cold-file \(\w+\), [0-9.]+ [mu]s each", "the file and the disk")
     reads, ns = map(int, p.said["reads"])
-    reported = re.search(r": (\d+) reads of .*, ([0-9.]+) ([mu]s) each", p.first["offcpu"])
+    reported = re.search(r"; ([\d,]+) reads of .*?, ([0-9.]+) ([mu]s) each", p.first["offcpu"])
     each = float(reported[2]) * (1000 if reported[3] == "us" else 1000000)
-    ok(abs(int(reported[1]) - reads) <= reads / 100, "disk: as many reads as the program made", f"{reported[1]} of {reads}")
-    ok(ns / reads / 2 <= each <= ns / reads, "disk: a read's time is a part of the call's by the program's own clock",
+    ok(abs(int(reported[1].replace(",", "")) - reads) <= reads / 100, "disk: the number of reads is the program's", f"{reported[1]} of {reads}")
+    ok(ns / reads / 2 <= each <= ns / reads, "disk: the time of a read is within the call's by the program's own clock",
        f"{each:.0f} of {ns / reads:.0f} ns")
     return None
 
@@ -126,7 +124,7 @@ def stat(directory):
 
 
 def make_v1():
-    """A directory of a cgroup v1 hierarchy with the cpu controller; else why not."""
+    """Mounts a cgroup v1 hierarchy with the cpu controller. Returns its directory, or why there is none."""
     where = [m[1] for m in mounts() if m[2] == "cgroup" and "cpu" in m[3].split(",")]
     if not where:
         return None, "no cgroup v1 hierarchy with the cpu controller is mounted"
@@ -156,7 +154,7 @@ def make_v2():
 
 
 class InCgroup(Recording):
-    """Moves the program into the cgroup before it begins, and reads what the kernel counts there."""
+    """Moves the program into the cgroup before it begins, and reads the kernel's counts of the cgroup."""
 
     def __init__(self, directory, *args):
         self.directory = directory
@@ -172,19 +170,19 @@ def quota(version, directory, why):
     if not directory:
         return skip(f"a CPU quota of cgroup {version}", why)
     try:
-        # without --sched=all: a program that a filter names needs no runtime
+        # without --sched=all: a program that a filter selects needs no runtime
         rec = InCgroup(directory, [SLOW, "spin"], FAMILIES)
         counted = [b - a for a, b in zip(rec.before, stat(directory))]
     finally:
         os.rmdir(directory)
     p = Planted("spin", "cpu-quota", recorded=rec)
     name = os.path.basename(directory)
-    p.says(rf"throttled by its CPU quota: cgroup \S*/{name} may use 20.000 ms in each 100.000 ms", f"the cgroup ({version})")
+    p.says(rf"throttled by its CPU quota.*: cgroup \S*/{name};.* its quota lets it use 20.000 ms in each 100.000 ms", f"the cgroup ({version})")
     events = [e for e in rec.of("sched_throttle") if e["cgroup"].endswith(name)]
     reported = [sum(e[k] for e in events) for k in ("periods", "throttled_periods", "throttled")]
-    # periods go on to be counted for a while after the process; the last one may be in the middle at its end
+    # the kernel counts periods for a while after the process has ended, and the last period may be incomplete
     ok(abs(reported[1] - counted[1]) <= 1 and abs(reported[2] - counted[2]) <= 100_000_000 and counted[1] > 10 and
-       counted[1] <= reported[0] <= counted[0], f"{version}: throttled as often and as long as cpu.stat says",
+       counted[1] <= reported[0] <= counted[0], f"{version}: the number and time of throttlings are those of cpu.stat",
        f"{reported}, cpu.stat {counted}")
     return None
 

@@ -1,17 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=300
-"""record -- CMD: its first instructions, its exit status, its signals, its end."""
+"""record -- CMD: the command is traced from its first instruction; its exit status, signals and end are handled."""
 import os
 import pty
 import shutil
 import signal
 import subprocess
-import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from puppet import ROOT, SONDE, TMP, Sonde
+from puppet import ROOT, SONDE, TMP
+from sonde_cli import Sonde
 from sonde_trace import Trace
 from tap import done, ok, skip
 
@@ -30,6 +29,7 @@ __attribute__((constructor)) static void begin(void)
 MAIN = """
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <unistd.h>
 int cudaMalloc(void **address, unsigned long bytes);
 int main(int argc, char **argv)
 {
@@ -40,6 +40,8 @@ int main(int argc, char **argv)
 	late = argc > 2 ? dlopen(argv[2], RTLD_NOW) : 0;
 	if (argc > 2 && !late)
 		return 99;
+	if (late) /* a file is examined through the process that maps it: it has to last until then */
+		usleep(500000);
 	return atoi(argv[1]);
 }
 """
@@ -60,7 +62,7 @@ def end_reason(trace):
 
 
 def build(where):
-    """A program whose library calls the runtime before main; fresh files, that nothing has ever mapped."""
+    """Builds a program whose library calls the runtime before main. No process has mapped these files before."""
     os.makedirs(os.path.join(where, "lib"))
     for name, source in (("early.c", EARLY), ("main.c", MAIN)):
         with open(os.path.join(where, name), "w") as f:
@@ -83,27 +85,27 @@ def first_instructions():
         trace = Trace(path("t"))
         calls = sorted(e["bytes"] for e in trace.events("cuda_alloc"))
         ok(status == 3 and calls == list(range(1, 11)),
-           f"{how}: every call from its constructors on, once, and its status", (status, calls, err))
+           f"{how}: every call is recorded once, from the constructors on, and the status is the command's", (status, calls, err))
         ok(not [e for e in trace.events("meta_loss") if e["reason"] == LOSS_BLIND],
-           f"{how}: there was no blind time", list(trace.events("meta_loss")))
-        ok(end_reason(trace) == [END_COMMAND], f"{how}: it ended with the command", end_reason(trace))
+           f"{how}: there is no attach gap", list(trace.events("meta_loss")))
+        ok(end_reason(trace) == [END_COMMAND], f"{how}: the recording ended with the command", end_reason(trace))
 
 
 def late_library():
     main = build(path("build-late"))
     status, _, err = run("--", main, "0", os.path.join(os.path.dirname(main), "lib/libcudart.so.98"), options=("-t", "cuda"))
     blind = [e for e in Trace(path("t")).events("meta_loss") if e["reason"] == LOSS_BLIND]
-    ok(status == 0 and len(blind) == 1, "a library that it loads later has an attach gap, and it is reported", (status, err))
+    ok(status == 0 and len(blind) == 1, "a library that the command loads later has an attach gap, which is reported", (status, err))
     for e in blind:
         print(f"# attach gap of {(e['last'] - e['first']) / 1e6:.1f} ms")
-    # the kernel hands the script's own path over as the second argument
+    # the kernel passes the script's path as the second argument
     script = path("script")
     with open(script, "w") as f:
         f.write(f"#!{build(path('build-script'))} 7\n")
     os.chmod(script, 0o755)
     status, _, err = run("--", script, options=("-t", "cuda"))
     calls = sorted(e["bytes"] for e in Trace(path("t")).events("cuda_alloc"))
-    ok(status == 99 and calls == list(range(1, 11)), "a script's interpreter is traced from its beginning too",
+    ok(status == 99 and calls == list(range(1, 11)), "a script's interpreter is traced from its start",
        (status, calls, err))
 
 
@@ -123,37 +125,37 @@ def statuses():
                              ("no interpreter", [path("no-interpreter")], 127)):
         status, _, err = run("--", *argv)
         ok(status == want and argv[0] in err and not os.path.exists(path("t")),
-           f"{what}: {want}, says which, leaves no file", (status, err))
+           f"{what}: status {want}, a message that names it, no file", (status, err))
     for what, options in (("an unknown option", ["--frobnicate"]), ("an unknown family", ["-t", "cudda"]),
                           ("an output that can't be", ["-o", path("no/such/dir")]), ("no such cgroup", ["--cgroup", "/no/such"])):
         status, _, err = run("--", "touch", path("touched"), options=options)
-        ok(status == 125 and not os.path.exists(path("touched")), f"{what}: 125, and the command is not run", (status, err))
+        ok(status == 125 and not os.path.exists(path("touched")), f"{what}: status 125, and the command is not run", (status, err))
 
 
 def surroundings():
     status, out, err = run("--", "sh", "-c", 'echo "$0:$1"; pwd; ls /proc/$$/fd; cat', "a", "b c", cwd=TMP)
     lines = out.split("\n")
     ok(lines[:2] == ["a:b c", os.path.realpath(TMP)] and lines[2:6] == ["0", "1", "2", ""],
-       "its arguments, directory and files are its own", out + err)
+       "the command gets its arguments, directory and open files unchanged", out + err)
     status, out, err = run("--", "sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!", options=("-t", "proc"))
     os.kill(int(out), signal.SIGKILL)
-    ok(status == 0 and end_reason(Trace(path("t"))) == [END_COMMAND], "what it leaves behind is not waited for", err)
+    ok(status == 0 and end_reason(Trace(path("t"))) == [END_COMMAND], "sonde does not wait for processes that the command leaves behind", err)
     status, out, err = run("--", "sh", "-c", "sleep 1.5; exit 4", options=("-t", "proc", "-d", "0.3"))
-    ok(status == 4 and end_reason(Trace(path("t"))) == [END_DURATION], "-d ends the tracing, the command's end its wait",
+    ok(status == 4 and end_reason(Trace(path("t"))) == [END_DURATION], "-d ends the tracing, and sonde then waits for the command",
        (status, err))
 
 
 def nohup():
-    """Who runs sonde by nohup closes the terminal and wants it to go on."""
+    """A user who runs sonde by nohup closes the terminal and expects it to continue."""
     sonde = Sonde(path("s"), "-t", "proc", prefix=("nohup",))
     sonde.process.send_signal(signal.SIGHUP)
     time.sleep(0.3)
     running = sonde.process.poll() is None
-    ok(running and sonde.end() == 0, "under nohup a hangup ends nothing", sonde.messages)
+    ok(running and sonde.end() == 0, "under nohup SIGHUP ends neither sonde nor the command", sonde.messages)
 
 
 def signals():
-    # not ignored, as it is where these tests run under nohup: a shell can't trap what it was made to ignore
+    # SIGHUP is ignored if these tests run under nohup, and a shell can't trap a signal that was ignored at its start
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     for sig in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGINT):
         ready = path(f"ready-{sig}")
@@ -163,11 +165,11 @@ def signals():
             time.sleep(0.01)
         status = sonde.end(sig)
         ok(status == 40 + sig, f"{sig.name} is passed on", (status, sonde.messages))
-        ok(end_reason(Trace(path("s"))) == [END_COMMAND], "and the trace whole")
+        ok(end_reason(Trace(path("s"))) == [END_COMMAND], "and the trace is complete")
 
 
 def on_terminal(script, ready, keys):
-    """Sonde and the command in a terminal of their own, in which each key is pressed once `ready` is there."""
+    """Runs sonde and the command in a terminal of their own, and presses each key when `ready` is shown."""
     pid, fd = pty.fork()
     if not pid:
         os.execv(SONDE, [SONDE, "record", "-f", "-o", path("tty"), "-t", "proc", "--", "sh", "-c", script])
@@ -176,7 +178,7 @@ def on_terminal(script, ready, keys):
     for key in keys:
         os.write(fd, key)
         time.sleep(0.3)
-    # the command may have the terminal for longer; what sonde says fits into its buffer
+    # the command may keep the terminal open for longer; sonde's messages fit into its buffer
     status = os.waitpid(pid, 0)[1]
     os.set_blocking(fd, False)
     try:
@@ -194,15 +196,15 @@ def terminal():
                               [b"\x03"])
     with open(count) as f:
         interrupts = f.read()
-    ok(status == 5 and interrupts == "int\n", "Ctrl-C reaches the command, once, and sonde waits for its end",
+    ok(status == 5 and interrupts == "int\n", "Ctrl-C reaches the command once, and sonde waits for its end",
        (status, interrupts, out))
-    ok(end_reason(Trace(path("tty"))) == [END_COMMAND], "and the trace is whole")
+    ok(end_reason(Trace(path("tty"))) == [END_COMMAND], "and the trace is complete")
     ready = path("ready-tty-2")
     pidfile = path("pid")
     status, out = on_terminal(f"trap '' INT HUP; echo $$ >{pidfile}; touch {ready}; exec sleep 60", ready, [b"\x03", b"\x03"])
     with open(pidfile) as f:
         pid = int(f.read())
-    ok(status == 130 and os.path.exists(f"/proc/{pid}"), "a second Ctrl-C quits sonde alone", (status, out))
+    ok(status == 130 and os.path.exists(f"/proc/{pid}"), "a second Ctrl-C ends sonde but not the command", (status, out))
     os.kill(pid, signal.SIGKILL)
 
 

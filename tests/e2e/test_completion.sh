@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: parallel
-# The shells' completions, and the manual pages that are made from --help.
+# The completions of bash and zsh, and the manual pages that are generated from --help.
 set -u
 # shellcheck source=tests/lib/tap.sh
 . "${ROOT:-.}/tests/lib/tap.sh"
@@ -13,7 +13,7 @@ touch run.sonde other.txt
 source "$ROOT/scripts/completion/sonde.bash"
 compopt() { :; }
 
-# WORDS..: what the last of them may become
+# WORDS..: prints the completions of the last word
 complete_words()
 {
 	COMP_WORDS=("$@")
@@ -29,7 +29,7 @@ offers() # WANT NOT WORDS..
 	shift 2
 	got=" $(complete_words "$@") "
 	[[ $got == *" $want "* && ($not == "" || $got != *" $not "*) ]]
-	result $? "${*:1:$#-1} ${*: -1}.. may become $want" "$got"
+	result $? "${*:1:$#-1} ${*: -1}.. offers $want" "$got"
 }
 
 offers record "" sonde re
@@ -48,23 +48,24 @@ offers $$ run.sonde sonde inject $$
 offers --inject "" sonde record --inj
 words=$(complete_words sonde record - | tr ' ' '\n' | grep .)
 [[ -z $(sort <<< "$words" | uniq -d) && $words != *--epochs* && $words == *-F* ]]
-result $? "each option of record is offered once, and none of the examples' commands" "$words"
+result $? "each option of record is offered once, and no option of commands in its examples" "$words"
 offers --interval --sched=all sonde top --i
 offers imports gil sonde report run.sonde imp
 
-# What formats made of stacks take for an event, beside the events
+# The views that formats of stacks accept in place of an event
 views()
 {
+	[[ $1 != families ]] || echo lean
 	[[ $1 != events ]] || sonde export --help | grep -oE '\b(on-cpu|off-cpu|gil-wait|gil-blame)\b' | sort -u
 }
 
-# Every name that the program lists is offered, and no other.
-same() # WHAT WORDS..: what `sonde list WHAT` has is what the last word may become
+# Exactly the names that the program lists are offered.
+same() # WHAT WORDS..: the completions of the last word are the names in `sonde list WHAT`
 {
 	local what=$1 want got
 
 	shift
-	# every trace has the core's events: it is no family to be asked for
+	# core is not offered, as every trace has its events
 	want=$( (sonde list "$what" --format csv | sed -n '3,$s/,.*//p' | grep -vx core; views "$what") | sort)
 	got=$(complete_words "$@" | tr ' ' '\n' | grep -v '\.sonde$' | sort)
 	[[ -n $want && $got == "$want" ]]
@@ -75,7 +76,7 @@ same formats sonde export run.sonde --to ""
 same events sonde export run.sonde --event ""
 offers gil other.txt sonde report ""
 
-# zsh is run, with what hands words over to its editor replaced by echo.
+# Runs zsh with the functions that pass completions to its line editor replaced by ones that print them.
 zsh_words() # WORDS..
 {
 	zsh -f -c '
@@ -94,7 +95,7 @@ zsh_same() # WHAT WORDS..
 	local what=$1 want got
 
 	shift
-	# every trace has the core's events: it is no family to be asked for
+	# core is not offered, as every trace has its events
 	want=$( (sonde list "$what" --format csv | sed -n '3,$s/,.*//p' | grep -vx core; views "$what") | sort)
 	got=$(zsh_words "$@" 2>&1)
 	[[ -n $want && $got == "$want" ]]
@@ -103,7 +104,7 @@ zsh_same() # WHAT WORDS..
 if command -v zsh > /dev/null; then
 	export ZSH_COMPLETION=$ROOT/scripts/completion/_sonde
 	zsh -n "$ZSH_COMPLETION"
-	result $? "zsh takes its completion"
+	result $? "zsh accepts its completion"
 	zsh_same families sonde record -t ""
 	zsh_same formats sonde export run.sonde --to ""
 	zsh_same events sonde export run.sonde --event ""
@@ -116,16 +117,16 @@ if command -v zsh > /dev/null; then
 	[[ $got == *--duration* && $got == *--sched=all* && $got == *--syscall-threshold* ]]
 	result $? "zsh: options of record and of the families" "$got"
 else
-	skip "zsh takes its completion" "no zsh"
+	skip "zsh accepts its completion" "no zsh"
 fi
 
 "$ROOT/scripts/man.py" "$SONDE" man
-result $? "manual pages are made"
+result $? "manual pages are generated"
 cp "$ROOT/docs/man/sonde.1" man/
 missing=$(sonde --help | sed -n 's/^  \([a-z]\+\) \{2,\}.*/\1/p' | while read -r name; do [[ -s man/sonde-$name.1 ]] || echo "$name"; done)
 [[ -z $missing ]]
-result $? "every command has one" "$missing"
-# bold words of a page, without roff's escapes
+result $? "every command has a manual page" "$missing"
+# the text of a page, without roff's escapes
 words_of() { sed 's/\\-/-/g; s/\\e/\\/g; s/\\&//g' "$1"; }
 missing=$(for page in man/sonde-*.1; do
 	c=${page#man/sonde-} c=${c%.1}
@@ -134,8 +135,8 @@ missing=$(for page in man/sonde-*.1; do
 	done
 done)
 [[ -z $missing ]]
-result $? "every option of every command is in its page" "$missing"
-# of each command, what its usage has in front of the first empty line; what stands for any family is not looked for
+result $? "every option of every command is in its manual page" "$missing"
+# The options of each command's usage, which ends at the first empty line; placeholders for options of families are left out
 missing=$(synopsis=$(words_of man/sonde.1 | sed -n '/^\.SH SYNOPSIS/,/^\.SH DESCRIPTION/p')
 	sonde --help | sed -n 's/^  \([a-z]\+\) \{2,\}.*/\1/p' | while read -r c; do
 	part=$(sed -n "/^\.B sonde $c\$/,/^\.\(br\|SH\)/p" <<< "$synopsis")
@@ -156,16 +157,16 @@ done
 if command -v groff > /dev/null; then
 	said=$(for page in man/*.1; do groff -man -Tutf8 -ww "$page" 2>&1 > /dev/null; done)
 	[[ -z $said ]]
-	result $? "groff has nothing to say about them" "$said"
+	result $? "groff prints no warning about the manual pages" "$said"
 else
-	skip "groff has nothing to say about them" "no groff"
+	skip "groff prints no warning about the manual pages" "no groff"
 fi
 if command -v man > /dev/null && command -v lexgrog > /dev/null; then
 	said=$(for page in man/*.1; do MANWIDTH=100 man --warnings -l "$page" 2>&1 > /dev/null || echo "man fails: $page"
 		lexgrog "$page" > /dev/null || echo "lexgrog fails: $page"; done)
 	[[ -z $said ]]
-	result $? "nor has man, and whatis finds them" "$said"
+	result $? "man prints no warning, and whatis finds the manual pages" "$said"
 else
-	skip "nor has man, and whatis finds them" "no man"
+	skip "man prints no warning, and whatis finds the manual pages" "no man"
 fi
 done_testing

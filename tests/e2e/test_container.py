@@ -1,21 +1,20 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=120
-"""From a privileged container with the host's pids: a root of its own, with sonde's libraries, /proc and /sys and
-nothing else. What is traced runs outside, from files that the container can't name."""
+"""sonde in a privileged container with the host's pids. Its root has sonde's libraries, /proc and /sys and nothing
+else. The traced programs run outside, from files that have no path in the container."""
 import os
 import re
 import shutil
 import subprocess
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from puppet import LIBRARY, SONDE, TMP, Puppet, Sonde, allocs, numbered
+from puppet import LIBRARY, SONDE, TMP, Puppet, allocs, numbered
+from sonde_cli import Sonde
 from sonde_trace import Trace
 from tap import done, ok
 
 INSIDE = os.path.join(TMP, "root")
-# its own mounts and cgroup namespace, as container runtimes make them; no tracefs, no bpffs, no /etc
+# a mount and cgroup namespace as container runtimes make them; no tracefs, no bpffs, no /etc
 ENTER = ("unshare", "-m", "-C", "sh", "-c",
          f"mount --bind {INSIDE} {INSIDE} && mount -t proc proc {INSIDE}/proc && mount -t sysfs sys {INSIDE}/sys && "
          f'cd {INSIDE} && exec chroot {INSIDE} "$@"', "sh")
@@ -50,7 +49,7 @@ for p in (a, b):
 sonde = Sonde("/tmp/t", "-t", "cuda,proc,gil", "--comm", "puppet", prefix=ENTER, program="/bin/sonde")
 for i, p in enumerate((a, b, stranger)):
     p.do(f"calls {100 * i} 7")
-# a library that comes while sonde records
+# a library that is mapped while sonde records
 c = Puppet(library=library)
 c.do("name puppet")
 c.do("calls 300 7")
@@ -59,13 +58,13 @@ for p in (a, b, c, stranger):
 status = sonde.end()
 trace = Trace(os.path.join(INSIDE, "tmp/t"))
 want = numbered(a.pid, 0, 7) + numbered(b.pid, 100, 7) + numbered(c.pid, 300, 7)
-ok(status == 0, "it records from within", sonde.messages)
-ok(allocs(trace) == sorted(want), "the calls of processes outside, each once; pids are the host's", allocs(trace))
+ok(status == 0, "sonde records from within a container", sonde.messages)
+ok(allocs(trace) == sorted(want), "each call of processes outside is recorded once, with the host's pids", allocs(trace))
 paths = {str(e["path_text"]) for e in trace.events("meta_object")}
-# from the kernel's own root, which is not this test's where that runs in a chroot
+# paths are from the kernel's root, which differs from this test's root in a chroot
 ok(all(any(p.removesuffix(" (deleted)").endswith(f) for p in paths) for f in (library, deleted)),
-   "files that it can't name, and deleted ones", paths)
+   "files outside the container and deleted files have their names", paths)
 images = {e["pid"]: str(e["command_text"]) for e in trace.events("proc_image")}
-ok(a.pid in images and "python3" in images[a.pid], "what they run", images)
+ok(a.pid in images and "python3" in images[a.pid], "processes have their programs", images)
 shutil.rmtree(INSIDE)
 done()

@@ -1,19 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What a recording says that it took itself is the CPU time of all of sonde's processes, as /proc has it.
+"""The CPU time that a recording reports of itself is that of all of sonde's processes in /proc.
 
-New libraries are mapped, so that the opener, the attacher and the children that parse files have work; then the machine's other
-programs may go on, but nothing of the recording has to. The figures of /proc lie between those that the trace has of the second
-before and the second after, but for the ticks in which /proc counts.
+The test maps new libraries, so that the opener, the attacher and the children that parse files have work, and then waits until
+the recording has none left. The figure of /proc must lie between those of the trace one second before and one second after,
+within the clock ticks in which /proc counts.
 """
 import os
 import re
 import signal
 import subprocess
-import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from sonde_cli import Sonde
 from sonde_trace import Trace
 from tap import done, ok, skip_all
 
@@ -24,7 +23,7 @@ TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 def tree(root):
-    """{pid: (name, ns of CPU time, ns of its ended children)} of a process and what it started, but for the storm"""
+    """{pid: (name, ns of CPU time, ns of its ended children)} of a process and its descendants, without the load generator"""
     all_, found = {}, {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -43,7 +42,7 @@ def tree(root):
 
 
 def total(processes, root):
-    """What ended before the recording began is the worker's: features were tried, the disk was searched."""
+    """The total. Children that ended before the recording began, such as feature tests and searches for files, count for the worker."""
     return sum(own + (0 if pid == root else ended) for pid, (_, own, ended) in processes.items())
 
 
@@ -51,10 +50,7 @@ def main():
     if not os.access(STORM, os.X_OK) or not os.path.exists(FAKE):
         skip_all("the program or the library of the test is not built")
     path = f"{TMP}/cost.sonde"
-    child = subprocess.Popen([SONDE, "record", "-f", "-o", path, "-t", "proc,cuda"], stderr=subprocess.PIPE, universal_newlines=True)
-    for line in child.stderr:
-        if "tracing into" in line:
-            break
+    child = Sonde(path, "-t", "proc,cuda").process
     subprocess.run([STORM, "keep", "1", TMP, FAKE], stdout=subprocess.DEVNULL, check=True)
     time.sleep(1.2)
     before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
@@ -69,16 +65,16 @@ def main():
     low = [sum_ for at, sum_, _ in costs if at <= before]
     high = [sum_ for at, sum_, _ in costs if at >= after]
     there, ticks = total(processes, child.pid), 2 * TICK * len(processes)
-    ok(low and high and low[-1] - ticks <= there <= high[0] + ticks, "the trace has the CPU time of all of them",
+    ok(low and high and low[-1] - ticks <= there <= high[0] + ticks, "the trace has the CPU time of all processes",
            f"{costs} {processes}")
     others = sum(own + ended for pid, (_, own, ended) in processes.items() if pid != child.pid)
-    ok(high and high[0] and others > ticks and costs[-1][2] >= others - ticks, "that of the others is counted",
+    ok(high and high[0] and others > ticks and costs[-1][2] >= others - ticks, "the CPU time of processes other than the worker is counted",
            f"{costs[-1]} {others}")
-    # what it took until it was live is not of the traced time
+    # the CPU time of the start is not part of the traced time
     begun, wall = costs[0][1], max(e["wall"] for e in Trace(path).events("meta_cost"))
     printed = re.search(r"sonde itself took ([0-9.]+)%", err)
     least = 100 * (costs[-1][1] - begun - ticks) / (wall + 1_000_000_000)
-    ok(printed and float(printed[1]) >= least, "the line at the end has it all", f"{least} {err[-600:]}")
+    ok(printed and float(printed[1]) >= least, "the last line has the total", f"{least} {err[-600:]}")
 
 
 main()

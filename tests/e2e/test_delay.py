@@ -1,15 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=120
-"""--delay: nothing of before the start is recorded, all of after it is; -d counts from the start."""
+"""--delay: nothing before the start is recorded, everything after it is, and -d counts from the start."""
 import os
 import signal
 import subprocess
-import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from puppet import SONDE, TMP, Puppet, Sonde, allocs, numbered
+from puppet import SONDE, TMP, Puppet, allocs, numbered
+from sonde_cli import Sonde
 from sonde_trace import Trace
 from tap import done, ok
 
@@ -19,7 +18,7 @@ def path(name):
 
 
 def every_time(trace):
-    """When each event of the targets began; what began before the start says so or is a fact of that time."""
+    """The start of each event of the targets, without events that are marked as begun before or that describe existing state."""
     return [e.get("start", e["time"]) for kind in ("cuda_alloc", "proc_task", "proc_image", "proc_map", "proc_fork")
             for e in trace.events(kind)]
 
@@ -32,14 +31,14 @@ def by_signal():
     sonde.process.send_signal(signal.SIGUSR1)
     sonde.wait_for("tracing into")
     puppet.do("calls 11 10")
-    # a second one has no meaning, and does no harm
+    # a second signal has no effect
     sonde.process.send_signal(signal.SIGUSR1)
     puppet.do("calls 21 10")
     status = sonde.end()
     trace = Trace(path("signal"))
-    ok(status == 0 and allocs(trace) == numbered(puppet.pid, 11, 20), "signal: the calls after the start, and those alone",
+    ok(status == 0 and allocs(trace) == numbered(puppet.pid, 11, 20), "signal: exactly the calls after the start",
        (allocs(trace), sonde.messages))
-    ok(all(t >= began for t in every_time(trace)), "signal: nothing is older than the signal")
+    ok(all(t >= began for t in every_time(trace)), "signal: no event is older than the signal")
     puppet.end()
 
 
@@ -58,8 +57,8 @@ def by_time():
     got = [n for _, n in allocs(trace)]
     times = every_time(trace)
     ok(status == 0 and got and got == list(range(1000, 1000 + len(got))),
-       "seconds: every call after the start up to the end, none before", got[:5])
-    ok(min(times) >= began + 700_000_000, "seconds: nothing is older than that")
+       "seconds: every call from the start to the end, none before", got[:5])
+    ok(min(times) >= began + 700_000_000, "seconds: no event is older than the start")
     end = [e["time"] for e in trace.events("meta_end")]
     ok(len(end) == 1 and end[0] - min(times) >= 500_000_000, "-d counts from the start")
     puppet.end()
@@ -75,12 +74,12 @@ def with_ends():
     sonde = Sonde(path("int"), "-t", "cuda", "--delay", "signal", until="SIGUSR1")
     status = sonde.end()
     verify = subprocess.run([SONDE, "info", "--verify", path("int")], stdout=subprocess.DEVNULL)
-    ok(status == 0 and verify.returncode == 0, "Ctrl-C before the start: a whole trace with nothing in it", sonde.messages)
+    ok(status == 0 and verify.returncode == 0, "Ctrl-C before the start: a complete trace without events", sonde.messages)
     sonde = Sonde(path("cmd"), "-t", "proc", "--delay", "signal", "--", "sleep", "60", until="SIGUSR1")
     sonde.process.send_signal(signal.SIGUSR1)
     sonde.wait_for("tracing into")
     status = sonde.end(signal.SIGTERM)
-    ok(status == 128 + signal.SIGTERM, "with a command: its status", (status, sonde.messages))
+    ok(status == 128 + signal.SIGTERM, "with a command: the status is the command's", (status, sonde.messages))
 
 
 by_signal()

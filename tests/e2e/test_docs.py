@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: parallel
-"""What the docs say of the program: tables made from it, links, commands, and output whose headings are still the program's."""
+"""The docs match the program: generated tables, links, commands, and the headings and columns of printed output."""
 import difflib
 import glob
 import json
@@ -9,9 +9,7 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from puppet import ROOT, SONDE
 from tap import done, ok
 
@@ -36,39 +34,61 @@ def names(what):
 def events():
     made = subprocess.run(["scripts/doc-tables.py", SONDE], capture_output=True, text=True, check=True).stdout
     diff = list(difflib.unified_diff(text_of("docs/events.md").splitlines(), made.splitlines(), "docs/events.md", "made", lineterm=""))
-    ok(not diff, "docs/events.md is what `make docs` would write", "\n".join(diff[:20]))
+    ok(not diff, "docs/events.md is what `make docs` writes", "\n".join(diff[:20]))
 
 
 def links():
     broken = []
     for path in DOCS:
-        # a link, and not code that looks like one
+        # a link, not code that looks like one
         plain = re.sub(r"```.*?```|`[^`\n]*`", "", text_of(path), flags=re.S)
         for target in re.findall(r"\]\(([^)\s]+)\)", plain):
             file = target.split("#")[0]
             if file and "://" not in file and not os.path.exists(os.path.join(os.path.dirname(path), file)):
                 broken.append(f"{path}: {target}")
-    ok(not broken, "every file that a document links to is there", "\n".join(broken))
-    # and what a sentence names by its path
+    ok(not broken, "every file that a document links to exists", "\n".join(broken))
+    # paths that a sentence mentions
     broken = [f"{path}: {name}" for path in DOCS for name in re.findall(r"`((?:docs|tests|scripts|user|bpf)/[\w./-]+\w)`", text_of(path))
               if not glob.glob(name) and not glob.glob(name + "*") and "FAMILY" not in name and "NAME" not in name]
-    ok(not broken, "every path that a document names is there", "\n".join(broken))
+    ok(not broken, "every path that a document names exists", "\n".join(broken))
+
+
+def switches():
+    """docs/testing.md lists exactly the switches of SONDE_TEST that the sources use."""
+    used = set()
+    for path in glob.glob("user/**/*.c", recursive=True) + glob.glob("bpf/**/*.c", recursive=True):
+        used.update(re.findall(r'(?:test_switch__\w+|session__test_switch)\("([\w-]+)"', text_of(path)))
+    listed = set(re.findall(r"^\| `([\w-]+)[^`]*` \|", text_of("docs/testing.md"), re.M))
+    ok(used == listed, f"docs/testing.md has the {len(used)} test switches", used ^ listed)
+
+
+def event_path():
+    """docs/design.md follows one event from file to file: every file of its table exists and contains the names in its row."""
+    section = re.search(r"## One event, file by file\n(.*?)\n## ", text_of("docs/design.md"), re.S)[1]
+    rows = re.findall(r"^\| (?!step|---)(.*) \| (.*) \|$", section, re.M)
+    named = [re.findall(r"`([\w./-]+\.[ch])`", files) for _, files in rows]
+    missing = [f for files in named for f in files if not os.path.isfile(f)]
+    ok(len(rows) > 12 and all(named) and not missing, f"every file on an event's path exists ({len(sum(named, []))})", missing)
+    # `struct cuda_launch`, `emit()`
+    absent = [f"{name}: {files}" for (_, cell), files in zip(rows, named) for name in re.findall(r"\(`(?:struct )?(\w+)(?:\(\))?`\)", cell)
+              if not any(re.search(rf"\b{name}\b", text_of(f)) for f in files)]
+    ok(not absent, "and they contain the names in the table", absent)
 
 
 def examples():
-    """What a guide tells to write is what tests/e2e/test_new_family.sh builds; of the guide to families, what it says of tiny."""
+    """The code in a guide is the code that tests/e2e/test_new_family.sh builds; of the guide to families, the code of `tiny`."""
     built = " ".join("\n".join(map(text_of, sorted(glob.glob("tests/e2e/new_family/tiny/*")))).split())
     for path in sorted(glob.glob("docs/adding-*.md")):
         blocks = re.findall(r"```c\n(.*?)```", text_of(path), flags=re.S)
         parts = [part for block in blocks for part in block.split("\n\n") if "torch_op" not in part and ".summary" not in part]
-        # an example may leave out a line that another guide adds
+        # an example may omit a line that another guide adds
         differing = [part for part in parts if " ".join(part.split()) not in built and
                      " ".join(part.split()) not in built.replace(".summary = 5, ", "")]
-        ok(parts and not differing, f"{path}: its examples are what a test builds", "\n".join(differing))
+        ok(parts and not differing, f"{path}: its examples are code that a test builds", "\n".join(differing))
 
 
 def commands(path):
-    """The lines of code blocks that run sonde, and what stands in `` of the text."""
+    """The lines of code blocks that run sonde, and code within `` in the text."""
     text = text_of(path)
     found = []
     for block in re.findall(r"^```[^\n]*\n(.*?)^```", text, flags=re.S | re.M):
@@ -81,7 +101,7 @@ def commands(path):
 
 
 class Grammar:
-    """What the program itself says that it takes."""
+    """The commands and options that the program's own help lists."""
 
     def __init__(self):
         self.commands = set(re.findall(r"^  (\w+) {2,}", say("--help"), re.M))
@@ -91,7 +111,7 @@ class Grammar:
         self.words = {w: names(w) for w in ("families", "reports", "formats", "events")}
 
     def wrong(self, line):
-        """Why the program would not take a command line; None: it would."""
+        """Why the program would refuse a command line, or None."""
         words = shlex.split(line)[1:]
         if "|" in words:
             words = words[:words.index("|")]
@@ -117,6 +137,8 @@ class Grammar:
                 return f"no event {word}"
         if command == "report":
             plain = [w for i, w in enumerate(args) if not w.startswith("-") and not (i and args[i - 1].startswith("-"))]
+            # a process, thread or function may follow
+            plain = plain[:-1] if len(plain) > 2 and plain[-2] == "why" else plain
             if len(plain) > 1 and plain[-1] not in self.words["reports"] and "." not in plain[-1]:
                 return f"no report {plain[-1]}"
         return None
@@ -124,7 +146,7 @@ class Grammar:
 
 def commands_parse():
     grammar = Grammar()
-    # it can distinguish
+    # the check itself must be able to fail
     for bad in ("sonde recrod", "sonde record --frobnicate", "sonde record -t cudda", "sonde report a.sonde nothing",
                 "sonde export a.sonde --to nothing"):
         if not grammar.wrong(bad):
@@ -138,16 +160,16 @@ def commands_parse():
             why = grammar.wrong(line)
             if why:
                 wrong.append(f"{path}: {line}: {why}")
-    ok(not wrong and total > 12, f"every command in the docs is one that the program takes ({total})", "\n".join(wrong))
+    ok(not wrong and total > 12, f"every command in the docs is accepted by the program ({total})", "\n".join(wrong))
 
 
 def is_title(line, following):
-    """Is it the title of a table, and what follows its heading? Titles have no columns."""
+    """True if the line is the title of a table and the next line its header. Titles have no columns."""
     return bool(line) and "  " not in line and "  " in following.strip()
 
 
 def known_headings():
-    """Titles of tables, as expected output of the tests has them, with the columns that were ever below them."""
+    """{title: columns} of the tables in the expected output of golden tests"""
     known = {}
     for path in glob.glob("tests/golden/*.txt"):
         with open(path, errors="replace") as f:
@@ -164,7 +186,7 @@ def blocks(path):
 
 def output_is_true():
     known = known_headings()
-    ok(len(known) > 20, f"the tests' expected output has headings to compare with ({len(known)})")
+    ok(len(known) > 20, f"the golden output has headings to compare with ({len(known)})")
     for path in WITH_OUTPUT:
         tables, wrong, empty = 0, [], []
         found = blocks(path)
@@ -182,22 +204,22 @@ def output_is_true():
                 extra = set(re.split(r" {2,}", heading.strip())) - columns
                 if extra:
                     wrong.append(f"{command}: {title}: {sorted(extra)}")
-        ok(tables >= 5 and not wrong, f"{path}: headings and columns are the program's ({tables} tables); else `make readme`",
+        ok(tables >= 5 and not wrong, f"{path}: headings and columns are the program's ({tables} tables); if not, run `make readme`",
            "\n".join(wrong))
-        ok(found and not empty, f"{path}: every piece of output is there", empty)
+        ok(found and not empty, f"{path}: every example of output is present", empty)
     for command, text in blocks("README.md"):
         if command.startswith("sonde list"):
             now = [line.rstrip() for line in say(*command.split()[1:]).rstrip("\n").split("\n")]
-            ok(now == text.split("\n"), f"README.md: `{command}` says that now", "\n".join(now))
+            ok(now == text.split("\n"), f"README.md: `{command}` prints this", "\n".join(now))
 
 
 def readme_is_short():
     n = len(text_of("README.md").splitlines())
-    ok(n <= 260, f"README.md can be read at one go: {n} lines")
+    ok(n <= 260, f"README.md is short: {n} lines")
 
 
 def options_leave_families_theirs():
-    """getopt_long takes the beginning of an option for the option: --net=all would be --network-something."""
+    """getopt_long accepts a prefix of an option: --net=all would be read as an option --network-x."""
     families = re.findall(r"^(\w+)", say("list", "families").split("\n", 1)[1], re.M)
     options = re.findall(r"^ {2,6}(?:-\w, )?--([a-z-]+)", say("record", "--help"), re.M)
     taken = [(f, o) for f in families for o in options if o.startswith(f)]
@@ -207,6 +229,8 @@ def options_leave_families_theirs():
 events()
 options_leave_families_theirs()
 links()
+event_path()
+switches()
 examples()
 commands_parse()
 output_is_true()

@@ -1,28 +1,26 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=120
-"""doctor: what it says against what other programs know, in places where something is missing; the commands that it names
-are run and must mend it."""
+"""doctor: its results are compared with those of other programs, also where something is missing. The commands that it prints are run
+and must solve the problem."""
 import glob
 import json
 import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from puppet import LIBRARY, SONDE, Puppet
 from tap import done, ok, skip
 
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-# a mount namespace of its own, whose changes reach no other process
+# a private mount namespace, whose changes no other process sees
 UNSHARED = ["unshare", "-m", "--propagation", "private"]
 
 
 def doctor(prefix=(), switches="", before="", sonde=SONDE):
-    """Exit status and tables; `before`: shell commands to be run in the same place first."""
+    """(exit status, tables) of doctor; `before` are shell commands that are run first, in the same namespaces."""
     command = [*prefix, "sh", "-c", f'{before or ":"}\nexec "$0" doctor --format json', sonde]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, "SONDE_TEST": switches})
     try:
@@ -35,8 +33,8 @@ def check(tables, name):
     return next((c["state"] for c in tables["checks"] if c["check"] == name), None)
 
 
-def mends(tables):
-    return [m["mend"] for m in tables["missing"]]
+def remedies(tables):
+    return [m["remedy"] for m in tables["missing"]]
 
 
 def family(tables, name):
@@ -51,12 +49,12 @@ def listed_families():
 def here():
     status, t = doctor()
     listed = listed_families()
-    ok(listed == {f["name"] for f in t["families"]}, "every family is judged", t["families"])
+    ok(listed == {f["name"] for f in t["families"]}, "every family has a row", t["families"])
     want = 0 if all(f["usable"] == "yes" for f in t["families"]) else 3
-    ok(status == want, f"exit status {want} says whether all are usable", (status, t))
+    ok(status == want, f"exit status {want} reports whether all families are usable", (status, t))
     ok(check(t, "kernel") == os.uname().release and check(t, "user") == "root" and check(t, "BPF") == "works",
-       "kernel and user", t["checks"])
-    # where others' events are most of all there is no figure, and it says so: then again
+       "the kernel's version, the user and BPF", t["checks"])
+    # if nearly all events are of other threads, doctor reports that it has no figure: try again
     for _ in range(8):
         asked = [family(t, name) for name in ("sched", "syscall", "lock")]
         if all(f.get("measured") == "here" for f in asked):
@@ -64,14 +62,14 @@ def here():
         t = doctor()[1]
     for f in asked:
         good = f.get("measured") == "here" and 10 < f["hit_ns"] < 100000 and 5 < f["foreign_hit_ns"] < 100000
-        ok(good, f"{f.get('name')}: a hit of its tracepoints was measured, of followed threads and of others", f)
+        ok(good, f"{f.get('name')}: the cost of a tracepoint hit was measured, for followed and for other threads", f)
     rows = [check(t, "confinement of sonde"), check(t, "confinement of sonde-attacher")]
-    ok(rows == ["works"] * 2, "the processes of a recording can be confined in full here", t["checks"])
+    ok(rows == ["works"] * 2, "the processes of a recording can be confined fully here", t["checks"])
     f = family(t, "cuda")
-    ok(f.get("hit_ns") and 50 < f["hit_ns"] < 1000000, "cuda: so was a call with its return", f)
+    ok(f.get("hit_ns") and 50 < f["hit_ns"] < 1000000, "cuda: the cost of a call with its return was measured", f)
     text = subprocess.run([SONDE, "doctor"], capture_output=True, text=True).stdout
     ok("This machine" in text and "Families of probes" in text and ("missing" in text) == bool(t["missing"]),
-       "for people: what is missing is a table, nothing missing is none", text)
+       "text: there is a table of missing features only if one is missing", text)
     for path, name in (("/proc/sys/kernel/perf_event_paranoid", "kernel.perf_event_paranoid"),
                        ("/proc/sys/net/core/bpf_jit_enable", "net.core.bpf_jit_enable"),
                        ("/proc/sys/kernel/kptr_restrict", "kernel.kptr_restrict"),
@@ -87,53 +85,53 @@ def switched_off():
         status, t = doctor(switches=switch)
         usable = family(t, "cuda").get("usable")
         want = (0, "yes") if switch == "no-multi" else (3, "partly")
-        good = check(t, check_name) == "no" and (status, usable) == want and words in " ".join(mends(t))
-        ok(good, f"SONDE_TEST={switch}: {check_name} is missing, exit {want[0]}, and a newer kernel mends it", (status, usable, t))
+        good = check(t, check_name) == "no" and (status, usable) == want and words in " ".join(remedies(t))
+        ok(good, f"SONDE_TEST={switch}: {check_name} is missing, exit {want[0]}, and a newer kernel remedies it", (status, usable, t))
     _, t = doctor(switches="no-seccomp")
     lacks = {m["what"]: m["effect"] for m in t["missing"] if m["what"].startswith("confinement")}
     ok(len(lacks) == 2 and all("system calls are not filtered" in e for e in lacks.values()),
-       "SONDE_TEST=no-seccomp: what the worker and the attacher lack of their confinement is missing", t["missing"])
+       "SONDE_TEST=no-seccomp: the missing parts of the worker's and the attacher's confinement are reported", t["missing"])
     status, t = doctor(switches="no-trial")
     f = family(t, "sched")
     ok(status == 0 and f.get("measured") == "elsewhere" and f["usable"] == "yes" and family(t, "cuda")["measured"] == "here",
-       "without the trial of tracepoints the documented figure stands there, and is marked", (status, t["families"]))
+       "without the trial of tracepoints the documented cost is shown, and marked as such", (status, t["families"]))
 
 
 def unprivileged():
-    # the build may lie where other users can't get to
+    # other users may have no access to the build directory
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         os.chmod(folder, 0o755)
         status, t = doctor(NOBODY, sonde=shutil.copy(SONDE, folder))
-    ok(status == 1 and {f["usable"] for f in t["families"]} == {"not allowed"}, "a user: exit 1, nothing is allowed", (status, t))
+    ok(status == 1 and {f["usable"] for f in t["families"]} == {"not allowed"}, "an unprivileged user: exit 1, no family is allowed", (status, t))
     states = [check(t, c) for c in ("BPF", "uprobe_multi", "uprobe_session")]
-    ok(states == ["not allowed"] * 3, "what this user may not try is not said to be missing", states)
-    ok(check(t, "capabilities") == "some are missing" and "sudo" in " ".join(mends(t)), "and root is what mends it", t["missing"])
-    ok({f["measured"] for f in t["families"]} == {"no", "elsewhere"}, "no cost is said to be measured here", t["families"])
+    ok(states == ["not allowed"] * 3, "features that this user may not try are not reported as missing", states)
+    ok(check(t, "capabilities") == "some are missing" and "sudo" in " ".join(remedies(t)), "the advice is to run as root", t["missing"])
+    ok({f["measured"] for f in t["families"]} == {"no", "elsewhere"}, "no cost is marked as measured here", t["families"])
 
 
 def no_file_systems():
     gone = "for m in $(findmnt -rno TARGET -t cgroup,cgroup2,tracefs); do umount -l $m; done"
     status, t = doctor(UNSHARED, before=gone)
-    ok(status == 0 and check(t, "tracefs") == "not mounted", "without tracefs all is usable, and it is reported", (status, t["checks"]))
-    mend = [m for m in mends(t) if "cgroup" in m]
-    ok(check(t, "cgroup") == "not mounted" and len(mend) == 1, "without a cgroup file system: reported, and the command", t["missing"])
-    if mend:
-        status, t = doctor(UNSHARED, before=f"{gone}\n{mend[0]}")
-        ok(check(t, "cgroup") == "v2" and not [m for m in mends(t) if "cgroup" in m], "the command mends it", t["checks"])
+    ok(status == 0 and check(t, "tracefs") == "not mounted", "without tracefs all families are usable, and its absence is reported", (status, t["checks"]))
+    remedy = [m for m in remedies(t) if "cgroup" in m]
+    ok(check(t, "cgroup") == "not mounted" and len(remedy) == 1, "a missing cgroup file system is reported with the command that mounts it", t["missing"])
+    if remedy:
+        status, t = doctor(UNSHARED, before=f"{gone}\n{remedy[0]}")
+        ok(check(t, "cgroup") == "v2" and not [m for m in remedies(t) if "cgroup" in m], "the command that doctor prints mounts it", t["checks"])
     status, t = doctor(UNSHARED, before="umount -l /sys")
-    mend = [m for m in mends(t) if m.startswith("mount -t sysfs")]
-    ok(status == 1 and check(t, "BTF") == "missing" and mend, "without /sys: exit 1, reported, and the command", (status, t))
-    if mend:
-        status, t = doctor(UNSHARED, before=f"umount -l /sys\n{mend[0]}")
-        ok(check(t, "BTF") == "there" and status in (0, 3), "the command mends it", (status, t["checks"]))
+    remedy = [m for m in remedies(t) if m.startswith("mount -t sysfs")]
+    ok(status == 1 and check(t, "BTF") == "missing" and remedy, "without /sys: exit 1, and it is reported with the command that mounts it", (status, t))
+    if remedy:
+        status, t = doctor(UNSHARED, before=f"umount -l /sys\n{remedy[0]}")
+        ok(check(t, "BTF") == "there" and status in (0, 3), "the command that doctor prints mounts it", (status, t["checks"]))
     status, t = doctor([*UNSHARED], before="mount -t proc -o hidepid=2 proc /proc")
     ok(str(check(t, "/proc")).startswith("hidepid="), "a /proc that hides processes is reported", t["checks"])
 
 
 def pid_namespace():
     status, t = doctor(["unshare", "-fp", "--mount-proc"])
-    ok(status == 1 and check(t, "pid namespace") == "one of its own" and "--pid=host" in " ".join(mends(t)),
-       "in a pid namespace of its own: exit 1, as record does, and what mends it", (status, t))
+    ok(status == 1 and check(t, "pid namespace") == "one of its own" and "--pid=host" in " ".join(remedies(t)),
+       "in another pid namespace: exit 1, as from record, with advice", (status, t))
 
 
 def setting():
@@ -144,19 +142,19 @@ def setting():
         with open(path, "w") as f:
             f.write("1")
         _, t = doctor()
-        mend = [m for m in mends(t) if "bpf_stats_enabled" in m]
-        ok(len(mend) == 1, "a setting that makes each hit more expensive is reported", t["missing"])
-        for m in mend:
+        remedy = [m for m in remedies(t) if "bpf_stats_enabled" in m]
+        ok(len(remedy) == 1, "a setting that makes each hit more expensive is reported", t["missing"])
+        for m in remedy:
             subprocess.run(m.split(), check=True, capture_output=True)
             with open(path) as f:
-                ok(f.read().strip() == "0", "its command mends it")
+                ok(f.read().strip() == "0", "the command that doctor prints corrects the setting")
     finally:
         with open(path, "w") as f:
             f.write(was)
 
 
 def cgroup_for_tests():
-    """A cgroup named as docker names them; NULL: no cgroup v2 that lets one be made."""
+    """Creates a cgroup named like docker's. Returns None if no cgroup v2 allows it."""
     for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"):
         if os.path.exists(os.path.join(root, "cgroup.controllers")):
             path = os.path.join(root, f"docker-{'5a' * 32}.scope")
@@ -178,17 +176,21 @@ def runtimes():
                 f.write(str(puppet.pid))
         _, t = doctor()
         mine = {r["family"]: r for r in t["runtimes"] if r["pid"] == puppet.pid}
-        ok(mine.get("gil", {}).get("runtime") == f"CPython {version}", f"a Python that runs, its version {version}", mine)
-        ok("in the runtime" in mine.get("gil", {}).get("how", ""), "and how its GIL is traced", mine)
-        ok(mine.get("cuda", {}).get("object") == os.path.realpath(LIBRARY), "its CUDA library", mine)
+        ok(mine.get("gil", {}).get("runtime") == f"CPython {version}", f"a running Python is listed with its version {version}", mine)
+        ok("in the runtime" in mine.get("gil", {}).get("how", ""), "with the way in which its GIL is traced", mine)
+        ok(mine.get("cuda", {}).get("object") == os.path.realpath(LIBRARY), "with its CUDA library", mine)
         if cgroup:
-            ok(mine.get("gil", {}).get("container") == "docker-" + "5a" * 6, "its container", mine)
+            ok(mine.get("gil", {}).get("container") == "docker-" + "5a" * 6, "with its container", mine)
         else:
-            skip("its container", "no cgroup v2 in which one can be made")
-        _, t = doctor(switches="gil-pattern")
+            skip("with its container", "no cgroup v2 in which a cgroup can be created")
+        _, t = doctor(switches="no-gil-pattern")
         mine = {r["family"]: r for r in t["runtimes"] if r["pid"] == puppet.pid}
-        ok("through libc: the pattern is hidden" in mine.get("gil", {}).get("how", ""), "a GIL that is traced through libc, and why",
+        ok("through libc: the pattern is hidden" in mine.get("gil", {}).get("how", ""), "a GIL that is traced through libc is listed with the reason",
            mine)
+        r = subprocess.run([SONDE, "doctor"], capture_output=True, text=True, timeout=60,
+                           env={**os.environ, "SONDE_TEST": "doctor-crash"}, check=False)
+        ok(r.returncode in (0, 3) and "could not be examined: what parses it crashed" in r.stdout and "its GIL in" not in r.stdout,
+           "a file that crashes its parser is reported, and everything else is complete", r)
     finally:
         puppet.process.kill()
         puppet.process.wait()
@@ -199,14 +201,14 @@ def runtimes():
 def free_threaded():
     found = [p for p in glob.glob("/usr/local/bin/python3*t") if re.search(r"3\.\d+t$", p)]
     if not found:
-        skip("a free-threaded CPython is said to have no GIL", "none is installed")
+        skip("a free-threaded CPython is reported to have no GIL", "no free-threaded CPython is installed")
         return
     puppet = Puppet(found[0], "")
     _, t = doctor()
     hows = [r["how"] for r in t["runtimes"] if r["pid"] == puppet.pid and r["family"] == "gil"]
     puppet.process.kill()
     puppet.process.wait()
-    ok(hows and hows[0].startswith("not: free-threaded"), "a free-threaded CPython is said to have no GIL", hows)
+    ok(hows and hows[0].startswith("not: free-threaded"), "a free-threaded CPython is reported to have no GIL", hows)
 
 
 here()

@@ -1,18 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=120
-"""Bad input gets a message that says what, which object, why and what to do, and the exit status that the manual names."""
+"""Bad input gets a message with the failure, the object, the reason and the remedy, and the exit status in the manual."""
 import os
 import resource
 import signal
 import stat
 import struct
 import subprocess
-import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from tap import done, ok
+from waiting import wait_for
 
 SONDE, TMP, B = os.environ["SONDE"], os.environ["TMPDIR"], os.environ["B"]
 
@@ -26,7 +25,7 @@ def run(*argv, prefix=(), env=None, timeout=30):
 def expect(name, status, words, *argv, **kw):
     code, out, err = run(*argv, **kw)
     missing = [w for w in words if w not in err + out]
-    ok(code == status and not missing, name, f"exit {code}, wanted {status}; missing {missing}\n{err}{out}")
+    ok(code == status and not missing, name, f"exit {code}, expected {status}; missing {missing}\n{err}{out}")
 
 
 def path(name):
@@ -38,14 +37,14 @@ def limit_files():
 
 
 def full_exports():
-    """What is said is the disk's reason, and no part of a file is left that looks like the whole."""
+    """The message has the system's reason, and no partial file is left that looks complete."""
     for to in ("chrome", "perfetto", "text"):
         out = path("full." + to)
         expect(f"export --to {to} to a full disk", 1, ["No space left"], "export", path("whole"), "--to", to, "-f", "-o", "/dev/full")
         done = subprocess.run([SONDE, "export", path("whole"), "--to", to, "-o", out], capture_output=True, text=True,
                               preexec_fn=limit_files, restore_signals=False)
         ok(done.returncode == 1 and "File too large" in done.stderr and not os.path.exists(out),
-           f"export --to {to} that fails leaves no part", f"{done.returncode} {done.stderr} {os.path.exists(out)}")
+           f"export --to {to} that fails leaves no partial file", f"{done.returncode} {done.stderr} {os.path.exists(out)}")
 
 
 def usage():
@@ -54,49 +53,49 @@ def usage():
     expect("unknown option", 2, ["--frobnicate", "--help"], "record", "--frobnicate")
     expect("unknown family", 2, ["cudda", "cuda", "gil"], "record", "-t", "cudda", "-d", "1", "-o", path("a"))
     expect("unknown family option", 2, ["--cuda=nothing"], "record", "--cuda=nothing", "-d", "1", "-o", path("a"))
-    expect("-p that is no number", 2, ["-p", "abc"], "record", "-p", "abc")
+    expect("-p that is not a number", 2, ["-p", "abc"], "record", "-p", "abc")
     expect("-p that ends in a comma", 2, ["-p", "comma"], "record", "-p", "1,2,")
-    # as `-p $(pgrep -f x)` comes from a shell: each form of two processes, none of which exists
+    # each form that a shell makes of `-p $(pgrep -f x)`, with two pids that don't exist
     for words in (["-p", "99999998", "99999999"], ["-p", "99999998 99999999"], ["-p", "99999998,99999999"],
                   ["-p", "99999998\n99999999\n"], ["-p99999998", "99999999"], ["-p", "99999998", "-p", "99999999"]):
-        expect(f"record {words}: both are processes", 1, ["-p 99999998: no such", "-p 99999999: no such"], "record", *words,
+        expect(f"record {words}: both are taken as pids", 1, ["-p 99999998: no such", "-p 99999999: no such"], "record", *words,
                "-d", "0.2", "-o", path("a"))
     for words in (["99999998", "99999999"], ["99999998 99999999"], ["99999998,99999999"], ["99999998\n99999999\n"],
                   ["-p", "99999998,99999999"]):
-        expect(f"dump {words}: both are processes", 1, ["no process 99999998", "no process 99999999"], "dump", *words)
-        expect(f"top {words}: both are processes", 1, ["99999998: no such", "99999999: no such"], "top", *words, "--count", "1")
-        expect(f"inject {words}: both are processes", 1, ["99999998", "99999999"], "inject", *words)
-    expect("-p and a word that is no pid", 2, ["'true'", "--"], "record", "-p", "99999998", "true")
-    expect("a number that is not there", 2, ["--osrt-threshold", "number of ns"], "record", "--osrt-threshold")
-    expect("a number that is none", 2, ["--osrt-threshold", "number of ns", "'x'"], "record", "--osrt-threshold", "x", "-t", "osrt",
+        expect(f"dump {words}: both are taken as pids", 1, ["no process 99999998", "no process 99999999"], "dump", *words)
+        expect(f"top {words}: both are taken as pids", 1, ["99999998: no such", "99999999: no such"], "top", *words, "--count", "1")
+        expect(f"inject {words}: both are taken as pids", 1, ["99999998", "99999999"], "inject", *words)
+    expect("-p with an argument that is no pid", 2, ["'true'", "--"], "record", "-p", "99999998", "true")
+    expect("an option without its number", 2, ["--osrt-threshold", "number of ns"], "record", "--osrt-threshold")
+    expect("an option whose number is no number", 2, ["--osrt-threshold", "number of ns", "'x'"], "record", "--osrt-threshold", "x", "-t", "osrt",
            "-d", "0.2", "-o", path("a"))
     for seconds in ("0x10", "inf", "nan", "0", "1s"):
         expect(f"-d {seconds}", 2, ["decimal number", f"'{seconds}'"], "record", "-d", seconds, "-o", path("a"))
     expect("-o -", 2, ["/dev/stdout", "./-"], "record", "-o", "-", "-d", "0.2")
-    expect("-o with nothing", 2, ["-o"], "record", "-o", "", "-d", "0.2")
+    expect("-o with an empty name", 2, ["-o"], "record", "-o", "", "-d", "0.2")
     expect("two reports", 2, ["one report", "'gil'", "'cuda-api'"], "report", path("whole"), "gil", "cuda-api")
-    expect("--cgroup / is all of cgroup v2", 0, [], "record", "-t", "proc", "--cgroup", "/", "-d", "0.2", "-o", path("all"))
+    expect("--cgroup / selects all of cgroup v2", 0, [], "record", "-t", "proc", "--cgroup", "/", "-d", "0.2", "-o", path("all"))
     expect("an open bracket in --comm", 0, ["']'"], "record", "-t", "proc", "--comm", "[", "-d", "0.2", "-o", path("bracket"))
     with open("/dev/full", "w") as full:
         done = subprocess.run([SONDE, "record", "-t", "proc", "--print", "-d", "0.3", "-o", path("printed"), "--", "true"],
                               stdout=full, stderr=subprocess.PIPE, text=True)
         done2 = subprocess.run([SONDE, "record", "-t", "proc", "--print", "-d", "0.5", "-o", path("printed2")],
                                stdout=full, stderr=subprocess.PIPE, text=True)
-    ok("cannot print" in done.stderr + done2.stderr and done2.returncode == 1, "--print into a full disk is a failure",
+    ok("cannot print" in done.stderr + done2.stderr and done2.returncode == 1, "--print to a full disk fails",
        done.stderr + done2.stderr)
     expect("-d 0", 2, ["-d"], "record", "-d", "0")
-    expect("-p with nothing", 2, ["-p"], "record", "-p", "")
-    expect("--comm with nothing", 2, ["--comm"], "record", "--comm", ",", "-d", "0.2")
-    expect("--comm that no process can have", 2, ["--comm", "x" * 16, "15 characters"], "record", "--comm", "x" * 16, "-d", "0.2",
+    expect("-p with an empty list", 2, ["-p"], "record", "-p", "")
+    expect("--comm with an empty list", 2, ["--comm"], "record", "--comm", ",", "-d", "0.2")
+    expect("--comm that is longer than any process's name", 2, ["--comm", "x" * 16, "15 characters"], "record", "--comm", "x" * 16, "-d", "0.2",
            "-o", path("a"))
-    expect("more of --comm than there is room for", 2, ["--comm", "16"], "record", "--comm", ",".join("a" * 17), "-d", "0.2",
+    expect("more names in --comm than the limit", 2, ["--comm", "16"], "record", "--comm", ",".join("a" * 17), "-d", "0.2",
            "-o", path("a"))
-    expect("--cgroup that is not there", 1, ["/no/such", "no such cgroup"], "record", "--cgroup", "/no/such", "-d", "0.2", "-o",
+    expect("--cgroup that does not exist", 1, ["/no/such", "no such cgroup"], "record", "--cgroup", "/no/such", "-d", "0.2", "-o",
            path("a"))
-    expect("--cgroup that is none", 1, ["/usr", "not a cgroup"], "record", "--cgroup", "/usr", "-d", "0.2", "-o", path("a"))
-    expect("--delay that is no number", 2, ["--delay", "soon"], "record", "--delay", "soon")
-    expect("a word that is no option", 2, ["'true'", "--"], "record", "true")
-    expect("-- with nothing", 125, ["command"], "record", "--")
+    expect("--cgroup that is not a cgroup", 1, ["/usr", "not a cgroup"], "record", "--cgroup", "/usr", "-d", "0.2", "-o", path("a"))
+    expect("--delay that is not a number", 2, ["--delay", "soon"], "record", "--delay", "soon")
+    expect("an argument that is no option", 2, ["'true'", "--"], "record", "true")
+    expect("-- without a command", 125, ["command"], "record", "--")
     expect("an unknown short option", 2, ["-z"], "record", "-zf", "-d", "0.2")
     expect("an option without its value", 2, ["-o"], "record", "-o")
     expect("unknown report", 2, ["nonsense"], "report", path("whole"), "nonsense")
@@ -113,27 +112,27 @@ def privileges():
     binary = path("sonde-for-others")
     subprocess.run(["cp", SONDE, binary], check=True)
     done = subprocess.run([*unprivileged, binary, "record", "-d", "1", "-o", path("unprivileged")], capture_output=True, text=True)
-    ok(done.returncode == 1 and "root" in done.stderr, "not root: says so", done.stderr)
-    ok(not os.path.exists(path("unprivileged")), "and leaves no file")
+    ok(done.returncode == 1 and "root" in done.stderr, "record without root: a message", done.stderr)
+    ok(not os.path.exists(path("unprivileged")), "record without root leaves no file")
     done = subprocess.run([*unprivileged, binary, "list", "families", "probes", "events"], capture_output=True, text=True)
     ok(done.returncode == 0 and "cudaMalloc" in done.stdout, "list works without privilege", done.stderr)
     done = subprocess.run([*unprivileged, binary, "doctor"], capture_output=True, text=True)
     ok(done.returncode == 1 and "root" in done.stdout, "doctor without privilege exits 1", done.stdout)
-    # root without the capability, and root with it: neither is sent to become root
+    # root without the capability, and root with it: the message does not advise to become root
     sleeper = subprocess.Popen(["setpriv", "--reuid=1", "--clear-groups", "sleep", "20"])
-    time.sleep(0.1)
-    expect("dump by a root that may not trace: which capability", 1, ["may not be read", "CAP_SYS_PTRACE"], "dump",
+    wait_for(lambda: open(f"/proc/{sleeper.pid}/comm").read() == "sleep\n")
+    expect("dump by root without CAP_SYS_PTRACE: the message names the capability", 1, ["may not be read", "CAP_SYS_PTRACE"], "dump",
            str(sleeper.pid), prefix=("setpriv", "--bounding-set=-sys_ptrace"))
-    expect("inject by such a root: the same", 1, ["not loaded", "CAP_SYS_PTRACE"], "inject", str(sleeper.pid),
+    expect("inject by root without CAP_SYS_PTRACE: the message names the capability", 1, ["not loaded", "CAP_SYS_PTRACE"], "inject", str(sleeper.pid),
            prefix=("setpriv", "--bounding-set=-sys_ptrace"))
     code, _, err = run("dump", "1")
-    ok(os.geteuid() or code == 0 or "run sonde as root" not in err, "dump 1 as root: root is not what is missing", err)
+    ok(os.geteuid() or code == 0 or "run sonde as root" not in err, "dump 1 as root: the message does not ask for root", err)
     sleeper.kill()
     sleeper.wait()
     os.mkdir(path("empty"))
     hide = ("unshare", "-m", "sh", "-c", f'mount --bind {path("empty")} /sys/kernel/btf && exec "$@"', "sh")
-    expect("no BTF: says so", 1, ["BTF", "CONFIG_DEBUG_INFO_BTF"], "record", "-d", "1", "-o", path("nobtf"), prefix=hide)
-    ok(not os.path.exists(path("nobtf")), "and leaves no file")
+    expect("without BTF: a message", 1, ["BTF", "CONFIG_DEBUG_INFO_BTF"], "record", "-d", "1", "-o", path("nobtf"), prefix=hide)
+    ok(not os.path.exists(path("nobtf")), "without BTF no file is left")
     hide = ("unshare", "-m", "sh", "-c", 'umount -l /sys/kernel/tracing /sys/kernel/debug /sys/fs/bpf 2>/dev/null; exec "$@"',
             "sh")
     expect("tracefs and bpffs are not needed", 0, [], "record", "-d", "0.2", "-o", path("nofs"), prefix=hide)
@@ -151,51 +150,51 @@ def targets():
     code, _, err = run("record", "-p", str(sleeper.pid), "-d", "20", "-o", path("d"))
     ok(code == 0 and time.monotonic() - began < 10, "ends when every -p target has ended", err)
     with subprocess.Popen(["sleep", "1"]) as sleeper:
-        expect("-p that ended without doing it: says so", 0, ["nothing was recorded: every process of -p ended"], "record", "-t",
+        expect("-p of a process that ended without a selected event: a message", 0, ["nothing was recorded: every process of -p ended"], "record", "-t",
                "cuda", "-p", str(sleeper.pid), "-d", "20", "-o", path("ended"))
-    expect("nothing to record is a message, a valid trace and 0", 0,
+    expect("without anything to record: a message, a valid trace, exit status 0", 0,
            ["nothing was recorded: no selected process had an event of the chosen families", "about the recording itself"], "record", "-t", "cuda", "-p",
            str(os.getpid()), "-d", "0.2", "-o", path("e"))
-    expect("a time outside of the trace: says which time there is", 0, ["None of this time was traced: the trace has 0."], "report",
+    expect("a time outside the trace: the message has the trace's time", 0, ["None of this time was traced: the trace has 0."], "report",
            path("e"), "--time", "100..200")
-    expect("whose report says so", 0, ["no losses"], "report", path("e"))
-    expect("and whose other reports do", 0, ["No CUDA calls were recorded"], "report", path("e"), "cuda-api")
+    expect("the report of the empty trace says that there is nothing", 0, ["no losses"], "report", path("e"))
+    expect("so do its other reports", 0, ["No CUDA calls were recorded"], "report", path("e"), "cuda-api")
 
 
 def closed_files():
     for name, closing in (("stderr", "2>&-"), ("stdout", ">&-"), ("stdin", "<&-")):
         subprocess.run(["sh", "-c", f'"$0" record --print -d 0.3 -o "$1" {closing}', SONDE, path(f"closed-{name}")],
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=30)
-        expect(f"a trace recorded with {name} closed is whole", 0, [], "info", "--verify", path(f"closed-{name}"))
+        expect(f"a trace recorded with {name} closed is complete", 0, [], "info", "--verify", path(f"closed-{name}"))
 
 
 def namespaces():
-    expect("a pid namespace of its own: says so", 1, ["pid namespace", "--pid=host"], "record", "-d", "0.2", "-o",
+    expect("in another pid namespace: a message", 1, ["pid namespace", "--pid=host"], "record", "-d", "0.2", "-o",
            path("pidns"), prefix=("unshare", "-p", "-f", "--mount-proc"))
 
 
 def outputs():
-    expect("an existing output wants -f", 1, [path("whole"), "-f"], "record", "-d", "0.2", "-o", path("whole"))
+    expect("an existing output needs -f", 1, [path("whole"), "-f"], "record", "-d", "0.2", "-o", path("whole"))
     before = os.path.getsize(path("whole"))
     expect("-f overwrites", 0, [], "record", "-f", "-d", "0.2", "-o", path("whole"))
-    ok(before > 0, "what was there was left alone before")
-    ok(stat.S_IMODE(os.stat(path("whole")).st_mode) == 0o600, "mode 0600")
-    expect("a directory that is not there", 1, [path("no/such"), "No such file"], "record", "-d", "0.2", "-o",
+    ok(before > 0, "without -f the existing file is unchanged")
+    ok(stat.S_IMODE(os.stat(path("whole")).st_mode) == 0o600, "a trace has mode 0600")
+    expect("a directory that does not exist", 1, [path("no/such"), "No such file"], "record", "-d", "0.2", "-o",
            path("no/such"))
     run("record", "-d", "0.2", "-o", path("sudo"), env={"SUDO_UID": "1234", "SUDO_GID": "1235"})
     st = os.stat(path("sudo"))
-    ok((st.st_uid, st.st_gid) == (1234, 1235), "owned by the user behind sudo", st)
+    ok((st.st_uid, st.st_gid) == (1234, 1235), "a trace is owned by the user behind sudo", st)
     first = subprocess.Popen([SONDE, "record", "-t", "proc", "-d", "20", "-o", path("taken")], stderr=subprocess.PIPE, text=True)
     first.stderr.readline()
-    expect("-f leaves alone what another one is writing", 1, [path("taken"), "recorded into"], "record", "-f", "-d", "0.2", "-o",
+    expect("-f does not overwrite a trace that another recording writes", 1, [path("taken"), "recorded into"], "record", "-f", "-d", "0.2", "-o",
            path("taken"))
     first.send_signal(signal.SIGINT)
     first.communicate(timeout=20)
-    expect("which stays whole", 0, [], "info", "--verify", path("taken"))
-    expect("and may be overwritten when that has ended", 0, [], "record", "-f", "-d", "0.2", "-o", path("taken"))
+    expect("that trace stays complete", 0, [], "info", "--verify", path("taken"))
+    expect("it can be overwritten when that recording has ended", 0, [], "record", "-f", "-d", "0.2", "-o", path("taken"))
     os.symlink("/etc/hostname", path("link"))
     expect("-f replaces a symbolic link, never follows it", 0, [], "record", "-f", "-d", "0.2", "-o", path("link"))
-    ok(not os.path.islink(path("link")) and os.path.getsize("/etc/hostname") < 300, "its target is untouched")
+    ok(not os.path.islink(path("link")) and os.path.getsize("/etc/hostname") < 300, "the target of the link is unchanged")
 
 
 def full_disk():
@@ -207,8 +206,8 @@ cp {path('small')}/t {path('cut')}; exit $status"""
     done = subprocess.run(["unshare", "-m", "sh", "-c", inside], capture_output=True, text=True)
     busy.kill()
     busy.wait()
-    ok(done.returncode == 1 and "No space left" in done.stderr, "full disk: says so and ends", done.stderr)
-    expect("what was written before is readable", 0, ["cut off"], "report", path("cut"))
+    ok(done.returncode == 1 and "No space left" in done.stderr, "full disk: a message, and the recording ends", done.stderr)
+    expect("the trace up to then is readable", 0, ["cut off"], "report", path("cut"))
 
 
 def files():
@@ -217,7 +216,7 @@ def files():
     open(path("zero"), "w").close()
     expect("an empty file", 1, [path("zero"), "not a sonde trace"], "report", path("zero"))
     whole = open(path("whole"), "rb").read()
-    # the version stands behind the magic in the first frame: docs/format.md
+    # the version follows the magic in the first frame: docs/format.md
     at = whole.index(b"SONDE\0") + 6
     newer = bytearray(whole)
     struct.pack_into("<H", newer, at, struct.unpack_from("<H", whole, at)[0] + 1)
@@ -229,12 +228,12 @@ def files():
         code, out, err = run("report", path("torn"))
         if code not in (0, 1) or code == 0 and "cut off" not in out or code == 1 and not err:
             bad.append((cut, code, err))
-    ok(not bad, "a truncated file opens and says that it was cut off, or has a clear error", bad[:3])
+    ok(not bad, "a truncated file opens and is reported as cut off, or gives a clear error", bad[:3])
     damaged = bytearray(whole)
     damaged[len(damaged) // 2] ^= 0x55
     open(path("damaged"), "wb").write(damaged)
     expect("damage is found by info --verify", 1, [path("damaged")], "info", "--verify", path("damaged"))
-    expect("and a whole file passes", 0, [], "info", "--verify", path("whole"))
+    expect("info --verify passes an intact file", 0, [], "info", "--verify", path("whole"))
 
 
 def stopping():
@@ -242,8 +241,8 @@ def stopping():
     line = sonde.stderr.readline()
     sonde.send_signal(signal.SIGINT)
     _, err = sonde.communicate(timeout=20)
-    ok(sonde.returncode == 0 and "tracing into" in line, "Ctrl-C stops it in order, status 0", line + err)
-    expect("and the trace is whole", 0, [], "info", "--verify", path("int"))
+    ok(sonde.returncode == 0 and "tracing into" in line, "Ctrl-C ends a recording with status 0", line + err)
+    expect("a trace ended by Ctrl-C is complete", 0, [], "info", "--verify", path("int"))
 
 
 def main():

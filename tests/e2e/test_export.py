@@ -1,23 +1,21 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: parallel
-"""Traces made from text, exported to every format and read back: names that are no text, spans that overlap or begin at
-one moment, losses, a recording that was cut off, one whose end is torn."""
+"""Synthetic traces, exported to every format and read back: names with invalid bytes, spans that overlap or begin
+together, losses, a recording that was cut off, a file whose end is torn."""
 import json
 import os
 import subprocess
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import engine_lib
 import perfetto_file
 from export_lib import ROOT, SONDE, TMP, Truth, check_all, check_perfetto, export
+from sonde_cli import make_trace
 from tap import done, ok, skip
 
 GOLDEN = os.path.join(ROOT, "tests", "golden")
-MAKE_TRACE = os.path.join(os.environ["B"], "tests", "golden", "make_trace")
 
-# Spans of one thread that Perfetto's stack can't hold on one track, and some that it just can
+# Overlapping spans of one thread, which need several tracks in Perfetto, and nested ones, which fit on one
 ODD = """
 meta_probe time=@0 number=1 family=3 name="outer" program="p" section="s"
 meta_probe time=@0 number=2 family=3 name="inner" program="p" section="s"
@@ -43,7 +41,7 @@ meta_end time=@60 reason=END_SIGNAL
 """
 
 
-# Spans that touch or cross in each way, and a thread that was woken at the very moment of its switch
+# Spans that touch or cross in each way, and a thread that was woken at the time of its switch
 TOUCHING = """
 meta_probe time=@0 number=1 family=3 name="outer" program="p" section="s"
 proc_task time=@0 pid=5 tid=5 ppid=1 ns_pid=5 comm="waiter"
@@ -92,7 +90,7 @@ meta_end time=@60 reason=END_SIGNAL
 
 
 def later_schema():
-    """The golden schema with those families, and a container in proc_image."""
+    """The golden schema with these families, and a container in proc_image."""
     with open(os.path.join(GOLDEN, "schema.json")) as file:
         schema = json.load(file)
     schema["enums"].append({"name": "syscall_nr", "values": [{"name": "read", "value": 0}, {"name": "write", "value": 1}]})
@@ -119,7 +117,7 @@ def later_schema():
 
 def check_later(pb):
     path = make("later", LATER_EVENTS, later_schema())
-    check_all(path, pb, "families to come", ("lock_wait", "syscall", "disk_io"))
+    check_all(path, pb, "families of later versions", ("lock_wait", "syscall", "disk_io"))
     if not pb:
         return
     with open(os.path.join(TMP, "out.pftrace"), "rb") as file:
@@ -128,17 +126,14 @@ def check_later(pb):
     ok(labels == [["docker 0123456789ab"]], "a process is labelled with its container", labels)
     calls = [s for s in f.slices if s.category == "syscall"]
     ok({s.name for s in calls} == {"read", "syscall"} and all(f.tracks[s.track].HasField("thread") for s in calls),
-       "system calls stay on their thread's track, whatever it has in flight", [s.name for s in calls])
+       "system calls are on their thread's track, regardless of other open spans", [s.name for s in calls])
 
 
 def make(name, text=None, schema="schema.json"):
-    events, out = os.path.join(GOLDEN, name + ".events"), os.path.join(TMP, name + ".sonde")
-    if text:
-        events = os.path.join(TMP, name + ".events")
-        with open(events, "w") as file:
-            file.write(text)
-    subprocess.run([MAKE_TRACE, os.path.join(GOLDEN, schema), events, out], check=True)
-    return out
+    if not text:
+        with open(os.path.join(GOLDEN, name + ".events")) as file:
+            text = file.read()
+    return make_trace(os.path.join(TMP, name), text, os.path.join(GOLDEN, schema))
 
 
 def check_torn(path, pb):
@@ -150,7 +145,7 @@ def check_torn(path, pb):
     with open(torn, "wb") as file:
         file.write(data[:at + 100])
     truth = check_all(torn, pb, "torn")
-    ok(truth.trace.torn, "torn: bytes are torn")
+    ok(truth.trace.torn, "torn: info reports torn bytes")
 
 
 def check_refusals(path):

@@ -1,21 +1,20 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=300
-"""Five kinds of recordings, exported to Perfetto (plain and .zst) and to Chrome's JSON, and every slice, lane, run, waking and
-piece of GPU work compared with the events as Perfetto's own engine reads them: the demo's programs with everything, a
-contended GIL with the scheduler, futexes, doubles of two GPUs, samples and time off the CPU."""
+"""Five recordings, exported to Perfetto (plain and .zst) and to Chrome's JSON. Every slice, lane, run, wake-up and item of GPU work
+that Perfetto's own engine reads is compared with the trace's events: the demo's programs with all families, a contended GIL
+with the scheduler, futexes, doubles of two GPUs, samples with off-CPU time."""
 import collections
 import os
-import signal
 import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import engine_lib
 import export_lib
 import trace_processor
 from export_lib import ROOT, SONDE, TMP, B, Truth
+from sonde_cli import Sonde
 from tap import done, ok, skip
 
 GIL = ["/usr/bin/python3", os.path.join(ROOT, "tests", "workloads", "gil_contend.py")]
@@ -32,38 +31,30 @@ def start(command, **env):
 
 
 def record(name, programs, *options, go=None):
-    """The trace of a second of these programs; go: the one that waits for a line, which is recorded until it ends."""
+    """Records these programs for a second, or until program `go` ends, which waits for a line on stdin."""
     path = os.path.join(TMP, name + ".sonde")
-    tracer = subprocess.Popen([SONDE, "record", "-f", "-o", path, "-p", ",".join(str(p.pid) for p in programs), *options],
-                              stderr=subprocess.PIPE, text=True)
-    running.append(tracer)
-    said = ""
-    while "tracing into" not in said:
-        line = tracer.stderr.readline()
-        if not line:
-            break
-        said += line
+    sonde = Sonde(path, "-p", ",".join(str(p.pid) for p in programs), *options)
+    running.append(sonde.process)
     if go:
         go.stdin.write("\n")
         go.stdin.flush()
         go.wait(60)
     else:
         time.sleep(1)
-    tracer.send_signal(signal.SIGINT)
-    said += tracer.communicate(timeout=60)[1]
+    status = sonde.end()
     for p in programs:
         p.kill()
         p.wait()
-    return path if ok(tracer.returncode == 0, f"{name}: recorded", said) else None
+    return path if ok(status == 0, f"{name}: recorded", sonde.messages) else None
 
 
 def check(path, label, kinds):
-    """The events of these kinds have to be in it, or the comparison is worth nothing."""
+    """Compares the exports with the trace, which must have events of these kinds for the comparison to mean anything."""
     if not path:
         return None, None
     truth = Truth(path)
     few = {kind: len(truth.of(kind)) for kind, least in kinds.items() if len(truth.of(kind)) < least}
-    ok(not few, f"{label}: there are enough of {', '.join(kinds)}", few)
+    ok(not few, f"{label}: enough events of {', '.join(kinds)}", few)
     return truth, engine_lib.check_all(truth, path, label)
 
 
@@ -75,7 +66,7 @@ def check_nested(truth, engine, label):
             calls[e["pid"], e["tid"]].append((e["start"], e["time"], e["flags"] & (export_lib.OPEN | export_lib.BLIND)))
     inside, outside = 0, []
     for w in truth.of("lock_wait"):
-        # what began before tracing or was open at its end has no start or end of its own
+        # events that began before tracing or were open at its end have no start or end of their own
         if w["flags"] & (export_lib.OPEN | export_lib.BLIND):
             continue
         around = [c for c in calls[w["pid"], w["tid"]] if c[0] < w["time"] and w["start"] < c[1]]
@@ -83,14 +74,14 @@ def check_nested(truth, engine, label):
             inside += 1
         elif any(not c[2] for c in around):
             outside.append((w, around))
-    ok(inside and not outside, f"{label}: {inside} waits on futexes are within their calls", outside)
+    ok(inside and not outside, f"{label}: {inside} futex waits are within their system calls", outside)
     got = engine.query("SELECT p.name, count(*) FROM slice s JOIN slice p ON p.id = s.parent_id WHERE s.name = 'lock_wait' GROUP BY 1")
     nested = sum(int(n) for name, n in got if name.endswith("futex"))
-    ok(nested >= inside, f"{label}: engine: {nested} waits are drawn within their calls", got)
+    ok(nested >= inside, f"{label}: engine: {nested} futex waits are nested in their system calls", got)
 
 
 def check_processes(truth, engine, label):
-    """Named as in the reports; what says something of the recording under one track."""
+    """Processes have the names of the reports; losses and costs of the recording are under one track."""
     names = {int(pid): name for pid, name in engine.query("SELECT pid, name FROM process WHERE name IS NOT NULL")}
     want = {pid: truth.names.get((pid, pid)) for pid in names}
     ok(names and names == want, f"{label}: engine: processes are named as in the reports", (names, want))

@@ -1,18 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: parallel timeout=300
-"""Made-up GPU work (gpu_scene.py) in every format, read back with the official message classes, with trace_processor, as
-JSON, with SQL; a recording that was cut off; a million kernels in bounded memory."""
+"""Synthetic GPU work (gpu_scene.py) in every format, read back with the official message classes, trace_processor, JSON and
+SQL; a recording that was cut off; a million kernels in bounded memory."""
 import collections
 import csv
 import json
 import os
 import sqlite3
 import subprocess
-import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import gpu_scene
 import perfetto_file
 import trace_processor
@@ -67,7 +65,7 @@ def check_work(scene, f, label):
                 k.kernel and tuple(map(clean, k.kernel)), k.grid, k.block,
                 tuple(sorted((a, clean(v) if isinstance(v, str) else v) for a, v in k.args.items()))) for k in f.work]
     same(f"{label}: work: times, name, process, GPU, stream, shape, arguments", kernels, map(row, scene.work))
-    ok(not f.errors and not f.open, f"{label}: all that is referred to was emitted before", f.errors[:5])
+    ok(not f.errors and not f.open, f"{label}: every reference is to an earlier packet", f.errors[:5])
     streams = {(w["pid"], w["device"], w["context"], w["stream"]) for w in scene.work}
     ok(len({k.queue_iid for k in f.work}) == len(streams), f"{label}: a track for each of {len(streams)} streams")
     ok([g.name for g in f.gpus] == [f"{MODEL} #0", f"{MODEL} #1"] and {g.architecture for g in f.gpus} == {"sm_90"},
@@ -84,15 +82,15 @@ def check_launches(scene, f, label):
     for s in f.slices:
         for number in s.submissions:
             by_id[number].append((*f.thread_of(s.track), s.start, s.end, s.name))
-    ok(max(map(len, by_id.values())) == 1, f"{label}: each launch has a number of its own")
-    same(f"{label}: work and its launch", [(k.start, *by_id.get(k.id, [None])) for k in f.work],
+    ok(max(map(len, by_id.values())) == 1, f"{label}: each launch has a unique id")
+    same(f"{label}: each work item refers to its launch", [(k.start, *by_id.get(k.id, [None])) for k in f.work],
          [(w["start"], launch_of(w)) for w in scene.work])
     stacks = {(s.start, s.callstack) for s in f.slices if s.submissions and s.callstack}
     path = (("main", "/home/u/train.py", 30), ("step", "/home/u/train.py", 12))
     ok(stacks == {(w["launch"]["start"], path) for w in scene.work if w["launch"] and w["launch"]["stack"]},
        f"{label}: the launches' Python stacks", stacks)
     alone = [(*f.thread_of(s.track), s.start, s.end, s.name) for s in f.slices if s.category == "gpu" and s.submissions]
-    same(f"{label}: launches that CUPTI alone saw", alone,
+    same(f"{label}: launches that only CUPTI reported", alone,
          [(u["pid"], u["tid"], u["start"], u["end"], u["function"]) for u in scene.unprobed])
 
 
@@ -107,9 +105,9 @@ def union(spans):
 def check_counters(scene, f, label):
     at = scene.at
     memory = f.gpu_counter(0, "memory")
-    ok(memory[:-1] == [(at(50), 1 << 20), (at(70), 3 << 20), (at(1500), 2 << 20)], f"{label}: memory of a device", memory)
-    ok(f.counter("GPU clock error", 100) == [[(at(0), 150), (at(1000), 90)]], f"{label}: the clock's error")
-    ok(f.counter("GPU records lost", 100) == [[(at(950), 12), (at(960), 15)]], f"{label}: records lost in the shim")
+    ok(memory[:-1] == [(at(50), 1 << 20), (at(70), 3 << 20), (at(1500), 2 << 20)], f"{label}: the memory counter of a device", memory)
+    ok(f.counter("GPU clock error", 100) == [[(at(0), 150), (at(1000), 90)]], f"{label}: the clock's error is shown")
+    ok(f.counter("GPU records lost", 100) == [[(at(950), 12), (at(960), 15)]], f"{label}: records lost in the shim are shown")
     for gpu in 0, 1:
         values = f.gpu_counter(gpu, "busy")
         busy = sum(v / 100 * (b[0] - t) for (t, v), b in zip(values, values[1:]))
@@ -127,29 +125,29 @@ def check_perfetto(scene, pb, path, label, cut=False):
     check_launches(scene, f, label)
     marks = [s.name for s in f.slices if f.tracks[s.track].name == "losses"]
     ok(sorted(m for m in marks if "cut off" not in m) == sorted(MARKS) and any("cut off" in m for m in marks) == cut,
-       f"{label}: marks of what is not known", marks)
+       f"{label}: unknown launches and ends are marked", marks)
     alone = [(s.start, s.end, s.name) for s in f.slices if f.tracks[s.track].name == "GPU work without device times"]
     ok(alone == [(scene.at(3000), scene.at(3040), "2 kernels, copies and sets, known by their calls alone: no shim was in it")] and
-       200 not in {k.pid for k in f.work}, f"{label}: a process without a shim is marked, its calls are on no device's track", alone)
+       200 not in {k.pid for k in f.work}, f"{label}: a process without a shim is marked, and its calls are on no device's track", alone)
     if not cut:
         check_counters(scene, f, label)
-    # not emitted twice, and the device's events stand on no thread
+    # each is emitted once, and the device's events are on no thread's track
     own = [s for s in f.slices if s.name.startswith("gpu_")]
     ok({s.name for s in own} == {"gpu_shim", "gpu_sync"} and not any(f.thread_of(s.track) for s in own),
-       f"{label}: what the shim says of itself is on its process's track", [s.name for s in own])
+       f"{label}: the shim's status is on its process's track", [s.name for s in own])
     packed = out + ".zst"
     if export(path, "perfetto", packed) is not None:
         with open(packed, "rb") as file:
             frames = [perfetto_file.PerfettoFile(pb, x) for x in split_frames(file.read())]
         ok(sum(len(x.work) for x in frames) == len(scene.work) and not any(x.errors for x in frames),
-           f"{label}, compressed: the same work")
+           f"{label}, compressed: the same GPU work")
     check_processor(scene, out, label)
 
 
 def check_processor(scene, path, label):
     library, why = trace_processor.library()
     if not library:
-        skip(f"{label}: trace_processor knows the work", why)
+        skip(f"{label}: trace_processor reads the GPU work", why)
         return
     with open(path, "rb") as file:
         tp = trace_processor.TraceProcessor(library, file.read())
@@ -170,7 +168,7 @@ def check_processor(scene, path, label):
     got = tp.query("SELECT s.ts, extract_arg(s.arg_set_id, 'launch.grid_size.y'), extract_arg(s.arg_set_id, "
                    "'launch.workgroup_size.x'), extract_arg(s.arg_set_id, 'registers_per_thread'), "
                    "extract_arg(s.arg_set_id, 'kernel_name') FROM gpu_slice s WHERE render_stage_category = 2")
-    same(f"{label}: trace_processor: how kernels were launched", [(*r[:4], clean(r[4])) for r in got],
+    same(f"{label}: trace_processor: launch configurations of kernels", [(*r[:4], clean(r[4])) for r in got],
          [(str(w["start"]), "2", "128", "40", clean(w["mangled"])) for w in scene.work if w["kind"] == "kernel"])
 
 
@@ -187,7 +185,7 @@ def check_chrome(scene, path):
     def title(w):
         return {"memcpy": "Memcpy HtoD (Pinned -> Device)", "memset": "Memset (Device)"}.get(w["kind"], clean(w["title"]))
     work = [e for e in events if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
-    same("chrome: work as torch.profiler has it", [
+    same("chrome: GPU work has the form of torch.profiler", [
         (e["cat"], clean(e["name"]), e["pid"], ns(e["ts"]), ns(e["dur"]), e["args"]["device"], e["args"]["stream"],
          e["args"]["correlation"]) for e in work],
          [({"kernel": "kernel"}.get(w["kind"], "gpu_" + w["kind"]), title(w), w["gpu"], w["start"], w["end"] - w["start"],
@@ -233,12 +231,12 @@ def check_sqlite(scene, path):
     same("sqlite: gpu_work", got, want)
     got = db.execute("SELECT kind, pid, gpu, start, bytes, copy, launch_function FROM gpu_work WHERE host_time ORDER BY start").fetchall()
     ok(got == [("kernel", 200, None, scene.at(3000), None, None, "cudaLaunchKernel"),
-               ("memcpy", 200, None, scene.at(3020), 4096, "DtoH", "cudaMemcpyAsync")], "sqlite: what is known from calls alone is marked", got)
+               ("memcpy", 200, None, scene.at(3020), 4096, "DtoH", "cudaMemcpyAsync")], "sqlite: work known only from calls is marked", got)
     got = db.execute("SELECT * FROM gpus ORDER BY gpu").fetchall()
     ok(got == [(i, MODEL, 80 << 30, 9, 0) for i in (0, 1)], "sqlite: gpus", got)
     names = collections.Counter(clean(r[0]) for r in db.execute("SELECT name FROM gpu_kernel"))
     ok(names == collections.Counter(clean(w["mangled"]) for w in scene.work if w["kind"] == "kernel"),
-       "sqlite: kernels stand by name in their own table", names)
+       "sqlite: kernels have their names in a table of their own", names)
 
 
 def check_lines(scene, path):
@@ -255,7 +253,7 @@ def check_lines(scene, path):
 
 
 def check_many(pb):
-    """Frames stand alone when there are many."""
+    """zstd frames can be read alone also if there are many."""
     path, out = os.path.join(TMP, "many.sonde"), os.path.join(TMP, "many.pftrace.zst")
     subprocess.run([os.path.join(B, "tests", "golden", "make_gpu_trace"), path, "60000"], check=True)
     if pb and export(path, "perfetto", out) is not None:
@@ -263,14 +261,14 @@ def check_many(pb):
             frames = [perfetto_file.PerfettoFile(pb, x) for x in split_frames(file.read())]
         whole = [k for f in frames for k in f.work]
         ok(len(frames) > 2 and len(whole) == 60000 and not any(f.errors or f.open for f in frames),
-           f"60,000 launches: each of {len(frames)} frames stands alone", [f.errors[:2] for f in frames])
+           f"60,000 launches: each of {len(frames)} frames can be read alone", [f.errors[:2] for f in frames])
         launches = {n: s.start for f in frames for s in f.slices for n in s.submissions}
         ok(len(launches) == 60000 and all(launches[k.id] < k.start and k.start - launches[k.id] == k.args["queued_ns"] + 6000
                                           for k in whole), "60,000 launches: each with its work")
 
 
 def check_million():
-    """First of all: a child's peak memory is at least what this process has when it makes it."""
+    """Must run first: a child's peak memory is at least the memory of this process at the fork."""
     path, out = os.path.join(TMP, "many.sonde"), os.path.join(TMP, "many.pftrace.zst")
     subprocess.run([os.path.join(B, "tests", "golden", "make_gpu_trace"), path, "1000000"], check=True)
     began = time.monotonic()

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=240
-"""Doubles of CUDA recorded with their calls, exported to Perfetto, and compared with what the doubles say that they did: as
-the official message classes and as trace_processor read it; one of which sonde was killed; one without a shim."""
+"""Programs with doubles of CUDA, recorded with their calls and exported to Perfetto. The official message classes and
+trace_processor must read the work that the doubles report. One recording is killed, another is without the shim."""
 import collections
 import os
 import signal
@@ -11,7 +11,6 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.environ["ROOT"], "tests", "probes", "gpu"))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import export_lib
 import perfetto_file
 import shim_lib
@@ -23,12 +22,12 @@ DEMANGLED = {"_Z4gemmILi128EEvPfS0_S0_i": "void gemm<128>(float*, float*, float*
              "_Z10layer_normPfS_i": "layer_norm(float*, float*, int)", "_Z4adamPfS_S_f": "adam(float*, float*, float*, float)"}
 COPIES = {1: "[CUDA memcpy Host-to-Device]", 2: "[CUDA memcpy Device-to-Host]", 10: "[CUDA memcpy Peer-to-Peer]"}
 STAGES = {"kernel": "kernel", "copy": "memcpy", "set": "memset", "graph": "graph"}
-VERSION = None  # of CUDA, which the doubles are made for
-SLACK = 2000  # ns that a call's uprobes are off from CUPTI's record of it, beside the clock's error
+VERSION = None  # the CUDA version of the doubles
+SLACK = 2000  # allowed ns between a call's uprobes and CUPTI's record of it, in addition to the clock's error
 
 
 class Run:
-    """A recording of the doubles, its export, the truth."""
+    """A recording of the doubles, its export, and the work that they report."""
 
     def __init__(self, name, *args, families="proc,cuda,gpu", options=(), kill=False, command=None):
         self.path, self.truth_path = os.path.join(TMP, name + ".sonde"), os.path.join(TMP, name + ".truth")
@@ -51,11 +50,11 @@ class Run:
         self.error = max((e["error"] for e in self.trace.of("gpu_clock")), default=0) + 3
 
     def work(self, traced=True):
-        """(stage, title, device, context, stream, correlation) -> what was done, in order"""
+        """{(stage, title, device, context, stream, correlation): [work items in order]}"""
         out = collections.defaultdict(list)
         for kind, stage in STAGES.items():
             for w in self.did[kind]:
-                # the nodes of a graph that is recorded as a whole are not
+                # the nodes of a graph that is recorded as a whole are not recorded
                 if (traced and not w["traced"]) or (w["graph"] and kind != "graph"):
                     continue
                 title = DEMANGLED[w["name"]] if kind == "kernel" else COPIES[w["kind"]] if kind == "copy" else \
@@ -65,7 +64,7 @@ class Run:
 
 
 def wait_for_work(path, truth):
-    """Until some of what the program does is in the trace."""
+    """Waits until the trace has some of the program's work."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline and not os.path.exists(truth):
         time.sleep(0.02)
@@ -75,7 +74,7 @@ def wait_for_work(path, truth):
 
 
 def wait_for_end(path):
-    """Until the program, whose tracer was killed, writes no more."""
+    """Waits until the program, whose tracer was killed, writes no more."""
     size, last = os.path.getsize(path), time.monotonic()
     while time.monotonic() < last + 1:
         time.sleep(0.1)
@@ -88,13 +87,13 @@ def key_of(k):
 
 
 def check_work(run, f, label, whole=True):
-    """Each piece once, when and where it was done."""
+    """Each work item is exported once, with its times and stream."""
     want = {(*key[:3], None, *key[4:]): rows for key, rows in run.work(whole).items()}
     got = collections.Counter(map(key_of, f.work))
     counts = collections.Counter({k: len(v) for k, v in want.items()})
     extra, missing = got - counts, counts - got
     ok(not extra and (not missing or not whole) and f.work, f"{label}: {len(f.work)} kernels, copies and sets, each once",
-       f"too many: {list(extra)[:3]}\nmissing: {list(missing)[:3]}")
+       f"surplus: {list(extra)[:3]}\nmissing: {list(missing)[:3]}")
     worst, shapes = 0, []
     for k in f.work:
         twin = want[key_of(k)][0] if want.get(key_of(k)) else None
@@ -106,16 +105,16 @@ def check_work(run, f, label, whole=True):
             shapes.append((shape, k.kernel, twin))
         elif k.stage in ("memcpy", "memset") and (k.args["bytes"] != twin["bytes"] or k.pid != twin["pid"]):
             shapes.append((k.args, twin))
-    ok(worst <= run.error, f"{label}: times are right to {worst} ns, the clock's error is {run.error}")
+    ok(worst <= run.error, f"{label}: times differ by at most {worst} ns, the clock's error is {run.error} ns")
     ok(not shapes, f"{label}: names, shapes, bytes", shapes[:3])
     queues = {(k.gpu, k.queue) for k in f.work}
     ok(queues == {(w["device"], f"fake_training {w['pid']}: stream {w['stream']}") for rows in want.values() for w in rows} or
        not whole, f"{label}: a track for each of {len(queues)} streams", queues)
-    ok(not f.errors, f"{label}: all that is referred to was emitted before", f.errors[:5])
+    ok(not f.errors, f"{label}: every reference is to an earlier packet", f.errors[:5])
 
 
 def check_launches(run, f, label, probed, whole=True):
-    """Each piece leads to the call that contains the driver's call of its correlation, on that thread."""
+    """A flow leads to each work item from the call, on the same thread, that contains the driver call with its correlation id."""
     calls = {c["correlation"]: c for c in run.did["call"]}
     launches = {n: s for s in f.slices for n in s.submissions}
     slack = run.error + SLACK
@@ -130,7 +129,7 @@ def check_launches(run, f, label, probed, whole=True):
                 s.name.startswith("cuda") != probed or k.args["launched_by"] != s.name or \
                 k.args["launching_thread"] != f"fake_training {c['tid']}":
             wrong.append((s.name, f.thread_of(s.track), s.start - begin, s.end - end, k.args, c))
-    ok(not wrong and (not alone or not whole), f"{label}: {len(f.work) - alone} pieces lead to the call that asked for them",
+    ok(not wrong and (not alone or not whole), f"{label}: {len(f.work) - alone} work items have a flow from the call that launched them",
        (alone, wrong[:3]))
 
 
@@ -171,9 +170,9 @@ def check_counters(run, f, label):
             last = max(last, end)
         values = f.gpu_counter(gpu, "busy")
         got = sum(v / 100 * (b[0] - t) for (t, v), b in zip(values, values[1:]))
-        # each piece is off by the clock's error at either end at most
+        # each end of an item is off by at most the clock's error
         ok(abs(got - busy) <= 2 * run.error * len(work), f"{label}: GPU {gpu} was busy for {busy} ns", got)
-    # a release does not say how much that was
+    # a release does not have its size
     events, sizes = [], {}
     for m in sorted((m for m in run.did["memory"] if m["traced"]), key=lambda m: m["start"]):
         sizes[m["address"]] = m["bytes"] or sizes[m["address"]]
@@ -185,7 +184,7 @@ def check_counters(run, f, label):
 
 
 def check_lines(pb):
-    """Python's line and stack of each launch."""
+    """Checks the Python line and stack of each launch."""
     source = os.path.join(export_lib.ROOT, "tests", "workloads", "gpu_lines.py")
     library = os.path.join(shim_lib.DOUBLES, VERSION, f"libcudart.so.{VERSION}")
     with open(source, encoding="utf-8") as file:
@@ -204,7 +203,7 @@ def check_lines(pb):
         if k.args.get("launched_at") != f"gpu_lines.py:{line} {name}" or k.args.get("gil_at_launch") != "not held" or \
                 frames[-1:] != [(name, line)] or "train" not in [function for function, _ in frames]:
             wrong.append((k.name, k.args, frames))
-    ok(len(f.work) == 400 and not wrong, f"Python: {len(f.work)} kernels lead to the lines that launched them", wrong[:3])
+    ok(len(f.work) == 400 and not wrong, f"Python: {len(f.work)} kernels have the lines that launched them", wrong[:3])
 
 
 def main():
@@ -233,13 +232,13 @@ def main():
         check_work(run, f, "killed", whole=False)
         check_launches(run, f, "killed", True, whole=False)
         check_processor(run, f, path, "killed")
-        ok(any("cut off" in s.name for s in f.slices), "killed: a mark says so")
+        ok(any("cut off" in s.name for s in f.slices), "killed: an instant marks the cut")
     check_lines(pb)
     run = Run("no-shim", *whole, families="proc,cuda")
     f, _ = read(pb, run.path)
     if f:
         marks = [s.name for s in f.slices if f.tracks[s.track].name == "GPU work without device times"]
-        ok(not f.work and len(marks) == 1 and not f.gpu_counter(0, "busy"), "no shim: no device's track, and a mark", marks)
+        ok(not f.work and len(marks) == 1 and not f.gpu_counter(0, "busy"), "no shim: no device's track, and an instant that says why", marks)
     done()
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=240
-"""A recording of the scheduler, the GIL, CUDA calls and processes, exported and compared event by event; one of which
-sonde was killed; and what trace_processor itself says of the file, where it can be had."""
+"""Two recordings of the scheduler, the GIL, CUDA calls and processes, one of them killed, are exported and compared event by event.
+trace_processor, if it can be installed, must read the file without complaint."""
 import os
 import shutil
 import signal
@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import export_lib
 import perfetto_file
 import trace_processor
@@ -31,7 +30,7 @@ def wait_for(stream, word):
 
 
 def record(name, seconds, kill=False):
-    """The trace of export_mix.py; with kill, sonde gets a SIGKILL once some of it is in the file."""
+    """Records export_mix.py. With kill, sonde gets SIGKILL once the file has some of it."""
     library, path = os.path.join(TMP, "libcudart.so.99"), os.path.join(TMP, name + ".sonde")
     shutil.copy(FAKE, library)
     work = subprocess.Popen(["/usr/bin/python3", WORK, library, str(seconds)], stdin=subprocess.PIPE,
@@ -62,13 +61,13 @@ def record(name, seconds, kill=False):
 
 
 def check_contents(truth):
-    """The comparison is worth nothing if the trace has nothing of these."""
+    """The trace must have these events for the comparison to mean anything."""
     for kind, least in (("sched_run", 50), ("sched_off", 50), ("gil_wait", 20), ("gil_drop", 1), ("cuda_copy", 20),
                         ("cuda_sync", 10), ("proc_fork", 1), ("proc_rename", 4)):
         n = len(truth.of(kind))
-        ok(n >= least, f"live: there are {kind}", n)
+        ok(n >= least, f"live: the trace has {kind}", n)
     hung = [e for e in truth.of("cuda_sync") if e["flags"] & export_lib.OPEN]
-    ok(len(hung) == 1, "live: a call that never returned", hung)
+    ok(len(hung) == 1, "live: the trace has a call that never returned", hung)
 
 
 def check_trace_processor(path):
@@ -81,11 +80,11 @@ def check_trace_processor(path):
         ok(not bad, "trace_processor loads the file without complaint", bad)
         return
     from perfetto.trace_processor import TraceProcessor
-    os.environ["HOME"] = os.environ["B"]  # it is kept under .local/share
+    os.environ["HOME"] = os.environ["B"]  # the Python package stores its binary under .local/share
     try:
         tp = TraceProcessor(trace=path)
     except Exception as e:  # pylint: disable=broad-except
-        skip("trace_processor loads the file without complaint", f"it can't be had or run: {str(e).splitlines()[0][:60]}..")
+        skip("trace_processor loads the file without complaint", f"it can't be installed or run: {str(e).splitlines()[0][:60]}..")
         return
     bad = [(r.name, r.value) for r in tp.query(query)]
     ok(not bad, "trace_processor loads the file without complaint", bad)
@@ -93,16 +92,16 @@ def check_trace_processor(path):
 
 
 def check_gil_time(truth, path):
-    """What waited and what it waited for: both are all of the waiting."""
+    """Stacks of waiters and of holders each account for all of the waiting."""
     want = sum(e["time"] - e["start"] for e in truth.of("gil_wait"))
     for view in ("gil-wait", "gil-blame"):
         p = subprocess.run([SONDE, "export", path, "--to", "folded", "--event", view], capture_output=True, text=True)
         got = sum(int(line.rpartition(" ")[2]) for line in p.stdout.splitlines())
         if truth.of("gil_slice"):
-            skip(f"live: {view}: all waiting is in it", "the GIL was measured in slices of time: waits are weighted")
+            skip(f"live: {view}: stacks account for all waiting", "the GIL was measured in slices of time, so that waits are weighted")
         else:
-            ok(got == want > 0, f"live: {view}: all waiting is in it", (got, want))
-        ok("export_mix.py)" in p.stdout, f"live: {view}: stacks go through the program", p.stdout[:300] + p.stderr)
+            ok(got == want > 0, f"live: {view}: stacks account for all waiting", (got, want))
+        ok("export_mix.py)" in p.stdout, f"live: {view}: stacks contain the program's functions", p.stdout[:300] + p.stderr)
 
 
 def main():
@@ -119,7 +118,7 @@ def main():
     if pb and export(path, "perfetto", TMP + "/live.pftrace") is not None:
         check_trace_processor(TMP + "/live.pftrace")
     truth = check_all(record("killed", 3, kill=True), pb, "killed")
-    ok(not truth.of("meta_end") and len(truth.of("cuda_copy")) > 0, "killed: it was, and has calls")
+    ok(not truth.of("meta_end") and len(truth.of("cuda_copy")) > 0, "killed: the trace is cut off and has calls")
     done()
 
 

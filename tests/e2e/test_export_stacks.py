@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: parallel timeout=180
-"""A trace of stacks, made from text, in the formats that are made of stacks: folded, speedscope, pprof. What they say is
-compared with what was written, not with what sonde reads."""
+"""A synthetic trace of stacks in the stack formats: folded, speedscope, pprof. Their contents are compared with what was
+written to the trace, not with what sonde reads from it."""
 import collections
 import gzip
 import json
@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import export_lib
 import perfetto_file
 import stacks_lib
@@ -24,7 +23,7 @@ PROCESSES = {100: "server 100", 200: "</title>\"& 200", 300: "py 300"}
 
 
 def shown(text):
-    """Names as they are shown: control characters, what is no UTF-8 and what turns text as escapes."""
+    """A name as it is displayed: control characters, invalid UTF-8 and bidirectional controls as escapes."""
     out = ""
     for c in (text if isinstance(text, bytes) else text.encode()).decode("utf-8", "surrogateescape"):
         if "\udc80" <= c <= "\udcff":
@@ -48,7 +47,7 @@ def last(file):
 
 
 def paths(stacks, view, frame, note):
-    """{path of frames: ns} as the trace was written"""
+    """{path of frames: ns} that the trace was written with"""
     out = collections.Counter()
     for (pid, stack, *holder), ns in stacks.weights[view].items():
         path = [note(PROCESSES[pid])] + ([frame(*f) for f in stacks.path(stack)] or [note(NO_STACK)])
@@ -79,7 +78,7 @@ def check_folded(stacks, path):
         ok(got == want and sum(got.values()) == sum(want.values()) > 0, f"folded: {view}: {len(want)} stacks",
            [(k, v, want.get(k)) for k, v in got.items() if want.get(k) != v][:3])
     p = subprocess.run([SONDE, "export", path, "--to", "folded"], capture_output=True, text=True)
-    ok(p.returncode == 0 and "on-cpu alone" in p.stderr and "gil-blame" in p.stderr, "folded: says what it left out", p.stderr)
+    ok(p.returncode == 0 and "on-cpu alone" in p.stderr and "gil-blame" in p.stderr, "folded: reports what it left out", p.stderr)
     waits = stacks.weights["gil-wait"]
     unseen = {pid for pid, _, holder in stacks.weights["gil-blame"] if holder in (0, FREE)}
     for word, total, nowhere in (("test_call", 73 * 5000, 1), ("test_mark", 73, 1), ("test_mark:where", 73, 1),
@@ -88,14 +87,14 @@ def check_folded(stacks, path):
         got = sum(int(line.rpartition(" ")[2]) for line in p.stdout.splitlines())
         ok(p.returncode == 0 and got == total, f"folded: any event: {word}", got)
         none = sum(NO_STACK in line for line in p.stdout.splitlines())
-        ok(none == nowhere, f"folded: {word}: what has no stack says so", none)
+        ok(none == nowhere, f"folded: {word}: an event without stacks is refused with the reason", none)
     for word in ("nothing", "proc_task", "gil_wait:gil", "meta_frame", ""):
         p = subprocess.run([SONDE, "export", path, "--to", "folded", "--event", word], capture_output=True, text=True)
         ok(p.returncode == 2 and "what has: on-cpu" in p.stderr, f"folded: refuses --event '{word}'", p.stderr)
 
 
 def pip_install(what, name):
-    """A package of PyPI in the build directory; (folder or None, why)"""
+    """Installs a package of PyPI in the build directory. Returns (folder or None, reason)."""
     where = os.path.join(os.environ["B"], name)
     if not os.path.isdir(where):
         done = subprocess.run(["/usr/bin/python3", "-m", "pip", "install", "-q", "--target", f"{where}.{os.getpid()}", what],
@@ -119,7 +118,7 @@ SPEEDSCOPE = "1.25.0"
 
 
 def check_speedscope_schema(document):
-    """Against the schema that speedscope publishes with its package."""
+    """Validates the document with the schema in speedscope's package."""
     package = os.path.join(os.environ["B"], f"speedscope-{SPEEDSCOPE}.tgz")
     try:
         why = fetch(f"https://registry.npmjs.org/speedscope/-/speedscope-{SPEEDSCOPE}.tgz", package)
@@ -136,7 +135,7 @@ def check_speedscope_schema(document):
     errors = [e.message[:200] for e in validator.iter_errors(document)]
     ok(not errors, "speedscope: the published schema accepts it", errors[:3])
     document["profiles"][0]["unit"] = "fortnights"
-    ok(list(validator.iter_errors(document)), "speedscope: the schema refuses what is wrong")
+    ok(list(validator.iter_errors(document)), "speedscope: the schema refuses a wrong document")
 
 
 def check_speedscope(stacks, path):
@@ -146,7 +145,7 @@ def check_speedscope(stacks, path):
     with open(out, encoding="utf-8") as file:
         document = json.load(file)
     frames = document["shared"]["frames"]
-    ok([p["name"] for p in document["profiles"]] == ["On-CPU", "Off-CPU", "GIL wait", "GIL blame"], "speedscope: a profile a view")
+    ok([p["name"] for p in document["profiles"]] == ["On-CPU", "Off-CPU", "GIL wait", "GIL blame"], "speedscope: one profile per view")
     for view, profile in zip(VIEWS, document["profiles"]):
         got = collections.Counter()
         for sample, weight in zip(profile["samples"], profile["weights"]):
@@ -157,7 +156,7 @@ def check_speedscope(stacks, path):
         ok(profile["endValue"] == sum(profile["weights"]) == sum(want.values()) and profile["unit"] == "nanoseconds" and
            len(profile["samples"]) == len(profile["weights"]), f"speedscope: {view}: totals")
     ok({(f["name"], f["line"]) for f in frames if f["name"] == "Worker.run"} == {("Worker.run", 20)},
-       "speedscope: a function that was loaded twice is one")
+       "speedscope: a function that was loaded twice has one frame")
     check_speedscope_schema(document)
 
 
@@ -174,7 +173,7 @@ def varints(data):
 
 
 def fields(data):
-    """(field, value) of a message: a reader of its own, for where nothing official can be had"""
+    """Yields (field number, value) of a protobuf message; needs no package."""
     at = 0
 
     def varint():
@@ -251,7 +250,7 @@ def check_pprof(stacks, path):
 
 
 def check_pprof_classes(data, mine):
-    """With classes compiled from the official profile.proto, as Debian packages it."""
+    """Reads the profile with classes compiled from the official profile.proto, as packaged by Debian."""
     folder = os.path.join(os.environ["B"], "pprof-proto")
     why = None
     if not os.path.exists(os.path.join(folder, "profile_pb2.py")):
@@ -288,18 +287,18 @@ def check_pprof_go(path, stacks):
     try:
         done = subprocess.run(["go", "tool", "pprof", "-top", "-unit=ns", "-sample_index=gil_wait", path], capture_output=True, text=True)
     except OSError:
-        return skip("pprof: `go tool pprof` reads it", "no go")
+        return skip("pprof: `go tool pprof` reads it", "go is not installed")
     total = sum(stacks.weights["gil-wait"].values())
     ok(done.returncode == 0 and f"of {total}ns total" in done.stdout, "pprof: `go tool pprof` reads it", done.stdout[:300] + done.stderr)
 
 
 def check_empty(fmt):
-    """A trace that has no stacks, and one whose kinds have no field for them."""
+    """Exports a trace without stacks, and one whose events have no field for them."""
     empty = stacks_lib.Stacks()
     empty.line("proc_task", time="@0", pid=1, tid=1, comm='"x"')
     for name, path in (("without stacks", empty.write(TMP, "empty")), ("of an older sonde", stacks_lib.old_trace(TMP))):
         p = subprocess.run([SONDE, "export", path, "--to", fmt, "-f", "-o", os.path.join(TMP, "empty.out")], capture_output=True, text=True)
-        ok(p.returncode == 0 and "no stacks: record with" in p.stderr, f"{fmt}: a trace {name} says what to do", p.stderr)
+        ok(p.returncode == 0 and "no stacks: record with" in p.stderr, f"{fmt}: the message for a trace {name} has a remedy", p.stderr)
 
 
 def shown_label(name, file, line, kind):
@@ -310,14 +309,14 @@ def shown_label(name, file, line, kind):
 
 
 def check_trace_processor(stacks, path):
-    """What Perfetto makes of it: samples with their frames, slices with both stacks."""
+    """Queries the Perfetto export: samples with their frames, slices with both stacks."""
     library, why = trace_processor.library()
     if not library:
-        return skip("trace_processor knows the samples", why)
+        return skip("trace_processor reads the samples", why)
     with open(path, "rb") as file:
         tp = trace_processor.TraceProcessor(library, file.read())
     bad = tp.query("SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0")
-    ok(not bad, "trace_processor takes the file without complaint", bad)
+    ok(not bad, "trace_processor loads the file without complaint", bad)
     got = collections.Counter({name: int(n) for name, n in tp.query(
         "SELECT f.name, count(*) FROM perf_sample s JOIN stack_profile_callsite c ON c.id = s.callsite_id "
         "JOIN stack_profile_frame f ON f.id = c.frame_id GROUP BY 1")})
@@ -327,13 +326,13 @@ def check_trace_processor(stacks, path):
         if stack:
             name, _, _, kind = stacks.path(stack)[-1]
             want[raw(name if name[:2] != "0x" else "")] += 1
-    ok(got == want, "trace_processor knows the samples and where they were", (got - want, want - got))
+    ok(got == want, "trace_processor reads the samples and their stacks", (got - want, want - got))
     got = tp.query("SELECT count(*), sum(dur), count(extract_arg(arg_set_id, 'debug.stack')), "
                    "count(extract_arg(arg_set_id, 'debug.holder_stack')) FROM slice WHERE name = 'gil_wait'")
     total = sum(stacks.weights["gil-wait"].values())
     waits = [line for line in stacks.lines if line.startswith("gil_wait ")]
     have = [str(sum(f" {field}=" in w and f" {field}=0" not in w for w in waits)) for field in ("stack", "holder_stack")]
-    ok(got == [[str(len(waits)), str(total), *have]], "trace_processor knows the waits, their stacks and their holders'", got)
+    ok(got == [[str(len(waits)), str(total), *have]], "trace_processor reads the waits, their stacks and their holders' stacks", got)
     got = {name: int(ns) for name, ns in tp.query(
         "SELECT coalesce(extract_arg(s.arg_set_id, 'debug.holder'), '?'), sum(s.dur) FROM slice s JOIN thread_track t "
         "ON t.id = s.track_id WHERE t.name = 'GIL blame' GROUP BY 1")}
@@ -348,9 +347,9 @@ def check_trace_processor(stacks, path):
     got = tp.query("SELECT count(*) FROM slice s JOIN thread_track t ON t.id = s.track_id WHERE t.name = 'GIL blame' AND "
                    "extract_arg(s.arg_set_id, 'debug.waiter') = 'encoder.py:257 iterencode' AND "
                    "extract_arg(s.arg_set_id, 'debug.waiter_thread') = 'server 100'")
-    ok(int(got[0][0]) > 1, "trace_processor: who waited stands in the arguments", got)
+    ok(int(got[0][0]) > 1, "trace_processor: the waiter is in the arguments", got)
     got = tp.query("SELECT DISTINCT display_value FROM args WHERE key = 'debug.holder_stack'")
-    ok(["encoder.py:257 iterencode"] in got, "trace_processor: a holder is called by its innermost frame", got[:5])
+    ok(["encoder.py:257 iterencode"] in got, "trace_processor: a holder's name is its innermost frame", got[:5])
 
 
 def main():
@@ -370,13 +369,13 @@ def main():
     for fmt in ("folded", "speedscope", "pprof", "flame"):
         p = subprocess.run([SONDE, "export", hostile, "--to", fmt, "-f", "-o", os.path.join(TMP, "hostile")], capture_output=True,
                            text=True)
-        # one calls itself, two call each other, one has a caller that is not there
-        ok(p.returncode == 0 and "3 frames have no caller" in p.stderr, f"{fmt}: circles and missing callers are reported", p.stderr)
+        # one frame is its own caller, two are each other's, one has a caller that does not exist
+        ok(p.returncode == 0 and "3 frames have no caller" in p.stderr, f"{fmt}: cycles and missing callers are reported", p.stderr)
     p = subprocess.run([SONDE, "export", path, "--to", "text"], capture_output=True, text=True)
-    ok(' stack="app.py:5 main" holder_stack=' in p.stdout, "text: labels of stacks")
+    ok(' stack="app.py:5 main" holder_stack=' in p.stdout, "text: events have the labels of their stacks")
     merged = subprocess.run([SONDE, "export", path, path, "--to", "folded"], capture_output=True, text=True)
     total = sum(int(line.rpartition(" ")[2]) for line in merged.stdout.splitlines())
-    ok(merged.returncode == 0 and total == 2 * sum(stacks.weights["on-cpu"].values()), "folded: of two traces, both", merged.stderr)
+    ok(merged.returncode == 0 and total == 2 * sum(stacks.weights["on-cpu"].values()), "folded: two traces are added up", merged.stderr)
     assert len(NASTY) > 5
     done()
 

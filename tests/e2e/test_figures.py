@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""One recording, and what record, report, info and the exports say of it: its length, what was lost, and which families are
-there must be the same everywhere."""
+"""record, report, info and the exports agree on a recording's length, its losses and its families."""
 import gzip
 import json
 import os
@@ -11,13 +10,12 @@ import sqlite3
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from tap import done, ok, skip_all
 
 ROOT, SONDE, TMP, B = (os.environ[n] for n in ("ROOT", "SONDE", "TMPDIR", "B"))
 CUDART = os.path.join(os.path.abspath(B), "tests/fakes/cuda/13/libcudart.so.13")
 
-# threads that compete for the GIL, one that sleeps, one that collects garbage
+# threads that contend for the GIL, one that sleeps, one that collects garbage
 WORK = """
 import gc, threading, time
 
@@ -42,7 +40,7 @@ def sonde(*args):
 
 
 def record(name, *args, env=None):
-    """The trace's path, and what was said."""
+    """(path of the trace, messages)"""
     path = os.path.join(TMP, name)
     with subprocess.Popen([sys.executable, "-c", WORK], stdout=subprocess.PIPE) as target:
         target.stdout.readline()
@@ -90,24 +88,24 @@ def check_length(path, said):
     reported = reported.group(1) if reported else said
     trace = json.loads(sonde("report", path, "--format", "json"))["trace"]
     ns = trace["traced_ns"]
-    # longer only by what a busy machine lets record wait; detaching is not in it
-    ok(ns >= 1500000000 and ns <= trace["last_ns"] - trace["first_ns"], "the traced time is what -d asked for", trace)
-    ok(trace["to_ns"] - trace["from_ns"] == ns, "the report looks at the traced time", trace)
+    # it is longer only by delays of a busy machine, and excludes detaching
+    ok(ns >= 1500000000 and ns <= trace["last_ns"] - trace["first_ns"], "the traced time is that of -d", trace)
+    ok(trace["to_ns"] - trace["from_ns"] == ns, "the report covers the traced time", trace)
     report, info = sonde("report", path), sonde("info", path)
     ok(re.search(rf"^{re.escape(reported)} of 1 process\.$", report, re.M), f"report's length is record's, {reported}", report)
-    ok(re.search(rf"^traced for +{re.escape(reported)}, from ", info, re.M), "info's too", info)
-    ok("is in no figure" in report, "the report names what lies outside", report)
+    ok(re.search(rf"^traced for +{re.escape(reported)}, from ", info, re.M), "so is info's", info)
+    ok("is in no figure" in report, "the report mentions events outside the traced time", report)
     out = os.path.join(TMP, "figures.db")
     sonde("export", path, "--to", "sqlite", "-f", "-o", out)
     db = dict(sqlite3.connect(out).execute("SELECT name, value FROM info"))
-    ok(db["stop"] - db["live"] == ns, "sqlite's too", db)
+    ok(db["stop"] - db["live"] == ns, "the length in sqlite is record's", db)
     out = os.path.join(TMP, "figures.pb.gz")
     sonde("export", path, "--to", "pprof", "-f", "-o", out)
-    ok(pprof_duration(out) == ns, "pprof's too", pprof_duration(out))
+    ok(pprof_duration(out) == ns, "the length in pprof is record's", pprof_duration(out))
     other = json.loads(sonde("export", path, "--to", "chrome"))["otherData"]
-    ok(int(other["traced_ns"]) == ns, "chrome's too", other)
+    ok(int(other["traced_ns"]) == ns, "the length in chrome is record's", other)
     rows = json.loads(sonde("report", path, "gil", "--format", "json"))["tables"]["interpreters"]
-    ok(rows and all(r["busy_percent"] <= 100 for r in rows), "no GIL was waited for longer than that", rows)
+    ok(rows and all(r["busy_percent"] <= 100 for r in rows), "no GIL was waited for longer than the traced time", rows)
     return report
 
 
@@ -115,18 +113,18 @@ def check_losses(path, said, what):
     lost = int(re.search(r"; (\d+) lost$", said, re.M).group(1))
     losses = json.loads(sonde("report", path, "losses", "--format", "json"))["losses"]
     total = sum(x["count"] for x in losses if x["reason"] != "before the library was probed")
-    ok(total == lost, f"{what}: record says {lost} lost, report too", (total, losses))
+    ok(total == lost, f"{what}: record and report count {lost} lost records", (total, losses))
     report = sonde("report", path, "gil")
     lines = [x for x in report.splitlines() if x.startswith("lost ")]
     reported = [x[7:] for x in said.splitlines() if x.startswith("sonde: lost ")]
-    ok(lines == reported, f"{what}: the same lines of what was lost", f"{lines}\n{reported}")
-    ok(all(";" in x for x in lines), f"{what}: each says what it changes", lines)
+    ok(lines == reported, f"{what}: record and report have the same lines of losses", f"{lines}\n{reported}")
+    ok(all(";" in x for x in lines), f"{what}: each line of losses has its effect", lines)
     outside = [x for x in report.splitlines() if OUTSIDE in x]
-    ok(outside == [x[7:] for x in said.splitlines() if OUTSIDE in x], f"{what}: the same of what was lost outside of the traced time",
+    ok(outside == [x[7:] for x in said.splitlines() if OUTSIDE in x], f"{what}: record and report agree on losses outside the traced time",
        f"{outside}\n{said}")
     verdict = report.splitlines()[-1]
     ok(verdict in ("no losses recorded", *outside) if not lines else
-       "counts and sums" in verdict.lower() and "sonde: " + verdict in said, f"{what}: and whether conclusions hold", (verdict, said))
+       "counts and sums" in verdict.lower() and "sonde: " + verdict in said, f"{what}: and on whether conclusions are valid", (verdict, said))
     return losses
 
 
@@ -135,20 +133,20 @@ def loss_lines(text):
 
 
 def check_objects():
-    """A library that is mapped, and so probed, while tracing runs: its loss line names the same file everywhere."""
+    """A library that is mapped and probed while tracing runs: its loss line has the same file in record and report."""
     path, program = os.path.join(TMP, "objects"), os.path.join(TMP, "program")
     library = shutil.copy(CUDART, TMP)
-    # a program that no family probes, examined first and with the higher inode number
+    # a program that no family probes; it is examined first and has the higher inode number
     shutil.copy(shutil.which("sleep"), program)
     done = subprocess.run([SONDE, "record", "-f", "-t", "cuda", "-o", path, "--", "env", "LD_PRELOAD=" + library, program, "1"],
                           text=True, stderr=subprocess.PIPE, env={**os.environ, "LD_LIBRARY_PATH": os.path.dirname(CUDART)})
     said, reported = loss_lines(done.stderr), loss_lines(sonde("report", path, "losses"))
-    ok(any("/libcudart.so.13 " in x for x in said), "record names the library that was probed late", done.stderr)
+    ok(any("/libcudart.so.13 " in x for x in said), "record names the library that was probed while tracing ran", done.stderr)
     ok(said == reported, "report names the same file", f"{said}\n{reported}")
 
 
 def check_foreign():
-    """Libraries of processes that -p leaves out, most of which end before they are examined, cost the recording nothing."""
+    """Libraries of processes that -p excludes, most of which end before they are examined, cause no losses."""
     path = os.path.join(TMP, "foreign")
     with subprocess.Popen(["sleep", "60"]) as target:
         with subprocess.Popen([SONDE, "record", "-f", "-t", "cuda", "-o", path, "-p", str(target.pid)], text=True,
@@ -159,20 +157,20 @@ def check_foreign():
             target.kill()
             said += recording.communicate()[1]
     reported = sonde("report", path, "losses")
-    ok("tracing into" in said and not loss_lines(said), "record -p: no losses by other processes' libraries", said)
+    ok("tracing into" in said and not loss_lines(said), "record -p: no losses from other processes' libraries", said)
     ok(not loss_lines(reported), "report: none either", reported)
 
 
 def main():
     if os.geteuid():
         skip_all("tracing needs root")
-    path, said = record("whole", "-F", "199", "--off-cpu", "-t", "+python")
+    path, said = record("whole", "-F", "199", "--off-cpu", "-t", "lean,python")
     report = check_length(path, said)
     more = re.search(r"^More: `sonde report FILE (\S+)`\.$", report, re.M)
     more = set(more.group(1).split("|")) if more else set()
     ok({"gc", "gil", "lines", "processes", "python", "stacks"} <= more and not {"sched", "osrt", "cuda-api"} & more,
-       "the summary names the reports of all that was recorded, and no other", report)
-    check_losses(path, said, "a usual recording")
+       "the summary names the reports of the recorded families, and no others", report)
+    check_losses(path, said, "default rings")
     path, said = record("small", "-F", "997", "--off-cpu", "-t", "+python,sched", env={"SONDE_TEST": "small-ring"})
     losses = check_losses(path, said, "small rings")
     ok(any(x["reason"] == "ring full" and x["share_percent"] > 0 for x in losses), "small rings lose records", losses)

@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=240
 # (perf events are attached and detached one by one: some 50 ms each)
-"""-p: the processes it names, what they had forked before and what they fork later, and no other process, in each way of linking."""
+"""-p: the given processes, the children they had and the ones they fork later are recorded, and no other process, with each kind
+of link."""
 import glob
 import os
 import signal
 import subprocess
-import sys
 
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from sonde_cli import Sonde
 from sonde_trace import Trace
 from tap import done, ok, skip
 
@@ -36,24 +36,19 @@ def calls(path):
 
 
 def record(program, mode):
-    """A shell that is named by -p, a child of it from before, and one that it starts later; and a stranger."""
+    """Records with -p a shell that has a child and starts another one, beside an unrelated process."""
     path = os.path.join(TMP, f"{mode or 'session'}.sonde")
     before = f"{program} 0 {ROUNDS}"
     shell = subprocess.Popen(["sh", "-c", f"(read go; exec {before}) <&3 & echo $!; read go; {program} 0 {ROUNDS} & echo $!; wait"],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, pass_fds=(3,))
     child = int(shell.stdout.readline())
-    sonde = subprocess.Popen([SONDE, "record", "-t", "cuda", "-o", path, "-p", str(shell.pid)], stderr=subprocess.PIPE,
-                             text=True, env={**os.environ, "SONDE_TEST": mode})
-    line = sonde.stderr.readline()
-    while line and "tracing into" not in line:
-        line = sonde.stderr.readline()
+    sonde = Sonde(path, "-t", "cuda", "-p", str(shell.pid), mode=mode)
     os.write(gate, b"go\n")
     shell.stdin.write("go\n")
     shell.stdin.flush()
     later = int(shell.stdout.readline())
     shell.wait(60)
-    sonde.communicate(timeout=150)
-    return path, child, later, sonde.returncode
+    return path, child, later, sonde.end(None)
 
 
 programs = sorted(glob.glob(os.path.join(B, "tests/workloads/cuda_calls-??")))
@@ -71,10 +66,10 @@ try:
         path, child, later, status = record(programs[0], mode)
         counts, short, skipped = calls(path)
         ok(status == 0, f"{name}: recorded", status)
-        ok(counts.get(child) == expected, f"{name}: a child from before is followed, each call once", counts.get(child))
-        ok(counts.get(later) == expected, f"{name}: a child forked later too", counts.get(later))
-        ok(set(counts) == {child, later}, f"{name}: and no other process", (set(counts), child, later))
-        ok(skipped > 0, f"{name}: what the filter turned away is counted", skipped)
+        ok(counts.get(child) == expected, f"{name}: an existing child is followed, each call once", counts.get(child))
+        ok(counts.get(later) == expected, f"{name}: a child forked later is followed", counts.get(later))
+        ok(set(counts) == {child, later}, f"{name}: no other process is recorded", (set(counts), child, later))
+        ok(skipped > 0, f"{name}: calls that the filter excluded are counted", skipped)
         if not mode:
             ok(not short, f"{name}: every call has its duration", short)
 finally:

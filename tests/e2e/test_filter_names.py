@@ -2,14 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=300
 # (perf events are attached and detached one by one: some 50 ms each)
-"""--comm and --cgroup: a process is recorded while its name matches and while it is in the cgroup, from the very call
-after a rename, an exec or a move to the very call before; with -p and each other they narrow."""
+"""--comm and --cgroup: a process is recorded while its name matches or while it is in the cgroup, exactly from the first call
+after a rename, an exec or a move to the last call before the next one. Combined with -p or each other they are intersected."""
 import os
-import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from puppet import TMP, Puppet, Sonde, allocs, numbered
+from puppet import TMP, Puppet, allocs, numbered
+from sonde_cli import Sonde
 from sonde_trace import Trace
 from tap import done, ok, skip
 
@@ -20,12 +19,8 @@ def trace_path(name):
     return os.path.join(TMP, name.replace(",", "-") + ".sonde")
 
 
-def text(value):
-    return value.decode() if isinstance(value, bytes) else value
-
-
 def members(trace, pid):
-    return [(e["member"], e["exec"], text(e["comm"])) for e in sorted(trace.events("meta_member"), key=lambda e: e["time"])
+    return [(e["member"], e["exec"], e["comm"]) for e in sorted(trace.events("meta_member"), key=lambda e: e["time"])
             if e["pid"] == pid]
 
 
@@ -52,7 +47,7 @@ def by_name(mode, how):
     late.do("calls 210 5")
     want += numbered(late.pid, 210, 5)
     if not mode:
-        time.sleep(2)  # introduced by the end of it, and so followed by families that need to know its threads
+        time.sleep(2)  # it is introduced by then, so that families that need its threads follow it
     late.do("name stranger")
     late.do("calls 300 5")
     late.do("name zzz")
@@ -72,10 +67,10 @@ def by_name(mode, how):
     trace = Trace(sonde.path)
     got = allocs(trace)
     ok(status == 0, f"--comm, {how}: recorded", sonde.messages)
-    ok(got == sorted(want), f"--comm, {how}: the calls under a matching name, each once, and no other",
-       f"missing {sorted(set(want) - set(got))}\ntoo many {sorted(set(got) - set(want))}")
+    ok(got == sorted(want), f"--comm, {how}: exactly the calls under a matching name, each once",
+       f"missing {sorted(set(want) - set(got))}\nsurplus {sorted(set(got) - set(want))}")
     ok(members(trace, late.pid) == [(1, 0, "pupq"), (0, 0, "stranger"), (1, 0, "zzz"), (0, 0, "zzzz")],
-       f"--comm, {how}: the trace says when it came and left", members(trace, late.pid))
+       f"--comm, {how}: the trace has the times at which it was selected and left", members(trace, late.pid))
     ok(members(trace, early.pid) == [(0, 1, "python3")] and members(trace, other.pid) == [(1, 1, "pupq")],
        f"--comm, {how}: also by exec", (members(trace, early.pid), members(trace, other.pid)))
     if mode:
@@ -84,19 +79,19 @@ def by_name(mode, how):
     tasks = [e for e in trace.events("proc_task") if e["pid"] == late.pid]
     images = [e for e in trace.events("proc_image") if e["pid"] == late.pid]
     ok(tasks and images and all(e["time"] >= joined for e in tasks + images),
-       "who comes in is introduced: threads and program", (tasks, images))
+       "a process that is selected later is introduced with its threads and program", (tasks, images))
     maps = [e for e in trace.events("proc_map") if e["pid"] == late.pid and "libcudart" in str(e["path_text"])]
-    ok(maps, "and libraries")
+    ok(maps, "and with its libraries")
     spans = [e for k in ("sched_run", "sched_off") for e in trace.events(k) if e["pid"] == late.pid]
-    ok(spans and all(e["start"] >= joined for e in spans), "and followed by the scheduler's family from then on", spans[:3])
+    ok(spans and all(e["start"] >= joined for e in spans), "family sched follows it from then on", spans[:3])
     comings = [(e["time"], e["member"]) for e in sorted(trace.events("meta_member"), key=lambda e: e["time"]) if e["pid"] == late.pid]
     calls = sorted(e["start"] for e in trace.events("syscall") if e["pid"] == late.pid)
     outside = [at for at in calls if not ([member for time, member in comings if time <= at] or [0])[-1]]
-    ok(calls and not outside, "of its system calls those are recorded that begin while it is in", (len(calls), comings, outside[:9]))
+    ok(calls and not outside, "its system calls are recorded if they begin while it is selected", (len(calls), comings, outside[:9]))
 
 
 def narrowing():
-    """-p names two trees, --comm one name."""
+    """-p selects two process trees, --comm one name."""
     a, b, c = Puppet(), Puppet(), Puppet()
     for p in (a, c):
         p.do("name pupp")
@@ -112,7 +107,7 @@ def narrowing():
     status = sonde.end(sig=None)
     want = numbered(a.pid, 1, 3) + numbered(b.pid, 31, 3) + numbered(child, 41, 3)
     got = allocs(Trace(sonde.path))
-    ok(status == 0 and got == sorted(want), "-p and --comm: only what both name", got)
+    ok(status == 0 and got == sorted(want), "-p and --comm: only processes that both select", got)
 
 
 def mounts(kind):
@@ -134,7 +129,7 @@ def move(where, pid):
 
 
 def in_cgroups(base, shown, how, mode=""):
-    """shown: what --cgroup is given."""
+    """shown: the argument of --cgroup"""
     docker = "docker-" + "0123456789abcdef" * 4 + ".scope"
     made = []
     puppets = []
@@ -167,19 +162,19 @@ def in_cgroups(base, shown, how, mode=""):
         trace = Trace(sonde.path)
         got = allocs(trace)
         ok(status == 0, f"--cgroup, {how}: recorded", sonde.messages)
-        ok(got == sorted(want), f"--cgroup, {how}: the calls in it and below it, each once, and no other",
-           f"missing {sorted(set(want) - set(got))}\ntoo many {sorted(set(got) - set(want))}")
+        ok(got == sorted(want), f"--cgroup, {how}: exactly the calls in it and below it, each once",
+           f"missing {sorted(set(want) - set(got))}\nsurplus {sorted(set(got) - set(want))}")
         ok([m[0] for m in members(trace, late.pid)] == [1] and [m[0] for m in members(trace, early.pid)] == [0],
-           f"--cgroup, {how}: the trace says who came and left", (members(trace, late.pid), members(trace, early.pid)))
+           f"--cgroup, {how}: the trace has the processes that came and left", (members(trace, late.pid), members(trace, early.pid)))
         if not mode:
             images = {e["pid"]: e for e in trace.events("proc_image")}
             late_image = images.get(late.pid, {})
             ok(str(late_image.get("container_text")) == "docker-0123456789ab" and
                str(late_image.get("cgroup_text", "")).endswith("/in/" + docker),
-               f"--cgroup, {how}: the container is known by its cgroup", late_image)
+               f"--cgroup, {how}: the container is identified by its cgroup", late_image)
             import subprocess
             report = subprocess.run([os.environ["SONDE"], "report", sonde.path], stdout=subprocess.PIPE, text=True).stdout
-            ok("docker-0123456789ab" in report, f"--cgroup, {how}: and named in the summary", report)
+            ok("docker-0123456789ab" in report, f"--cgroup, {how}: the summary names the container", report)
     finally:
         for p in puppets:
             p.end()
@@ -199,18 +194,18 @@ def cgroups():
         in_cgroups(os.path.join(point, name), os.path.join(point, name), "v2 by its directory")
         break
     else:
-        skip("--cgroup, v2", "no cgroup v2 that can be written to")
+        skip("--cgroup, v2", "no writable cgroup v2")
     for point, _ in mounts("cgroup"):
         try:
             os.rmdir(make(os.path.join(point, name)))
         except OSError:
             continue
-        if "cpuset" in point:  # wants CPUs before it takes a process
+        if "cpuset" in point:  # a cpuset needs CPUs before a process can join it
             continue
         in_cgroups(os.path.join(point, name), os.path.join(point, name), "v1")
         break
     else:
-        skip("--cgroup, v1", "no cgroup v1 that can be written to")
+        skip("--cgroup, v1", "no writable cgroup v1")
 
 
 for mode, how in MODES.items():

@@ -1,15 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: parallel
-"""The finding of `report gil` for a server with several workers: what one function does to all of them is one thing."""
-import json
+"""The finding of `report gil` for a server with several workers adds up the time of one function in all of them."""
 import os
 import subprocess
-import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import stacks_lib
+from sonde_cli import tables
 from tap import done, ok
 
 SONDE = os.environ.get("SONDE", "build/sonde")
@@ -21,7 +19,7 @@ def finding(trace, *options):
 
 
 def workers(folder, name, milliseconds):
-    """A trace of three processes: encode() holds up handle() in two of them, other() in the third."""
+    """A trace of three processes: encode() delays handle() in two of them, other() in the third."""
     s = stacks_lib.Stacks()
     encode = s.frame(0, s.function("encode", "/srv/app.py", 3), 5)
     other = s.frame(0, s.function("other", "/srv/other.py", 7), 9)
@@ -34,17 +32,16 @@ def workers(folder, name, milliseconds):
 
 
 with tempfile.TemporaryDirectory() as folder:
-    # the worst of one process is not the worst of all
+    # the largest of one process is not the largest of all
     trace = workers(folder, "spread", (30, 30, 40))
     line = finding(trace)
     ok(line.startswith("60% of all waiting for the GIL was caused by app.py:5 encode in 2 interpreters, holding the GIL for up to ") and
-       line.endswith("affected: app.py:22 handle."), "the same function in two processes is added up", line)
+       line.endswith("affected: app.py:22 handle."), "the times of one function in two processes are added up", line)
     line = finding(trace, "-p", "300")
-    ok(line.startswith("100% of all waiting for the GIL was caused by other.py:9 other, "), "of one process: nothing is added", line)
-    rows = json.loads(subprocess.run([SONDE, "report", trace, "gil", "--format", "json"], stdout=subprocess.PIPE,
-                                     check=True).stdout)["tables"]["blame"]
+    ok(line.startswith("100% of all waiting for the GIL was caused by other.py:9 other, "), "with one process selected nothing is added up", line)
+    rows = tables("report", trace, "gil")["blame"]
     ok(sorted((r["pid"], round(r["share_percent"])) for r in rows) == [(100, 30), (200, 30), (300, 40)],
-       "the rows are each process's", rows)
+       "the rows are per process", rows)
     line = finding(workers(folder, "alone", (10, 10, 80)))
-    ok(line.startswith("80% of all waiting for the GIL was caused by other.py:9 other in worker 300, "), "one of several is named", line)
+    ok(line.startswith("80% of all waiting for the GIL was caused by other.py:9 other in worker 300, "), "one of several processes is named", line)
 done()

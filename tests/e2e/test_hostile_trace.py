@@ -1,16 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Hostile traces, read by root. One names root's files and a FIFO as sources: nothing is opened that another user could not open,
-and what reads a trace has given up root. One holds control characters: none reaches the terminal."""
+"""Hostile traces, read by root. One names root's files and a FIFO as sources: the reader gives up root's rights and opens only files
+that any user can open. Another has control characters in its texts, none of which may reach the terminal."""
 import copy
 import json
 import os
 import re
+import resource
 import subprocess
-import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from account import run_with_account, sondes_account
 from stacks_lib import NATIVE, SCHEMA, Stacks, quoted
 from tap import ok, skip
@@ -47,7 +46,7 @@ def trace(tmp, files):
 
 
 def opened(command, tmp):
-    """What became of a command, and what it opened"""
+    """(result of a command, files that it opened)"""
     log = os.path.join(tmp, "strace")
     r = subprocess.run(["strace", "-f", "-o", log, "-e", "trace=open,openat", *command], capture_output=True,
                        stdin=subprocess.DEVNULL, timeout=60, check=False)
@@ -66,23 +65,23 @@ def attack(account, tmp):
     for who in (None, account):
         name = "root through sudo" if who else "root"
         r = sonde("report", path, "lines", account=who)
-        ok(r[0] == 0 and SECRET not in r[1] and OPEN in r[1], f"{name}: no line of root's file", r)
-        ok((OWN in r[1]) == bool(who), f"{name}: {'one' if who else 'none'} of the user's own", r)
+        ok(r[0] == 0 and SECRET not in r[1] and OPEN in r[1], f"{name}: no line of root's file is printed", r)
+        ok((OWN in r[1]) == bool(who), f"{name}: {'one' if who else 'none'} line of the user's own file is printed", r)
         ok(f"can't be read here by user {who.uid if who else sondes_account()}:" in r[1] and "A user who may read" in r[1],
-           f"{name}: it says that files were left out, and how they are seen", r)
+           f"{name}: a message says that files were left out and how to include them", r)
     try:
         r, calls = opened([SONDE, "report", path, "lines"], tmp)
     except FileNotFoundError:
-        skip("what is opened", "strace is not installed")
+        skip("opened files", "strace is not installed")
     else:
         wrong = [c for c in calls.splitlines() if "O_PATH" not in c and any(f'"{p}"' in c for p in
                                                                           (fifo, "/dev/kmsg", "/dev/ptmx", secret, link))]
-        ok(not r.returncode and calls and not wrong, "no device, no FIFO is opened", wrong)
+        ok(not r.returncode and calls and not wrong, "no device and no FIFO is opened", wrong)
     export(tmp, path, account)
 
 
 def export(tmp, path, account):
-    """Files that root alone may write and read are, all the same."""
+    """Exports to and from files that only root may access work, although the reader has given up root's rights."""
     folder = os.path.join(tmp, "folder")
     os.mkdir(folder, 0o700)
     for to in ("text", "sqlite", "perfetto"):
@@ -91,7 +90,7 @@ def export(tmp, path, account):
         ok(r[0] == 0 and os.path.getsize(out) and os.stat(out).st_uid == 0, f"export --to {to} into root's folder", r)
     out = os.path.join(folder, "theirs")
     r = sonde("export", path, "--to", "text", "-o", out, account=account)
-    ok(r[0] == 0 and os.stat(out).st_uid == account.uid, "through sudo it is the user's", r)
+    ok(r[0] == 0 and os.stat(out).st_uid == account.uid, "an export by sudo belongs to the user", r)
     for words in (("info", path), ("info", path, "--verify"), ("report", path, path), ("export", path, "--to", "text")):
         r = sonde(*words)
         ok(r[0] == 0 and r[1], " ".join(words).replace(tmp + "/", ""), r)
@@ -108,7 +107,7 @@ ACTS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-
 
 
 def escapes_trace(tmp):
-    """Escape sequences in all that a trace names"""
+    """Writes a trace whose names have escape sequences."""
     schema = copy.deepcopy(SCHEMA)
     for name in schema["families"] + schema["enums"][0]["values"]:
         name["name"] += ESCAPES
@@ -136,7 +135,7 @@ def check_terminal(tmp):
 
 
 def check_memory(tmp):
-    """What files take is bounded, and reaching the bound is reported. The texts of these take 12 MiB, small files as they are."""
+    """The memory for a trace is bounded, and reaching the bound is reported. These small files contain texts of 12 MiB."""
     paths = []
     for i in range(12):
         s = Stacks()
@@ -146,13 +145,41 @@ def check_memory(tmp):
     for words in (["report", *paths], ["report", *paths, "stacks"], ["export", *paths, "--to", "folded"]):
         name = " ".join(w for w in words if w not in paths)
         r = sonde(*words)
-        ok(r[0] == 0 and r[1], f"{name} within its memory", r)
+        ok(r[0] == 0 and r[1], f"{name} is read within the memory limit", r)
         r = sonde(*words, SONDE_TEST="small-memory")
-        ok(r[0] == 1 and not r[1] and "takes more than 8 MiB of memory" in r[2], f"{name} beyond its memory", r)
+        ok(r[0] == 1 and not r[1] and "takes more than 8 MiB of memory" in r[2], f"{name} is reported as too large for the memory limit", r)
+
+
+def check_outside_limit(tmp):
+    """Under an external memory limit sonde either prints the report or says that the limit is too low, not that the trace is damaged."""
+    s, schema = Stacks(), copy.deepcopy(SCHEMA)
+    for n in range(32):
+        s.sample(0.001, 100, s.frame(0, s.function(f"{n}" + "a" * 30000, "/srv/app.py"), 1), 1000000)
+    schema["events"][-1]["doc"] = "x" * 900000  # the schema is stored in memory several times
+    path, wrong, low, high = s.write(tmp, "limited", schema), [], 512 << 10, 64 << 20
+
+    def limited(size):
+        return subprocess.run([SONDE, "report", path], capture_output=True, text=True, check=False,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (size, size)))
+    while high - low > 4096:
+        size = (low + high) // 2 & -4096
+        low, high = (low, size) if not limited(size).returncode else (size, high)
+    said = 0
+    for size in range(high - (800 << 10), high, 24 << 10):
+        r = limited(size)
+        said += "of memory that sonde was started with" in r.stderr
+        # 127: the dynamic loader's own errors
+        if r.returncode not in (0, 1, 127) or (r.returncode == 1 and "of memory that sonde was started with" not in r.stderr):
+            wrong.append((size, r.returncode, r.stderr))
+    ok(not wrong, "a report under external memory limits", wrong)
+    ok(said, "the message says that the limit is too low", high)
+    # symbols of a large program take more than 8 MiB
+    r = sonde("list", "probes", "--resolve", SONDE, "--placed", "*", SONDE_TEST="small-memory")
+    ok(r[0] == 1 and "takes more than 8 MiB of memory" in r[2], "list --resolve of a program too large for the memory limit", (r[0], len(r[1]), r[2]))
 
 
 def check_depth(tmp):
-    """A chain of more frames than a recording writes is cut, and that is reported."""
+    """A stack with more frames than a recording writes is cut, and this is reported."""
     s, stack = Stacks(), 0
     function = s.function("f", "/srv/app.py")
     for _ in range(3000):
@@ -163,8 +190,30 @@ def check_depth(tmp):
        (r[0], r[1].count("app.py"), r[2]))
 
 
+def check_time(tmp):
+    """Many long stacks share most frames, and one function has a name of 30 KB: the CPU time must not grow with the product."""
+    s, stack = Stacks(), 0
+    function = s.function("f" * 30000, "/srv/" + "d" * 30000)
+    for i in range(10000):
+        stack = s.frame(stack, function, 1)
+        s.sample(0.001 + i * 1e-6, 100, stack, 1000)
+    path = s.write(tmp, "long")
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_CPU, (15, 15))
+    for words in (["report", path, "stacks"], ["export", path, "--to", "text"], ["export", path, "--to", "chrome"],
+                  ["export", path, "--to", "sqlite", "-o", f"{tmp}/long.db"]):
+        with open(f"{tmp}/long.out", "w+b") as out:
+            r = subprocess.run([SONDE, *words], stdout=out, stderr=subprocess.PIPE, preexec_fn=limit, check=False)
+            size = max(os.path.getsize(out.name), os.path.exists(f"{tmp}/long.db") and os.path.getsize(f"{tmp}/long.db"))
+        ok(r.returncode == 0 and size < 200 << 20, " ".join(words[:1] + words[2:4]) + " of 10,000 stacks with long names",
+           (r.returncode, size, r.stderr[-300:]))
+
+
 with tempfile.TemporaryDirectory() as folder:
     check_terminal(folder)
     check_memory(folder)
+    check_outside_limit(folder)
     check_depth(folder)
+    check_time(folder)
 run_with_account(attack)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A file system whose server does not answer: what runs beside is traced exactly, and sonde ends when it is asked to."""
+"""A FUSE file system whose server does not answer: other processes are traced completely, and sonde ends on a signal."""
 import os
 import shutil
 import signal
@@ -10,7 +10,6 @@ import threading
 import time
 
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from sonde_trace import Trace
 from tap import done, ok, skip
 
@@ -23,11 +22,11 @@ print(library, flush=True)
 sys.stdin.readline()
 for _ in range({CALLS}):
     library.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(100))"""
-PATIENCE = int(os.environ.get('PATIENCE', 30))  # a second passes more slowly on a loaded machine, a hang never ends
+PATIENCE = int(os.environ.get('PATIENCE', 30))  # far longer than a loaded machine needs; a hang never ends
 
 
 class Server:
-    """A FUSE file system with one file, which a process maps."""
+    """A FUSE file system with one file, and a process that maps it"""
 
     def __init__(self, folder, source, name, *more):
         self.folder = os.path.join(TMP, folder)
@@ -67,7 +66,7 @@ class Recording:
         return self.started.wait(PATIENCE)
 
     def end(self, sig=signal.SIGINT):
-        """Seconds from the signal to the end; None: it did not end."""
+        """The seconds from the signal to the end, or None if it did not end"""
         at = time.monotonic()
         self.sonde.send_signal(sig)
         try:
@@ -83,7 +82,7 @@ def calls(trace, pid):
 
 
 class Beside:
-    """A process that has mapped the library before sonde begins, and calls it when it is asked to."""
+    """A process that mapped the library before sonde started, and calls it on request"""
 
     def __init__(self, library):
         self.p = subprocess.Popen([sys.executable, "-c", CALLER, library], stdin=subprocess.PIPE,
@@ -96,7 +95,7 @@ class Beside:
 
 
 def give_up(r, server, other, name):
-    """It hangs: the server's end frees it, so that nothing is left of this test."""
+    """Reports that sonde hangs, and ends the server, which unblocks sonde so that no process is left."""
     ok(False, name, r.err)
     server.close()
     other.run()
@@ -118,18 +117,18 @@ def named_and_left_alone(library):
     server.close()
     ok(took is not None, "a recording beside a file whose server does not answer ends", r.err)
     ok(len(lines) == 1 and "FUSE" in lines[0] and "--remote-files" in lines[0],
-       "one line names the file, why it was not examined and how to allow it", r.err)
+       "one message has the file, why it was not examined and how to allow it", r.err)
     ok(len(lines) == 1 and f"mapped by hung_files {server.victim}." in lines[0] and
        f"sonde record --remote-files -o {r.path} -t cuda` examines" in lines[0],
-       "the process that maps it, and the command that examines it", r.err)
+       "it has the process that maps the file and the command that examines it", r.err)
     if took is None:
         return
     got = calls(Trace(r.path), pid)
-    ok(got == CALLS, "each call of a process beside it is recorded", got)
+    ok(got == CALLS, "each call of another process is recorded with default options", got)
 
 
 def other_commands(library):
-    """What looks at processes itself opens no such file either, and does not wait for its server."""
+    """Other commands that inspect processes don't open the file and don't wait for its server either."""
     server = Server("others", library, "libcudart.so.13")
     server.command("hang")
     pid = str(server.victim)
@@ -138,7 +137,7 @@ def other_commands(library):
                             (["list", "probes", "--resolve", pid], "left out: 1 file on FUSE")):
             done = subprocess.run([SONDE, *words], capture_output=True, text=True, timeout=PATIENCE, check=False)
             said = done.stdout + done.stderr
-            ok(text in said and "--remote-files" in said, f"{words[0]} leaves such a file out, and says so", said[-1500:])
+            ok(text in said and "--remote-files" in said, f"{words[0]} leaves such a file out and says so", said[-1500:])
     except subprocess.TimeoutExpired as e:
         ok(False, "other commands do not wait for such a file", e)
     finally:
@@ -146,11 +145,11 @@ def other_commands(library):
 
 
 def mapped_later(library):
-    """The mapping comes while sonde records."""
+    """The file is mapped while sonde records."""
     other = Beside(library)
     r = Recording("later.sonde", "-t", "cuda")
     if not r.runs():
-        ok(False, "a recording begins", r.err)
+        ok(False, "the recording begins", r.err)
         other.run()
         r.end(signal.SIGKILL)
         return
@@ -163,7 +162,7 @@ def mapped_later(library):
     server.close()
     got = took is not None and calls(Trace(r.path), pid)
     ok(server.path in r.err and got == CALLS,
-       "so is a file that is mapped while sonde records", took, got, r.err)
+       "a file that is mapped while sonde records is left out and named", took, got, r.err)
 
 
 def allowed(library):
@@ -182,7 +181,7 @@ def allowed(library):
 
 
 def helper_given_up(library):
-    """The user wants it, so a helper opens the file: the kernel keeps it until the server answers."""
+    """With --remote-files a helper opens the file, and blocks in the kernel until the server answers."""
     server = Server("stuck", library, "libcudart.so.13")
     server.command("hang")
     other = Beside(library)
@@ -194,16 +193,16 @@ def helper_given_up(library):
     took = r.end()
     stuck = states("sonde-opener")
     server.close()
-    ok(took is not None and "D" in stuck, "sonde ends while its helper is stuck in the kernel", took, stuck, r.err)
+    ok(took is not None and "D" in stuck, "sonde ends while its helper is blocked in the kernel", took, stuck, r.err)
     print(f"# {took} s from Ctrl-C to the end")
     ok(server.path + ": not examined: its file system did not answer" in r.err, "the file is named", r.err)
     if took is not None:
         got = calls(Trace(r.path), pid)
-        ok(got == CALLS, "and each call of a process beside it is recorded", got, r.err)
+        ok(got == CALLS, "each call of another process is recorded", got, r.err)
 
 
 def at_the_start(library):
-    """Ctrl-C before tracing runs, as a helper waits for the file."""
+    """SIGTERM before tracing runs, while a helper waits for the file."""
     server = Server("start", library, "libcudart.so.13")
     server.command("hang")
     r = Recording("start.sonde", "-t", "cuda", "--remote-files")
@@ -213,12 +212,12 @@ def at_the_start(library):
     took = r.end(signal.SIGTERM)
     server.close()
     whole = took is not None and Trace(r.path).events("meta_end")
-    ok(whole, "SIGTERM while sonde starts ends it with a whole trace", took, r.err)
+    ok(whole, "SIGTERM while sonde starts ends it with a complete trace", took, r.err)
     print(f"# {took} s from SIGTERM to the end")
 
 
 def locked(library):
-    """A process that waits for the file while it has the lock of its mappings, which the kernel takes to list them."""
+    """A process that waits for the file while it holds its mmap lock, which the kernel needs to list its mappings."""
     server = Server("locked", os.path.realpath(sys.executable), "plugin.so", "locks")
     other = Beside(library)
     server.command("hang")
@@ -235,7 +234,7 @@ def locked(library):
     print(f"# {took} s from Ctrl-C to the end")
     if took is not None:
         got = calls(Trace(r.path), pid)
-        ok(got == CALLS, "and each call of a process beside it is recorded", got, r.err)
+        ok(got == CALLS, "each call of another process is recorded", got, r.err)
 
 
 def states(comm):

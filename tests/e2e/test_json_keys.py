@@ -1,15 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: parallel
-"""Every key of every report's JSON is in docs/json.md, with its type."""
+"""docs/json.md lists every key of every report's JSON with its type."""
 import json
 import os
 import re
 import subprocess
-import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from puppet import ROOT, SONDE
 from tap import done, ok
 
@@ -20,7 +18,7 @@ TYPES = {bool: {"boolean"}, int: {"integer", "number"}, float: {"number"}, str: 
 
 
 def documented():
-    """Of the object and of rows: key -> types"""
+    """({key: types} of the object, {key: types} of rows)"""
     with open(os.path.join(ROOT, "docs/json.md")) as f:
         parts = f.read().split("## Rows and figures")
     return [{m[1]: set(m[2].split(", ")) for m in re.finditer(r"^\| `(\w+)` \| ([^|]*) \|", part, re.M)} for part in parts]
@@ -37,7 +35,8 @@ def make(name, folder):
 
 
 def faults(output, keys):
-    """What of one object is in neither table. The values of `tables` and `figures` have keys of rows, all others the object's."""
+    """The keys and types that are in neither table of the page. Values within `tables` and `figures` have keys of rows, all others keys of
+    the object."""
     of_object, of_rows = keys
     found = []
 
@@ -89,7 +88,7 @@ def main():
     lists = ["reports", "formats", "families", "events", "fields", "options", "probes"]
     ok(not faults(run("list", *lists), keys), "keys of sonde list")
     strange = {"report": "x", "tables": {"t": [{"med_ns": 1, "pid": "1"}]}}
-    ok(len(faults(strange, keys)) == 2, "a key or type that is not in the table is found", faults(strange, keys))
+    ok(len(faults(strange, keys)) == 2, "the check finds a key or type that the page lacks", faults(strange, keys))
     done()
 
 

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=240
-"""sonde is killed with -9 at 50 random moments while it traces a program that calls the real libcudart: every
-other time its whole process group is, as `timeout -s KILL` does it.
+"""sonde is killed by SIGKILL at 50 random moments while it traces a program that calls the real libcudart. Every
+other time its whole process group is killed, as `timeout -s KILL` does.
 
-Every trace must open and verify; at most the last second may be missing from it; each of its zstd
-frames must pass `zstd -t`; the target must run on and its text must be that of its file.
+Every trace must open and verify and lack at most the last second; each of its zstd frames must pass `zstd -t`;
+the target must continue, and its code must equal its file.
 """
 import glob
 import json
@@ -13,12 +13,10 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 
 ROOT, B, SONDE = os.environ["ROOT"], os.environ["B"], os.environ["SONDE"]
 TMP = os.environ["TMPDIR"]
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from process_text import text_differs
 from sonde_trace import Trace
 from tap import done, ok, skip
@@ -26,13 +24,13 @@ from tap import done, ok, skip
 KILLS = int(os.environ.get("KILLS", 50))
 seed = int(os.environ.get("SEED", time.time_ns() & 0xffffff))
 rng = random.Random(seed)
-MARK = f"SONDE_TEST_KILL={os.getpid()}-{time.time_ns()}"  # in the environment of what is started here
+MARK = f"SONDE_TEST_KILL={os.getpid()}-{time.time_ns()}"  # in the environment of the processes that this test starts
 os.environ.update([MARK.split("=")])
 
 
 
 def whole_frames_pass(path):
-    """`zstd -t` over the file without the tail that `sonde info` calls torn."""
+    """Runs `zstd -t` on the file without the tail that `sonde info` reports as torn."""
     info = json.loads(subprocess.run([SONDE, "info", path, "--format", "json"], capture_output=True, check=True).stdout)
     torn = find(info, "torn_bytes") or 0
     size = os.path.getsize(path) - torn
@@ -64,7 +62,7 @@ def last_event(path):
 
 
 def attachers():
-    """The processes that have probes: of this test's sonde, and of any other on the machine."""
+    """(attacher processes of this test, attacher processes of other recordings on the machine)"""
     own, foreign = [], []
     for comm in glob.glob("/proc/[0-9]*/comm"):
         try:
@@ -79,13 +77,13 @@ def attachers():
 
 
 def leaks():
-    """What the kernel says of probes that it could not take off; None: its log can't be read."""
+    """The kernel's messages about probes that it could not remove; None if the log can't be read."""
     log = subprocess.run(["dmesg"], capture_output=True, text=True, errors="replace")
     return None if log.returncode else {line for line in log.stdout.splitlines() if "leaking uprobe" in line}
 
 
 def check_text(pid):
-    """Another sonde on the machine has its probes in the target, too: then its text is another's matter."""
+    """Compares the target's code with its file, unless another sonde on the machine may have probes in it."""
     foreign = []
     for _ in range(50):
         foreign = attachers()[1]
@@ -94,13 +92,13 @@ def check_text(pid):
             break
         time.sleep(0.1)
     if differing and foreign:
-        skip("the target's text equals its file", f"another sonde traces this machine: {foreign}")
+        skip("the target's code equals its file", f"another sonde traces this machine: {foreign}")
     else:
-        ok(differing == 0, "the target's text equals its file", f"{differing} bytes differ")
+        ok(differing == 0, "the target's code equals its file", f"{differing} bytes differ")
 
 
 def in_group(pid):
-    """Names of the processes in sonde's process group."""
+    """The names of the processes in sonde's process group"""
     found = []
     for path in glob.glob("/proc/[0-9]*/stat"):
         try:
@@ -114,17 +112,17 @@ def in_group(pid):
 
 
 def killed_with_its_group():
-    """Processes that have probes are not of the group: SIGKILL would end them in the middle of taking probes off."""
+    """The attacher must be in another process group: SIGKILL would end it while it removes probes."""
     sonde = subprocess.Popen([SONDE, "record", "-o", os.path.join(TMP, "group.sonde"), "-t", "cuda"],
                              stderr=subprocess.PIPE, text=True, start_new_session=True)
     begun = any("tracing into" in line for line in sonde.stderr)
     group, own = in_group(sonde.pid), attachers()[0]
     os.killpg(sonde.pid, signal.SIGKILL)
     sonde.communicate()
-    # those that parse files have no probes
+    # the children that parse files have no probes
     group = [name for name in group if name not in ("sonde-examiner", "sonde-file")]
-    ok(begun and group == ["sonde"], "the process that has the probes is in another process group than sonde", group)
-    ok(bool(own), "that process is known for this test's own while it is there", own)
+    ok(begun and group == ["sonde"], "the attacher is in another process group than sonde", group)
+    ok(bool(own), "this test recognizes the attacher as its own while it runs", own)
 
 
 def main():
@@ -146,7 +144,7 @@ def main():
             path = os.path.join(TMP, f"{i}.sonde")
             sonde = subprocess.Popen([SONDE, "record", "-o", path, "-t", "cuda"], stderr=subprocess.DEVNULL,
                                      start_new_session=True)
-            # every other one while it starts, attaches or is about to write its first chunk
+            # every other time while sonde starts, attaches or is about to write its first chunk
             time.sleep(rng.uniform(0.3, 2.2) if i % 2 else rng.uniform(0.05, 1))
             killed = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
             if i // 2 % 2:
@@ -169,7 +167,7 @@ def main():
             framed += passes
             if not passes:
                 problems.append(f"run {i}: zstd -t: {why}")
-            # calls are made all the time: the newest one in the trace says how much is missing
+            # the target calls without pause, so that the newest call in the trace shows how much is missing
             live = [row["live_ns"] for row in find(info, "objects") or [] if row.get("live_ns")]
             last = last_event(path)
             missing = killed - max([last, *live]) if last or live else killed - Trace(path).head["clocks"]["monotonic"]
@@ -184,18 +182,18 @@ def main():
         ok(verified == KILLS, f"{KILLS} traces verify", why)
         ok(framed == KILLS, "zstd -t accepts every complete frame", why)
         ok(fresh == KILLS, "at most the last second is missing", why)
-        ok(target.poll() is None, "the target runs on", f"it ended with {target.returncode}")
-        for _ in range(100):  # the attacher takes them off when sonde is gone, and ends
+        ok(target.poll() is None, "the target continues", f"it ended with {target.returncode}")
+        for _ in range(100):  # the attacher removes its probes when sonde has ended, then ends
             if not attachers()[0]:
                 break
             time.sleep(0.1)
-        ok(not attachers()[0], "no process of sonde's is left", attachers())
+        ok(not attachers()[0], "no process of sonde is left", attachers())
         check_text(target.pid)
         if before is None:
-            skip("the kernel took every probe off", "its log can't be read")
+            skip("the kernel removed every probe", "the kernel log can't be read")
         else:
             new = leaks() - before
-            ok(not new, "the kernel took every probe off", new)
+            ok(not new, "the kernel removed every probe", new)
     finally:
         target.kill()
         target.wait()

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=240
-"""What a recording keeps in memory has bounds. tests/stress/memory.py does this for an hour and looks at the processes' memory; here it
-is half a minute, with tables made small, and it is their sizes that are looked at, as the trace has them (meta_table).
+"""The tables of a recording have bounds. tests/stress/memory.py records churn for an hour and checks the processes' memory; this test
+records it for half a minute with small tables, and checks the sizes of the tables that are in the trace (meta_table).
 
-Then: a recording that comes to the limit of its memory ends in order, with a line that says so and a trace that is whole. And
-reports of a recording that forgot much show what those of one that forgot nothing show.
+Further, a recording that reaches its memory limit must end with a message and a complete trace, and reports of a recording that
+evicted many entries must equal those of a recording that evicted none.
 """
 import json
 import mmap
@@ -14,11 +14,10 @@ import re
 import shutil
 import struct
 import subprocess
-import sys
 import time
 
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from sonde_cli import Sonde, tables as tables_of
 from sonde_trace import Trace
 from tap import done, ok, skip
 
@@ -26,21 +25,16 @@ ROUNDS = 16
 LOSS_BUDGET = 13  # enum loss_reason
 BPFTOOL = "/usr/sbin/bpftool"
 FAMILIES = "+sched,+syscall,+disk,+net,+lock,+python,+gpu"
-# What is as many as there are of something that lives is not bounded by a number
+# Tables with one entry per live object, which have no fixed bound
 LIVE = {"processes with mapped code": 3000, "paths of mappings": 3000, "mappings of code": 100000}
-# BPF maps out of which processes and threads are taken as they end: what is left at the end of the churn
+# BPF maps from which processes and threads are removed when they end: entries left after the churn
 ENDED = ("processes", "python_processes", "gil_ranges", "nccl_processes", "lock_libraries", "net_connections", "syscall_shorts",
          "disk_caches")
-LEFT = 100  # those of the machine's other processes with a runtime
+LEFT = 100  # entries of the machine's other processes with a runtime
 
 
 def record(path, switches, *more):
-    env = dict(os.environ, SONDE_TEST=switches)
-    child = subprocess.Popen([SONDE, "record", "-f", "-o", path, *more], env=env, stderr=subprocess.PIPE, universal_newlines=True)
-    for line in child.stderr:
-        if "tracing into" in line:
-            return child
-    raise RuntimeError(f"sonde did not begin: {child.wait()}")
+    return Sonde(path, *more, mode=switches).process
 
 
 def stop(child):
@@ -59,7 +53,7 @@ def tables(path):
 
 
 def kernel_tables(sonde):
-    """{map: entries} of the hash tables that the programs of a recording use."""
+    """{map: entries} of the hash maps that the programs of a recording use"""
     programs, maps = set(), set()
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -94,25 +88,25 @@ def test_bounds():
                              env=dict(os.environ, SONDE_TEST="small-tables"), stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, universal_newlines=True)
     rounds = child.stdout.readline().strip()
-    # two scans, 5 s apart, find that a deleted file is not mapped any more
+    # it takes two scans, 5 s apart, to see that a deleted file is no longer mapped
     time.sleep(13)
     left = kernel_tables(child.pid)
     status, err = stop(child)
     ok(rounds == str(ROUNDS) and status == 128 + 2, f"recorded {ROUNDS} rounds of churn", f"{status}: {rounds} {err}")
     found = tables(path)
-    # a Python code object is kept until its epoch has ended, 3 s after there were too many
+    # a Python code object is evicted when its epoch ends, 3 s after the table became too large
     over = {n: e["entries"] for n, list_ in found.items() for e in list_
             if e["entries"] > (e["max"] or LIVE.get(n, 1 << 40)) and n != "Python code objects"}
     ok(found and not over, "no table has more entries than its bound", over)
     for name in ("files with code", "files with probes", "native frames", "native functions", "Python functions",
                  "Python code objects", "texts"):
         last = found.get(name, [{"evicted": 0}])[-1]
-        ok(last["evicted"] > 0, f"{name}: what is not used any more is evicted", last)
+        ok(last["evicted"] > 0, f"{name}: unused entries are evicted", last)
     probed = found["files with probes"][-1]
-    ok(probed["evicted"] >= ROUNDS, "files that were deleted have no probes any more", probed)
-    # all processes of the recording but two shells have ended
+    ok(probed["evicted"] >= ROUNDS, "deleted files have no probes left", probed)
+    # all processes of the recording except two shells have ended
     codes = found["Python code objects"]
-    ok(max(e["entries"] for e in codes) > 50 and codes[-1]["entries"] < 10, "code of processes that have ended is forgotten",
+    ok(max(e["entries"] for e in codes) > 50 and codes[-1]["entries"] < 10, "code objects of ended processes are evicted",
        [e["entries"] for e in codes])
     memory = sum(e[-1]["bytes"] for n, e in found.items() if not re.match("[a-z]+_|heap", n))
     ok(memory < 64 << 20, "the tables take less than 64 MiB", memory)
@@ -131,15 +125,15 @@ def test_limit():
         err = child.communicate(timeout=60)[1]
     except subprocess.TimeoutExpired:
         err = stop(child)[1]
-    ok(child.returncode == 1 and "of memory that it allows itself, and ends before it runs out" in err,
-       "a recording that comes to its limit of memory ends, and says why", f"{child.returncode}: {err}")
+    ok(child.returncode == 1 and "MiB of memory, and ends before it runs out" in err,
+       "a recording that reaches its memory limit ends with a message", f"{child.returncode}: {err}")
     info = subprocess.run([SONDE, "info", "--verify", path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           universal_newlines=True)
-    ok(info.returncode == 0 and len(list(Trace(path).events("meta_end"))) == 1, "its trace is whole", info.stdout)
+    ok(info.returncode == 0 and len(list(Trace(path).events("meta_end"))) == 1, "its trace is complete", info.stdout)
 
 
 def test_near_limit():
-    """What is known is not forgotten each second: it would be written into the trace again each time."""
+    """Near the memory limit known objects are not evicted every second, as each would be written to the trace again."""
     path, name = f"{TMP}/near.sonde", "what frees nothing is not done again each second"
     program = f"{TMP}/near-limit"
     shutil.copy("/bin/true", program)
@@ -149,15 +143,15 @@ def test_near_limit():
         subprocess.run([program], check=True)
         time.sleep(0.05)
     err = stop(child)[1]
-    if "it forgets what it knows" not in err or "ends before it runs out" in err:
-        skip(name, "the recording did not stay near the limit")
+    if "it frees its caches" not in err or "ends before it runs out" in err:
+        skip(name, "the recording did not stay near its memory limit")
         return
     times = [e["text"] for e in Trace(path).events("meta_string")].count(program)
     ok(1 <= times <= 3, name, f"{program} is in the trace {times} times")
 
 
 def sparse_library(path, size):
-    """An ELF file whose symbols and their names are `size` bytes of zeros each."""
+    """Writes a sparse ELF file whose symbol and string tables are `size` bytes of zeros each."""
     size -= size % 24
     section = struct.Struct("<IIQQQQIIQQ")
     head = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack(
@@ -179,18 +173,18 @@ def test_sparse_files():
     child = record(path, "", "-t", "cuda")
     with open(f"/proc/{child.pid}/limits") as f:
         limit = re.search(r"^Max data size +(\d+)", f.read(), re.M)
-    ok(limit and int(limit[1]) <= 1 << 30, "the kernel keeps it from having more than 1 GiB", limit and limit[0])
+    ok(limit and int(limit[1]) <= 1 << 30, "the kernel limits the memory of a file's parser to 1 GiB", limit and limit[0])
     for i in range(5):
         with open(f"{TMP}/{i}/libcudart.so.12", "rb") as f:
             maps.append(mmap.mmap(f.fileno(), 4096, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC))
     time.sleep(2)
     status, err = stop(child)
-    named = re.findall(r"libcudart.so.12: given up: its tables take more memory", err)
+    named = re.findall(r"libcudart.so.12: given up: its tables exceed", err)
     lost = [e for e in Trace(path).events("meta_loss") if e["reason"] == LOSS_BUDGET]
-    ok(len(named) >= 2 and len(lost) >= 2 and status == 3, "files that take too much are given up, named, and in the trace",
+    ok(len(named) >= 2 and len(lost) >= 2 and status == 3, "files that need too much memory are skipped, named, and in the trace",
        f"{status} {lost} {err}")
     peak = max(e["memory"] for e in Trace(path).events("meta_cost"))
-    ok(peak < 500 << 20, "all of them together took less than 500 MiB", peak >> 20)
+    ok(peak < 500 << 20, "all processes together use less than 500 MiB", peak >> 20)
 
 
 PROGRAM = """
@@ -204,7 +198,7 @@ for _ in range(10):
 
 
 def collections(path):
-    """{function: garbage collections that it made}, by names, as ids are given anew; and of each generation, by the report."""
+    """({function name: garbage collections that it caused}, collections of each generation in the report). By name, as ids change."""
     t = Trace(path)
     names = {e["string"]: e["text"] for e in t.events("meta_string")}
     codes = {e["code"]: names.get(e["name"], "") for e in t.events("meta_code")}
@@ -214,12 +208,11 @@ def collections(path):
         name = frames.get(e["stack"], "?")
         if re.match(r"f\d+$", name):
             sums[name] = sums.get(name, 0) + 1
-    out = subprocess.run([SONDE, "report", path, "gc", "--format", "json"], stdout=subprocess.PIPE, universal_newlines=True).stdout
-    return sums, {r["generation"]: r["collections"] for r in json.loads(out)["tables"]["generations"]}
+    return sums, {r["generation"]: r["collections"] for r in tables_of("report", path, "gc")["generations"]}
 
 
 def test_same_counts():
-    """The same calls, once with tables that hold everything and once with such that forget it all the time."""
+    """Records the same calls with large tables and with tables that evict constantly."""
     script, n, found = f"{TMP}/calls.py", 300, []
     with open(script, "w") as f:
         f.write(PROGRAM.format(n=n, functions="\n".join(f"def f{i}():\n    gc.collect(0)" for i in range(n))))
@@ -230,10 +223,10 @@ def test_same_counts():
         evicted = [tables(path)[t][-1]["evicted"] for t in ("texts", "Python functions")]
         found.append((done.returncode, *collections(path), evicted))
     (status, before, report, kept), (status2, after, report2, evicted) = found
-    ok(status == status2 == 0 and not any(kept) and all(evicted), f"{n} functions were met in turn, and forgotten",
+    ok(status == status2 == 0 and not any(kept) and all(evicted), f"{n} functions ran in turn and were evicted",
        f"{status} {status2} {kept} {evicted}")
-    ok(before == after == {f"f{i}": 10 for i in range(n)}, "each function has its events", f"{len(before)} {len(after)}")
-    ok(report == report2 and report.get(0, 0) >= 10 * n, "reports show the same", f"{report} {report2}")
+    ok(before == after == {f"f{i}": 10 for i in range(n)}, "each function has the same events", f"{len(before)} {len(after)}")
+    ok(report == report2 and report.get(0, 0) >= 10 * n, "the reports are equal", f"{report} {report2}")
 
 
 test_bounds()

@@ -1,16 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Several traces as one. Two sondes record at once, one of them in a time namespace and with another boot id, so that it
-passes for another machine: by CLOCK_REALTIME its events must come to lie where they truly were, as both have one clock.
+Several traces merged into one. Two sondes record at once, one of them in a time namespace and with another boot id, as if on another
+machine. Aligned by CLOCK_REALTIME, its events must be at their true times, as both recordings have the same hardware clock.
 """
 import os
 import re
 import subprocess
-import sys
 
 ROOT, SONDE, TMP = (os.environ[n] for n in ("ROOT", "SONDE", "TMPDIR"))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from sonde_cli import Sonde
 from sonde_trace import Trace
 from tap import done, ok, skip
 
@@ -26,16 +25,14 @@ def run(*args):
 
 
 def record_both(target):
-    """a.sonde here; b.sonde from where clocks and the boot id are others, if the kernel lets us."""
+    """Records a.sonde here, and b.sonde in namespaces with another clock and boot id, if the kernel allows it."""
     with open(path("boot_id"), "w") as f:
         f.write("11111111-2222-3333-4444-555555555555\n")
     args = ["record", "-t", "proc,sched", "-p", str(target.pid), "-d", "4", "-f", "-o"]
     elsewhere = ["unshare", "-m", "-T", "--monotonic", "100000", "--boottime", "200000", "--fork", "sh", "-c",
                  'mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"', path("boot_id")]
-    a = subprocess.Popen([SONDE, *args, path("a.sonde")], stderr=subprocess.PIPE, text=True)
     # the merged trace's times are relative to the earlier one's start
-    while "tracing into" not in (a.stderr.readline() or "tracing into"):
-        pass
+    a = Sonde(path("a.sonde"), *args[1:-2]).process
     b = subprocess.Popen([*elsewhere, SONDE, *args, path("b.sonde")], stderr=subprocess.PIPE, text=True)
     for p in (a, b):
         said = p.communicate(timeout=60)[1]
@@ -54,7 +51,7 @@ def moments(trace, pid):
 
 
 def exported(text, origin):
-    """{pid: ends of its runs} of an export's lines: seconds since origin, then the thread."""
+    """{pid: ends of its runs} from an export whose lines have the seconds since origin and the thread"""
     found = {}
     for line in text.splitlines():
         m = re.match(r"\s*(-?)(\d+)\.(\d{9})\s.*?\b(\d+)/\d+\s+sched\s+sched_run\b", line)
@@ -83,19 +80,19 @@ def main():
     if both.returncode:
         return ok(False, "two traces export as one", both.stderr)
     times = exported(both.stdout, a.head["clocks"]["monotonic"])
-    ok(times.get(target.pid) == true_a.get(target.pid), "the first trace's events are where they were",
+    ok(times.get(target.pid) == true_a.get(target.pid), "the first trace's events keep their times",
        f"{len(times.get(target.pid, []))} of {len(true_a[target.pid])}")
     moved = times.get(target.pid + HOST, [])
     error = max((abs(x - y) for x, y in zip(moved, true_b[target.pid])), default=None)
     ok(len(moved) == len(true_b[target.pid]) and error <= 1000,
-       f"the other's are right to 1 us ({error} ns at most)", f"{len(moved)} of {len(true_b[target.pid])}")
-    ok(str(HOST) in both.stderr, "and it is said which pids are whose", both.stderr)
+       f"the second trace's events are within 1 us of their times ({error} ns at most)", f"{len(moved)} of {len(true_b[target.pid])}")
+    ok(str(HOST) in both.stderr, "a message says which pids belong to which trace", both.stderr)
     one = run("report", path("a.sonde"), path("a.sonde"), "sched")
-    ok(one.returncode == 0 and "twice" in one.stdout + one.stderr, "one machine and time twice: said", one.stdout[:500])
+    ok(one.returncode == 0 and "twice" in one.stdout + one.stderr, "two traces of one machine with overlapping times: a message", one.stdout[:500])
     names = run("report", path("a.sonde"), path("b.sonde"), "sched", "-p", str(target.pid + HOST))
-    ok("python3" in names.stdout, "texts and names came along", names.stdout + names.stderr)
+    ok("python3" in names.stdout, "texts and names are in the merged export", names.stdout + names.stderr)
     other = run("report", path("a.sonde"), "/etc/hostname")
-    ok(other.returncode == 2 or other.returncode == 1, "a file that is no trace is refused", other.stderr)
+    ok(other.returncode == 2 or other.returncode == 1, "a file that is not a trace is refused", other.stderr)
 
 
 main()

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# A family is a folder: one from outside the tree is built in, listed, recorded
-# and read back, with a report, a finding and a format of its own, and no file of
-# the tree knows its name. These files are the examples of docs/adding-*.md.
+# A family is a folder: one from outside the tree is built in, listed, recorded and
+# read back, with its own report, finding and format, without a change to any file of
+# the tree. Its files are the examples of docs/adding-*.md.
 # test: timeout=300
 set -euo pipefail
 cd "${ROOT:-$(dirname "$0")/../..}"
@@ -15,17 +15,17 @@ mkdir -p "$tmp"
 trap 'exec {in}>&- || true; rm -rf "$tmp"' EXIT
 cp -r $family/tiny "$tmp/tiny"
 env -u MAKELEVEL make -s B="$tmp/build" EXTRA_FAMILIES="$tmp/tiny/" > "$tmp/log" 2>&1 || {
-	result 1 "builds with a family from elsewhere" "$(cat "$tmp/log")"
+	result 1 "sonde builds with a family from outside the tree" "$(cat "$tmp/log")"
 	done_testing
 }
-result 0 "builds with a family from elsewhere"
+result 0 "sonde builds with a family from outside the tree"
 sonde=$tmp/build/sonde
 
 check "its events are listed" grep -q tiny_work <("$sonde" list events)
 check "its probes are listed" grep -q 'libtiny.so' <("$sonde" list probes)
-check "doctor judges it" grep -qE "^tiny +yes +with -t" <("$sonde" doctor)
+check "doctor has a row for it" grep -qE "^tiny +yes +with -t" <("$sonde" doctor)
 if ((EUID != 0)); then
-	skip "its calls are counted" "tracing wants root"
+	skip "its calls are counted" "tracing needs root"
 	done_testing
 fi
 
@@ -36,19 +36,21 @@ mkfifo "$tmp/in"
 exec {in}> "$tmp/in"
 "$sonde" record -t tiny,proc -p $! -o "$tmp/trace" 2> "$tmp/log" &
 record=$!
-sleep 2
+for _ in {1..200}; do
+	! grep -q 'tracing into' "$tmp/log" || break
+	sleep 0.1
+done
 echo go >&$in
 for _ in {1..50}; do
 	[[ ! -s $tmp/out ]] || break
 	sleep 0.1
 done
-sleep 0.5
 kill -INT $record
 wait $record || cat "$tmp/log"
 sum=$("$sonde" export "$tmp/trace" --to text | grep -c 'tiny_work.*bytes' || true)
 check "its 1000 calls are in the trace ($sum)" [ "$sum" = 1000 ]
 check "the summary repeats the finding of its report" grep -q '^caller .* asked libtiny for 100% of all bytes' <("$sonde" report "$tmp/trace")
 check "its report counts them" grep -qE '^ *[0-9]+ .*caller .* 1,000 ' <("$sonde" report "$tmp/trace" tiny)
-check "its format has them" [ "$("$sonde" export "$tmp/trace" --to moments | grep -c ' tiny_work$')" = 1000 ]
-check "its event of a tracepoint is there" [ "$("$sonde" export "$tmp/trace" --to text | grep -c ' tiny_fork ')" = 1 ]
+check "its format exports them" [ "$("$sonde" export "$tmp/trace" --to moments | grep -c ' tiny_work$')" = 1000 ]
+check "its event of a tracepoint is recorded" [ "$("$sonde" export "$tmp/trace" --to text | grep -c ' tiny_fork ')" = 1 ]
 done_testing

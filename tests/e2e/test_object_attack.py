@@ -1,16 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What another user does with a library that root's programs use: bind mounts, false names, forged debug files. Root's
-sonde neither changes what the programs compute nor loses their calls."""
+"""Another user's attacks with a library that root's programs use: bind mounts, false names, forged debug files. Root's
+sonde must not change the programs' results and must not lose their calls."""
 import os
 import shutil
+import signal
 import subprocess
-import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from account import Account, let_pass
+from sonde_cli import Sonde
 from tap import done, ok, skip, skip_all
 
 SONDE, ROOT = os.environ["SONDE"], os.environ["ROOT"]
@@ -33,14 +33,14 @@ LIBRARY = """
     .size {0}, . - {0}
     .skip 64
 """
-# what a program holds that NVIDIA's runtime is linked into, without its symbols
+# the text by which NVIDIA's runtime is recognized in a program that it is statically linked into
 DEVICE = """
     .section .nv_fatbin, "a"
     .quad 1
     .section .rodata
     .asciz "cudaErrorCudartUnloading"
 """
-# its symbols: the function begins two bytes into an instruction, in its constant
+# symbols according to which the function begins in the constant of an instruction
 FORGED = """
     .globl cudaMalloc, libcudart_static_0123
     .type cudaMalloc, @function
@@ -64,7 +64,7 @@ int main(int argc, char **argv)
     return 0;
 }
 """
-# maps a file as code, says so, and waits for the end of its input
+# maps a file as code, prints a line, and waits for the end of its input
 MAPPER = """
 import mmap, sys
 maps = []
@@ -79,22 +79,16 @@ SPACE = ("unshare", "--user", "--map-root-user", "--mount")
 
 class Recording:
     def __init__(self, path, families="cuda"):
-        self.path, self.err = path, ""
-        self.sonde = subprocess.Popen([SONDE, "record", "-t", families, "-o", path], stderr=subprocess.PIPE, text=True)
-        while "tracing into" not in self.err:
-            line = self.sonde.stderr.readline()
-            if not line:
-                raise RuntimeError("sonde record: " + self.err)
-            self.err += line
+        self.sonde = Sonde(path, "-t", families)
 
     def end(self):
-        self.sonde.terminate()
-        self.err += self.sonde.communicate(timeout=60)[1]
-        self.trace = Trace(self.path)
+        self.sonde.end(signal.SIGTERM)
+        self.err = self.sonde.messages
+        self.trace = Trace(self.sonde.path)
         self.strings = {e["string"]: e["text"] for e in self.trace.events("meta_string")}
 
     def lines(self, path):
-        """What sonde says of a file."""
+        """sonde's messages about a file"""
         return [line for line in self.err.splitlines() if path in line and "tracing into" not in line]
 
     def sites(self, path):
@@ -115,7 +109,7 @@ def address_of(path, name):
 
 
 def mapper(account, script, *args):
-    """Another user's process in namespaces of its own, after the script, with the file mapped."""
+    """Starts another user's process in its own namespaces, which runs the script and then maps the file."""
     p = subprocess.Popen(account.command(*SPACE, "sh", "-c", script + '; exec /usr/bin/python3 -c "$MAPPER" "$@"', "sh", *args),
                          env={**os.environ, "MAPPER": MAPPER}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     line = p.stdout.readline()
@@ -126,13 +120,13 @@ def mapper(account, script, *args):
 
 
 def call(tmp, library, function, n=CALLS):
-    """Calls of root: the pid and how many had a wrong result."""
+    """Calls the function as root. Returns the pid and the number of wrong results."""
     p = subprocess.Popen([os.path.join(tmp, "caller"), library, function, str(n)], stdout=subprocess.PIPE, text=True)
     return p.pid, p.communicate(timeout=60)[0].strip()
 
 
 def folder(account, tmp, name):
-    """A folder of the other user with files to mount on."""
+    """Creates a folder of the other user with mount points."""
     path = os.path.join(tmp, name)
     os.mkdir(path)
     os.chown(path, account.uid, account.gid)
@@ -140,7 +134,7 @@ def folder(account, tmp, name):
 
 
 def hidden(account, tmp):
-    """The library is mapped first by the other user, under a name that says nothing."""
+    """The other user maps the library first, under a name that is no library's."""
     theirs, library = folder(account, tmp, "hidden"), os.path.join(tmp, "libcudart.so.91")
     assemble(library, LIBRARY.format("cudaMalloc"), "-Wl,-soname,libcudart.so.91")
     innocent = os.path.join(theirs, "innocent.so")
@@ -150,12 +144,12 @@ def hidden(account, tmp):
     pid, wrong = call(tmp, library, "cudaMalloc")
     p.communicate("")
     r.end()
-    ok(r.calls(pid) == CALLS and wrong == "0", "hidden by a bind mount: each call of another's process is there",
+    ok(r.calls(pid) == CALLS and wrong == "0", "hidden by a bind mount: each call of another user's process is recorded",
        r.calls(pid), wrong, r.err)
 
 
 def impostors(account, tmp):
-    """Named and mapped as the library, and another one."""
+    """Files with the library's name and other contents."""
     theirs = folder(account, tmp, "impostors")
     other, plain = os.path.join(tmp, "libother.so.1"), os.path.join(tmp, "libplain.so")
     assemble(other, LIBRARY.format("cudaMalloc"), "-Wl,-soname,libother.so.1")
@@ -172,8 +166,8 @@ def impostors(account, tmp):
     r.end()
     for path, name in zip(paths, ("another library's DT_SONAME", "none of the functions")):
         ok(not r.sites(path) and len(r.lines(path)) == 1 and "not probed" in r.lines(path)[0],
-           f"named libcudart, {name}: not probed, and one line says so", r.sites(path), r.err)
-    ok(not r.calls(pid) and wrong == "0", "nor are calls by the name that it has for others", r.calls(pid), wrong)
+           f"named libcudart, {name}: not probed, and one message says so", r.sites(path), r.err)
+    ok(not r.calls(pid) and wrong == "0", "calls by the name that other processes see are not recorded either", r.calls(pid), wrong)
 
 
 def function(name):
@@ -191,7 +185,7 @@ def function(name):
 
 
 def many_names(account, tmp):
-    """Libraries of the other user export thousands of functions, each by a name that a family probes: numbers are left for those of others."""
+    """Libraries of the other user export thousands of functions under names that a family probes. Site numbers must remain for other libraries."""
     theirs, pids = folder(account, tmp, "many"), []
     for i in range(6):
         path = os.path.join(theirs, f"libnccl.so.{i}")
@@ -213,13 +207,13 @@ def many_names(account, tmp):
         gap = [e for e in r.trace.events("meta_loss") if e["reason_name"] == "LOSS_BLIND"]
         ok(r.sites(library) and wrong == "0" and (r.calls(pid) == CALLS or gap), f"thousands of names: {name} library is probed", r.calls(pid), r.err)
     unprobed = [e for e in r.trace.events("meta_loss") if e["reason_name"] == "LOSS_UNPROBED"]
-    ok(unprobed and "have no probes" in r.err and len(r.lines(theirs)) >= 1, "thousands of names: what is not probed is reported", unprobed, r.err)
-    report = subprocess.run([SONDE, "report", r.path], stdout=subprocess.PIPE, text=True).stdout
-    ok("have no probes" in report, "thousands of names: the report says so, too", report)
+    ok(unprobed and "have no probes" in r.err and len(r.lines(theirs)) >= 1, "thousands of names: functions that are not probed are reported", unprobed, r.err)
+    report = subprocess.run([SONDE, "report", r.sonde.path], stdout=subprocess.PIPE, text=True).stdout
+    ok("have no probes" in report, "thousands of names: the report mentions them too", report)
 
 
 def many_layouts(account, tmp):
-    """The other user maps as many files of NCCL as sonde keeps layouts of: those of others are described all the same."""
+    """The other user maps as many files of NCCL as sonde stores layouts of. Layouts of other users' files must still be available."""
     theirs, library = folder(account, tmp, "layouts"), os.path.join(tmp, "libnccl.so.2")
     assemble(library, "".join(map(function, ["ncclAllReduce", "ncclCommInitRank"])), "-Wl,-soname,libnccl.so.2")
     paths = [os.path.join(theirs, f"libnccl.so.2.{i}") for i in range(70)]
@@ -234,12 +228,12 @@ def many_layouts(account, tmp):
         p.communicate("")
     r.end()
     ok("16 for one user" in r.err and not [line for line in r.lines(library) if "given up" in line],
-       "many files of NCCL: one user's take no layouts from others", r.err)
+       "many files of NCCL: one user's files don't use up the layouts of others", r.err)
 
 
 def attack_debug(account, tmp, name, roots):
-    """A debug file with the build id of root's library, whose function is in the middle of an instruction there: the other
-    user's, in a /usr/lib/debug of their own, or root's, beside the library."""
+    """A debug file with the build id of root's library, but with a function in the middle of an instruction. It is the other user's, in
+    a /usr/lib/debug of their own, or root's, beside the library."""
     theirs, library, debug = folder(account, tmp, name), os.path.join(tmp, f"lib{name}.so.1"), os.path.join(tmp, name + ".debug")
     build_id = os.urandom(20).hex()
     assemble(library, LIBRARY.format("work") + DEVICE, f"-Wl,-soname,lib{name}.so.1", f"-Wl,--build-id=0x{build_id}", "-s")
@@ -248,18 +242,18 @@ def attack_debug(account, tmp, name, roots):
         script = ":"
         subprocess.run(["objcopy", f"--add-gnu-debuglink={debug}", library], check=True)
     else:
-        wanted = f"/usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"
+        path = f"/usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"
         os.rename(debug, os.path.join(theirs, "forged"))
-        script = f"mount -t tmpfs tmpfs /usr/lib/debug && mkdir -p {os.path.dirname(wanted)} && cp {theirs}/forged {wanted}"
+        script = f"mount -t tmpfs tmpfs /usr/lib/debug && mkdir -p {os.path.dirname(path)} && cp {theirs}/forged {path}"
     r = Recording(os.path.join(tmp, name + ".sonde"))
     p = mapper(account, script, library)
     time.sleep(0.5)
     wrong = call(tmp, library, "work", 60000)[1]
     p.communicate("")
     r.end()
-    ok(wrong == "0", f"{name} debug file: root's program computes what it should", f"{wrong} of 60000 wrong", r.err)
+    ok(wrong == "0", f"{name} debug file: root's program computes correct results", f"{wrong} of 60000 wrong", r.err)
     said = "middle of an instruction" if roots else "is not used"
-    ok(len([line for line in r.lines(library) if said in line]) == 1, f"{name} debug file: one line says so ({said})", r.err)
+    ok(len([line for line in r.lines(library) if said in line]) == 1, f"{name} debug file: one message says so ({said})", r.err)
     ok(not r.sites(library), f"{name} debug file: nothing is probed", r.sites(library))
 
 
@@ -272,7 +266,7 @@ def main():
         let_pass(tmp)
         os.chmod(tmp, 0o755)
         if subprocess.run(account.command(*SPACE, "mount", "-t", "tmpfs", "tmpfs", tmp), capture_output=True).returncode:
-            skip_all("this kernel lets no user without rights make namespaces of their own")
+            skip_all("this kernel does not allow unprivileged users to create namespaces")
         subprocess.run(["cc", "-x", "c", "-", "-o", os.path.join(tmp, "caller"), "-ldl"], input=CALLER.encode(), check=True)
         hidden(account, tmp)
         impostors(account, tmp)
@@ -281,7 +275,7 @@ def main():
         if os.path.isdir("/usr/lib/debug"):
             attack_debug(account, tmp, "forged", False)
         else:
-            skip("a forged debug file", "there is no folder /usr/lib/debug to mount on")
+            skip("a forged debug file", "there is no /usr/lib/debug to mount on")
         attack_debug(account, tmp, "stale", True)
     done()
 

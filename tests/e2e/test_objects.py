@@ -1,16 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Files that come and go while sonde records: an inode used again for another file, processes that end at once, files
-that only look like a library."""
+"""Files that are created and deleted while sonde records: an inode that is reused, processes that end at once, files
+that only have the name of a library."""
 import glob
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
 
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from sonde_cli import Sonde
 from sonde_trace import Trace
 from tap import done, ok, skip
 
@@ -24,25 +25,14 @@ def path(name):
 
 class Recording:
     def __init__(self, name, *args):
-        self.path = path(name)
-        self.sonde = subprocess.Popen([SONDE, "record", "-o", self.path, *args], stderr=subprocess.PIPE, text=True)
-        self.err = ""
-        while "tracing into" not in self.err:
-            self.err += self.more()
-
-    def more(self):
-        line = self.sonde.stderr.readline()
-        if not line:
-            raise RuntimeError("sonde record: " + self.err)
-        return line
+        self.sonde = Sonde(path(name), *args)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *args):
-        self.sonde.terminate()
-        self.err += self.sonde.communicate(timeout=60)[1]
-        self.trace = Trace(self.path)
+        self.status, self.err = self.sonde.end(signal.SIGTERM), self.sonde.messages
+        self.trace = Trace(self.sonde.path)
         self.strings = {e["string"]: e["text"] for e in self.trace.events("meta_string")}
 
     def objects(self):
@@ -63,7 +53,7 @@ def run(program, library, rounds):
 
 
 def same_inode(library, inode):
-    """A copy of the library on this inode, if the file system gives it again soon."""
+    """Creates a copy of the library on this inode, if the file system reuses it soon."""
     for i in range(200):
         to = path(f"libcudart.so.{i}")
         shutil.copy(library, to)
@@ -86,10 +76,10 @@ def reused_inode(program, library):
             time.sleep(0.5)
             pid = run(program, copy, 20)
     if not copy:
-        skip("an inode that is used again", "this file system does not use one again soon")
+        skip("an inode that is reused", "this file system does not reuse inodes soon")
         return
-    ok(copy in r.objects(), "a library on an inode that was another file's is found", list(r.objects()))
-    ok(r.calls().get(pid) == CALLS_A_ROUND * THREADS * 20, "and each of its calls is recorded", r.calls())
+    ok(copy in r.objects(), "a library on a reused inode is probed", list(r.objects()))
+    ok(r.calls().get(pid) == CALLS_A_ROUND * THREADS * 20, "each call of it is recorded", r.calls())
 
 
 def gone_at_once(program, library):
@@ -106,12 +96,12 @@ def gone_at_once(program, library):
     mapped = {r.strings[m["path"]] for m in r.trace.events("proc_map")}
     blind = {e["object"] for e in r.trace.events("meta_loss") if e["reason_name"] == "LOSS_BLIND"}
     unseen = [c for c in copies if c not in objects or objects[c]["object"] not in blind]
-    ok(not unseen, "the libraries of processes that ended at once are known, and their attach gap", unseen)
-    ok(not [c for c in copies if c not in mapped], "and so are their mappings", sorted(mapped)[:20])
+    ok(not unseen, "libraries of processes that ended at once are in the trace with their attach gap", unseen)
+    ok(not [c for c in copies if c not in mapped], "the mappings of these processes are in the trace", sorted(mapped)[:20])
 
 
 def impostors(program, library):
-    """No ELF file, and one cut in the middle: named like the library, mapped executable."""
+    """A file that is not ELF and a truncated one, both named like the library and mapped executable."""
     text, cut = path("text/libcudart.so.13"), path("cut/libcudart.so.13")
     for p in (text, cut):
         os.mkdir(os.path.dirname(p))
@@ -125,12 +115,12 @@ time.sleep(1)"""
     with Recording("impostors", "-t", "cuda") as r:
         subprocess.run([sys.executable, "-c", mapper, text, cut], check=True)
         time.sleep(0.3)
-    ok(r.sonde.returncode == 3 and text in r.err and "not traced" in r.err, "what only looks like a library is named",
+    ok(r.status == 3 and text in r.err and "not traced" in r.err, "files that only look like a library are named",
        r.err)
-    ok(Trace(r.path).events("meta_end"), "and the recording goes on to its end")
+    ok(list(r.trace.events("meta_end")), "the recording continues to its end")
 
 
-# Two builds of a library: where the first has a function, the second has the middle of a constant that it checks.
+# Two builds of a library: at the address of the first's function, the second has the middle of a constant that it checks.
 BUILDS = ("""
     .globl cudaMalloc, cudaFree
     .type cudaMalloc, @function; .type cudaFree, @function
@@ -177,7 +167,7 @@ int main(int argc, char **argv)
 
 
 def overwritten():
-    """cp over a probed library: the kernel's breakpoints would be in the middle of the new contents."""
+    """Copies over a probed library: stale breakpoints would be within constants of the new contents."""
     library, caller = path("libcudart.so.77"), path("caller")
     subprocess.run(["cc", "-x", "c", "-", "-o", caller, "-ldl"], input=CALLER.encode(), check=True)
     for i, text in enumerate(BUILDS):
@@ -193,9 +183,8 @@ def overwritten():
     with Recording("overwritten", "-t", "cuda") as r:
         first.communicate("\n")
         shutil.copyfile(path("build-1"), library)
-        while "overwritten in place" not in r.err:
-            r.err += r.more()
-        began = {}  # when each program began, ns
+        r.sonde.wait_for("overwritten in place")
+        began = {}  # the start of each program, ns
         for _ in range(4):
             now = time.monotonic_ns()
             p = call()
@@ -203,24 +192,24 @@ def overwritten():
             wrong.append(p.stdout.readline())
             time.sleep(0.3)
             p.communicate("\n")
-    ok(wrong == ["0\n"] * 5, "a library that is overwritten while it is probed runs as it is written", wrong)
+    ok(wrong == ["0\n"] * 5, "a library that is overwritten while it is probed computes correct results", wrong)
     ok("can't notice writes" not in r.err, "writes to it are noticed", r.err)
-    ok(r.sonde.returncode == 3, "and the exit status says that something was not seen", r.err)
+    ok(r.status == 3, "the exit status says that something was not recorded", r.err)
     objects = [o for o in r.trace.events("meta_object") if r.strings[o["path"]] == library and o["sites"]]
-    ok(len({o["object"] for o in objects}) == 2, "it is an object anew", objects)
+    ok(len({o["object"] for o in objects}) == 2, "the overwritten library is a new object", objects)
     probed = {e["object"] for e in r.trace.events("meta_object")}
     counted = [e for e in r.trace.events("meta_table") if r.strings[e["table"]] == "files with probes"][-1]
-    ok(counted["entries"] + counted["evicted"] == len(probed) - 1, "and is counted once", (counted, probed))
+    ok(counted["entries"] + counted["evicted"] == len(probed) - 1, "the change is counted once", (counted, probed))
     if objects:
         live, pids = max(o["live"] for o in objects), r.calls()
         missing = [pid for pid, at in began.items() if at > live and pids.get(pid) != 500]
-        ok(not missing, "with each call of the programs that begin when it is live", (pids, began, live))
+        ok(not missing, "each call of programs that start after it is live is recorded", (pids, began, live))
     blind = {e["object"] for e in r.trace.events("meta_loss") if e["reason_name"] == "LOSS_BLIND"}
-    ok({o["object"] for o in objects} <= blind, "and the time between is an attach gap", blind)
+    ok({o["object"] for o in objects} <= blind, "the time between is an attach gap", blind)
 
 
 def unreadable():
-    """sonde's account can't follow writes to a file that it may not read, and says so, once."""
+    """sonde's account can't watch a file that it may not read for writes, and reports this once."""
     caller, names = path("caller"), [path("libcudart.so.78"), path("libcudart.so.79")]
     with Recording("unreadable", "-t", "cuda") as r:
         for i, name in enumerate(names):
@@ -228,11 +217,11 @@ def unreadable():
             os.chmod(name, 0o711)
             p = subprocess.Popen([caller, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             p.stdout.readline()
-            while name not in r.err and not i:
-                r.err += r.more()
+            if name not in r.sonde.messages and not i:
+                r.sonde.wait_for(name)
             p.communicate("\n")
     said = [line for line in r.err.splitlines() if "can't notice writes" in line]
-    ok(len(said) == 1 and names[0] in said[0], "a probed file that sonde may not follow is named, once", r.err)
+    ok(len(said) == 1 and names[0] in said[0], "a probed file that sonde can't watch is named once", r.err)
 
 
 def main():
@@ -240,10 +229,10 @@ def main():
         overwritten()
         unreadable()
     else:
-        skip("a library that is overwritten", "it is made of x86 instructions")
+        skip("an overwritten library", "the test's library is made of x86 instructions")
     programs = sorted(glob.glob(os.path.join(B, "tests/workloads/cuda_calls-13")))
     if not programs:
-        skip("files that come and go", "no CUDA runtime library could be had")
+        skip("files that are created and deleted", "no CUDA runtime library could be had")
         done()
     library = glob.glob(os.path.join(os.environ["CUDA"], "13/lib/libcudart.so.13"))[0]
     reused_inode(programs[0], library)

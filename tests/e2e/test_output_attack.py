@@ -1,14 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What another user puts where root's sonde is to write: it is neither written to nor followed, and nothing hangs."""
+"""Another user places FIFOs and links where root's sonde writes: sonde neither follows them nor hangs."""
 import os
 import resource
 import shutil
 import signal
 import subprocess
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from account import run_with_account
 from tap import ok
 
@@ -19,7 +17,7 @@ SWAPS = 60
 
 
 def sonde(*words, timeout=20, **kw):
-    """(exit status, stdout, stderr); None: it hung"""
+    """(exit status, stdout, stderr), or None if it hung"""
     try:
         r = subprocess.run([SONDE, *words], capture_output=True, stdin=subprocess.DEVNULL, timeout=timeout, **kw)
     except subprocess.TimeoutExpired:
@@ -48,7 +46,7 @@ def sticky(tmp):
 
 
 def fifos(account, folder):
-    """A FIFO of another user in a folder as /tmp is: no process waits for its reader, and its reader gets nothing."""
+    """Another user's FIFO in a folder like /tmp: sonde does not wait for its reader, and its reader gets no data."""
     fifo = os.path.join(folder, "fifo")
     plant(account, "mkfifo", "-m", "666", fifo)
     r = export("text", fifo, "-f", timeout=5)
@@ -56,16 +54,16 @@ def fifos(account, folder):
     reader = subprocess.Popen(account.command("timeout", "30", "cat", fifo), stdout=subprocess.PIPE)
     r = export("text", fifo, "-f", timeout=5)
     live = sonde("record", "-t", "proc", "-d", "0.2", "-f", "-o", fifo, timeout=30)
-    # an end for the reader, if it has had none
+    # ends the reader if it still waits
     if reader.poll() is None:
         os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
     got = reader.communicate(timeout=30)[0]
-    ok(r[0] == 1 and not got, "a FIFO with a reader: the reader gets nothing", r, got[:200])
-    ok(live[0] == 1 or b"is a FIFO" in live[2], "record refuses it, too", live)
+    ok(r[0] == 1 and not got, "a FIFO with a reader: the reader gets no data", r, got[:200])
+    ok(live[0] == 1 or b"is a FIFO" in live[2], "record refuses a FIFO too", live)
 
 
 def links(account, folder, roots):
-    """Links of another user, as the file and as a folder on the way to it."""
+    """Another user's links in place of the file and of a folder on its path."""
     link, there, own = (os.path.join(folder, n) for n in ("link", "there", "own"))
     plant(account, "ln", "-s", roots, link)
     plant(account, "ln", "-s", os.path.dirname(roots), there)
@@ -78,10 +76,10 @@ def links(account, folder, roots):
         new = os.path.join(there, "new-" + to)
         r = export(to, new)
         ok(r[0] == 1 and b"'there'" in r[2] and b"name the folder itself" in r[2] and not os.path.exists(new),
-           f"{to}: a folder that is another user's link is refused", r)
+           f"{to}: a path through another user's link is refused", r)
         r = export(to, os.path.join(own, "own-" + to))
-        ok(r[0] == 0 and os.path.exists(os.path.join(own, "own-" + to)), f"{to}: one's own link is followed", r)
-    ok(sorted(n for n in os.listdir(folder) if n.startswith(".")) == [], "no draft is left", os.listdir(folder))
+        ok(r[0] == 0 and os.path.exists(os.path.join(own, "own-" + to)), f"{to}: a path through one's own link is followed", r)
+    ok(sorted(n for n in os.listdir(folder) if n.startswith(".")) == [], "no temporary file is left", os.listdir(folder))
 
 
 SWAPPER = """
@@ -103,7 +101,7 @@ while True:
 
 
 def swapped(account, tmp, roots):
-    """A FIFO that becomes a link to root's file and back, without pause, in a folder of the other user."""
+    """In the other user's folder, a FIFO is replaced by a link to root's file and back without pause."""
     folder = os.path.join(tmp, "theirs")
     os.mkdir(folder)
     os.chown(folder, account.uid, account.gid)
@@ -121,20 +119,20 @@ def swapped(account, tmp, roots):
             break
     swapper.kill()
     swapper.wait()
-    ok(not overwritten, "swapped while sonde opens it: root's file is as it was", f"{overwritten} times overwritten")
+    ok(not overwritten, "swapped while sonde opens it: root's file is unchanged", f"{overwritten} times overwritten")
     ok(not hung, "swapped while sonde opens it: nothing hangs", hung)
 
 
 def kept(tmp):
-    """What was possible and is safe is possible."""
+    """Safe uses still work."""
     whole = export("text", os.path.join(tmp, "whole"))
     text = content(os.path.join(tmp, "whole"))
-    ok(whole[0] == 0 and text and os.stat(os.path.join(tmp, "whole")).st_mode & 0o777 == 0o600, "a file, its owner's alone", whole)
+    ok(whole[0] == 0 and text and os.stat(os.path.join(tmp, "whole")).st_mode & 0o777 == 0o600, "a new file is accessible to its owner only", whole)
     for path in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "-"):
         r = export("text", path)
         ok(r[0] == 0 and r[1] == text, f"-o {path}", r[0], r[2])
     r, link = export("text", "/dev/stdout", "-f"), os.path.islink("/dev/stdout")
-    ok(r[1] == text and link, "-f -o /dev/stdout leaves that in its place", r)
+    ok(r[1] == text and link, "-f -o /dev/stdout does not replace /dev/stdout", r)
     if not link:
         os.unlink("/dev/stdout")
         os.symlink("/proc/self/fd/1", "/dev/stdout")
@@ -142,11 +140,11 @@ def kept(tmp):
     ok(r[0] == 0, "-f -o /dev/null", r)
     without = {**os.environ, "SONDE_TEST": "no-tmpfile"}
     for words, status in (((), 1), (("-f",), 0)):
-        for name, wanted in (("whole", status), ("whole" + str(status), 0)):
+        for name, expected in (("whole", status), ("whole" + str(status), 0)):
             path = os.path.join(tmp, name)
             r = export("text", path, *words, env=without)
-            ok(r[0] == wanted and content(path) == text, f"a file system without O_TMPFILE, {name} {' '.join(words)}", r)
-    ok(not [n for n in os.listdir(tmp) if n.startswith(".")], "no draft is left there", os.listdir(tmp))
+            ok(r[0] == expected and content(path) == text, f"a file system without O_TMPFILE, {name} {' '.join(words)}", r)
+    ok(not [n for n in os.listdir(tmp) if n.startswith(".")], "no temporary file is left without O_TMPFILE", os.listdir(tmp))
     with open(os.path.join(tmp, "piped"), "wb") as f:
         r = subprocess.run([SONDE, "record", "-t", "proc", "-d", "0.2", "-o", "/dev/stdout"], stdout=subprocess.PIPE, timeout=60,
                            stderr=subprocess.PIPE)
@@ -156,7 +154,7 @@ def kept(tmp):
 
 
 def by_user(account, tmp):
-    """A user who is not root, into a folder of their own: what reads the trace may name no file, what started it may."""
+    """An unprivileged user exports to a folder of their own. The process that reads the trace can't create files; its parent does."""
     folder, program = os.path.join(tmp, "own"), os.path.join(tmp, "sonde")
     os.mkdir(folder)
     os.chown(folder, account.uid, account.gid)
@@ -171,7 +169,7 @@ def by_user(account, tmp):
             ok(r.returncode == 0 and os.path.getsize(path) > 100, f"by a user: export --to {to} {switch}", r)
     r = subprocess.run(account.command(program, "report", trace), capture_output=True, timeout=60)
     ok(r.returncode == 0 and r.stdout, "by a user: report", r)
-    ok(sorted(os.listdir(folder)) == ["perfetto", "sqlite", "text"], "by a user: nothing else is left there", os.listdir(folder))
+    ok(sorted(os.listdir(folder)) == ["perfetto", "sqlite", "text"], "by a user: no other file is left", os.listdir(folder))
 
 
 def default_xfsz():
@@ -191,7 +189,7 @@ def ends(tmp):
     os.unlink(path)
     child.send_signal(signal.SIGINT)
     err = child.communicate(timeout=60)[1]
-    ok(child.returncode == 1 and "was removed while it was written" in err, "a trace that was removed is a failure",
+    ok(child.returncode == 1 and "was removed while it was written" in err, "a trace that was removed while it was written is an error",
        child.returncode, err)
 
 

@@ -1,23 +1,20 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The kernel gives a process the number of another one that has ended, while both are traced: each has its own row, name and
-figures in the reports, and its own process in Perfetto."""
-import json
+"""The kernel reuses a pid within a recording: each of the two processes has its own row, name and figures in the reports, and
+its own process in Perfetto."""
 import os
-import signal
 import subprocess
-import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import engine_lib
 import trace_processor
 from export_lib import SONDE, TMP
+from sonde_cli import Sonde, tables
 from tap import done, ok, skip
 
 LAST_PID = "/proc/sys/kernel/ns_last_pid"
 WRITES = {"first": 7, "second": 19}
-# waits for a line, has processes of one number write, and says the number; others may take it meanwhile
+# waits for a line, starts processes with one pid that write, and prints the pid; other processes may take the pid
 PARENT = f"""
 import os, sys
 def child(name):
@@ -54,46 +51,39 @@ sys.stdin.readline()
 
 
 def record(path):
-    """The number, 0 if it could not be had again."""
+    """The pid, or 0 if the kernel did not reuse it"""
     target = subprocess.Popen(["/usr/bin/python3", "-c", PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    tracer = subprocess.Popen([SONDE, "record", "-f", "-o", path, "-t", "proc,sched,syscall,disk", "-p", str(target.pid)],
-                              stderr=subprocess.PIPE, text=True)
-    line = tracer.stderr.readline()
-    while line and "tracing into" not in line:
-        line = tracer.stderr.readline()
+    sonde = Sonde(path, "-t", "proc,sched,syscall,disk", "-p", str(target.pid))
     target.stdin.write("\n")
     target.stdin.flush()
     number = int(target.stdout.readline() or 0)
     time.sleep(0.2)
-    tracer.send_signal(signal.SIGINT)
-    tracer.communicate(timeout=60)
+    status = sonde.end()
     target.communicate("\n", timeout=60)
-    ok(tracer.returncode == 0, "recorded", line)
+    ok(status == 0, "recorded", sonde.messages)
     return number
 
 
 def rows(path, number, report, table):
-    out = subprocess.run([SONDE, "report", path, report, "-p", str(number), "--format", "json"], capture_output=True, text=True,
-                         check=True)
-    return [r for r in json.loads(out.stdout)["tables"][table] if r["pid"] == number]
+    return [r for r in tables("report", path, report, "-p", str(number))[table] if r["pid"] == number]
 
 
 def main():
     if os.geteuid() or not os.access(LAST_PID, os.W_OK):
-        skip("a number that is used again", "needs root and " + LAST_PID)
+        skip("a reused pid", "needs root and " + LAST_PID)
         done()
     path = os.path.join(TMP, "again.sonde")
     number = record(path)
     if not number:
-        skip("a number that is used again", "other processes took it each time")
+        skip("a reused pid", "other processes took the pid each time")
         done()
     calls = {r["thread"]: r["calls"] for r in rows(path, number, "osrt", "threads") if r["name"] == "writev"}
-    ok(calls == WRITES, "system calls of each", calls)
+    ok(calls == WRITES, "each process has its system calls", calls)
     threads = rows(path, number, "sched", "threads")
-    ok(sorted(r["name"] for r in threads) == ["first", "second"] and all(r["run_ns"] for r in threads), "time on a CPU of each",
+    ok(sorted(r["name"] for r in threads) == ["first", "second"] and all(r["run_ns"] for r in threads), "each process has its time on a CPU",
        threads)
     faults = rows(path, number, "disk", "processes")
-    ok(sorted(r["name"] for r in faults) == ["first", "second"] and all(r["minor_faults"] for r in faults), "page faults of each", faults)
+    ok(sorted(r["name"] for r in faults) == ["first", "second"] and all(r["minor_faults"] for r in faults), "each process has its page faults", faults)
     library, why = trace_processor.library()
     if not library:
         skip("Perfetto has two processes", why)
@@ -106,7 +96,7 @@ def main():
                        f"JOIN process p USING(upid) WHERE pid = {number} AND s.name LIKE '%writev' GROUP BY upid")
     ok({n: int(c) for n, c in got} == WRITES and len(got) == 2, "Perfetto has two processes", got)
     ran = engine.query("SELECT t.name, sum(dur) FROM sched JOIN thread t USING(utid) WHERE tid = {} GROUP BY utid".format(number))
-    ok({n: int(d) for n, d in ran} == {r["name"]: r["run_ns"] for r in threads}, "and their time on CPUs", (ran, threads))
+    ok({n: int(d) for n, d in ran} == {r["name"]: r["run_ns"] for r in threads}, "the two processes have their time on CPUs", (ran, threads))
     done()
 
 

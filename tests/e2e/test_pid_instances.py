@@ -1,32 +1,30 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: parallel
-"""Two processes of one number, with threads of one number: every report and export has to say of them what it says of the
-same two processes with numbers of their own, but for the numbers."""
+"""Two processes with one pid and threads with one tid: apart from the ids, every report and export must equal that of the same two
+processes with different ids."""
 import collections
 import json
 import os
 import re
 import sqlite3
 import subprocess
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import engine_lib
 import trace_processor
-from export_lib import ROOT, SONDE, TMP, B
+from export_lib import ROOT, SONDE, TMP
+from sonde_cli import make_trace, tables
 from tap import done, ok, skip
 
-MAKE_TRACE = os.path.join(B, "tests", "golden", "make_trace")
 GOLDEN = os.path.join(ROOT, "tests", "golden")
 REPORTS = ("summary", "cuda-api", "cuda-kern", "cuda-kern-launch", "cuda-trace", "gil", "gpu", "locks", "losses", "memory",
            "offcpu", "osrt", "processes", "sched", "timeline")
 SECOND = 200, 201
-OTHER = 300, 301  # what the second process has where it needs no telling apart
+OTHER = 300, 301  # ids of the second process in the trace with different ids
 
 
 def life(begin, pid, tid, name, ms, gpu):
-    """What a process of two threads does in its second: all durations are multiples of ms."""
+    """The events of a process with two threads within its second. All durations are multiples of ms."""
     def at(x):
         return f"@{begin + x * ms / 1000:.6f}"
     return f"""
@@ -55,7 +53,7 @@ proc_exit time={at(30)} pid={pid} tid={tid} code=0 group_dead=1
 
 
 def make(name, second, apart):
-    """apart: a chunk for each process; else all is in one, by kind."""
+    """apart: one chunk per process; otherwise one chunk with both, ordered by kind."""
     path = os.path.join(TMP, name)
     lines = """
 meta_probe time=@0 number=1 family=3 name="cudaDeviceSynchronize" program="p" section="s"
@@ -64,10 +62,7 @@ proc_task time=@0 pid=100 tid=100 ppid=1 ns_pid=100 comm="server"
 """ + life(1, 200, 201, "first", 10, 11) + ("flush" if apart else "") + life(2, *second, "second", 20, 22) + """
 meta_end time=@4 reason=END_SIGNAL stop=@4
 """
-    with open(path + ".events", "w", encoding="utf-8") as f:
-        f.write(lines)
-    subprocess.run([MAKE_TRACE, f"{GOLDEN}/stop.schema.json", path + ".events", path + ".sonde"], check=True)
-    return path + ".sonde"
+    return make_trace(path, lines, f"{GOLDEN}/stop.schema.json")
 
 
 def run(*args):
@@ -76,7 +71,7 @@ def run(*args):
 
 
 def renumbered(text):
-    """The other trace's output with the second process's numbers as they are in the one where they are used again."""
+    """The output for the trace with different ids, with the second process's ids replaced by the reused ones"""
     for number, number_again in zip(OTHER, SECOND):
         text = re.sub(rf"\b{number}\b", str(number_again), text)
     return text
@@ -87,7 +82,7 @@ def without_file(out, path):
 
 
 def rows(out):
-    """Of a report's JSON what does not depend on the order of equal rows."""
+    """A report's JSON as a value that does not depend on the order of equal rows"""
     tree = json.loads(out)
     tables = {name: sorted(json.dumps(r, sort_keys=True) for r in table) for name, table in tree["tables"].items()}
     return tables, sorted(json.dumps(f, sort_keys=True) for f in tree["findings"])
@@ -95,35 +90,35 @@ def rows(out):
 
 def check_reports(again, other, label):
     names = re.findall(r"^  (\S+)", run("report", "--help").split("The reports:")[1].split("--format")[0], re.M)
-    ok(set(REPORTS) <= set(names), "the reports are those that there are", names)
+    ok(set(REPORTS) <= set(names), "the list of reports is complete", names)
     for report in names:
         got = without_file(run("report", again, report, "--format", "json"), again)
-        wanted = renumbered(without_file(run("report", other, report, "--format", "json"), other))
-        if not got.startswith("{") or not wanted.startswith("{"):
+        expected = renumbered(without_file(run("report", other, report, "--format", "json"), other))
+        if not got.startswith("{") or not expected.startswith("{"):
             ok(False, f"{label}: report {report}", got[:300])
             continue
-        got, wanted = rows(got), rows(wanted)
-        differ = [(t, [r for r in got[0][t] if r not in wanted[0][t]][:2], [r for r in wanted[0][t] if r not in got[0][t]][:2])
-                  for t in wanted[0] if got[0].get(t) != wanted[0][t]]
-        ok(got == wanted, f"{label}: report {report} has two processes",
-           differ or ([f for f in got[1] if f not in wanted[1]], [f for f in wanted[1] if f not in got[1]]))
+        got, expected = rows(got), rows(expected)
+        differ = [(t, [r for r in got[0][t] if r not in expected[0][t]][:2], [r for r in expected[0][t] if r not in got[0][t]][:2])
+                  for t in expected[0] if got[0].get(t) != expected[0][t]]
+        ok(got == expected, f"{label}: report {report} has two processes",
+           differ or ([f for f in got[1] if f not in expected[1]], [f for f in expected[1] if f not in got[1]]))
 
 
 def check_filters(again, other):
-    """-p and --tid take all that had the number."""
+    """-p and --tid select every process or thread that had the id."""
     for args, args_other in ((("-p", "200"), ("-p", "200,300")), (("--tid", "201"), None)):
         got = rows(run("report", again, "cuda-api", *args, "--format", "json"))[0]
         if args_other:
-            wanted = rows(renumbered(run("report", other, "cuda-api", *args_other, "--format", "json")))[0]
+            expected = rows(renumbered(run("report", other, "cuda-api", *args_other, "--format", "json")))[0]
         else:
-            wanted = rows(renumbered(run("report", other, "cuda-api", "--format", "json")))[0]
-        ok(got == wanted and sum(len(t) for t in got.values()) > 2, f"{' '.join(args)} takes both", (got, wanted))
+            expected = rows(renumbered(run("report", other, "cuda-api", "--format", "json")))[0]
+        ok(got == expected and sum(len(t) for t in got.values()) > 2, f"{' '.join(args)} selects both", (got, expected))
 
 
 def check_text(again, other, label):
-    got, wanted = run("export", again, "--to", "text"), renumbered(run("export", other, "--to", "text"))
-    got, wanted = (sorted(re.sub(" +", " ", line) for line in t.splitlines()) for t in (got, wanted))
-    ok(got == wanted, f"{label}: text", [x for x in got if x not in wanted][:5] + [x for x in wanted if x not in got][:5])
+    got, expected = run("export", again, "--to", "text"), renumbered(run("export", other, "--to", "text"))
+    got, expected = (sorted(re.sub(" +", " ", line) for line in t.splitlines()) for t in (got, expected))
+    ok(got == expected, f"{label}: text", [x for x in got if x not in expected][:5] + [x for x in expected if x not in got][:5])
 
 
 def database(path):
@@ -139,12 +134,12 @@ def database(path):
 
 
 def check_sqlite(again, other, label):
-    got, wanted = database(again), database(other)
-    ok(got == wanted and len(got["threads"]) >= 4, f"{label}: SQLite", [(t, got[t], wanted[t]) for t in wanted if got.get(t) != wanted[t]][:2])
+    got, expected = database(again), database(other)
+    ok(got == expected and len(got["threads"]) >= 4, f"{label}: SQLite", [(t, got[t], expected[t]) for t in expected if got.get(t) != expected[t]][:2])
 
 
 def chrome(path):
-    """(process, thread, name, begin, duration) of each span, by names alone; and how many numbers each name has"""
+    """([(process, thread, name, begin, duration)] of spans, by name instead of id; {name: number of ids})"""
     events = json.loads(run("export", path, "--to", "chrome"))["traceEvents"]
     processes = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
     threads = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
@@ -155,9 +150,9 @@ def chrome(path):
 
 
 def check_chrome(again, other, label):
-    got, wanted = chrome(again), chrome(other)
-    ok(got[0] == wanted[0], f"{label}: Chrome's JSON", [x for x in got[0] if x not in wanted[0]] + [x for x in wanted[0] if x not in got[0]])
-    ok(any("200" in x for x in got[1]), f"{label}: Chrome's JSON has the number of the second process", got[1])
+    got, expected = chrome(again), chrome(other)
+    ok(got[0] == expected[0], f"{label}: Chrome's JSON", [x for x in got[0] if x not in expected[0]] + [x for x in expected[0] if x not in got[0]])
+    ok(any("200" in x for x in got[1]), f"{label}: Chrome's JSON has a separate id for the second process", got[1])
 
 
 QUERIES = {
@@ -166,7 +161,7 @@ QUERIES = {
     "slices of threads": "SELECT p.name, t.name, tid, s.name, ts, dur FROM slice s JOIN thread_track k ON s.track_id = k.id "
                          "JOIN thread t USING(utid) JOIN process p USING(upid)",
     "runs": "SELECT cpu, ts, dur, tid, t.name, p.name FROM sched s JOIN thread t USING(utid) LEFT JOIN process p USING(upid) WHERE tid",
-    # a fork that is announced makes a thread runnable there and then
+    # a fork event makes the thread runnable at that time
     "states": "SELECT ts, dur, state, tid, t.name FROM thread_state s JOIN thread t USING(utid) WHERE tid AND ts IS NOT start_ts",
     "samples": "SELECT ts, tid, t.name FROM perf_sample s JOIN thread t USING(utid)",
 }
@@ -182,13 +177,13 @@ def perfetto(library, path):
 
 
 def check_perfetto(library, again, other, label):
-    got, wanted = perfetto(library, again), perfetto(library, other)
+    got, expected = perfetto(library, again), perfetto(library, other)
     for name in QUERIES:
-        ok(got[name] == wanted[name], f"{label}: Perfetto's {name}", (got[name] - wanted[name], wanted[name] - got[name]))
+        ok(got[name] == expected[name], f"{label}: Perfetto's {name}", (got[name] - expected[name], expected[name] - got[name]))
 
 
 def check_recorded_once():
-    """A recording names a file and a call site once for a number of a process: the second process of the number has them too."""
+    """A recording names a file or a call site once per pid. The second process with the pid must have the names too."""
     path = os.path.join(TMP, "once")
     calls = "".join(f"""
 proc_fork time=@{at} pid=100 tid=100 child_pid=200 child_tid=200 child_ns_pid=200 comm="{name}"
@@ -199,15 +194,13 @@ proc_exit time=@{at}.5 pid=200 tid=200 code=0 group_dead=1
 syscall_file time=@1.1 pid=200 tid=200 file=1 path="/srv/file"
 lock_site time=@1.4 pid=200 tid=200 address=0x5000 offset=0x10 module="/bin/first" symbol="take+0x10"
 """ if at == 1 else "") for at, name in ((1, "first"), (2, "second"), (3, "third")))
-    with open(path + ".events", "w", encoding="utf-8") as f:
-        f.write(calls + "meta_end time=@4 reason=END_SIGNAL stop=@4\n")
-    subprocess.run([MAKE_TRACE, f"{GOLDEN}/stop.schema.json", path + ".events", path + ".sonde"], check=True)
-    locks = json.loads(run("report", path + ".sonde", "locks", "--format", "json"))["tables"]["locks"]
-    sites = {r["process"]: r["site"] for r in locks}
+    trace = make_trace(path, calls + "meta_end time=@4 reason=END_SIGNAL stop=@4\n", f"{GOLDEN}/stop.schema.json")
+    locks = tables("report", trace, "locks")["locks"]
+    sites = {r["name"]: r["site"] for r in locks}
     ok(sites == dict.fromkeys(("first", "second", "third"), "take+0x10 (first)"), "a call site has its name in each process", locks)
-    tables = json.loads(run("report", path + ".sonde", "osrt", "--format", "json"))["tables"]
-    files = {r["file"]: r["calls"] for r in tables["files"]}
-    ok(files == {"/srv/file": 3}, "a file has its name in each process", tables)
+    osrt = tables("report", trace, "osrt")
+    files = {r["file"]: r["calls"] for r in osrt["files"]}
+    ok(files == {"/srv/file": 3}, "a file has its name in each process", osrt)
 
 
 def main():

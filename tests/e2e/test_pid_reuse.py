@@ -1,16 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: parallel
-"""Numbers of processes are used again: each process is a row of its own, under the parent that it had."""
-import json
+"""Pids are reused: each process has a row of its own, under its own parent."""
 import os
 import sqlite3
 import subprocess
-import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import stacks_lib
+from sonde_cli import make_trace, tables
 from tap import done, ok
 
 SONDE, TMP = os.environ["SONDE"], os.environ["TMPDIR"]
@@ -34,18 +32,11 @@ SCHEMA = {
 
 
 def make(name, lines):
-    path = os.path.join(TMP, name)
-    with open(path + ".json", "w", encoding="utf-8") as f:
-        json.dump(SCHEMA, f)
-    with open(path + ".events", "w", encoding="utf-8") as f:
-        f.write("\n".join(lines) + "\n")
-    subprocess.run([stacks_lib.MAKE_TRACE, path + ".json", path + ".events", path + ".sonde"], check=True)
-    return path + ".sonde"
+    return make_trace(os.path.join(TMP, name), lines, SCHEMA)
 
 
 def report(path, *args):
-    out = subprocess.run([SONDE, "report", path, *args, "--format", "json"], stdout=subprocess.PIPE, check=True)
-    return json.loads(out.stdout)["tables"]["processes"]
+    return tables("report", path, *args)["processes"]
 
 
 def fork(at, parent, child, comm):
@@ -53,7 +44,7 @@ def fork(at, parent, child, comm):
 
 
 def three_with_one_number():
-    """All in one chunk, in which the exits come after all forks."""
+    """The exits follow all forks, as they do within one chunk."""
     path = make("three", [
         'proc_task time=@0 pid=100 tid=100 ppid=1 comm="server"',
         fork(1, 100, 200, "first"), fork(1.2, 200, 300, "of-first"),
@@ -64,36 +55,36 @@ def three_with_one_number():
     ])
     rows = report(path, "processes")
     got = [(r["pid"], r["name"].strip(), r["depth"], r["start_ns"], r["end_ns"]) for r in rows]
-    wanted = [(100, "server", 0, None, None),
+    expected = [(100, "server", 0, None, None),
               (200, "first", 1, 1000000000, 1500000000), (300, "of-first", 2, 1200000000, None),
               (200, "third", 3, 3000000000, 3500000000),
               (200, "second-exec", 1, 2000000000, 2500000000), (301, "of-second", 2, 2200000000, None)]
-    ok(sorted(got, key=str) == sorted(wanted, key=str), "three processes of one number are three, each with its own times",
+    ok(sorted(got, key=str) == sorted(expected, key=str), "three processes with one pid have three rows, each with its own times",
        got)
     order = [x[1] for x in got]
     ok(order.index("third") == order.index("of-first") + 1 and order.index("of-second") == order.index("second-exec") + 1,
-       "each is beneath its own parent", got)
+       "each is under its own parent", got)
     rows = report(path, "summary")
     ok(sorted((r["name"], r["start_ns"]) for r in rows if r["pid"] == 200) ==
-       [("first", 1000000000), ("second-exec", 2000000000), ("third", 3000000000)], "the summary's too", rows)
+       [("first", 1000000000), ("second-exec", 2000000000), ("third", 3000000000)], "also in the summary", rows)
     out = os.path.join(TMP, "three.db")
     subprocess.run([SONDE, "export", path, "--to", "sqlite", "-f", "-o", out], check=True)
     got = sqlite3.connect(out).execute("SELECT count(*), count(DISTINCT start) FROM processes WHERE pid = 200").fetchone()
-    ok(got == (3, 3), "table processes of SQLite too", got)
+    ok(got == (3, 3), "also in SQLite's table processes", got)
 
 
 def snapshot_and_fork():
-    """The snapshot of what runs may see a child before its fork is recorded, or its exec be read first: it is one process."""
+    """The initial snapshot may have a child before its fork is recorded, and an exec may be read before the fork: it is one process."""
     path = make("snapshot", [
         'proc_task time=@1.000100 pid=200 tid=200 ppid=100 comm="child"', "flush", fork(1.0002, 100, 200, "child"),
         'proc_exec time=@2 pid=201 tid=201 comm="program"', "flush", fork(1.9, 100, 201, "child"),
     ])
     got = sorted((r["pid"], r["name"].strip(), r["start_ns"]) for r in report(path, "processes"))
-    ok(got == [(200, "child", 1000200000), (201, "program", 1900000000)], "events out of order are of one process", got)
+    ok(got == [(200, "child", 1000200000), (201, "program", 1900000000)], "events out of order belong to one process", got)
 
 
 def many():
-    """All 32,767 numbers twice over, from one parent: a row each, in a time that grows with their number alone."""
+    """All 32,767 pids are used twice, by one parent: each process has a row, in time linear in their number."""
     n = 65000
     lines = ['proc_task time=@0 pid=1 tid=1 ppid=0 comm="init"']
     for i in range(n):
@@ -105,10 +96,10 @@ def many():
     path = make("many", lines)
     began = time.process_time()
     rows = report(path, "processes")
-    ok(len(rows) == n + 1, f"{n} processes of 32,500 numbers are {n} rows",
+    ok(len(rows) == n + 1, f"{n} processes with 32,500 pids have {n} rows",
        f"{len(rows)} in {time.process_time() - began} s")
     ok(all(r["end_ns"] is not None and 0 < r["end_ns"] - r["start_ns"] <= 50000 for r in rows if r["pid"] > 1),
-       "each with its own end", rows[:5])
+       "each has its own end", rows[:5])
 
 
 three_with_one_number()

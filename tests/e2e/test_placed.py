@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Calls that end in every way there is (tests/e2e/placed), under placed probes and under return probes: results are
-right, and each call is in the trace once with its arguments and the way it ended. A family from outside the tree is
-built in for it."""
+"""Calls that end in every possible way (tests/e2e/placed), with placed probes and with return probes: the program's results are
+right, and each call is in the trace once with its arguments and the way it ended. The program is built with a family from
+outside the tree."""
 # test: timeout=600
 import collections
 import os
@@ -12,8 +12,8 @@ import subprocess
 import sys
 
 ROOT = os.environ.get("ROOT", os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import workdir
+from sonde_cli import Sonde
 from sonde_trace import Trace
 from tap import done, ok, skip, skip_all
 
@@ -24,7 +24,7 @@ LOSS_DEPTH = 3
 
 
 def build():
-    """The program with the family torture in it, the library and the program that is traced."""
+    """Builds sonde with family torture, the library and the target."""
     sonde = os.environ.get("SONDE_TORTURE")
     out = workdir()
     if not sonde:
@@ -44,15 +44,10 @@ def build():
 class Run:
     def __init__(self, sonde, program, kind, hide):
         trace = os.path.join(workdir(), f"{kind}.sonde")
-        env = dict(os.environ, SONDE_TEST=hide)
         target = subprocess.Popen([program, kind], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        tracer = subprocess.Popen([sonde, "record", "-t", "torture", "-f", "-o", trace, "-p", str(target.pid)],
-                                  stderr=subprocess.PIPE, text=True, env=env)
-        self.messages, self.truth, self.wrong, self.after = "", {}, [], None
-        for line in tracer.stderr:
-            self.messages += line
-            if "tracing into" in line:
-                break
+        recording = Sonde(trace, "-t", "torture", "-p", str(target.pid), mode=hide, program=sonde)
+        tracer, self.messages = recording.process, recording.messages
+        self.truth, self.wrong, self.after = {}, [], None
         target.stdin.write("go\n")
         target.stdin.flush()
         for line in target.stdout:
@@ -96,7 +91,7 @@ def seen(run, name):
 
 def check_common(run, f, how):
     ok(run.wrong == ["wrong 0"], f"{how}: the program's results are right", "\n".join(run.wrong[:5]))
-    ok(run.status == 0 and run.after == "after 0", f"{how}: and after detaching, exceptions too",
+    ok(run.status == 0 and run.after == "after 0", f"{how}: results are right after detaching too, including exceptions",
        f"{run.status} {run.after} {run.messages if run.status else ''}")
     mask = (1 << 64) - 1
     names = [n for n in run.truth if n.startswith(f + "_") and n[2:] != "recurse"] + \
@@ -107,12 +102,12 @@ def check_common(run, f, how):
        "\n".join(map(str, bad)))
     ends = {n: flags(run.calls[f"{f}_{n}"]) for n in
             ("leaf", "tail", "call", "aligned", "alloca_sum", "branchy", "spin", "sigleaf", "forks", "jumped")}
-    ok(all(list(e) == [0] for e in ends.values()), f"{how}: what returns is seen to, under signals, vfork, seccomp",
+    ok(all(list(e) == [0] for e in ends.values()), f"{how}: returns are recorded with signals, vfork and seccomp",
        ends)
-    ok(flags(run.calls[f"{f}_jump"]) == {RETURN_NOT_SEEN: 1, 0: 1}, f"{how}: a call left by longjmp says so",
+    ok(flags(run.calls[f"{f}_jump"]) == {RETURN_NOT_SEEN: 1, 0: 1}, f"{how}: a call left by longjmp is marked so",
        flags(run.calls[f"{f}_jump"]))
     ok(flags(run.calls[f"{f}_execs"]) == {OPEN: 1} and flags(run.calls[f"{f}_exits"]) == {OPEN: 1},
-       f"{how}: calls that end their program, by exec and exit, are open",
+       f"{how}: calls that end by exec and exit are open calls",
        (run.calls[f"{f}_execs"], run.calls[f"{f}_exits"]))
     deep = run.calls[f"{f}_recurse"]
     ok(flags(deep) == {0: CALL_DEPTH + 11} and run.losses[LOSS_DEPTH] == 501 - CALL_DEPTH,
@@ -127,18 +122,18 @@ def check_placed(run, how):
         calls = run.truth[name][0]
         ok(flags(run.calls[name]) == {0: calls // 2, UNWOUND: calls // 2}, f"{how}: {calls // 2} of {calls} calls of "
            f"{name} are left by an exception", flags(run.calls[name]))
-    ok(flags(run.calls["outer"]) == {0: raised * 2}, f"{how}: what catches returns", flags(run.calls["outer"]))
+    ok(flags(run.calls["outer"]) == {0: raised * 2}, f"{how}: functions that catch the exception return", flags(run.calls["outer"]))
     calls = run.truth["bare"][0]
     ok(flags(run.calls["bare"]) == {0: calls // 2, RETURN_NOT_SEEN: calls // 2},
        f"{how}: a frame without code for exceptions is closed by the stack pointer", flags(run.calls["bare"]))
     ok(flags(run.calls["p_waits"]) == {UNWOUND: 1} and flags(run.calls["p_ends"]) == {UNWOUND: 1},
-       f"{how}: pthread_cancel and pthread_exit in a call are seen and run destructors",
+       f"{how}: pthread_cancel and pthread_exit in a call are recorded and run destructors",
        (run.calls["p_waits"], run.calls["p_ends"]))
     nested(run, how)
 
 
 def nested(run, how):
-    """thrower lies in its middle or bare: no call of it is outside of one."""
+    """Each call of `thrower` must be within a call of `middle` or `bare`."""
     outers = sorted((c["start"], c["time"]) for c in run.calls["outer"])
     starts = [s for s, _ in outers]
     import bisect

@@ -1,19 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What docs/security.md says of sonde's processes: its table, and what a worker that was taken over is refused."""
+"""sonde's processes have the rights that docs/security.md states, and a compromised worker is refused everything else."""
 import importlib.util
 import os
 import re
 import subprocess
-import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from tap import done, ok, skip_all
 
 ROOT, B, SONDE = os.environ["ROOT"], os.environ["B"], os.environ["SONDE"]
 DOC = os.path.join(ROOT, "docs/security.md")
-# Each line that user/record/captured.c prints, and what it must say
+# Each line that user/record/captured.c prints, with its expected result
 DENIED = {
     "open /etc/shadow": "Permission denied",
     "open /etc/passwd": "Permission denied",
@@ -35,18 +33,18 @@ def record(tmp, switch, *words):
 def captured(tmp):
     r, trace = record(tmp, "captured", "-d", "2")
     said = dict(re.findall(r"^captured: (.*): ([^:]*)$", r.stderr, re.M))
-    ok(len(said) == 30, "a captured worker tries all", r.stderr)
+    ok(len(said) == 30, "a compromised worker makes all attempts", r.stderr)
     for what, result in said.items():
         expected = DENIED.get(what, "Operation not permitted")
-        ok(result == expected, f"a captured worker: {what}: {expected}", result)
-    ok(r.returncode == 1, "a refused system call is no success", r.returncode)
-    ok("the filter of system calls refused execve to sonde" in r.stderr, "it is named", r.stderr)
+        ok(result == expected, f"a compromised worker: {what}: {expected}", result)
+    ok(r.returncode == 1, "a refused system call makes the recording fail", r.returncode)
+    ok("the filter of system calls refused execve to sonde" in r.stderr, "the refused system call is named", r.stderr)
     verified = subprocess.run([SONDE, "info", "--verify", trace], capture_output=True, text=True, check=False)
-    ok(verified.returncode == 0, "what was written before is readable", verified.stderr)
+    ok(verified.returncode == 0, "the trace up to then is readable", verified.stderr)
 
 
 def confined(tmp):
-    """Nothing is missing here; a command's signal, a library that is searched for, a second family: no call is refused."""
+    """Features of a usual recording (a command's signal, a search for libraries, a second family) need no refused system call."""
     r, _ = record(tmp, "", "-F", "99", "-t", "+sched,syscall,lock,disk,net,sample", "--", "/usr/bin/python3", "-c",
                   "import time, socket; socket.socket(); time.sleep(0.5)")
     ok(r.returncode == 0 and "refused" not in r.stderr and "confined" not in r.stderr,
@@ -54,26 +52,26 @@ def confined(tmp):
 
 
 def lacking(tmp):
-    """A kernel without filters of system calls: it goes on, probes are confirmed, and one line says what lacks what."""
+    """A kernel without seccomp: the recording continues, and a message has the processes that lack a part of their confinement."""
     r, _ = record(tmp, "no-seccomp", "--", "/usr/bin/python3", "-c", "pass")
     lines = [line for line in r.stderr.splitlines() if "less confined" in line]
     ok(r.returncode == 0 and len(lines) == 1 and lines[0].count("its system calls are not filtered") == 2 and
        "sonde-attacher, which attaches, and its children:" in lines[0], "what the attacher lacks of its confinement is reported", r.stderr)
 
 
-# What a reader that opens source files, doctor, and what loads the shim get for opening files: the files' own modes decide
+# Expected results of opening files in the reader of source files, doctor and the shim's loader: the files' modes decide
 OPENS = {"open /etc/shadow": ("Permission denied", "done"), "open /etc/passwd": ("done",),
          "open /proc/1/maps": ("Permission denied", "done"), "create a file": ("Operation not permitted",)}
 
 
 def tried(name, words, allowed=None):
-    """A command that behaves as if what it reads had taken it over: each try is refused but for those in `allowed`."""
+    """Runs a command that behaves as if its input had compromised it: each attempt except those in `allowed` is refused."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("SUDO_")} | {"SONDE_TEST": "captured"}
     r = subprocess.run([SONDE, *words], capture_output=True, text=True, timeout=60, env=env, check=False)
     said = re.findall(r"^captured: (.*): ([^:]*)$", r.stderr, re.M)
     expected = {what: (result,) for what, result in DENIED.items()} | (allowed or {})
     wrong = [x for x in said if x[1] not in expected.get(x[0], ("Operation not permitted",))]
-    ok(len(said) >= 15 and not wrong, f"{name}, taken over: all that it tries is refused", wrong, r.stderr[-800:])
+    ok(len(said) >= 15 and not wrong, f"{name}, compromised: every attempt is refused", wrong, r.stderr[-800:])
     ok("the filter of system calls refused" in r.stderr and r.returncode not in (0, 3), f"{name}: the refused call is named",
        r.returncode, r.stderr[-800:])
 
@@ -93,10 +91,10 @@ def readers(tmp):
     try:
         tried("list probes --resolve PID", ["list", "probes", "--resolve", str(target.pid)])
         tried("dump", ["dump", str(target.pid)])
-        # their rights are to look into any process: they may open what others can't, and write no file
+        # these need to inspect any process: they may open files that other users can't, but not write
         observes = OPENS | {"get a descriptor of init": ("done",), "read another's memory": ("done",)}
         tried("doctor", ["doctor"], observes)
-        # the process's memory is a file that it writes
+        # it writes the process's memory, which is a file
         tried("inject", ["inject", str(target.pid)], OPENS)
     finally:
         target.kill()
@@ -110,7 +108,7 @@ def table():
     with open(DOC, encoding="utf-8") as f:
         _, written, _ = module.in_doc(f.read())
     found = module.table(SONDE)
-    ok(found == written, "docs/security.md has what these processes hold", found)
+    ok(found == written, "docs/security.md has the capabilities of these processes", found)
 
 
 def main():

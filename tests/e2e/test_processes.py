@@ -1,21 +1,21 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=240
-"""The two processes of a recording: what each may do, and what remains when one of them is killed."""
+"""The two processes of a recording: the rights of each, and what remains if one of them is killed."""
 import glob
 import os
 import re
 import signal
 import subprocess
-import sys
 import time
 
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from account import sondes_account
 from process_text import text_differs
+from sonde_cli import Sonde
 from sonde_trace import Trace
 from tap import done, ok, skip
+from waiting import wait_for
 
 CAPS = {"BPF": 39, "PERFMON": 38, "SYS_PTRACE": 19, "DAC_READ_SEARCH": 2, "CHECKPOINT_RESTORE": 40}  # linux/capability.h
 
@@ -26,7 +26,7 @@ def status(pid):
 
 
 def attacher_of(pid):
-    """The child of that name; None: there is none."""
+    """The pid of the attacher child, or None"""
     for path in glob.glob("/proc/[0-9]*/status"):
         try:
             s = status(path.split("/")[2])
@@ -37,31 +37,30 @@ def attacher_of(pid):
     return None
 
 
+def open_files(pid):
+    """What the descriptors of a process refer to, but for those that it closes meanwhile"""
+    files = []
+    for path in glob.glob(f"/proc/{pid}/fd/*"):
+        try:
+            files.append(os.readlink(path))
+        except FileNotFoundError:
+            continue
+    return files
+
+
 def start(path, target, env=None):
-    """A recording of the target that is live, and its attacher."""
-    sonde = subprocess.Popen([SONDE, "record", "-o", path, "-t", "cuda,proc", "-p", str(target.pid)],
-                             stderr=subprocess.PIPE, text=True, env={**os.environ, **(env or {})})
-    line = sonde.stderr.readline()
-    while line and "tracing into" not in line:
-        line = sonde.stderr.readline()
+    """Starts a recording of the target. Returns it and its attacher once it is live."""
+    sonde = Sonde(path, "-t", "cuda,proc", "-p", str(target.pid), env=env or {}).process
     return sonde, attacher_of(sonde.pid)
 
 
 def wait_gone(pid):
-    for _ in range(300):
-        if not os.path.exists(f"/proc/{pid}"):
-            return True
-        time.sleep(0.1)
-    return False
+    return wait_for(lambda: not os.path.exists(f"/proc/{pid}"), 30)
 
 
 def wait_clean(target):
-    for _ in range(100):
-        differing = text_differs(target.pid, "libcudart")
-        if not differing:
-            break
-        time.sleep(0.1)
-    return differing
+    wait_for(lambda: not text_differs(target.pid, "libcudart"), pause=0.1)
+    return text_differs(target.pid, "libcudart")
 
 
 def check_rights(target):
@@ -69,32 +68,32 @@ def check_rights(target):
     sonde, attacher = start(path, target, {"SUDO_UID": "1234", "SUDO_GID": "5678"})
     worker, other = status(sonde.pid), status(attacher) if attacher else {}
     none = [worker[c] for c in ("CapInh", "CapPrm", "CapEff", "CapAmb")]
-    ok(all(int(c, 16) == 0 for c in none), "the worker has no capability", none)
-    ok(worker["NoNewPrivs"] == "1", "and gets none by exec", worker["NoNewPrivs"])
+    ok(all(int(c, 16) == 0 for c in none), "the worker has no capabilities", none)
+    ok(worker["NoNewPrivs"] == "1", "the worker can't gain any by exec", worker["NoNewPrivs"])
     own = [str(sondes_account())] * 4
     ok(worker["Uid"].split() == own and worker["Gid"].split() != ["0"] * 4 and not worker["Groups"].split(),
-       "it has an account of its own", (worker["Uid"], worker["Gid"], worker["Groups"]))
+       "the worker has an account of its own", (worker["Uid"], worker["Gid"], worker["Groups"]))
     st = os.stat(path)
     ok((st.st_uid, st.st_gid, st.st_mode & 0o777) == (1234, 5678, 0o600), "the trace belongs to the user behind sudo", st)
-    # a process of the same user may not look into it
+    # a process of the same user may not inspect it
     look = subprocess.run(["cat", f"/proc/{sonde.pid}/environ"], user=1234, group=5678, extra_groups=[],
                           capture_output=True)
     if os.path.basename(os.path.dirname(SONDE)) != "san":
-        ok(look.returncode != 0, "whose other processes can't read its memory", look)
+        ok(look.returncode != 0, "other processes of that account can't read its memory", look)
     want = sum(1 << bit for bit in CAPS.values())
     ok(attacher and int(other["CapEff"], 16) == want == int(other["CapPrm"], 16), "the attacher has five capabilities",
        other.get("CapEff"))
-    ok(attacher and other["NoNewPrivs"] == "1", "and gets no other", other.get("NoNewPrivs"))
-    files = [os.readlink(f) for f in glob.glob(f"/proc/{attacher}/fd/*")]
+    ok(attacher and other["NoNewPrivs"] == "1", "the attacher can't gain others", other.get("NoNewPrivs"))
+    files = open_files(attacher)
     strange = [f for f in files if not re.match(r"/dev/null$|socket:|anon_inode:\[?bpf[-_](prog|link)|anon_inode:bpf", f)]
     probed = [f for f in strange if "libcudart" in f]
-    ok(strange == probed and len(probed) <= 1, "and nothing open but its socket, programs, links and what it probed last", strange)
+    ok(strange == probed and len(probed) <= 1, "it has no open files except its socket, programs, links and the file probed last", strange)
     sonde.send_signal(signal.SIGINT)
     _, err = sonde.communicate(timeout=60)
-    ok(sonde.returncode == 0 and wait_gone(attacher), "both end", (sonde.returncode, err))
+    ok(sonde.returncode == 0 and wait_gone(attacher), "both processes end", (sonde.returncode, err))
 
     sonde, attacher = start(os.path.join(TMP, "none.sonde"), target)
-    ok(status(sonde.pid)["Uid"].split() == [str(sondes_account())] * 4, "without sudo too", status(sonde.pid)["Uid"])
+    ok(status(sonde.pid)["Uid"].split() == [str(sondes_account())] * 4, "without sudo both processes have the same rights", status(sonde.pid)["Uid"])
     sonde.send_signal(signal.SIGINT)
     sonde.communicate(timeout=60)
 
@@ -103,11 +102,11 @@ def check_perf_events(target):
     sonde, attacher = start(os.path.join(TMP, "perf.sonde"), target, {"SONDE_TEST": "no-session,no-multi"})
     want = sum(1 << bit for bit in CAPS.values()) | 1 << 21
     caps = status(attacher)["CapEff"]
-    ok(int(caps, 16) == want, "for perf events it has CAP_SYS_ADMIN too", caps)
-    ok(int(status(sonde.pid)["CapEff"], 16) == 0, "and the worker still nothing")
+    ok(int(caps, 16) == want, "for perf events the attacher has CAP_SYS_ADMIN too", caps)
+    ok(int(status(sonde.pid)["CapEff"], 16) == 0, "the worker still has no capabilities")
     sonde.send_signal(signal.SIGINT)
     _, err = sonde.communicate(timeout=100)
-    ok(sonde.returncode == 0, "which are attached", err)
+    ok(sonde.returncode == 0, "perf events are attached", err)
 
 
 def check_worker_killed(target):
@@ -116,7 +115,7 @@ def check_worker_killed(target):
     sonde.kill()
     sonde.communicate()
     ok(probed > 0 and wait_gone(attacher), "the worker is killed: the attacher ends", probed)
-    ok(not text_differs(target.pid, "libcudart"), "and has taken the probes off")
+    ok(not text_differs(target.pid, "libcudart"), "the attacher has removed the probes")
 
 
 def check_attacher_killed(target):
@@ -125,12 +124,12 @@ def check_attacher_killed(target):
     time.sleep(1)
     os.kill(attacher, signal.SIGKILL)
     _, err = sonde.communicate(timeout=60)
-    ok(sonde.returncode == 1 and "sonde-attacher" in err, "the attacher is killed: the worker says so", (sonde.returncode, err))
+    ok(sonde.returncode == 1 and "sonde-attacher" in err, "the attacher is killed: the worker reports it", (sonde.returncode, err))
     verify = subprocess.run([SONDE, "info", path, "--verify"], capture_output=True, text=True)
     ok(verify.returncode == 0, "the trace verifies", verify.stderr)
-    ok(any(True for _ in Trace(path).events("cuda_alloc")), "and has what came before")
+    ok(any(True for _ in Trace(path).events("cuda_alloc")), "the trace has the events up to then")
     differing = wait_clean(target)
-    ok(differing == 0, "and no breakpoint is left", f"{differing} bytes differ")
+    ok(differing == 0, "no breakpoint is left", f"{differing} bytes differ")
 
 
 def main():
@@ -148,7 +147,7 @@ def main():
         check_perf_events(target)
         check_worker_killed(target)
         check_attacher_killed(target)
-        ok(target.poll() is None, "the target runs on", target.returncode)
+        ok(target.poll() is None, "the target continues", target.returncode)
     finally:
         target.kill()
         target.wait()

@@ -1,19 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=120
-"""Real programs where they are installed (tests/real/run installs them): what sonde counts against what they count themselves."""
+"""sonde's counts of real programs are compared with the programs' own. tests/real/run installs the programs."""
 import importlib.machinery
 import importlib.util
-import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from puppet import ROOT, SONDE, TMP
+from puppet import ROOT, TMP
+from sonde_cli import tables
 from sonde_trace import Trace
 from tap import done, ok, skip
 
@@ -26,8 +24,7 @@ TRACE = os.path.join(TMP, "real.sonde")
 
 
 def report(name):
-    out = subprocess.run([SONDE, "report", TRACE, name, "--format", "json"], capture_output=True, text=True, check=True).stdout
-    return json.loads(out)["tables"]
+    return tables("report", TRACE, name)
 
 
 def near(a, b, part):
@@ -35,8 +32,8 @@ def near(a, b, part):
 
 
 def lost():
-    """But for the ends of block requests that the kernel runs no program for (docs/disk.md), 5% of them at most; 1.4% were seen on a busy
-    machine."""
+    """Lost records, without the ends of block requests for which the kernel runs no program (docs/disk.md), if these are at most 5%; 1.4%
+    were seen on a busy machine."""
     trace = Trace(TRACE)
     losses = [e for e in trace.events("meta_loss") if e["reason_name"] != "LOSS_BLIND"]
     unseen = [e for e in losses if (e["family"], e["reason_name"]) == (FAMILY_DISK, "LOSS_RETURN")]
@@ -63,18 +60,18 @@ def redis(tmp):
         program.stop()
     got, sent, reads, made = (int(re.search(rf"^{k}:(\d+)", after, re.M)[1]) - int(re.search(rf"^{k}:(\d+)", before, re.M)[1])
                               for k in keys)
-    # the first answer went out after it was counted, and before the trace
+    # the first answer was sent after it was counted and before tracing began
     sent -= len(before)
     peers = report("net")["peers"]
     traced = [sum(p[c] or 0 for p in peers) for c in ("received_bytes", "sent_bytes", "connections")]
-    ok(near(traced[0], got, 0.01) and near(traced[1], sent, 0.01), "redis: bytes by TCP are those that it counts, within 1%",
+    ok(near(traced[0], got, 0.01) and near(traced[1], sent, 0.01), "redis: its bytes by TCP, within 1%",
        f"{traced} {got} {sent}")
-    # redis-cli asked it too, before and after
-    ok(made - 2 <= traced[2] <= made, f"redis: so are its {made} connections", traced)
+    # redis-cli connected too, before and after
+    ok(made - 2 <= traced[2] <= made, f"redis: its {made} connections", traced)
     calls = sum(row["calls"] for row in report("osrt")["summary"] if row["name"] == "read")
-    ok(near(calls, reads, 0.02), "redis: and its reads, within 2%", f"{calls} {reads}")
+    ok(near(calls, reads, 0.02), "redis: its reads, within 2%", f"{calls} {reads}")
     threads = report("sched")["threads"]
-    ok(any(t["run_ns"] > 0 and t["pid"] == program.server.pid for t in threads), "redis: -p is enough for its scheduling", threads)
+    ok(any(t["run_ns"] > 0 and t["pid"] == program.server.pid for t in threads), "redis: -p alone records its scheduling", threads)
 
 
 def postgres(tmp):
@@ -84,22 +81,22 @@ def postgres(tmp):
         before = int(program.sql("select wal_sync from pg_stat_wal"))
         record(program, "+syscall,disk", lambda: program.as_user("pgbench", "-h", program.dir, "-p", program.port, "-c", "4", "-t", "200",
                                                                 "-n", "postgres"))
-        # processes hand their counts in once a second
+        # processes report their counts once a second
         time.sleep(1.5)
         synced = int(program.sql("select wal_sync from pg_stat_wal")) - before
     finally:
         program.stop()
     calls = sum(row["calls"] for row in report("osrt")["files"] if row["name"] == "fdatasync" and "/pg_wal/" in (row["file"] or ""))
-    ok(near(calls, synced, 0.05), "postgres: syncs of its log are those that it counts, within 5%", f"{calls} {synced}")
+    ok(near(calls, synced, 0.05), "postgres: the syncs of its log, within 5%", f"{calls} {synced}")
     flushes = sum(row["ios"] for row in report("disk")["ios"] if row["op"] in ("flush", "write"))
-    ok(flushes >= 0.9 * calls, "postgres: and each asked the disk for something", f"{flushes} {calls}")
+    ok(flushes >= 0.9 * calls, "postgres: each sync sent a request to the disk", f"{flushes} {calls}")
 
 
 for program, test in ((real.Redis, redis), (real.Postgres, postgres)):
     if os.geteuid():
         skip(program.name, "tracing needs root")
     elif not program.there():
-        skip(program.name, "it is not installed: tests/real/run does that")
+        skip(program.name, "it is not installed: run tests/real/run")
     else:
         with tempfile.TemporaryDirectory(prefix="sonde-real-", dir="/tmp") as folder:
             test(folder)

@@ -1,18 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=180
-"""A program that the kernel refuses costs its family or a part of it, and every output says so; an old kernel is named.
+"""A BPF program that the kernel refuses disables its family or a part of it, and every output says so. An old kernel is named.
 
-SONDE_TEST=refuse:NAME puts an instruction into the program that no verifier lets pass, refuse-map:NAME gives a map a
-size that no kernel takes, refuse-attach:NAME keeps a loaded program from being attached.
+SONDE_TEST=refuse:NAME, refuse-map:NAME and refuse-attach:NAME make the kernel refuse a program, a map, or to attach a program
+(docs/testing.md).
 """
 import json
 import os
 import pty
 import subprocess
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from tap import done, ok
 
 SONDE, TMP = os.environ["SONDE"], os.environ["TMPDIR"]
@@ -42,10 +40,10 @@ def part():
     code, out, err = record("refuse:net_sent", "proc,net")
     lines = lines_with(err, "net_sent")
     ok(code == 0 and len(lines) == 1 and REASON in lines[0] and "reports lack bytes sent" in lines[0],
-       "a refused program is one line: its name, the reason, what reports lack", f"{code}\n{err}")
+       "a refused program has one message: its name, the reason, what reports lack", f"{code}\n{err}")
     got = report_json("summary").get("refused_programs", [])
     ok([(r["family"], r["program"], r["lacks"], r["all"]) for r in got] == [("net", "net_sent", "bytes sent", False)]
-       and REASON in got[0]["why"], "the trace has it: report --format json", got)
+       and REASON in got[0]["why"], "the trace has the refused program: report --format json", got)
     for name in ("net", "processes", "losses"):
         text = run("report", TRACE, name)[1]
         ok(lines_with(text, "missing net: bytes sent") and REASON in text, f"report {name} says what is missing", text)
@@ -55,7 +53,7 @@ def belongs_together():
     code, _, err = record("refuse:disk_completed", "disk")
     rows = list(report_json("losses")["tables"]["refused"])
     ok(code == 0 and [r["program"] for r in rows] == ["disk_completed"] and len(lines_with(err, "disk")) <= 2,
-       "an I/O without its end is not recorded: its beginning goes too", f"{code}\n{err}{rows}")
+       "without the program for an I/O's end, its start is not recorded either", f"{code}\n{err}{rows}")
 
 
 def family():
@@ -66,27 +64,27 @@ def family():
     ok(not any(n.startswith("sched_") for n in events) and events.get("proc_task", 0) > 0,
        "the other family is recorded", events)
     code, _, err = record("refuse:sched_*", "proc,sched")
-    ok(code == 3 and len(lines_with(err, "family sched")) == 1, "all of a family's programs refused: one line", f"{code}\n{err}")
-    ok("program sched_switch is missing" in err, "it names the program that the family needs", err)
+    ok(code == 3 and len(lines_with(err, "family sched")) == 1, "all of a family's programs refused: one message", f"{code}\n{err}")
+    ok("program sched_switch is missing" in err, "the message names the program that the family needs", err)
     code, _, err = record("refuse:cuda_*", "proc,cuda")
-    ok(code == 3 and len(lines_with(err, "family cuda")) == 1, "and of one that probes a library", f"{code}\n{err}")
+    ok(code == 3 and len(lines_with(err, "family cuda")) == 1, "also for a family that probes a library", f"{code}\n{err}")
 
 
 def maps():
     code, _, err = record("refuse-map:net_connections", "proc,net")
     lines = lines_with(err, "net_connections")
     ok(code == 3 and len(lines) == 1 and "family net" in lines[0] and "Invalid argument" in lines[0]
-       and "reports lack all of the family" in lines[0], "a refused map costs its family, in one line", f"{code}\n{err}")
+       and "reports lack all of the family" in lines[0], "a refused map disables its family, with one message", f"{code}\n{err}")
     rows = report_json("losses")["tables"]["refused"]
     ok(rows and all("net_connections" in r["why"] for r in rows), "the trace has it", rows)
     lines = lines_with(run("report", TRACE)[1], "missing net")
-    ok(len(lines) == 1 and "all of the family; the program net_state did not run" in lines[0], "and its summary one line", lines)
+    ok(len(lines) == 1 and "all of the family; the program net_state did not run" in lines[0], "the summary has one line for it", lines)
     code, _, err = record("refuse-map:net_connections,refuse-map:sched_throttles", "proc,net,sched")
     ok(code == 3 and "sched_throttles" in err and "throttling" in err and "family sched" in err
-       and lines_with(run("info", TRACE)[1], "sched_off"), "two refused maps: a family and a part of another", f"{code}\n{err}")
+       and lines_with(run("info", TRACE)[1], "sched_off"), "two refused maps: one disables a family, one a part of another", f"{code}\n{err}")
     lines = lines_with(err, "throttling")
     ok(len(lines) == 1 and len(lines_with(run("report", TRACE)[1], "throttling")) == 1,
-       "what three programs and their map would have shown is missing once", lines)
+       "what reports lack without three programs and their map is listed once", lines)
     code, _, err = record("refuse-map:processes", "proc")
     ok(code == 1 and "the map processes" in err and "nothing can be recorded" in err,
        "a map of the core: an error, exit status 1", f"{code}\n{err}")
@@ -96,13 +94,13 @@ def unattached():
     code, _, err = record("refuse-attach:sched_waking", "proc,sched")
     lines = lines_with(err, "sched_waking")
     ok(code == 0 and len(lines) == 1 and "can't be attached" in lines[0] and "reports lack who woke a thread" in lines[0],
-       "a tracepoint that can't be attached to costs its part, in one line", f"{code}\n{err}")
+       "a tracepoint that can't be attached disables its part, with one message", f"{code}\n{err}")
     got = report_json("summary").get("refused_programs", [])
     ok([(r["family"], r["program"], r["all"]) for r in got] == [("sched", "sched_waking", False)], "the trace has it", got)
     code, _, err = record("refuse-attach:sched_switch", "proc,sched")
     events = {e["name"]: e["events"] for e in json.loads(run("info", TRACE, "--format", "json")[1])["tables"]["events"]}
     ok(code == 3 and len(lines_with(err, "family sched")) == 1 and not any(n.startswith("sched_") for n in events)
-       and events.get("proc_task", 0) > 0, "or its family, and the other one is recorded", f"{code}\n{err}{events}")
+       and events.get("proc_task", 0) > 0, "or it disables its family, and the other family is recorded", f"{code}\n{err}{events}")
     code, _, err = run("record", "-d", "0.1", "-F", "99", "-t", "proc,sample", "-f", "-o", TRACE, test="refuse-attach:sample_tick")
     ok("sample_tick" in err and "tracing into" in err, "a clock that can't be attached to", f"{code}\n{err}")
     code, _, err = record("refuse-attach:core_exec", "proc")
@@ -115,7 +113,9 @@ def core():
     ok(code == 1 and "core_exec" in err and REASON in err and "nothing can be recorded" in err,
        "a program of the core: an error, exit status 1", f"{code}\n{err}")
     code, _, err = record("refuse:core_open_calls", "proc")
-    ok(code == 0 and lines_with(err, "core_open_calls"), "one of the core that is a part: a line", f"{code}\n{err}")
+    ok(code == 0 and lines_with(err, "core_open_calls"), "an optional program of the core: one message", f"{code}\n{err}")
+    code, _, err = record("refuse:core_file_peers", "proc,syscall")
+    ok(code == 0 and "other ends of pipes" in err, "the program that reads files: one message", f"{code}\n{err}")
 
 
 def doctor():
@@ -124,7 +124,7 @@ def doctor():
     ok(code == 3 and rows["sched"][0] == "no" and rows["net"][0] == "partly" and rows["cuda"][0] == "partly",
        "doctor tries the same programs", rows)
     ok(REASON in rows["sched"][1] and "bytes sent" in rows["net"][1] and "cudaLaunchKernel" in rows["cuda"][1],
-       "and says why and what is missing", rows)
+       "doctor has the reason and what is missing", rows)
 
 
 def doctor_agrees():
@@ -136,11 +136,11 @@ def doctor_agrees():
     _, _, err = record("refuse:lock_*", "proc,lock")
     ok("lock_enter is missing" in rows["lock"][1] and "lock_enter is missing" in err, "doctor and record name the same program",
        f"{rows['lock']}\n{err}")
-    ok(rows["sched"][0] == "partly" and "who woke a thread" in rows["sched"][1], "and a program that can't be attached", rows)
+    ok(rows["sched"][0] == "partly" and "who woke a thread" in rows["sched"][1], "doctor names a program that can't be attached", rows)
 
 
 def terminal():
-    """What happens is on a terminal from the first moment on, and nowhere else."""
+    """Progress is shown on a terminal from the start, and only there."""
     pid, fd = pty.fork()
     if not pid:
         os.execv(SONDE, [SONDE, "record", "-d", "0.1", "-t", "proc", "-f", "-o", TRACE])
@@ -153,12 +153,12 @@ def terminal():
     os.waitpid(pid, 0)
     first = text.split(b"\r")[1:3]
     last = text.rfind(b"\r\x1b[K")
-    ok(b"tracing 0 s" not in text.split(b"tracing into")[-1] and text.find(b" events in ", last) > last,
-       "the line of progress does not stay there", text)
+    ok(b"tracing 0 s" not in text[last:] and text.find(b" events in ", last) > last,
+       "the line of progress is erased", text)
     ok(b"loading programs" in text and text.find(b"loading programs") < text.find(b"tracing into"),
        "on a terminal the first line says that programs are loaded", first)
     err = run("record", "-d", "0.1", "-t", "proc", "-f", "-o", TRACE)[2]
-    ok("loading programs" not in err, "and not in a file", err)
+    ok("loading programs" not in err, "progress is not printed to a file", err)
 
 
 def old_kernels():
@@ -166,7 +166,7 @@ def old_kernels():
         for argv in (["record", "-d", "0.1", "-o", TRACE, "-f"], ["top", "--plain", "--count", "1"], ["doctor"]):
             code, out, err = run(*argv, test=f"kernel:{version}")
             ok(code == 1 and f"sonde needs Linux 6.1 (this is {version})" in err and not out,
-               f"Linux {version}: {argv[0]} says which is needed, exit status 1", f"{code}\n{out}{err}")
+               f"Linux {version}: {argv[0]} names the required version, exit status 1", f"{code}\n{out}{err}")
 
 
 part()

@@ -1,14 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Where a probed return would get a process killed by its seccomp filter no return is probed, and that is said."""
+"""If a probed return would make a seccomp filter kill the process, no return is probed, and sonde reports it."""
 import json
 import os
 import shutil
 import subprocess
-import sys
 
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from sonde_cli import Sonde
 from sonde_trace import Trace
 from tap import done, ok, skip
 
@@ -25,37 +24,31 @@ def doctor(mode):
 
 
 def record(mode):
-    """The calls of a program that makes CALLS, those of them without a duration, and what sonde said."""
+    """(recorded calls of a program that makes CALLS, those without a duration, messages)"""
     path, library = os.path.join(TMP, f"{mode}.sonde"), os.path.join(TMP, "libcudart.so.12")
     if not os.path.exists(library):
         shutil.copy(os.path.join(B, "tests/fakes/libcudart.so"), library)
     work = subprocess.Popen([os.path.join(B, "tests/workloads/call_flood"), library, "1", str(CALLS)],
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     work.stdout.readline()
-    sonde = subprocess.Popen([SONDE, "record", "-t", "cuda", "-p", str(work.pid), "-o", path], stderr=subprocess.PIPE,
-                             text=True, env={**os.environ, "SONDE_TEST": mode})
-    said = line = sonde.stderr.readline()
-    while line and "tracing into" not in line:
-        line = sonde.stderr.readline()
-        said += line
+    sonde = Sonde(path, "-t", "cuda", "-p", str(work.pid), mode=mode)
     work.communicate("\n", timeout=60)
-    said += sonde.communicate(timeout=60)[1]
-    calls = list(Trace(path).events("cuda_copy"))
-    return sonde.returncode, len(calls), sum(bool(e["flags"] & NO_DURATION) for e in calls), said
+    status, calls = sonde.end(None), list(Trace(path).events("cuda_copy"))
+    return status, len(calls), sum(bool(e["flags"] & NO_DURATION) for e in calls), sonde.messages
 
 
 def main():
     state, families = doctor("")
     if state is None:
-        skip("returns under seccomp", "no uprobe_multi links: returns do not go through a system call")
+        skip("returns under seccomp", "without uprobe_multi links returns don't use a system call")
         done()
-    ok(state in ("safe", "no"), "doctor tries a return under a strict seccomp filter", state)
+    ok(state in ("safe", "no"), "doctor tests a return under a strict seccomp filter", state)
     state, families = doctor("no-returns")
-    ok(state == "no", "a process that dies of its return is found", state)
-    ok(families["cuda"] == ("partly", "no durations: see returns"), "which makes calls partly usable", families)
+    ok(state == "no", "doctor reports a process that is killed by its return", state)
+    ok(families["cuda"] == ("partly", "no durations: see returns"), "doctor reports families of calls as partly usable", families)
     status, calls, short, said = record("no-returns")
-    ok(status == 0 and calls == short == CALLS, "then each call is recorded once, at its entry", (status, calls, short, said))
-    ok("seccomp" in said, "and it says why there are no durations", said)
+    ok(status == 0 and calls == short == CALLS, "record without returns: each call is recorded once, at its entry", (status, calls, short, said))
+    ok("seccomp" in said, "a message says why there are no durations", said)
 
 
 if os.geteuid():

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=240
-"""A probed library that is overwritten in place again and again: after a few times it is left out, as each time costs sonde some
-100 ms, and it is probed again when it has been quiet."""
+"""A probed library that is overwritten repeatedly: each change costs sonde about 100 ms, so that after a few changes it is left out
+until it has been unchanged for a while."""
 import ctypes
 import mmap
 import os
@@ -14,7 +14,6 @@ import sys
 import time
 
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from sonde_trace import Trace
 from tap import done, ok, skip
 
@@ -25,7 +24,7 @@ number, lines, printed = 0, "", b""
 
 
 def listen(sonde, seconds):
-    """Takes what sonde prints."""
+    """Reads sonde's messages for some seconds."""
     global lines, printed
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -47,7 +46,7 @@ def rewrite(sonde, wait):
 
 
 def is_seen(sonde, seconds):
-    """Is a call in the library, as it is now, seen within this time?"""
+    """True if a call of the library's current contents is recorded within this time."""
     global printed
     printed, end = b"", time.monotonic() + seconds
     while time.monotonic() < end:
@@ -62,7 +61,7 @@ def is_seen(sonde, seconds):
 
 def main():
     if not os.path.exists(FAKE):
-        skip("a library that is rewritten", "the library of the test is not built")
+        skip("a library that is overwritten", "the library of the test is not built")
         done()
     shutil.copy(FAKE, LIBRARY)
     ctypes.CDLL(FAKE)
@@ -75,17 +74,17 @@ def main():
     while "not probed again until" not in lines and time.monotonic() < end:
         rewrite(sonde, 0.5)
     ok(lines.count("it was overwritten in place") == CHANGES_MAX and lines.count("not probed again until") == 1,
-       f"overwritten {CHANGES_MAX} times it is left out, with a line that says so", lines)
+       f"overwritten {CHANGES_MAX} times the library is left out, with a message", lines)
     for _ in range(20):
         rewrite(sonde, 0.05)
     ok(lines.count("it was overwritten in place") == CHANGES_MAX, "it is not probed while it is overwritten", lines)
-    ok(is_seen(sonde, 60), "and probed again when it has been quiet for a while", lines)
+    ok(is_seen(sonde, 60), "it is probed again when it has been unchanged for a while", lines)
     sonde.terminate()
     sonde.communicate(timeout=60)
     trace = Trace(TRACE)
     texts = {e["string"]: e["text"] for e in trace.events("meta_string")}
     objects = [e for e in trace.events("meta_object") if texts[e["path"]] == LIBRARY and e["sites"]]
-    ok(sonde.returncode == 3 and len(objects) == CHANGES_MAX + 1, "each time that it was probed is in the trace",
+    ok(sonde.returncode == 3 and len(objects) == CHANGES_MAX + 1, "the trace has each time that it was probed",
        (sonde.returncode, [o["object"] for o in objects]))
 
 

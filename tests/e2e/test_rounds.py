@@ -3,9 +3,9 @@
 # test: timeout=600
 """Attaches to and detaches from a busy program many times: 50 rounds, or ROUNDS (`make stress`: 1,000).
 
-The program checks what its calls return. After each round its text must be that of its file, but for the probes of
-another tracer whose links still exist; none of the links and programs of that recording may exist any more, and of the
-calls of each thread, which are numbered, those recorded must be without a gap and without one twice.
+The program checks what its calls return. After each round its code must equal its file, except for probes of
+another tracer's existing links, and no link or program of the recording may exist. Each thread numbers its calls:
+the recorded numbers must have no gap and no duplicate.
 """
 import ctypes
 import os
@@ -14,11 +14,10 @@ import re
 import shutil
 import struct
 import subprocess
-import sys
 import time
 
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from sonde_cli import Sonde
 from sonde_trace import Trace
 from tap import done, note, ok, skip
 
@@ -27,14 +26,14 @@ THREADS = 3
 SYS_BPF = {"x86_64": 321, "aarch64": 280}[platform.machine()]
 PROG_GET_NEXT_ID, OBJ_GET_INFO_BY_FD, LINK_GET_FD_BY_ID, LINK_GET_NEXT_ID = 11, 15, 30, 31  # enum bpf_cmd, include/uapi/linux/bpf.h
 LINK_TYPE_PERF_EVENT, LINK_TYPE_UPROBE_MULTI = 7, 12  # enum bpf_link_type
-PERF_EVENT_UPROBES = 1, 2  # enum bpf_perf_event_type: of an entry, of a return
+PERF_EVENT_UPROBES = 1, 2  # enum bpf_perf_event_type: entry, return
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-def exists(command, wanted):
-    """Which of the ids the kernel still has."""
+def exists(command, ids):
+    """The ids that still exist in the kernel."""
     found = set()
-    for i in wanted:
+    for i in ids:
         attr = ctypes.create_string_buffer(struct.pack("=III", i - 1, 0, 0))
         if not libc.syscall(SYS_BPF, command, attr, len(attr.raw) - 1):
             if struct.unpack_from("=II", attr.raw)[1] == i:
@@ -43,7 +42,7 @@ def exists(command, wanted):
 
 
 def held(pid):
-    """Ids of the links and programs that a process and its children hold."""
+    """The ids of the links and programs that a process and its children hold"""
     pids, links, programs = [str(pid)], set(), set()
     for other in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -55,7 +54,7 @@ def held(pid):
     for p in pids:
         try:
             fds = os.listdir(f"/proc/{p}/fdinfo")
-        except OSError:  # a child that tried a feature has ended
+        except OSError:  # a child that tested a feature has ended
             continue
         for fd in fds:
             try:
@@ -78,7 +77,7 @@ def gone(links, programs):
 
 
 def link_info(fd, *pointers):
-    """struct bpf_link_info with these pairs of a format and its values from its 16th byte on, as the kernel fills it."""
+    """struct bpf_link_info of a link. It is passed to the kernel with these (format, values) pairs at offset 16."""
     info = ctypes.create_string_buffer(256)
     for at, form, *values in pointers:
         struct.pack_into(form, info, at, *values)
@@ -88,7 +87,7 @@ def link_info(fd, *pointers):
 
 
 def sites_of(fd):
-    """(path, offsets) of a link's probes in a file; before Linux 6.6 the kernel does not have them."""
+    """(path, offsets) of a link's probes in a file; not available before Linux 6.6."""
     path, offsets = ctypes.create_string_buffer(4096), (ctypes.c_uint64 * 4096)()
     kind = struct.unpack_from("=I", link_info(fd))[0]
     if kind == LINK_TYPE_UPROBE_MULTI:
@@ -101,7 +100,7 @@ def sites_of(fd):
 
 
 def probed_by_links(library):
-    """Offsets in the file at which an existing link of any tracer has a probe."""
+    """The file offsets at which an existing link of any tracer has a probe"""
     found, last = set(), 0
     while True:
         attr = ctypes.create_string_buffer(struct.pack("=III", last, 0, 0))
@@ -117,7 +116,7 @@ def probed_by_links(library):
 
 
 def text_differs(pid, library):
-    """Offsets in the file of the bytes that a process has differently."""
+    """The file offsets of the bytes that differ in a process's mapping"""
     for line in open(f"/proc/{pid}/maps"):
         words = line.split()
         if len(words) < 6 or words[5] != library or "x" not in words[1]:
@@ -133,7 +132,7 @@ def text_differs(pid, library):
 
 
 def wait_clean(pid, library):
-    """The bytes that stay different, without those at which another tracer has its probes at the time."""
+    """The bytes that keep differing, without those at which another tracer has probes."""
     for _ in range(300):
         differing = text_differs(pid, library)
         if differing:
@@ -145,10 +144,10 @@ def wait_clean(pid, library):
 
 
 def numbered(path, pid):
-    """What is wrong with the numbers of the recorded calls, and how many there are."""
+    """(faults in the numbers of the recorded calls, number of calls)"""
     trace, threads, wrong = Trace(path), {}, []
     for e in trace.events("cuda_copy"):
-        if e["pid"] == pid and not e["flags"] & 1:  # not those that were open at the end
+        if e["pid"] == pid and not e["flags"] & 1:  # without calls that were open at the end
             threads.setdefault(e["tid"], []).append(e["bytes"])
     for tid, sizes in threads.items():
         sizes.sort()
@@ -162,15 +161,12 @@ def numbered(path, pid):
 def one(i, target, library):
     path = os.path.join(TMP, "round.sonde")
     args = ["-p", str(target.pid)] if i % 2 else []
-    sonde = subprocess.Popen([SONDE, "record", "-f", "-o", path, "-t", "cuda", *args], stderr=subprocess.PIPE, text=True)
-    line = sonde.stderr.readline()
-    while line and "tracing into" not in line:
-        line = sonde.stderr.readline()
+    sonde = Sonde(path, "-t", "cuda", *args).process
     probed = text_differs(target.pid, library)
     try:
         links, programs = held(sonde.pid)
         time.sleep(0.1)
-    finally:  # the reader of this test's output would wait for its end
+    finally:  # not inherited: the reader of this test's output would wait for its end
         sonde.send_signal(2)
     _, err = sonde.communicate(timeout=120)
     problems = []
@@ -212,9 +208,9 @@ def rounds(target, library):
         if ended % 100 == 0:
             print(f"# {ended} rounds, {calls} calls recorded", flush=True)
     ok(ended == ROUNDS, f"{ROUNDS} rounds", f"{ended} rounds")
-    ok(target.poll() is None, "what the target's calls returned was right", target.returncode)
-    ok(not problems, "no probe, link or program is left of any", "; ".join(problems[:5]))
-    ok(not wrong, "every call from the first to the last of a recording is in it once", "; ".join(wrong[:5]))
+    ok(target.poll() is None, "the target's calls returned correct values", target.returncode)
+    ok(not problems, "no round leaves a probe, link or program", "; ".join(problems[:5]))
+    ok(not wrong, "every call between a recording's first and last is recorded once", "; ".join(wrong[:5]))
     note(f"{calls} calls recorded")
 
 

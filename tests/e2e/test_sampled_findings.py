@@ -1,13 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: parallel
-"""The finding of `report python`: C below a function is not said to be calls, as a loop that adds integers makes none."""
+"""The finding of `report python` does not call C code below a function calls, as a loop that adds integers makes none."""
 import os
 import subprocess
-import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import stacks_lib
 from tap import done, ok
 
@@ -22,5 +20,5 @@ with tempfile.TemporaryDirectory() as folder:
                          check=True).stdout
 good = out.startswith("100% of 40.000 ms of CPU time was spent in loop (app.py), most of it in C "
                       "(what it calls, or Python's own operations).\n")
-ok(good, "a function with most of its time in C below it", out)
+ok(good, "a function whose time is mostly in C code below it", out)
 done()

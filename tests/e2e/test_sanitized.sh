@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# A short live recording, its reports and its export by the program built with
-# ASan and UBSan: no finding, no leak. $SONDE_SAN
+# A short live recording, its reports and its exports by the program built with
+# ASan and UBSan ($SONDE_SAN): no error and no leak.
 set -uo pipefail
 sonde=${SONDE_SAN:?}
 tmp=$(mktemp -d)
@@ -10,7 +10,7 @@ tmp=$(mktemp -d)
 pids=()
 trap 'kill "${pids[@]}" 2> /dev/null; rm -rf "$tmp"' EXIT
 
-finding() { grep -qE 'AddressSanitizer|LeakSanitizer|runtime error:' "$1"; }
+has_error() { grep -qE 'AddressSanitizer|LeakSanitizer|runtime error:' "$1"; }
 
 names() { "$sonde" list "$1" --format csv | sed '1,/^name/d' | cut -d, -f1; }
 
@@ -18,13 +18,13 @@ sanitized() { # NAME, EXIT STATUSES ALLOWED, COMMAND..
 	local name=$1 allowed=$2 status=0
 	shift 2
 	"$@" > "$tmp/stdout" 2> "$tmp/stderr" || status=$?
-	[[ " $allowed " == *" $status "* ]] && ! finding "$tmp/stderr"
+	[[ " $allowed " == *" $status "* ]] && ! has_error "$tmp/stderr"
 	result $? "$name" "exit status $status
 $(head -n 60 "$tmp/stderr")"
 }
 
 if ((EUID != 0)); then
-	skip_all "tracing wants root"
+	skip_all "tracing needs root"
 fi
 /usr/bin/python3 "$ROOT/tests/workloads/gil_contend.py" 30 &
 pids+=($!)
@@ -35,7 +35,7 @@ for cuda in "$B"/tests/workloads/cuda_calls-1?; do
 done
 sleep 0.5
 sanitized "records two seconds" "0 3" "$sonde" record -d 2 -t +sched -o "$tmp/trace"
-sanitized "lists what it knows" 0 "$sonde" list families probes events fields options reports formats
+sanitized "lists families, probes, events, fields, options, reports and formats" 0 "$sonde" list families probes events fields options reports formats
 sanitized "prints the summary" 0 "$sonde" report "$tmp/trace"
 sanitized "checks the file" 0 "$sonde" info --verify "$tmp/trace"
 for report in $(names reports); do

@@ -1,15 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Old traces must stay readable, so ids, fields and their places keep their meaning: each family's events and fields
-as `sonde list` gives them, against tests/probes/FAMILY/schema.golden. What is new is a failure too, until
-`tests/e2e/test_schema.py --update` has written it down; lines that the update changes or takes away break old traces.
+"""Old traces must stay readable, so ids, fields and their order must not change: compares each family's events and fields in
+`sonde list` with tests/probes/FAMILY/schema.golden. Additions fail too, until `tests/e2e/test_schema.py --update` has
+stored them; lines that the update changes or removes break old traces.
 test: parallel"""
-import json
 import os
-import subprocess
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from sonde_cli import tables
 from tap import done, ok
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -17,15 +15,13 @@ SONDE = os.environ.get("SONDE", os.path.join(ROOT, "build", "sonde"))
 
 
 def by_family():
-    """{family: [line]}: an event a line, and a line a field."""
-    listed = subprocess.run([SONDE, "list", "families", "events", "fields", "--format", "json"],
-                            stdout=subprocess.PIPE, check=True).stdout
-    tables = json.loads(listed)["tables"]
-    family_of = {e["name"]: e["family"] for e in tables["events"]}
-    lines = {f["name"]: [f"family {f['id']:#04x}"] for f in tables["families"]}
-    for e in tables["events"]:
+    """{family: [line]}, with one line per event and one per field."""
+    listed = tables("list", "families", "events", "fields")
+    family_of = {e["name"]: e["family"] for e in listed["events"]}
+    lines = {f["name"]: [f"family {f['id']:#04x}"] for f in listed["families"]}
+    for e in listed["events"]:
         lines[e["family"]].append(f"{e['name']} {e['id']:#06x} {e['kind']}")
-    for f in tables["fields"]:
+    for f in listed["fields"]:
         lines[family_of[f["event"]]].append(
             f"{f['event']}.{f['name']} {f['type']} {f['bytes']} at {f['offset_bytes']} {f['unit'] or ''}".rstrip())
     return lines

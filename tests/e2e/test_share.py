@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Where probes would be in real libraries, by `sonde list probes --resolve`: every function that has a cheap place gets
-it. What is said of a place is checked against objdump, which knows nothing of sonde. Prints the shares."""
+"""The probe sites in real libraries, from `sonde list probes --resolve`: every function with a cheap site gets it. The
+instructions at each site are compared with objdump's. Prints the shares."""
 # test: timeout=600 parallel
 import glob
 import json
@@ -13,13 +13,12 @@ import sys
 import tempfile
 
 ROOT = os.environ.get("ROOT", os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from recording import workdir
 from tap import done, ok, skip
 
 SONDE = os.environ.get("SONDE", f"{ROOT}/build/sonde")
 CUDA = os.environ.get("CUDA", f"{ROOT}/build/cuda")
-# as the kernel sees them, by what objdump prints
+# instructions that the kernel handles cheaply, as objdump prints them
 EMULATED = re.compile(r"(push +%r\w+|nop|call +[0-9a-f]+ .*|jmp +[0-9a-f]+ .*|j[a-z]+ +[0-9a-f]+ .*)$")
 ARM = re.compile(r"(b|bl|b\.\w+|cbn?z|tbn?z|br|blr|ret|adrp?)\b")
 
@@ -34,7 +33,7 @@ def resolve(path, *options):
 
 
 def instructions(path, arm=False):
-    """Address to text of every instruction, by objdump."""
+    """{address: text} of every instruction, by objdump"""
     tools = ("aarch64-linux-gnu-objdump", "llvm-objdump", "llvm-objdump-14") if arm else ("objdump",)
     tool = next(filter(None, map(shutil.which, tools)), None)
     if not tool:
@@ -64,14 +63,14 @@ def check(name, path, *options, exits=False, objdump=True, arm=False):
     for why, symbols in sorted(rest.items()):
         print(f"#   {len(symbols):5} {why}: {', '.join(sorted(symbols)[:4])}{', ...' if len(symbols) > 4 else ''}")
     ok(all(p["why"] for p in places if p["cost"] != "emulated" and p["place"] != "unwind"),
-       f"{name}: what is not cheap has a reason")
+       f"{name}: an expensive site has a reason")
     if exits:
         ok(all(t["placed_exits"] == t["placed"] for t in totals), f"{name}: every function's ends are found")
     code = instructions(path, arm) if objdump else None
     if code:
         wrong = [p for p in places if p["cost"] != "none" and
                  bool((ARM if arm else EMULATED).match(code.get(p["address"], "?"))) != (p["cost"] == "emulated")]
-        ok(not wrong, f"{name}: {len(places)} places are what objdump says is there",
+        ok(not wrong, f"{name}: {len(places)} sites have the instructions that objdump prints",
            [(p["symbol"], hex(p["address"]), p["cost"], code.get(p["address"])) for p in wrong[:5]] if wrong else "")
 
 
@@ -79,7 +78,7 @@ def main():
     for version in ("12", "13"):
         path = f"{CUDA}/{version}/lib/libcudart.so.{version}"
         if not os.path.exists(path):
-            skip(f"libcudart {version}", "it is not there; scripts/cuda.sh fetches it")
+            skip(f"libcudart {version}", "it is missing; scripts/cuda.sh downloads it")
             continue
         check(f"libcudart {version}", path)
         check(f"libcudart {version} as placed calls", path, "--placed", "cuda*", exits=True, objdump=False)
@@ -95,7 +94,7 @@ def main():
     for path in pythons:
         check(path, path, objdump=False)
     if not pythons:
-        skip("python", "no libpython or python 3.8 to 3.15 is there")
+        skip("python", "no libpython or python 3.8 to 3.15 is installed")
     torch = os.environ.get("SONDE_TORCH") or next(iter(glob.glob(
         "/usr/*/lib/python3*/*-packages/torch/lib/libtorch_cpu.so") + glob.glob(
         "/root/.pyenv/versions/*/lib/python3*/site-packages/torch/lib/libtorch_cpu.so")), None)
@@ -114,7 +113,7 @@ def arm64():
                           "nvidia-cuda-runtime-cu12", "-d", out], capture_output=True, text=True)
     wheels = glob.glob(f"{out}/*aarch64.whl")
     if got.returncode or not wheels:
-        skip("an arm64 libcudart", "its wheel can't be had from PyPI")
+        skip("an arm64 libcudart", "its wheel can't be downloaded from PyPI")
         return
     with tempfile.TemporaryDirectory(dir=out) as folder:
         subprocess.run([sys.executable, "-m", "zipfile", "-e", wheels[0], folder], check=True)
@@ -123,7 +122,7 @@ def arm64():
         places, _ = resolve(path, "--placed", "cuda*")
         ends = [p for p in places if p["place"] == "exit"]
         ok(ends and all(p["cost"] == "emulated" for p in ends),
-           "arm64's libcudart: every end is cheap, its return at the least", len(ends))
+           "arm64's libcudart: every site of an end is cheap, at least by its return", len(ends))
 
 
 main()

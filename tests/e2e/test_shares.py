@@ -1,29 +1,29 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=240
-"""A user who maps new files without end takes a share of a CPU from sonde, and no other user's files are left out for it.
+"""A user who maps new files without end gets only a share of sonde's CPU time, and no other user's files are left out.
 
-With SONDE_TEST=fixed-shares each examination costs a tenth of what a user may have, and nothing is added: so of a user's new files the
-first ten are probed, each further one is counted, and how fast this machine is doesn't matter. With growing-shares one
-examination is added each time that sonde looks: then all are probed that stay mapped.
+With SONDE_TEST=fixed-shares each examination costs a tenth of a user's budget, which does not grow: the first ten of a user's new
+files are probed and each further one is counted, regardless of the machine's speed. With growing-shares the budget grows by one
+examination per scan, so that all files that stay mapped are probed.
 """
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from account import Account, let_pass
+from sonde_cli import Sonde
 from sonde_trace import Trace
 from tap import done, ok, skip_all
+from waiting import wait_for
 
 B, SONDE, TMP = (os.environ[n] for n in ("B", "SONDE", "TMPDIR"))
 FAKE = os.path.join(B, "tests", "fakes", "libcudart.so")
 LOSS_SHARE = 16
 FILES, EXAMINED = 50, 10
-# maps copies of a library as code, says so, and keeps them until its input ends
+# maps copies of a library as code, prints a line, and keeps them mapped until its input ends
 MAPS = """
 import mmap, os, sys
 kept, text = [], open(sys.argv[1], 'rb').read()
@@ -36,20 +36,6 @@ for i in range(int(sys.argv[3])):
 print('mapped', flush=True)
 sys.stdin.read()
 """
-
-
-def record(path, switch):
-    child = subprocess.Popen([SONDE, "record", "-f", "-o", path, "-t", "proc,cuda"], stderr=subprocess.PIPE, universal_newlines=True,
-                             env=dict(os.environ, SONDE_TEST=switch))
-    for line in child.stderr:
-        if "tracing into" in line:
-            return child
-    raise RuntimeError(f"sonde did not begin: {child.wait()}")
-
-
-def stop(child):
-    child.send_signal(signal.SIGINT)
-    return child.communicate(timeout=60)[1]
 
 
 def mapper(uid, n):
@@ -77,43 +63,37 @@ def probed(path, folder):
         return 0
 
 
-def wait_for(what, seconds=60):
-    until = time.monotonic() + seconds
-    while not what() and time.monotonic() < until:
-        time.sleep(0.3)
-
-
 def test_fixed(first, second):
     path = f"{TMP}/fixed.sonde"
-    # the interpreter's own files are known then, and charged to no process
+    # by then the interpreter's own files are known, so that no process is charged for them
     warm, _ = mapper(os.getuid(), 0)
-    child = record(path, "fixed-shares")
+    sonde = Sonde(path, "-t", "proc,cuda", mode="fixed-shares")
     users = [mapper(first, FILES), mapper(second, 5)]
-    wait_for(lambda: probed(path, users[1][1]) == 5)
+    wait_for(lambda: probed(path, users[1][1]) == 5, 60, 0.3)
     time.sleep(1.5)
-    err = stop(child)
+    status, err = sonde.end(), sonde.messages
     for user, _ in users:
         end(user)
     end(warm)
     ok(probed(path, users[0][1]) == EXAMINED, f"of {FILES} new files of one user {EXAMINED} are examined", probed(path, users[0][1]), err)
-    ok(probed(path, users[1][1]) == 5, "all new files of another user are", probed(path, users[1][1]), err)
-    # other programs of the machine may have left out files of their own
+    ok(probed(path, users[1][1]) == 5, "all new files of another user are examined", probed(path, users[1][1]), err)
+    # files of the machine's other programs may have been left out too
     lost = [e["count"] for e in Trace(path).events("meta_loss") if e["reason"] == LOSS_SHARE and e["pid"] == users[0][0].pid]
-    ok(sum(lost) == FILES - EXAMINED, "each of the others is counted as a loss, with the process", lost, err)
-    ok(child.returncode == 3 and len(re.findall(f"processes of user {first} map new files with code faster", err)) == 1 and
-       f"user {second}" not in err, "one line names the user", child.returncode, err)
+    ok(sum(lost) == FILES - EXAMINED, "each further file is counted as a loss, with its process", lost, err)
+    ok(status == 3 and len(re.findall(f"processes of user {first} map new files with code faster", err)) == 1 and
+       f"user {second}" not in err, "one message names the user", status, err)
     said = re.search(r"lost core: (\d+) mappings .*more than that user's share", err)
-    ok(said and int(said[1]) >= FILES - EXAMINED, "a line at the end has the number", err)
+    ok(said and int(said[1]) >= FILES - EXAMINED, "a message at the end has the number of files", err)
 
 
 def test_growing(first):
     path = f"{TMP}/growing.sonde"
-    child = record(path, "growing-shares")
+    sonde = Sonde(path, "-t", "proc,cuda", mode="growing-shares")
     user, folder = mapper(first, FILES)
-    wait_for(lambda: probed(path, folder) == FILES)
-    err = stop(child)
+    wait_for(lambda: probed(path, folder) == FILES, 60, 0.3)
+    sonde.end()
     end(user)
-    ok(probed(path, folder) == FILES, "what stays mapped is examined when there is something left again", probed(path, folder), err)
+    ok(probed(path, folder) == FILES, "files that stay mapped are examined when the budget has grown", probed(path, folder), sonde.messages)
 
 
 def main():

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Each answer of the process that opens files is late, while processes begin and map libraries, which lead to requests of their
-own: each answer goes to the request that it belongs to, so each library is probed as what it is. A process that has ended before
-the answer is counted as a mapping missed, under its own number.
+The opener, which opens files for sonde, answers late while processes start and map libraries, which causes more requests. Each
+answer must be matched with its request, so that each library gets the probes of its own functions. A process that
+ended before the answer must be counted as a missed mapping, with its own pid.
 """
 import os
 import shutil
@@ -14,7 +14,7 @@ import threading
 import time
 
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from sonde_cli import Sonde
 from sonde_trace import Trace
 from tap import done, ok, skip
 
@@ -75,20 +75,9 @@ class Late:
         self.thread.join()
 
 
-def start(path):
-    """sonde, once it records"""
-    sonde = subprocess.Popen([SONDE, "record", "-o", path, "-t", "cuda,proc"], stderr=subprocess.PIPE, text=True)
-    said = ""
-    for line in sonde.stderr:
-        said += line
-        if "tracing into" in line:
-            return sonde, said
-    raise RuntimeError(said)
-
-
 def begin(folder):
-    """Processes that map a copy of the library each, and others beside."""
-    callers, beside = {}, {}
+    """Starts processes that map a copy of the library each, and unrelated processes in between."""
+    callers, unrelated = {}, {}
     for i in range(COPIES):
         path = os.path.join(folder, f"libcudart.so.{100 + i}")
         shutil.copy(LIBRARY, path)
@@ -96,12 +85,12 @@ def begin(folder):
         callers[p.pid] = p, path
         for j in range(3):
             q = subprocess.Popen(["/bin/sleep", f"2.{i}{j}"])
-            beside[q.pid] = q
-    return callers, beside
+            unrelated[q.pid] = q
+    return callers, unrelated
 
 
 def until_probed(path, callers):
-    """The trace of a running recording has all that is a second old."""
+    """Waits until all libraries are probed. The trace of a running recording has all records that are a second old."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         if sum(o["sites"] > 0 for o in Trace(path).events("meta_object")) >= len(callers):
@@ -110,10 +99,10 @@ def until_probed(path, callers):
 
 
 def missed():
-    """A program that has ended, and whose file is gone, before sonde could look at it."""
+    """A program that has ended, and whose file is gone, before sonde could read it."""
     program, path = os.path.join(TMP, "unknown"), os.path.join(TMP, "missed.sonde")
     shutil.copy("/bin/true", program)
-    sonde, said = start(path)
+    sonde = Sonde(path, "-t", "cuda,proc")
     opener = next(openers(sonde.pid))
     os.kill(opener, signal.SIGSTOP)
     p = subprocess.Popen([program])
@@ -122,40 +111,39 @@ def missed():
     time.sleep(0.3)
     os.kill(opener, signal.SIGCONT)
     time.sleep(0.5)
-    sonde.send_signal(signal.SIGINT)
-    said += sonde.communicate(timeout=PATIENCE)[1]
+    sonde.end()
+    output = sonde.messages
     found = [e for e in Trace(path).events("meta_loss") if e["reason_name"] == "LOSS_MMAP"]
-    if "does not answer" in said:
-        skip("a mapping missed", "the machine was too slow: sonde gave up waiting for the answer")
+    if "does not answer" in output:
+        skip("a missed mapping", "the machine was too slow: sonde gave up waiting for the answer")
         return
-    ok(any(e["pid"] == p.pid for e in found) and all(e["pid"] for e in found) and "mappings missed" in said,
-       "a mapping missed has the number of its process", p.pid, found, said)
+    ok(any(e["pid"] == p.pid for e in found) and all(e["pid"] for e in found) and "mappings missed" in output,
+       "a missed mapping has the pid of its process", p.pid, found, output)
 
 
 def main():
     path = os.path.join(TMP, "late.sonde")
-    sonde, said = start(path)
+    sonde = Sonde(path, "-t", "cuda,proc")
     late = Late(sonde.pid)
-    callers, beside = begin(TMP)
+    callers, unrelated = begin(TMP)
     for p, _ in callers.values():
         p.stdout.readline()
     until_probed(path, callers)
     late.close()
     for p, _ in callers.values():
         p.communicate("\n")
-    for q in beside.values():
+    for q in unrelated.values():
         q.wait()
-    sonde.send_signal(signal.SIGINT)
-    said += sonde.communicate(timeout=PATIENCE)[1]
+    status, output = sonde.end(), sonde.messages
     trace = Trace(path)
     counts = {pid: sum(e["pid"] == pid for e in trace.events("cuda_alloc")) for pid in callers}
     ok(late.stops > 5, "the answers were late", late.stops)
-    ok(all(n == CALLS for n in counts.values()), f"each of {CALLS} calls in {COPIES} libraries is recorded", counts, said)
+    ok(all(n == CALLS for n in counts.values()), f"each of {CALLS} calls in {COPIES} libraries is recorded", counts, output)
     strings = {e["string"]: e["text"] for e in trace.events("meta_string")}
     probed = sorted(strings[o["path"]] for o in trace.events("meta_object") if o["sites"])
-    ok({p for _, p in callers.values()} <= set(probed), "each library is probed, by its own name", probed, said)
-    lines = [line for line in said.splitlines() if "does not answer" in line or "not traced" in line and TMP in line]
-    ok(sonde.returncode in (0, 3) and not lines, "no process and no file is given up", sonde.returncode, said)
+    ok({p for _, p in callers.values()} <= set(probed), "each library is probed under its own name", probed, output)
+    lines = [line for line in output.splitlines() if "does not answer" in line or "not traced" in line and TMP in line]
+    ok(status in (0, 3) and not lines, "no process and no file is left out", status, output)
     missed()
     done()
 

@@ -2,20 +2,18 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=120
 """
-`sonde top` beside a planted fight for the GIL: plain lines against what was planted, the screen in a pseudo terminal,
-which it gives back as it was, and command lines that make no sense.
+`sonde top` of a program with a planted contention for the GIL: the plain lines, the screen in a pseudo terminal, which it must
+restore, and invalid command lines.
 """
 import os
 import pty
 import re
 import select
 import subprocess
-import sys
 import tempfile
 import termios
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from tap import done, ok
 
 SONDE = os.environ["SONDE"]
@@ -53,7 +51,7 @@ def top(*args):
 
 
 def blocks(text):
-    """[{"gil": [words..], "blame": .., "cpu": ..}]; each ends with its end line."""
+    """[{"gil": [words..], "blame": .., "cpu": ..}], one per interval, which an end line ends"""
     out, now = [], {}
     for line in text.splitlines():
         word = line.split(" ", 1)[0]
@@ -74,17 +72,17 @@ def check_fight():
     got = blocks(p.stdout)
     ok(p.returncode == 0 and len(got) == 4 and all(re.match(r"\d\d:\d\d:\d\d 0\.\d\d s", b["head"]) or
                                                      re.match(r"\d\d:\d\d:\d\d \d\.\d\d s", b["head"]) for b in got),
-       "as many looks as asked for, with their time", p.stdout + p.stderr)
-    # the first may have seen names too late
+       "--count is the number of intervals, which have their time", p.stdout + p.stderr)
+    # the first interval may lack names
     last = got[-1] if got else {}
     gil = last.get("gil", [""])[0].split()
     ok(gil[:2] == [str(work.pid), "0"] and float(gil[2].rstrip("%")) > 20 and int(gil[3]) > 0 and gil[5] in ("1", "2")
-       and gil[6].startswith("python3"), "the GIL of the fight, and that a thread waits for it", p.stdout)
+       and gil[6].startswith("python3"), "the contended GIL is shown with a waiter", p.stdout)
     blame = last.get("blame", [""])[0]
     ok("hog (fight.py) -> victim (fight.py)" in blame and float(blame.split()[1].rstrip("%")) > 90,
-       "who keeps whom waiting", p.stdout)
+       "the holder and the waiter are shown", p.stdout)
     cpu = last.get("cpu", [""])[0]
-    ok(cpu.endswith(" hog (fight.py)") and float(cpu.split("%")[0]) > 60, "the function that takes the time", p.stdout)
+    ok(cpu.endswith(" hog (fight.py)") and float(cpu.split("%")[0]) > 60, "the function that uses the CPU time is shown", p.stdout)
 
 
 def check_alone():
@@ -93,7 +91,7 @@ def check_alone():
         work.kill()
     got = blocks(p.stdout)
     ok(p.returncode == 0 and len(got) == 2 and not any("gil" in b or "blame" in b or "cpu" in b for b in got),
-       "no thread waits, and nothing is sampled with -F 0", p.stdout + p.stderr)
+       "an idle program has no waiters, and -F 0 takes no samples", p.stdout + p.stderr)
 
 
 def check_end():
@@ -106,7 +104,7 @@ def check_end():
         work.kill()
         work.wait()
         out = sonde.communicate(timeout=30)
-    ok(sonde.returncode == 0, "ends when what it looks at has", out)
+    ok(sonde.returncode == 0, "top ends when its processes have ended", out)
 
 
 class Screen:
@@ -149,15 +147,15 @@ def check_screen():
         shown = ["LOAD%", "hog (fight.py) -> victim (fight.py)", "FUNCTION"]
         s.until("LOAD%")
         for _ in range(10):
-            # what has changed is drawn alone, in pieces: Ctrl-L draws all
+            # top draws only changes; Ctrl-L redraws everything
             time.sleep(0.5)
             s.key("\x0c")
             if all(s.until(text, 1) for text in shown):
                 break
-        ok(all(text in s.seen for text in shown), "the screen shows them", repr(s.seen))
-        ok(not s.restored(), "the terminal is taken")
+        ok(all(text in s.seen for text in shown), "the screen shows the GIL, the holder and the function", repr(s.seen))
+        ok(not s.restored(), "top switches the terminal to its own screen")
         s.key("?")
-        ok(s.until("sort functions by their own time"), "? explains", repr(s.seen))
+        ok(s.until("sort functions by their own time"), "? shows the help", repr(s.seen))
         s.key("?")
         s.until("LOAD%")
         s.key("s")
@@ -170,7 +168,7 @@ def check_screen():
             s.p.wait(20)
         except subprocess.TimeoutExpired:
             pass
-        ok(s.p.returncode == 0 and gone and s.restored(), "q quits, and the terminal is as it was",
+        ok(s.p.returncode == 0 and gone and s.restored(), "q quits and restores the terminal",
            "%s %s %r" % (s.p.returncode, gone, s.seen))
         s.close()
         s = Screen(work.pid)
@@ -178,21 +176,21 @@ def check_screen():
         s.p.terminate()
         gone = s.until("\x1b[?1049l")
         s.p.wait(20)
-        ok(s.p.returncode == 0 and gone and s.restored(), "so it is after SIGTERM", "%s %s" % (s.p.returncode, gone))
+        ok(s.p.returncode == 0 and gone and s.restored(), "SIGTERM restores the terminal", "%s %s" % (s.p.returncode, gone))
         s.close()
         work.kill()
 
 
 def check_first():
-    """The screen shows figures long before the first interval ends, of how long, and they are none of --count."""
+    """The screen shows figures long before the first interval ends, with the time they cover, and --count does not count them."""
     with start("fight") as work:
         s = Screen(work.pid, "--interval", 3600, "--count", 1)
         ok(s.until("tracing; the first figures come"), "the screen is never empty", repr(s.seen))
-        ok(s.until("FUNCTION"), "the first figures come before --interval is over", repr(s.seen))
+        ok(s.until("FUNCTION"), "the first figures are shown before the first interval ends", repr(s.seen))
         s.key("\x0c")
         s.until(" s, lost ")
         head = re.search(r"sonde top  (\d+\.\d\d) s, lost ", s.seen)
-        ok(head and 0.1 <= float(head.group(1)) < 60, "with their time", repr(s.seen))
+        ok(head and 0.1 <= float(head.group(1)) < 60, "the first figures have the time that they cover", repr(s.seen))
         ok(s.p.poll() is None, "--count does not count them")
         s.key("q")
         s.until("\x1b[?1049l")
@@ -201,14 +199,14 @@ def check_first():
 
 
 def check_usage():
-    for args, what in ((["x"], "wants process ids"), (["--count", "0"], "--count wants"), (["--interval", "no"], "--interval wants"),
-                       (["-F", "x"], "-F wants"), (["--wrong"], "unknown option"), (["-F"], "wants a value")):
+    for args, what in ((["x"], "needs process ids"), (["--count", "0"], "--count needs"), (["--interval", "no"], "--interval needs"),
+                       (["-F", "x"], "-F needs"), (["--wrong"], "unknown option"), (["-F"], "needs a value")):
         p = top(*args)
         ok(p.returncode == 2 and what in p.stderr and not p.stdout, "top %s: wrong usage" % " ".join(args), p.stderr)
     with subprocess.Popen(["true"]) as gone:
         gone.wait()
     p = top(gone.pid, "--count", 1)
-    ok(p.returncode == 1 and "nothing to trace" in p.stderr and not p.stdout, "a process that is gone",
+    ok(p.returncode == 1 and "nothing to trace" in p.stderr and not p.stdout, "a process that has ended",
        "%d %s" % (p.returncode, p.stderr))
 
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# How much work each BPF program is for the kernel's verifier. That is most of the time that a start takes, and doubles
-# unnoticed: a loop or a function more within another. Instructions are counted, not time, so that a busy machine passes.
+# Limits the number of instructions that the kernel's verifier processes for each BPF program. Verifying takes most of the
+# time of a start, and one more loop or inlined function can double it. Instructions don't depend on the machine's speed, as time does.
 # test: timeout=300 parallel
 set -uo pipefail
 cd "${ROOT:-$(dirname "$0")/../..}" || exit
@@ -20,13 +20,13 @@ nothing() { # NAME EXPLANATION: passes if there is nothing to explain
 	result $? "$1" "$2"
 }
 
-measure() { # OPTION OF load_each, WORDS FOR IT
+measure() { # OPTION-OF-load_each SUFFIX-OF-NAMES
 	local out
 	out=$("$load_each" ${1:+"$1"})
-	nothing "the kernel takes each program$2" "$(grep -A30 $'\trefused' <<< "$out")"
-	nothing "none takes more than $program_max instructions processed$2" \
+	nothing "the kernel accepts each program$2" "$(grep -A30 $'\trefused' <<< "$out")"
+	nothing "the verifier processes at most $program_max instructions of each program$2" \
 		"$(awk -F'\t' -v max=$program_max '$5 > max { print $1 ": " $5 }' <<< "$out")"
-	nothing "all together no more than $all_max$2" \
+	nothing "the verifier processes at most $all_max instructions of all programs$2" \
 		"$(awk -F'\t' -v max=$all_max '{ sum += $5 } END { if (sum > max || !sum) print sum + 0 }' <<< "$out")"
 }
 

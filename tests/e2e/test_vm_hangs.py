@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What tests/vm does where something hangs: a step is ended with a report of its threads, a recording that several tests share
-goes on without one whose process was killed, and of a machine that does not end its own kernel is asked where it is.
+"""What tests/vm does if something hangs: a step is ended with a report of its threads, a recording that several tests share
+continues without a killed test, and the kernel of a machine that does not end is asked where it is.
 test: parallel"""
 import os
 import shutil
@@ -23,7 +23,7 @@ def put(path, text):
 
 
 def alone(command, **env):
-    """What a command prints, as the first process of a namespace, which ends with it."""
+    """The output of a command that runs as the first process of a pid namespace"""
     child = subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", *command], env=dict(os.environ, **env),
                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
@@ -33,7 +33,7 @@ def alone(command, **env):
         return "it does not end"
 
 
-# The first process of a namespace of processes, as tests/vm/guest.sh is in its machine
+# Runs as the first process of a pid namespace, as tests/vm/guest.sh does in its machine
 STEP = f"""
 import subprocess, sys
 sys.path.insert(0, {VM!r})
@@ -51,8 +51,8 @@ def step():
     lines = text.splitlines()
     ok(any(line.startswith("not ok - it ends within 2 s") for line in lines), "a step that hangs has failed", text)
     ok(any(" sleep S, " in line and "system call" in line for line in lines) and "# printed before" in lines,
-       "its report has each thread, and what was printed", text)
-    ok(lines[-1:] == ["0"], "what it left is ended", text)
+       "its report has each thread and the output so far", text)
+    ok(lines[-1:] == ["0"], "the processes that the step left are ended", text)
 
 
 RECORDER = """#!/bin/bash
@@ -61,7 +61,7 @@ trap 'exit 0' INT
 echo "tracing into x" >&2
 while :; do sleep 0.1; done
 """
-# Their sonde is killed while it waits for the recording, and while it takes part in it
+# Two tests whose sonde is killed while it waits for the shared recording, and while it takes part in it
 TESTS = {
     "waits": """#!/bin/bash
 "$SONDE" record -d 1 -o /dev/null &
@@ -99,10 +99,10 @@ def together(tmp):
     os.makedirs(os.path.join(tmp, "tests", "vm"))
     shutil.copy(os.path.join(VM, "joined.py"), os.path.join(tmp, "tests", "vm"))
     text = alone(["/usr/bin/python3", "-c", TOGETHER], ROOT=tmp, SONDE=os.path.join(tmp, "recorder"), TMPDIR=tmp)
-    ok("ok 1 - recorded" in text, "a shared recording goes on without a process that was killed", text)
+    ok("ok 1 - recorded" in text, "a shared recording continues without a killed process", text)
 
 
-# A machine that boots, and answers to what ANSWERS has
+# A simulated machine that boots and answers to the requests in ANSWERS
 QEMU = """#!/bin/bash
 echo "tests/vm/init.sh runs"
 echo "step detach"
@@ -139,12 +139,13 @@ def hung_machine(tmp, answers):
 
 def machines(tmp):
     m = hung_machine(tmp, "sysrq")
-    ok(m.hung and not m.frozen and "init S pid 1 of 0: do_wait" in m.why, "a kernel that answers is asked what its processes wait in", "\n".join(m.why))
+    ok(m.hung and not m.frozen and "init S pid 1 of 0: do_wait" in m.why, "a kernel that answers is asked for what its processes wait in", "\n".join(m.why))
     ok("step detach" in m.why and not any("kthreadd" in line for line in m.why), "its console is printed, its kernel threads are not", "\n".join(m.why))
     m = hung_machine(tmp, "nmi")
-    ok(m.hung and not m.frozen and any("NMI: panic" in line for line in m.why), "one that answers to a non-maskable interrupt is not frozen", "\n".join(m.why))
+    ok(m.hung and not m.frozen and any("NMI: panic" in line for line in m.why), "a machine that answers a non-maskable interrupt is not reported as frozen",
+       "\n".join(m.why))
     m = hung_machine(tmp, "")
-    ok(m.hung and m.frozen, "one that answers to nothing is", "\n".join(m.why))
+    ok(m.hung and m.frozen, "a machine that answers nothing is reported as frozen", "\n".join(m.why))
 
 
 def main():

@@ -1,23 +1,21 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: parallel
-"""Figures are of the traced time: calls of CUDA and NCCL, work of GPUs, waits and samples that lie across the edges of the time
-in which all probes were attached are cut there, in each of several traces by its own edges; in reports and in stacks."""
+"""Figures are of the traced time: reports and stacks cut CUDA and NCCL calls, GPU work, waits and samples at its edges, for each of
+several traces at its own edges."""
 import json
 import os
 import subprocess
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from export_lib import ROOT, SONDE, TMP, B, perfetto_file
+from export_lib import ROOT, SONDE, TMP, perfetto_file
+from sonde_cli import make_trace
 from tap import done, ok, skip
 
-MAKE_TRACE = os.path.join(B, "tests", "golden", "make_trace")
 GOLDEN = os.path.join(ROOT, "tests", "golden")
 MS = 1000000
-# Each trace: attached from .. until, traced from live to stop; seconds.
+# Of each trace: the time from the first attached probe to the last, and the traced time from live to stop, in seconds.
 TRACES = {"one": (1, 2, 4, 5), "two": (6, 7, 8, 8.5)}
-# Of the spans of each thread: across the beginning, within, across the end, before, after, in all. By the traces' windows.
+# Spans of each thread across the start, within, across the end, before, after and around the traced time.
 SPANS = {"one": [(1.5, 2.5), (2.75, 3), (3.5, 4.5), (1.1, 1.4), (4.6, 4.9)], "two": [(6.5, 7.25), (7.5, 7.625), (7.75, 8.25), (6.1, 6.2)]}
 ACROSS_ALL = {"one": (1.2, 4.95), "two": (6.05, 8.45)}
 
@@ -41,7 +39,7 @@ def lines_of(name, schema, kinds):
 
 
 def schema_file():
-    """That of the traces whose end says when tracing stopped, with family nccl."""
+    """The schema of traces whose meta_end has the time when tracing stopped, with family nccl"""
     path = os.path.join(TMP, "schema.json")
     with open(f"{GOLDEN}/stop.schema.json", encoding="utf-8") as f, open(f"{GOLDEN}/nccl.schema.json", encoding="utf-8") as g:
         base, nccl = json.load(f), json.load(g)
@@ -57,10 +55,7 @@ def schema_file():
 
 def make(name, schema, kinds):
     path = os.path.join(TMP, f"{schema['name']}-{name}")
-    with open(path + ".events", "w", encoding="utf-8") as f:
-        f.write(lines_of(name, schema, kinds))
-    subprocess.run([MAKE_TRACE, schema_file(), path + ".events", path + ".sonde"], check=True)
-    return path + ".sonde"
+    return make_trace(path, lines_of(name, schema, kinds), schema_file())
 
 
 def tables(files, *args):
@@ -93,7 +88,7 @@ SEND = {"event": "nccl_p2p", "fields": "probe=2 comm=0x55 bytes=4096 peer=1", "n
 
 
 def ended(names, kind):
-    """Of those that ended while they were traced: what the traced time's end cuts had not returned, and is in no sum."""
+    """The spans that ended within the traced time. A call that its end cuts had not returned, and is in no sum."""
     return sum(inside(n, s) for n in names for s in [*SPANS[n], *([ACROSS_ALL[n]] if kind.get("nests") else [])]
                if s[1] <= TRACES[n][2])
 
@@ -103,7 +98,7 @@ def cut(names, kind):
 
 
 def check_calls(names, files, report, kinds, label):
-    """Sums of calls by function, and by thread."""
+    """Checks the sums of calls by function and by thread."""
     got = tables(files, report)
     for key, function in kinds:
         kind = kinds[key, function]
@@ -114,7 +109,7 @@ def check_calls(names, files, report, kinds, label):
                 ok(sums == ended(names, kind), f"{label}: {report}: {table}: {function}", (sums, ended(names, kind)))
                 if "untimed" in rows[0]:
                     open_calls = sum(r["untimed"] for r in rows)
-                    ok(open_calls == cut(names, kind), f"{label}: {report}: {table}: {function} that had not returned", open_calls)
+                    ok(open_calls == cut(names, kind), f"{label}: {report}: {table}: {function}: open calls", open_calls)
 
 
 def check_cuda(names, files, label):
@@ -136,7 +131,7 @@ def check_cuda(names, files, label):
 
 
 def check_marks(files):
-    """Perfetto shows where each trace's time begins and ends."""
+    """Perfetto marks the start and end of each trace's traced time."""
     out = os.path.join(TMP, "marks.pftrace")
     subprocess.run([SONDE, "export", *files, "--to", "perfetto", "-f", "-o", out], check=True)
     with open(out, "rb") as f:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Any bytes as a file with DWARF: the members of structures, as families ask for them of libraries. */
+/* Reads any bytes as a file with DWARF: the members of structs that families look up in libraries. */
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Any bytes as an .eh_frame_hdr and an .eh_frame, in an ELF file that is otherwise in order: functions by address and
- * how each of their instructions is unwound. The first two bytes say where the second section begins.
+ * Reads any bytes as an .eh_frame_hdr and an .eh_frame in an otherwise valid ELF file: looks up functions by address and how
+ * each of their instructions is unwound. The first two bytes are the offset of the second section.
  */
 #include <elf.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 #include "elf/elf.h"
 #include "fuzz.h"
 
-#define TABLES	 0x400 /* offset and address of the tables */
-#define TEXT	 0x100 /* of the code */
+#define TABLES	 0x400 /* file offset and address of the tables */
+#define TEXT	 0x100 /* address of the code */
 #define TEXT_END 0x200
 
 struct image {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Any bytes as an ELF file: every question of elf/elf.h, the GIL's finders, and where its functions would be probed.
+ * Reads any bytes as an ELF file: calls every function of elf/elf.h and the finders of the GIL, and chooses probe sites.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 struct seen {
 	struct elf *elf;
-	struct placer *placer; /* NULL: no machine that is known */
+	struct placer *placer; /* NULL: unknown machine */
 	u64 sum;
 	u32 n;
 };
@@ -56,7 +56,7 @@ static int on_usdt(const struct usdt *probe, void *arg)
 	return 0;
 }
 
-/* Where CPython's events are. */
+/* The USDT probes of CPython. */
 static void touch_python(struct elf *elf, struct placer *placer)
 {
 	struct seen s = { .elf = elf };
@@ -115,9 +115,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
 		abort();
-	/* of any machine: where probes would be is asked of foreign files too */
+	/* for any machine, as probe sites of foreign files can be listed too */
 	if (!elf__open_any(&elf, fd)) {
-		/* the file as its own debug file: of the same build id, or of none */
+		/* the file as its own debug file, with the same build id or none */
 		elf__add_debug(elf, dup(fd), NULL);
 		touch(elf);
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What BPF copies of a Python process, and the memory of one. First any records of frames and code objects
- * (core/stack.h), as the rings deliver them: each a byte that chooses the kind, two of length, and its bytes. Then
- * the same bytes as the memory in which `sonde dump` walks a stack, by the layout of each version.
+ * Reads any bytes as data of a Python process. First as records of frames and code objects (core/stack.h) from the rings: a
+ * byte for the kind, two for the length, and the contents. Then as the memory in which `sonde dump` walks a stack, with
+ * the layout of each version.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -10,7 +10,7 @@
 
 #include "core/stack.h"
 #include "fuzz.h"
-#include "python/look.h"
+#include "python/snapshot.h"
 #include "record/internal.h"
 
 static struct embedded embedded;
@@ -32,7 +32,7 @@ static void take_records(struct session *s, const uint8_t *data, size_t size)
 		memcpy(r.bytes, data, len);
 		data += len;
 		size -= len;
-		/* native frames are looked up in a process's mappings, which need an attacher */
+		/* native frames need a process's mappings, and these an attacher */
 		if (!(data[-1] & 1) && r.frame.kind == FRAME_NATIVE)
 			r.frame.kind = FRAME_PYTHON;
 		r.event.id = data[-1] & 1 ? RAW_CODE : RAW_FRAME;
@@ -50,7 +50,7 @@ static void records(const uint8_t *data, size_t size)
 	static struct session s;
 	static u32 inputs;
 
-	/* it writes nowhere (-1), keeps every text and takes far longer to make than an input */
+	/* created once, as that takes far longer than an input; it writes nowhere (-1) */
 	if (inputs++ % 1000 == 0) {
 		trace_writer__free(writer);
 		if (trace_writer__create(&writer, -1, embedded.schema, &head))
@@ -69,21 +69,21 @@ static void records(const uint8_t *data, size_t size)
 
 static void memory(const uint8_t *data, size_t size)
 {
-	struct look_thread thread = { .state = data[0] * 8 };
-	struct look l = { .pid = 1, .mem = memfd_create("memory", MFD_CLOEXEC) };
+	struct snapshot_thread thread = { .state = data[0] * 8 };
+	struct snapshot l = { .pid = 1, .mem = memfd_create("memory", MFD_CLOEXEC) };
 
 	if (l.mem < 0 || write(l.mem, data, size) != (ssize_t)size)
 		abort();
-	/* the layout is the process's own to choose from 3.13 on */
+	/* from 3.13 on the layout comes from the process */
 	memcpy(&l.layout, data + 1, sizeof(l.layout));
 	l.layout.version = 0x0308 + data[1] % 8;
 	l.code_type = data[2] * 8;
-	map__init(&l.codes, sizeof(u64), sizeof(struct look_code));
-	look__stack(&l, &thread);
+	map__init(&l.codes, sizeof(u64), sizeof(struct snapshot_code));
+	snapshot__stack(&l, &thread);
 	for (u32 i = 0; i < thread.n_frames; i++)
 		fuzz__use(thread.frames[i].line + (thread.frames[i].name ? strlen(thread.frames[i].name) : 0));
 	free(thread.frames);
-	look__free_codes(&l);
+	snapshot__free_codes(&l);
 	close(l.mem);
 }
 

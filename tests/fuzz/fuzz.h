@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A target of the fuzzer: a file here that defines LLVMFuzzerTestOneInput. `make fuzz` builds it with libFuzzer,
- * which has a main of its own and gives it inputs of its own making; `make checks` with the main below, which runs
- * the files that it is given, so that each finding that was kept in seeds/NAME/ is a test from then on.
+ * A fuzz target is a file in this folder that defines LLVMFuzzerTestOneInput. `make fuzz` builds it with libFuzzer, which
+ * has its own main and generates inputs. `make checks` builds it with the main below, which runs the files in its
+ * arguments, so that each input in seeds/NAME/ becomes a test.
  */
 #ifndef SONDE_FUZZ_H
 #define SONDE_FUZZ_H
@@ -16,7 +16,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* So that the compiler can't leave out what computed it. */
+/* Keeps the compiler from removing the computation of a value. */
 static inline void fuzz__use(uint64_t value)
 {
 	static volatile uint64_t used;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Whatever a target hands over as the shim's records (core/shim.h): a sequence of a byte for the kind, one for the time
- * and 16-bit words that fill the body. They become events as BPF makes them, with the kind, the size and the times that
- * it lets pass, and every report and every format reads the trace.
+ * Reads any bytes as a target's shim records (core/shim.h): a byte for the kind, one for the time, and 16-bit values that
+ * fill the body. They become events as BPF would emit them, with the kinds, sizes and times that it accepts, and every
+ * report and format reads the trace.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "report/origin.h"
 #include "report/report.h"
 
-#define NAME_BYTES 16 /* of a text that follows */
+#define NAME_BYTES 16 /* length of a text that follows */
 
 struct source {
 	const uint8_t *at;
@@ -31,7 +31,7 @@ static u64 take(struct source *in, size_t n)
 	return v;
 }
 
-/* Small figures meet each other: correlations, streams and devices are compared. */
+/* Small values, so that correlation ids, streams and devices of records match. */
 static void fill(struct source *in, const struct schema_event *e, u8 *record)
 {
 	for (u32 i = 0; i < e->n; i++) {
@@ -85,7 +85,7 @@ static void run_report(const struct report *r, void *arg)
 	struct readers *with = arg;
 	struct report_output out = { .name = r->name, .origin = trace_origin(with->args.facts) };
 
-	/* reads the sources that the trace names */
+	/* left out, as it reads source files named in the trace */
 	if (!strcmp(r->name, "lines"))
 		return;
 	if (!r->run(&with->args, &out))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Any text as the JSON of a trace's head: its schema, and the machine that it describes. */
+/* Reads any text as the JSON of a trace's head: the schema and the description of the machine. */
 #include <cjson/cJSON.h>
 
 #include "fuzz.h"

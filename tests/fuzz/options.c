@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Any text as a command line, its words separated by newlines: what `sonde record`, `report` and `export` make of their
- * options, and what is made of the patterns, lists and times in them.
+ * Reads any text as a command line with one argument per line: parses the options of `sonde record`, `report` and `export`,
+ * and the patterns, lists and times in them.
  */
 #include <errno.h>
 #include <getopt.h>
 #include <string.h>
 #include <unistd.h>
 
-/* The files themselves: their parsers are theirs alone. */
+/* Includes the sources, as their parsers are static. */
 #define help  record_help
 #define parse record_parse
 #include "cmd/record.c"
@@ -42,7 +42,7 @@
 
 #define WORDS_MAX 64
 
-/* A list of words as getopt has it: the program's name first, NULL last. */
+/* An argument vector for getopt: the program's name first, NULL last. */
 static int split(char *text, char **words)
 {
 	char *save, *word = strtok_r(text, "\n", &save);
@@ -66,16 +66,13 @@ static void parse_all(const char *text, size_t size)
 		char *copy = strndup(text, size);
 		int n = split(copy, words);
 
-		/* where getopt begins anew */
+		/* resets getopt */
 		optind = 0;
 		memset(&record, 0, sizeof(record));
 		switch (command) {
 		case 0:
 			record_parse(&record, n, words);
-			/* numbers that became options are kept to the program's end: here they are not */
-			for (u32 i = 0; i < record.n_options; i++)
-				if (record.options[i] < copy || record.options[i] > copy + size)
-					free((char *)record.options[i]);
+			free_copies(&record);
 			break;
 		case 1:
 			report_parse(&report, n, words);
@@ -106,12 +103,24 @@ static void parse_parts(const char *text)
 		fuzz__use(section.kind);
 }
 
+/* What the parsers print is not read: a million messages would fill the fuzzer's log. */
+static void discard_output(void)
+{
+	static FILE *null;
+
+	if (null)
+		return;
+	null = fopen("/dev/null", "w");
+	if (!null)
+		abort();
+	stdout = stderr = null;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *text = strndup((const char *)data, size);
 
-	if (!freopen("/dev/null", "w", stdout))
-		abort();
+	discard_output();
 	if (text) {
 		parse_all(text, strlen(text));
 		parse_parts(text);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/*
- * Any bytes as a line table of each version, and as texts. The first byte is the version, the second the offset.
+/* * Any bytes as a line table of each version, and as texts. The first byte is the version, the second the offset.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 2)
 		return 0;
-	/* a block of just this size, so that the sanitizer sees every byte beyond */
+	/* a block of exactly this size, so that the sanitizer detects every access beyond it */
 	copy = malloc(size - 2 ?: 1);
 	memcpy(copy, data + 2, size - 2);
 	for (u16 version = 0x0308; version <= 0x030f; version++)

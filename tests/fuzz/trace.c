@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Any bytes as a trace: opened, read, filtered and verified. Checksums and
- * zstd would stop nearly every change, so the same bytes are also read with
- * all checksums set right and as the content of one kind in a chunk. What
- * opens is exported to every format.
+ * Reads any bytes as a trace: opens, reads, filters and verifies it. As checksums and zstd
+ * would reject nearly every change, the same bytes are also read with correct checksums,
+ * and as the content of one kind in a chunk. A file that opens is exported to every format.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -120,7 +119,7 @@ static void mend_chunk(u8 *frame, size_t left, u32 payload)
 	put64(frame + FRAME_HEADER + payload - 8, XXH64(frame + FRAME_HEADER, payload - 8, 0));
 }
 
-/* Sets every checksum right whose frame can be found. */
+/* Corrects every checksum whose frame can be found. */
 static void mend(u8 *data, size_t size)
 {
 	u8 *payload = data + FRAME_HEADER;
@@ -144,7 +143,7 @@ static void mend(u8 *data, size_t size)
 	}
 }
 
-/* A head of our own, and behind it a chunk with one kind: which, its rows and its content are the data. */
+/* A valid head, followed by a chunk with one kind, whose id, number of rows and content are the input. */
 static void read_content(const u8 *data, size_t size)
 {
 	static const u16 ids[] = { ID_every, ID_note, ID_rare, ID_meta_string };

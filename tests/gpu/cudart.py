@@ -50,10 +50,10 @@ def static_libraries(run):
 
 def link(run, library):
     program, rest = run.file("reach"), ["-ldl", "-lpthread", "-lrt", "-lm"]
-    wanted = ["-Wl,-u,cudaLibraryLoadData,-u,cudaLibraryGetKernel"]
+    link_args = ["-Wl,-u,cudaLibraryLoadData,-u,cudaLibraryGetKernel"]
     if run.doubles:
-        wanted = ["-Wl,-rpath-link," + os.path.dirname(library)]
-    done = run.command([compiler(), "-std=gnu11", "-O1", "tests/gpu/reach.c", "-o", program, *wanted, library, *rest], 30)
+        link_args = ["-Wl,-rpath-link," + os.path.dirname(library)]
+    done = run.command([compiler(), "-std=gnu11", "-O1", "tests/gpu/reach.c", "-o", program, *link_args, library, *rest], 30)
     if done.status:
         raise Skip(f"tests/gpu/reach.c can't be linked with {library}: {done.why()}")
     return program

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A second account of this machine, made for a test and removed after it."""
+"""A second user account, created for a test and deleted after it."""
 import os
 import pwd
 import shutil
@@ -10,7 +10,7 @@ from tap import done, skip_all
 
 
 def run_with_account(test):
-    """Calls test(account, folder), where the account may enter the folder, and ends the program; without an account it skips all."""
+    """Calls test(account, folder) with a folder that the account may enter, then ends the program. Skips if no account can be made."""
     with Account() as account, tempfile.TemporaryDirectory(prefix="sonde-attack-") as tmp:
         if account.why:
             skip_all(account.why)
@@ -20,7 +20,7 @@ def run_with_account(test):
 
 
 class Account:
-    """`with Account() as a`: a.why says why none can be made, else a.name, a.uid and a.gid. end: of its name, where a test makes two."""
+    """`with Account() as a` sets a.name, a.uid and a.gid, or a.why if none can be made. `end` is a suffix of the name, for a second account."""
 
     def __init__(self, end=""):
         self.end = end
@@ -45,12 +45,12 @@ class Account:
             subprocess.run(["userdel", self.name], capture_output=True, check=False)
 
     def command(self, *words):
-        """The words as a command that this account runs."""
+        """The argument vector that runs these words as this account."""
         return ["setpriv", f"--reuid={self.uid}", f"--regid={self.gid}", "--clear-groups", *words]
 
 
 def let_pass(path):
-    """Other users may enter the folder and read what they may in it; those above it, of a test run, too."""
+    """Lets other users enter the folder and each folder above it."""
     while os.path.dirname(path) != "/":
         mode = os.stat(path).st_mode & 0o7777
         if not mode & 0o001:
@@ -59,7 +59,7 @@ def let_pass(path):
 
 
 def sondes_account():
-    """The uid that sonde takes on instead of root's: its account's, or else the number of user/sandbox/privileges.h."""
+    """The uid that sonde switches to when root runs it: its account's, or the default in user/sandbox/privileges.h."""
     try:
         return pwd.getpwnam("sonde").pw_uid
     except KeyError:

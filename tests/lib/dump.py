@@ -1,10 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A trace as text, an event a line with every field, as tests/unit/trace_support.h writes it."""
-import os
+"""Prints a trace as text: one event per line with every field, in the format of tests/unit/trace_support.h."""
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from sonde_trace import Trace
 
 

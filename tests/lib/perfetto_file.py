@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Reads Perfetto files with the official message classes (PyPI `perfetto`), as trace_processor would: packets in order
-of time, slices by a stack a track, interned names by sequence, a CPU's switches one after the other."""
+"""Reads Perfetto files with the official message classes (PyPI `perfetto`) as trace_processor does: it orders packets by
+time, keeps one stack of slices per track and one table of interned names per sequence, and chains each CPU's switches."""
 import collections
 import os
 import subprocess
@@ -12,7 +12,7 @@ CLEARED, NEEDED = 1, 2
 
 
 def classes():
-    """The module of message classes, fetched into the build directory once; or None and why not."""
+    """(The module of message classes, None), installed in the build directory by the first call; (None, reason) if it can't be."""
     where = os.path.join(os.environ["B"], f"perfetto-{VERSION}")
     if not os.path.isdir(where):
         done = subprocess.run(["/usr/bin/python3", "-m", "pip", "install", "-q", "--target", where + ".new",
@@ -49,15 +49,14 @@ def _extend(pb):
     pool.AddSerializedFile(file.SerializeToString())
     for e in file.extension:
         extension[e.name] = pool.FindExtensionByName("perfetto.protos." + e.name)
-    # the classes of its messages
     from google.protobuf import message_factory
     message_factory.GetMessageClassesForFiles([file.name], pool)
 
 
 class Slice:
     """
-    track, start, end (None: never), name, category, args, flows, flows_end; instant: start == end and instant; callstack;
-    submissions: numbers of GPU work that it asked for
+    A slice, or an instant, whose start is its end. An end of None means that the slice has no end. submissions: ids of the GPU work
+    that it submitted.
     """
 
     def __init__(self, track, start, name, category, args, event, instant=False):
@@ -71,8 +70,7 @@ class Slice:
 
 
 class GpuSlice:
-    """start, end, name, id, gpu, queue, stage, category, pid, context (number of the file's own), kernel (name, demangled,
-    arch) or None, grid, block, args"""
+    """A GpuRenderStageEvent with its interned names resolved. context is an id of this file; kernel is (name, demangled, arch) or None."""
 
     def __init__(self, packet, sequence):
         e, t = packet.gpu_render_stage_event, sequence.tables
@@ -102,7 +100,7 @@ class Sequence:
         if packet.sequence_flags & CLEARED:
             self.valid, self.tables = True, collections.defaultdict(dict)
         elif packet.sequence_flags & NEEDED and not self.valid:
-            errors.append("a packet needs a state that there is not")
+            errors.append("a packet needs incremental state, and none is valid")
         data = packet.interned_data
         for kind, field in (("category", data.event_categories), ("name", data.event_names),
                             ("argument", data.debug_annotation_names)):
@@ -123,7 +121,7 @@ class Sequence:
             self.tables["defaults"] = packet.trace_packet_defaults
 
     def callstack(self, iid):
-        """((function, source, line), ..), the outermost first; KeyError: something is not interned"""
+        """((function, source, line), ..), outermost first. Raises KeyError if an id is not interned."""
         out = []
         for number in self.tables["callstack"][iid].frame_ids if iid else ():
             f = self.tables["frame"][number]
@@ -138,8 +136,8 @@ class PerfettoFile:
     """
     tracks: uuid -> TrackDescriptor; slices: all, also instants; counters: uuid -> [(time, value)]; switches:
     cpu -> [(time, prev tid or None, prev state, next tid, next name)]; wakings: [(time, tid, cpu, waker, flags)];
-    samples: [(time, cpu, pid, tid, callstack)]; work: GpuSlices; gpus: what is recorded of them, by number;
-    processes: pid -> ProcessTree.Process; clocks: [{clock: time}]; errors: what trace_processor would complain of
+    samples: [(time, cpu, pid, tid, callstack)]; work: GpuSlices; gpus: GpuInfo.Gpu messages;
+    processes: pid -> ProcessTree.Process; clocks: [{clock: time}]; errors: what trace_processor would report
     """
 
     def __init__(self, pb, data):
@@ -165,7 +163,7 @@ class PerfettoFile:
         self.switches = {cpu: self._chain(cpu, s) for cpu, s in self._switches.items()}
 
     def _check_flows(self):
-        """A flow that ends before it begins is dropped."""
+        """trace_processor drops a flow whose end precedes its begin."""
         ended = set()
         for _, (time, event, *_) in self._events:
             if ended.intersection(event.flow_ids):
@@ -194,10 +192,10 @@ class PerfettoFile:
             try:
                 self.work.append(GpuSlice(packet, sequence))
             except KeyError as e:
-                self.errors.append(f"work of a GPU: nothing interned as {e}")
+                self.errors.append(f"GPU work: {e} is not interned")
         elif packet.HasField("ftrace_events"):
             if self.system is None:
-                self.errors.append("the scheduler before the kernel's version")
+                self.errors.append("an ftrace packet precedes the kernel's version")
             self._ftrace(packet.ftrace_events)
         elif packet.HasField("track_event"):
             self._resolve(packet, sequence)
@@ -207,7 +205,7 @@ class PerfettoFile:
                 self.samples.append((packet.timestamp, sample.cpu, sample.pid, sample.tid, sequence.callstack(sample.callstack_iid)))
                 assert sequence.tables["defaults"].perf_sample_defaults.timebase.period
             except (KeyError, AttributeError) as e:
-                self.errors.append(f"a sample: nothing interned as {e}")
+                self.errors.append(f"sample: {e} is not interned")
 
     def _gpu_counter(self, event, time, sequence):
         try:
@@ -217,10 +215,10 @@ class PerfettoFile:
             for c in event.counters:
                 self._gpu_counters[event.gpu_id, names[c.counter_id]].append((time, c.double_value))
         except KeyError as e:
-            self.errors.append(f"a counter of a GPU: nothing interned as {e}")
+            self.errors.append(f"GPU counter: {e} is not interned")
 
     def gpu_counter(self, gpu, name):
-        """[(time, value from then on)], as the engine has it: an event's value is that of the time before it"""
+        """[(time, value from then on)], as trace_processor stores it: the file's events hold the value of the time before them."""
         events = self._gpu_counters.get((gpu, name), [])
         return [(a[0], b[1]) for a, b in zip(events, events[1:])] + [(t, 0) for t, _ in events[-1:]]
 
@@ -278,7 +276,7 @@ class PerfettoFile:
                          c.intern_table[c.switch_next_comm_index[i]]))
 
     def _chain(self, cpu, rows):
-        """A compact switch does not say who left: the one that came last."""
+        """The runs of a CPU. A compact switch does not name the previous thread: it is the last one that was switched to."""
         rows.sort(key=lambda r: r[0])
         out, running = [], None
         for time, prev, state, tid, name in rows:
@@ -291,7 +289,7 @@ class PerfettoFile:
         return out
 
     def runs(self):
-        """[(cpu, tid, start, end, state)] of all threads but the idle ones."""
+        """[(cpu, tid, start, end, state)] of all threads except the idle threads."""
         out = []
         for cpu, rows in self.switches.items():
             for a, b in zip(rows, rows[1:]):
@@ -302,7 +300,7 @@ class PerfettoFile:
         return out
 
     def thread_of(self, uuid):
-        """(pid, tid) of a track or of the one that it stands beneath; None: of no thread."""
+        """(pid, tid) of a track or of its nearest ancestor that has one; None if no thread owns the track."""
         t = self.tracks[uuid]
         while not t.HasField("thread"):
             if not t.parent_uuid or t.parent_uuid not in self.tracks:
@@ -311,7 +309,7 @@ class PerfettoFile:
         return t.thread.pid, t.thread.tid
 
     def counter(self, name, pid=0):
-        """[[(time, value)]] of the counters of that name, of a process if there is one."""
+        """[[(time, value)]] of the counters with that name, of one process if pid is given."""
         out = []
         for uuid, values in self.counters.items():
             t = self.tracks[uuid]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The code of a running process, compared with the file that it is mapped from: probes that are left behind show there."""
+"""Compares the code of a running process with its file, to find probes that were left behind."""
 
 
 def text_differs(pid, library):
-    """Bytes of the executable mapping of the library that are not those of its file."""
+    """The number of bytes in which the library's executable mapping differs from its file."""
     differing = 0
     for line in open(f"/proc/{pid}/maps"):
         words = line.split()

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Processes that execute commands, line by line, and answer each line: calls of a CUDA runtime made for tests are
-numbered by their argument, so a trace can be compared with them call by call. Sonde beside them."""
+"""Programs that execute one command per line of input and answer each. They call a fake CUDA runtime, and each call has its number
+as its argument, so that a trace can be compared call by call."""
 import os
-import signal
 import subprocess
 
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
@@ -61,37 +60,13 @@ class Puppet:
         return self.process.stdout.readline().strip()
 
     def exec(self, program):
-        """Runs itself anew under another name."""
+        """Execs a copy of itself that has another name."""
         self.do(f"exec {program}")
         self.do("hello")
 
     def end(self):
         self.process.stdin.close()
         self.process.wait(60)
-
-
-class Sonde:
-    """A recording that has begun when this returns; .wait_for() reads its messages."""
-
-    def __init__(self, path, *options, mode="", until="tracing into", prefix=(), program=SONDE):
-        self.path = path
-        self.messages = ""
-        self.process = subprocess.Popen([*prefix, program, "record", "-f", "-o", path, *options], stderr=subprocess.PIPE,
-                                        text=True, env={**os.environ, "SONDE_TEST": mode})
-        self.wait_for(until)
-
-    def wait_for(self, text):
-        for line in self.process.stderr:
-            self.messages += line
-            if text in line:
-                return
-        raise SystemExit(f"Bail out! sonde record ended without '{text}':\n{self.messages}")
-
-    def end(self, sig=signal.SIGINT):
-        if sig:
-            self.process.send_signal(sig)
-        self.messages += self.process.communicate(timeout=150)[1]
-        return self.process.returncode
 
 
 def allocs(trace):

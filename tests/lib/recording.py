@@ -11,26 +11,25 @@ from tap import skip_all
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 
-# How many times slower than a machine of today this one may be: 1, and more where a kernel runs under emulation
+# How many times slower than a usual machine this one may be: 1 on hardware, more under emulation
 SLOW = int(os.environ.get("SLOW", 1))
-PROBE_NS = 2000 * SLOW  # that a probe may add to what the program itself measures
+PROBE_NS = 2000 * SLOW  # a probe may add this much to a time that the program measures
 EVENT_OPEN = 1
 EVENT_STARTED_BEFORE = 8
 
 
-
 def counted(found, true):
-	"""For the detail of a check that counts: tests/vm/steps.py judges by it where the recording says that it lost events."""
+	"""The detail of a check of counts. tests/vm/steps.py parses it to allow for lost events that the recording reports."""
 	return f"counted {found} of {true}"
 
 
 def counted_set(found, true):
-	"""The same of two sets: what is in the first alone is too much."""
+	"""The same for two sets: elements of the first set alone are surplus."""
 	return counted(len(true) + len(found - true) if found - true else len(found), len(true))
 
 
 def compile_c(source):
-	"""The program of this C file: the build's, or made here."""
+	"""The path of the program built from this C file, which is compiled here if the build has none."""
 	built = os.path.join(os.environ.get("B", os.path.join(ROOT, "build")), os.path.relpath(source, ROOT)[:-2])
 	if os.access(built, os.X_OK) and os.stat(built).st_mtime > os.stat(source).st_mtime:
 		return built
@@ -58,9 +57,9 @@ def steal_ns():
 
 class Recording:
 	"""
-	A program that waits for a line on stdin before it begins, recorded from
-	before that line to its end. Its lines on stdout are .output. Not named:
-	without a filter, until stop_after.
+	Records a program that waits for a line on stdin. The recording begins before
+	that line and lasts until the program ends, or for stop_after seconds. Its lines on
+	stdout are .output. named=False records without a filter and needs stop_after.
 	"""
 
 	def __init__(self, program, families, options=(), limit=40, stop_after=None, named=True):
@@ -102,7 +101,7 @@ class Recording:
 		raise SystemExit(f"Bail out! sonde record did not begin:\n{self.messages}")
 
 	def of(self, kind):
-		"""The program's own events of this kind, by time."""
+		"""The program's own events of this kind, ordered by time."""
 		events = [e for e in self.trace.events(kind) if e["pid"] == self.pid]
 		return sorted(events, key=lambda e: (e["time"], e.get("start", 0)))
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Reads what the shim hands over at its probe site, as tests/fakes/cuda/consumer.c writes it down: after
-bpf/core/shim.h, by hand, so that the two are compared.
+"""Reads the batches that the shim passes to its probe site, as stored by tests/fakes/cuda/consumer.c. The layouts are copied by
+hand from bpf/core/shim.h, so that a change there fails a test.
 
     from shim_records import read_batches
     records, whole = read_batches("out")
     for k in records["kernel"]:
         print(k["start"], k["time"], k["device"])
 
-Standard library alone, Python 3.8: tests/gpu runs it on machines that lack all else.
+It needs only Python 3.8 and its standard library, as tests/gpu runs it on machines that have nothing else.
 """
 import collections
 import struct
@@ -41,7 +41,7 @@ BODIES = {
 
 
 def read_batches(path):
-    """What the shim handed over: records by kind, in order; also how many batches, and whether their numbers have gaps."""
+    """(Records by kind in order, summary). The summary has the number of batches and whether their sequence numbers have gaps."""
     data, pos, found, numbers = open(path, "rb").read(), 0, collections.defaultdict(list), []
     while pos < len(data):
         magic, _, n, size, _, number = struct.unpack_from("<IHHIIQ", data, pos)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Reads .sonde files. Written from docs/format.md alone, to check that page and the program against each other.
+"""Reads .sonde files. It is written from docs/format.md alone, so that it tests that page and the program against each other.
 
     from sonde_trace import Trace
     for e in Trace("x.sonde").events("cuda_copy"):
         print(e["time"], e["bytes"])
+
+`python3 sonde_trace.py FILE` prints the schema of a trace.
 
 Checksums are verified where a module for xxHash is installed or verify=True (slow, in Python).
 """
@@ -112,7 +114,7 @@ class Column:
         self.end = at + n * width
 
     def read(self, content, at, rows, time):
-        """The values, and where the data ends."""
+        """The values, and the offset at which the data ends."""
         fill = self.base if self.transform in (0, 2) else 0
         planes = []
         for i in range(self.width):
@@ -183,7 +185,7 @@ class Trace:
         self.by_name = {e.name: e for e in self.by_id.values()}
 
     def _chunk(self, at):
-        """The chunk at an offset; None if it is cut off, Damaged if it is no chunk."""
+        """The chunk at this offset, None if it is cut off. Raises Damaged if the bytes are no chunk."""
         if at + 8 > len(self.data):
             return None
         size = self._u32(at + 4)
@@ -279,7 +281,7 @@ class Trace:
         return out
 
     def columns(self, kind):
-        """One kind of a chunk as {field: values}"""
+        """One kind of event of a chunk, as {field: values}"""
         ident, rows, content_size, compressed, _, _, _, digest, offset = kind
         event = self.by_id[ident]
         frame = self.data[offset:offset + compressed]
@@ -315,7 +317,7 @@ class Trace:
         return out
 
     def rows(self, names=None):
-        """(event, {field: value}) in file order, texts as bytes"""
+        """Yields (event, {field: value}) in file order, with texts as bytes."""
         for c in self.chunks:
             for kind in c.kinds:
                 event = self.by_id.get(kind[0])
@@ -331,8 +333,8 @@ class Trace:
                     yield event, dict(zip(keys, row))
 
     def events(self, *names):
-        """Events of these names (all without any) as dicts; texts are str. `event` is the name, fields with unit
-        `string` have their text beside them as NAME_text, enums their value's name as NAME_name."""
+        """Yields events with these names (or all) as dicts with str texts. Key `event` is the name. A field with unit `string`
+        also has its text as NAME_text, an enum the name of its value as NAME_name."""
         for event, row in self.rows(names or None):
             out = {"event": event.name}
             for f in event.fields:
@@ -353,7 +355,7 @@ class Trace:
         return self._strings
 
     def counts(self):
-        """Events by name"""
+        """{event name: number of events}"""
         out = {}
         for c in self.chunks:
             for kind in c.kinds:
@@ -361,3 +363,9 @@ class Trace:
                     name = self.by_id[kind[0]].name
                     out[name] = out.get(name, 0) + kind[1]
         return out
+
+
+if __name__ == "__main__":
+    import sys
+
+    print(json.dumps(Trace(sys.argv[1]).schema, indent=1))

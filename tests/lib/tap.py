@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What a test prints: a line of TAP for each check, and at the end how many checks there were."""
+"""Prints the TAP output of a test: one line per check, and the plan at the end."""
 import sys
 
-SHORT = 200  # bytes: a detail of one line up to this is a figure, and is printed of a check that passes, too
-LONG = 3000  # bytes of a longer detail that are printed where a check fails
+SHORT = 200  # a one-line detail of fewer characters is printed even if the check passes
+LONG = 3000  # a failed check prints this many characters of the end of each detail
 checks = failed = 0
 
 
 def ok(passed, name, *details):
-    """Prints the result of a check, and returns whether it passed. Long details are printed where it failed."""
+    """Prints the result of a check and returns it. Long details are printed only if the check failed."""
     global checks, failed
     checks += 1
     failed += not passed
@@ -21,7 +21,7 @@ def ok(passed, name, *details):
 
 
 def skip(name, why):
-    """A check that this machine cannot make, and the reason."""
+    """Reports a check that this machine cannot make, and the reason."""
     global checks
     checks += 1
     print(f"ok {checks} - {name} # SKIP {' '.join(str(why).split())}", flush=True)
@@ -33,12 +33,12 @@ def note(text):
 
 
 def done():
-    """Ends the test."""
+    """Prints the plan and ends the test."""
     print(f"1..{checks}", flush=True)
     sys.exit(failed > 0)
 
 
 def skip_all(why):
-    """Ends a test that this machine cannot run."""
+    """Skips the whole test, for a reason."""
     skip("everything", why)
     done()

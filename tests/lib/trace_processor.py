@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Perfetto's trace_processor itself: Debian's package chromium-shell holds it as a library for Chromium's own tests
-(base/test/test_trace_processor_impl.h there). Its three functions are C++; here they are called with objects laid
-out as libc++ does on 64 bits: a vector is three pointers, a long string {capacity | 1, size, pointer}. A result is a
-vector of rows, each a vector of strings, and behind it the error, a string.
+Calls Perfetto's own trace_processor. Debian's package chromium-shell has it as a library for Chromium's tests
+(base/test/test_trace_processor_impl.h). Its three functions are C++, so this module builds their arguments in the
+layout of libc++ on 64 bits: a vector is three pointers, a long string is {capacity | 1, size, pointer}. A result is a
+vector of rows, which are vectors of strings, followed by a string with the error.
 """
 import ctypes
 import os
@@ -13,7 +13,7 @@ PREFIX = "_ZN4base4test22TestTraceProcessorImpl"
 
 
 def library():
-    """Its path, the package unpacked into the build directory once; or None and why not."""
+    """(The library's path, None); the first call unpacks the package into the build directory. (None, reason) if that fails."""
     folder = os.path.join(os.environ["B"], "trace_processor")
     path = os.path.join(folder, "usr/lib/chromium/libtest_trace_processor.so")
     if not os.path.exists(path):
@@ -25,12 +25,12 @@ def library():
         except (OSError, subprocess.TimeoutExpired) as e:
             return None, str(e)
         if not os.path.exists(path):
-            return None, (done.stderr.strip().splitlines() or ["the package chromium-shell has none"])[-1]
+            return None, (done.stderr.strip().splitlines() or ["the package chromium-shell lacks the library"])[-1]
     return path, None
 
 
 class TraceProcessor:
-    """query(sql): rows of texts"""
+    """query(sql) returns rows of texts."""
 
     def __init__(self, path, data):
         self.lib = ctypes.CDLL(path)
@@ -41,7 +41,7 @@ class TraceProcessor:
         vector = (ctypes.c_size_t * 3)(begin, begin + len(data), begin + len(data))
         status = (ctypes.c_size_t * 1)()
         self._call("10ParseTraceERKNSt3__16vectorIcNS2_9allocatorIcEEEE", status, self.object, vector)
-        if status[0] > 1:  # absl::Status: OK is 0 or 1 by its version
+        if status[0] > 1:  # absl::Status: OK is 0 or 1, depending on its version
             raise OSError("trace_processor can't read it")
 
     def _call(self, name, *args):
@@ -71,4 +71,4 @@ class TraceProcessor:
         for row in range(result[0], result[1], 24):
             begin, end, _ = (ctypes.c_size_t * 3).from_address(row)
             rows.append([self._string(cell).decode() for cell in range(begin, end, 24)])
-        return rows[1:]  # the first has the columns' names
+        return rows[1:]  # the first row has the names of the columns

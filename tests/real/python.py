@@ -167,7 +167,7 @@ def main():
     parser.add_argument("programs", nargs="*", metavar="PROGRAM", help=", ".join(PROGRAMS))
     args = parser.parse_args()
     if os.geteuid():
-        sys.exit("tests/real/python.py: tracing wants root")
+        sys.exit("tests/real/python.py: tracing needs root")
     for name in args.programs or PROGRAMS:
         if name not in PROGRAMS:
             sys.exit(f"tests/real/python.py: no program '{name}'; there are: {', '.join(PROGRAMS)}")

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""tests/stress/churn.py FOLDER [ROUNDS]: makes what a recording keeps tables of, always new, and lets it end.
+"""tests/stress/churn.py FOLDER [ROUNDS]: creates and ends objects of every kind for which a recording has a table.
 
-In turn: processes forked, executed and ended, of fresh copies of a program; threads; fresh copies of libraries (a runtime that is
-probed and one that is not) loaded, called, unloaded, and replaced by renaming; Python scripts with functions of new names, whose
-threads wait for the GIL; namespaces and cgroups as a container has them; files of new names; connections; waits for locks.
-Every figure of a round is the same, so that the load is constant. Without ROUNDS it goes on until SIGTERM; prints how many it made.
+Each round has: processes of fresh copies of a program; threads; fresh copies of libraries (a probed runtime and another one) that are
+loaded, called, unloaded, and replaced by renaming; Python scripts with new function names, whose threads wait for the GIL;
+namespaces and cgroups like a container's; files with new names; connections; waits for locks. All rounds have the same numbers, so
+that the load is constant. Without ROUNDS it continues until SIGTERM. Prints the number of rounds.
 """
 import ctypes
 import os
@@ -85,7 +85,7 @@ class Churn:
         library = ctypes.CDLL(path)
         if function:
             getattr(library, function)(ctypes.byref(ctypes.c_void_p()), 64)
-        time.sleep(0.15)  # sonde hears of the mapping, looks at it, and probes what it knows
+        time.sleep(0.15)  # sonde is notified of the mapping, examines the file, and probes known libraries
         if function:
             getattr(library, function)(ctypes.byref(ctypes.c_void_p()), 64)
         libc.dlclose(library._handle)
@@ -101,7 +101,7 @@ class Churn:
             shutil.copy(source, f"{folder}/new")
             os.rename(f"{folder}/new", f"{folder}/{name}")
             self.load(f"{folder}/{name}", function)
-            # replaced by renaming while nothing maps it
+            # replaced by renaming while no process maps it
             shutil.copy(source, f"{folder}/new")
             os.rename(f"{folder}/new", f"{folder}/{name}")
             self.load(f"{folder}/{name}", function)
@@ -114,7 +114,7 @@ class Churn:
             f.write(script(name, 60))
         subprocess.run([PYTHON, path], check=True)
         os.unlink(path)
-        # new code in a process that stays
+        # new code objects in a long-lived process
         text = script(f"{name}_here", 20).replace("setswitchinterval(0.0005)", "getswitchinterval()")
         exec(compile(text, path, "exec"), {})
 

@@ -1,12 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""tests/stress/memory.py [MINUTES]: records the whole machine with all families while tests/stress/churn.py runs beside it, an hour or
-MINUTES, and prints what memory each process of sonde has, a line a minute. Fails unless it is flat after the warm-up.
+"""tests/stress/memory.py [MINUTES [TRACE]]: records the whole machine with all families while tests/stress/churn.py runs beside it, an
+hour or MINUTES, and prints the memory of each process of sonde every minute. Fails unless it is flat after the warm-up.
 
-The warm-up is a third of the time, 15 minutes at most. Flat: the line that fits the worker's figures after it best rises by less
-than 0.2 MiB a minute, and the attacher's and the opener's by less than 0.05. The same is printed of what the worker's allocator has
-in use, by the trace. SONDE names another program.
+The warm-up is a third of the time, at most 15 minutes. Flat means that a least-squares line through the worker's figures rises by
+less than 0.2 MiB per minute, and those of the attacher and the opener by less than 0.05. The worker's anonymous memory is printed
+separately: the rest are pages of the rings, which the kernel has anyway, and of its program. The memory that its allocator uses and
+the size of each table are printed from the trace. SONDE selects another program; TRACE is not removed.
 """
+import csv
 import os
 import signal
 import subprocess
@@ -15,17 +17,14 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from sonde_trace import Trace
-
 SONDE = os.environ.get("SONDE", os.path.join(ROOT, "build", "sonde"))
 FAMILIES = "+sched,+syscall,+disk,+net,+lock,+python,+gpu"
 LIMITS = {"sonde": 0.2, "sonde-attacher": 0.05, "sonde-opener": 0.05}  # MiB a minute
-STEP = 5  # seconds between two looks
+STEP = 5  # seconds between two readings
 
 
 def processes(pid):
-    """The process, its children and theirs: {pid: (name, KiB resident)}"""
+    """The process, its children and theirs: {pid: (name, KiB resident, KiB of them anonymous)}"""
     all_, found = {}, {}
     for other in [str(pid), *filter(str.isdigit, os.listdir("/proc"))]:
         try:
@@ -34,25 +33,34 @@ def processes(pid):
         except OSError:
             continue
         if "VmRSS" in status:
-            all_[int(other)] = (status["Name"].strip(), int(status["PPid"]), int(status["VmRSS"].split()[0]))
-    for other, (name, parent, kib) in all_.items():
+            all_[int(other)] = (status["Name"].strip(), int(status["PPid"]), int(status["VmRSS"].split()[0]),
+                                int(status["RssAnon"].split()[0]))
+    for other, (name, parent, kib, anonymous) in all_.items():
         if other == pid:
-            found[other] = ("sonde", kib)
+            found[other] = ("sonde", kib, anonymous)
         elif parent == pid or all_.get(parent, ("", 0))[1] == pid:
-            found[other] = (name, kib)
+            found[other] = (name, kib, anonymous)
     return found
 
 
-def heap(path):
-    """[(minute, MiB that the worker's allocator has in use)]"""
-    trace = Trace(path)
-    tables = {e["string"]: e["text"] for e in trace.events("meta_string") if e["text"] == "heap in use"}
-    sizes = [(e["time"], e["bytes"]) for e in trace.events("meta_table") if e["table"] in tables]
-    return [((time - sizes[0][0]) / 60e9, size / (1 << 20)) for time, size in sizes]
+def tables(path):
+    """{table of the worker: ([(minute, MiB)], [(minute, entries)], its bound)}"""
+    found, first = {}, None
+    # a trace of an hour is too large for sonde_trace.py
+    export = subprocess.Popen([SONDE, "export", path, "--to", "csv", "--event", "meta_table"], stdout=subprocess.PIPE,
+                              universal_newlines=True)
+    for row in csv.DictReader(export.stdout):
+        first = first or int(row["time (ns)"])
+        minute = (int(row["time (ns)"]) - first) / 60e9
+        of = found.setdefault(row["table"], ([], [], int(row["max"])))
+        of[0].append((minute, int(row["bytes (bytes)"]) / (1 << 20)))
+        of[1].append((minute, int(row["entries"])))
+    export.wait()
+    return found
 
 
 def slope(points):
-    """Of the line of least squares"""
+    """The slope of the least-squares line"""
     n = len(points)
     x, y = sum(p[0] for p in points) / n, sum(p[1] for p in points) / n
     square = sum((p[0] - x) ** 2 for p in points)
@@ -60,12 +68,16 @@ def slope(points):
 
 
 def watch(sonde, minutes):
-    """{name: [(minute, MiB)]}, printed as they come"""
+    """{name: [(minute, MiB)]}, which it also prints"""
     figures, began, shown = {}, time.monotonic(), -1
     while sonde.poll() is None and time.monotonic() < began + 60 * minutes:
         time.sleep(STEP)
         minute = (time.monotonic() - began) / 60
-        now = {name: kib / 1024 for name, kib in processes(sonde.pid).values()}
+        now = {}
+        for name, kib, anonymous in processes(sonde.pid).values():
+            now[name] = kib / 1024
+            if name == "sonde":
+                now["sonde, anonymous"] = anonymous / 1024
         for name, mib in now.items():
             figures.setdefault(name, []).append((minute, mib))
         if int(minute) > shown:
@@ -86,10 +98,22 @@ def end(child):
         child.wait()
 
 
+def print_tables(found, warm):
+    """Prints the growth of each table after the warm-up."""
+    print("\ntable of the worker: MiB at first, at the end, MiB a minute; entries at the end, of at most, more a minute")
+    for name, (sizes, entries, most) in sorted(found.items()):
+        late = [p for p in sizes if p[0] >= warm]
+        if len(late) < 2:
+            continue
+        rise = slope([p for p in entries if p[0] >= warm])
+        print(f"  {name:34} {late[0][1]:7.2f} {late[-1][1]:7.2f} {slope(late):+8.4f}  {entries[-1][1]:8} {most or '':>8} {rise:+10.1f}")
+
+
 def main():
     minutes = float(sys.argv[1]) if len(sys.argv) > 1 else 60
     with tempfile.TemporaryDirectory(prefix="sonde-stress-") as folder:
-        argv = [SONDE, "record", "-t", FAMILIES, "-F", "99", "--off-cpu", "--cuda=stacks", "-f", "-o", f"{folder}/trace"]
+        path = sys.argv[2] if len(sys.argv) > 2 else f"{folder}/trace"
+        argv = [SONDE, "record", "-t", FAMILIES, "-F", "99", "--off-cpu", "--cuda=stacks", "-f", "-o", path]
         with open(f"{folder}/log", "w+") as log:
             sonde = subprocess.Popen(argv, stdout=log, stderr=log)
             time.sleep(3)
@@ -102,19 +126,21 @@ def main():
                 end(sonde)
             log.seek(0)
             print(log.read(), end="")
-        in_use = heap(f"{folder}/trace")
+        found = tables(path)
     print(f"{churn.stdout.read().strip()} rounds of churn, sonde's exit status {sonde.returncode}")
     failed = sonde.returncode not in (0, 3)
     warm = min(15, minutes / 3)
-    for name, points in [*sorted(figures.items()), ("heap in use", in_use)]:
+    figures.update((name, found[name][0]) for name in ("heap in use", "heap") if name in found)
+    for name, points in sorted(figures.items()):
         late = [p for p in points if p[0] >= warm]
-        if (name not in LIMITS and points is not in_use) or len(late) < 2:
+        if len(late) < 2 or (name not in LIMITS and len(late) < len(points) / 2):  # a helper process that has ended
             continue
         rise = slope(late)
         bad = rise > LIMITS.get(name, 1e9)
         failed |= bad
         print(f"{name}: {points[0][1]:.1f} MiB at first, {late[0][1]:.1f} after {warm:.0f} min, {late[-1][1]:.1f} at the end: "
               f"{rise:+.3f} MiB a minute{', not flat' if bad else ''}")
+    print_tables(found, warm)
     return failed
 
 

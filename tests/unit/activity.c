@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Intervals of threads: they tile, also in a damaged file, and say what the thread was in and who ended it. */
+/* Activity: intervals of threads tile, also in a damaged file, and have the cause and the thread that ended them. */
 #include "model/activity.h"
 #include "test.h"
 #include "trace_made.h"
@@ -10,7 +10,7 @@
 #define FIELDS \
 	FIELD("time", 8, 0, "ns") "," FIELD("pid", 4, 8, "") "," FIELD("tid", 4, 12, "") "," FIELD("id", 2, 16, "") "," \
 	FIELD("probe", 2, 18, "") "," FIELD("cpu", 2, 20, "") "," FIELD("flags", 2, 22, "") "," FIELD("start", 8, 24, "ns")
-/* One struct is enough for all: each kind names the fields that it has. */
+/* One struct for all kinds: each kind lists the fields that it uses. */
 #define KIND(id, name, more) \
 	"{\"id\":" #id ",\"name\":\"" name "\",\"doc\":\"\",\"size\":64,\"fields\":[" FIELDS more "]}"
 #define SCHED "," FIELD("state", 4, 32, "") "," FIELD("waker_pid", 4, 36, "") "," FIELD("waker_tid", 4, 40, "")
@@ -59,7 +59,7 @@ static void forget(void)
 	made_trace__free(&made);
 }
 
-/* A trace of these, asked for as a whole. */
+/* A trace of these events, read for its whole time. */
 static bool prepare(const struct record *records, u32 n)
 {
 	if (!made_trace__of(&made, schema_json, records, sizeof(*records), n))
@@ -69,15 +69,16 @@ static bool prepare(const struct record *records, u32 n)
 	return true;
 }
 
-/* What came of a reading */
+/* The result of reading a trace */
 static struct read {
 	struct activity *activity;
 	char text[4096];
 	u32 tid; /* of the text */
-	u64 at[8], sum[8]; /* of each thread: where the last one ended, and all together */
+	u64 at[8], sum[8]; /* of each thread: the end of the last interval, and the total */
 	u64 states[8][4];
 	u32 begun[8];
-	bool torn; /* an interval did not begin where the last one ended, or was empty */
+	u64 held[8]; /* of waits for a GIL, by the thread that held it */
+	bool torn; /* an interval did not begin at the end of the last one, or was empty */
 } r;
 
 static int take(const struct activity_interval *i, void *arg)
@@ -91,10 +92,13 @@ static int take(const struct activity_interval *i, void *arg)
 	r.sum[t] += i->to - i->from;
 	r.states[t][i->state] += i->to - i->from;
 	r.begun[t] += i->begins;
+	if (i->cause == ACTIVITY_GIL)
+		r.held[i->by.tid % 8] += i->to - i->from;
 	if (i->thread.tid != r.tid)
 		return 0;
-	snprintf(r.text + used, sizeof(r.text) - used, "%s%llu-%llu %s %s", used ? ", " : "", i->from, i->to,
-		 states[i->state], activity__name(r.activity, i->what));
+	snprintf(r.text + used, sizeof(r.text) - used, "%s%llu-%llu %s %s%s%s", used ? ", " : "", i->from, i->to,
+		 states[i->state], activity__name(r.activity, i->reason), i->call ? " after " : "",
+		 i->call ? activity__name(r.activity, i->call) : "");
 	used = strlen(r.text);
 	if (i->by.tid)
 		snprintf(r.text + used, sizeof(r.text) - used, " by %u/%u", i->by.tid, i->by_stack);
@@ -120,7 +124,7 @@ static const char *read_all(u32 tid, u32 flags, u32 window)
 	return err ? "failed" : r.text;
 }
 
-TEST(says_state_and_cause)
+TEST(has_state_and_cause)
 {
 	static const struct record records[] = {
 		{ .start = 1000, .time = 1100, .pid = 1, .tid = 1, .id = RUN },
@@ -129,7 +133,7 @@ TEST(says_state_and_cause)
 		{ .start = 1300, .time = 1400, .pid = 1, .tid = 1, .id = RUN },
 		{ .start = 1310, .time = 1320, .pid = 1, .tid = 1, .id = CUDA },
 		{ .start = 1400, .time = 1450, .wake = 1400, .pid = 1, .tid = 1, .id = OFF, .state = RUNNABLE },
-		/* nothing is known of it until 1600 */
+		/* its activity is unknown until 1600 */
 		{ .start = 1600, .time = 1700, .pid = 1, .tid = 1, .id = OFF, .state = BLOCKED },
 		{ .start = 1000, .time = 1500, .pid = 1, .tid = 2, .id = RUN },
 		{ .start = 1000, .time = 1010, .pid = 1, .tid = 3, .id = CUDA },
@@ -138,25 +142,25 @@ TEST(says_state_and_cause)
 	REQUIRE(prepare(records, sizeof(records) / sizeof(*records)));
 	CHECK_TEXT(
 		read_all(1, 0, 1000),
-		"1000-1100 run on a CPU, 1100-1120 wait asleep (not recorded in what), 1120-1240 wait cuda_sync, "
-		"1240-1250 wait asleep (not recorded in what), 1250-1300 want waiting for a CPU, 1300-1400 run on a CPU, "
+		"1000-1100 run on a CPU, 1100-1120 wait asleep (cause not recorded), 1120-1240 wait cuda_sync, "
+		"1240-1250 wait asleep (cause not recorded), 1250-1300 want waiting for a CPU, 1300-1400 run on a CPU, "
 		"1400-1450 want waiting for a CPU, 1450-1600 ? not known (not followed), "
-		"1600-1700 wait uninterruptible (not recorded in what), 1700-1701 ? not known (not followed)");
+		"1600-1700 wait uninterruptible (cause not recorded), 1700-1701 ? not known (not followed)");
 	CHECK(!r.torn && r.sum[1] == 701 && r.sum[2] == 701 && !r.sum[3]);
 	CHECK(r.begun[1] == 10);
 	CHECK_TEXT(
 		read_all(1, ACTIVITY_IN_CALLS, 1000),
-		"1000-1100 run on a CPU, 1100-1120 wait asleep (not recorded in what), 1120-1240 wait cuda_sync, "
-		"1240-1250 wait asleep (not recorded in what), 1250-1300 want waiting for a CPU, 1300-1310 run on a CPU, "
+		"1000-1100 run on a CPU, 1100-1120 wait asleep (cause not recorded), 1120-1240 wait cuda_sync, "
+		"1240-1250 wait asleep (cause not recorded), 1250-1300 want waiting for a CPU, 1300-1310 run on a CPU, "
 		"1310-1320 run cuda_sync, 1320-1400 run on a CPU, 1400-1450 want waiting for a CPU, "
-		"1450-1600 ? not known (not followed), 1600-1700 wait uninterruptible (not recorded in what), "
+		"1450-1600 ? not known (not followed), 1600-1700 wait uninterruptible (cause not recorded), "
 		"1700-1701 ? not known (not followed)");
-	/* a thread that has no scheduler events is one only if calls are asked for */
+	/* a thread without scheduler events counts only if calls are requested */
 	CHECK_TEXT(read_all(3, ACTIVITY_IN_CALLS, 1000), "1000-1010 ? cuda_sync, 1010-1701 ? not known (not followed)");
 	forget();
 }
 
-TEST(a_gap_in_which_records_were_lost_is_called_that)
+TEST(a_gap_with_lost_records_has_that_cause)
 {
 	static const struct record records[] = {
 		{ .start = 1000, .time = 1100, .pid = 1, .tid = 1, .id = RUN },
@@ -164,12 +168,12 @@ TEST(a_gap_in_which_records_were_lost_is_called_that)
 		{ .start = 1400, .time = 1500, .pid = 1, .tid = 1, .id = RUN },
 		{ .start = 1600, .time = 1700, .pid = 1, .tid = 1, .id = RUN },
 		{ .start = 1800, .time = 1900, .pid = 1, .tid = 1, .id = RUN },
-		/* another family's */
+		/* of another family */
 		{ LOST(2000, 1000, 2000, 3, RING_FULL) },
-		/* of the scheduler in two short intervals: what lies between them was not lost; what was lost at 1800 ended there */
+		/* events of the scheduler were lost in two short intervals, not in between; the loss at 1800 ended there */
 		{ LOST(1999, 1310, 1320, 2, RING_FULL) },
 		{ LOST(2000, 1800, 1800, 2, RING_FULL) },
-		/* a record that lacks a detail is there */
+		/* a record that lacks only a detail is used */
 		{ LOST(2000, 1500, 1510, 2, READ) },
 	};
 
@@ -182,7 +186,7 @@ TEST(a_gap_in_which_records_were_lost_is_called_that)
 	forget();
 }
 
-TEST(a_quota_is_the_cause_where_it_was_used_up)
+TEST(a_used_up_quota_is_the_cause)
 {
 	static const struct record records[] = {
 		{ .start = 1000, .time = 1100, .pid = 1, .tid = 1, .id = RUN },
@@ -191,7 +195,7 @@ TEST(a_quota_is_the_cause_where_it_was_used_up)
 		{ .start = 1300, .time = 1500, .wake = 1300, .pid = 1, .tid = 1, .id = OFF, .state = RUNNABLE },
 		{ .start = 1500, .time = 1600, .pid = 1, .tid = 1, .id = RUN },
 		{ .start = 1100, .time = 1200, .wake = 1100, .pid = 2, .tid = 2, .id = OFF, .state = RUNNABLE },
-		/* in [1000, 1250) in six of ten periods, then in four, and never that of process 2 */
+		/* throttled in six of ten periods in [1000, 1250), in four later, and never for process 2 */
 		{ .start = 1250,
 		  .time = 1250,
 		  .pid = 1,
@@ -234,11 +238,11 @@ TEST(without_the_scheduler_calls_are_known)
 	forget();
 }
 
-TEST(a_wait_for_the_gil_is_cut_by_who_held_it)
+TEST(a_wait_for_the_gil_is_split_by_holders)
 {
 	static const struct record records[] = {
 		{ .start = 1000, .time = 2000, .pid = 1, .tid = 2, .id = RUN },
-		/* until 1400 it was thread 2's; the wait then ended by 2's drop */
+		/* thread 2 held it until 1400; the wait was then ended by 2's drop */
 		{ .start = 1000,
 		  .time = 1500,
 		  .pid = 1,
@@ -275,13 +279,51 @@ TEST(a_wait_for_the_gil_is_cut_by_who_held_it)
 	REQUIRE(prepare(records, sizeof(records) / sizeof(*records)));
 	query.from = 1000;
 	query.to = 2000;
-	read_all(1, ACTIVITY_DETAILS, 1000);
-	CHECK(strstr(r.text, "1000-1100 wait asleep (not recorded in what) by 2/0, 1100-1300 wait GIL by 2/0 at 7"));
-	CHECK(strstr(r.text, "1450-1500 want waiting for a CPU, 1500-2000 run on a CPU"));
+	read_all(1, ACTIVITY_DETAILS | ACTIVITY_HOLDERS, 1000);
+	CHECK(strstr(r.text, "1000-1100 wait asleep (cause not recorded) by 2/0, 1100-1300 wait GIL by 2/0 at 7"));
+	CHECK(strstr(r.text, "1450-1500 want waiting for a CPU after GIL by 2/0 at 7, 1500-2000 run on a CPU"));
 	CHECK(!r.torn && r.sum[1] == 1000);
 	/* without details the same time is one wait */
-	CHECK_TEXT(read_all(1, 0, 1000), "1000-1100 wait asleep (not recorded in what), 1100-1450 wait GIL, "
+	CHECK_TEXT(read_all(1, 0, 1000), "1000-1100 wait asleep (cause not recorded), 1100-1450 wait GIL, "
 					 "1450-1500 want waiting for a CPU, 1500-2000 run on a CPU");
+	forget();
+}
+
+#define MS 1000000ull
+
+/* Thread 1 waits for the GIL 5 ms out of every 10, alternately held by 2 and 3, with a pause in the middle. */
+TEST(holders_do_not_depend_on_windows)
+{
+	static const u32 windows[] = { 10, 100, 700 };
+	static struct record records[2400];
+	u64 at = 10000 * MS;
+	struct read first;
+	u32 n = 0;
+
+	for (u32 i = 0; i < 800; i++, at += i == 400 ? 3000 * MS : 10 * MS) {
+		struct record wait = {
+			.start = at, .time = at + 5 * MS, .wake = at + 5 * MS, .pid = 1, .tid = 1, .id = OFF
+		};
+
+		wait.state = SLEEP;
+		records[n++] = wait;
+		records[n++] =
+			(struct record){ .start = at + 5 * MS, .time = at + 10 * MS, .pid = 1, .tid = 1, .id = RUN };
+		wait.id = GIL;
+		wait.state = 1;
+		wait.wake = 0x10;
+		wait.waker_pid = 2 + i % 2; /* the dropper */
+		wait.number = i;
+		records[n++] = wait;
+	}
+	REQUIRE(prepare(records, n));
+	read_all(9, ACTIVITY_DETAILS | ACTIVITY_HOLDERS, 100000);
+	first = r;
+	CHECK(first.held[2] == 2000 * MS && first.held[3] == 2000 * MS);
+	for (u32 w = 0; w < 3; w++) {
+		read_all(9, ACTIVITY_DETAILS | ACTIVITY_HOLDERS, windows[w]);
+		CHECK(!r.torn && !memcmp(r.held, first.held, sizeof(r.held)));
+	}
 	forget();
 }
 
@@ -293,7 +335,7 @@ static u32 random_below(u32 n)
 	return (seed >> 8) % n;
 }
 
-/* Six threads that run and wait in turn, with calls on the way. */
+/* Six threads that alternately run and wait, with calls in between. */
 static u32 make_up(struct record *records, u32 max)
 {
 	u64 at[6];
@@ -318,13 +360,13 @@ static u32 make_up(struct record *records, u32 max)
 							.pid = 1,
 							.tid = t,
 							.id = random_below(2) ? CUDA : GIL };
-		/* sometimes nothing is known for a while */
+		/* sometimes the activity is unknown for a while */
 		at[t] = off + (random_below(4) ? 0 : random_below(300));
 	}
 	return n;
 }
 
-TEST(sums_are_the_same_whatever_the_windows)
+TEST(sums_do_not_depend_on_windows)
 {
 	static const u32 windows[] = { 1, 2, 7, 50, 100000 };
 	static struct record records[900];
@@ -335,7 +377,7 @@ TEST(sums_are_the_same_whatever_the_windows)
 	for (u32 i = 0; i < n; i++)
 		if (records[i].id == RUN || records[i].id == OFF)
 			(records[i].id == RUN ? run : off)[records[i].tid] += records[i].time - records[i].start;
-	/* a file has them in no order that counts */
+	/* events in a file are not ordered by time */
 	for (u32 i = n; i > 1; i--) {
 		u32 other = random_below(i);
 		struct record swapped = records[i - 1];
@@ -367,7 +409,7 @@ TEST(sums_are_the_same_whatever_the_windows)
 	forget();
 }
 
-/* Does a question about a time get what a reading of this time gives? */
+/* A query of a time must return the intervals that reading this time returns. */
 static bool is_same_at_once(u64 from, u64 ns)
 {
 	struct read whole;
@@ -392,8 +434,8 @@ static bool is_same_at_once(u64 from, u64 ns)
 	return same && !r.torn;
 }
 
-/* A file may hold anything: spans that overlap, end before they begin, or were woken outside of themselves. */
-TEST(tiles_whatever_the_file_holds)
+/* A file may have invalid spans: they overlap, end before they begin, or have a wake-up outside the span. */
+TEST(intervals_tile_for_any_file)
 {
 	static struct record records[600];
 	bool torn = false, different = false;
@@ -412,7 +454,7 @@ TEST(tiles_whatever_the_file_holds)
 						      .wake = random_below(4) ? 4900 + random_below(3500) : 0 };
 		}
 		REQUIRE(prepare(records, 600));
-		for (u32 flags = 0; flags < 4; flags++) {
+		for (u32 flags = 0; flags < 8; flags++) {
 			read_all(9, flags, 1 + random_below(700));
 			torn |= r.torn;
 			for (u32 t = 1; t < 4; t++)
@@ -426,7 +468,25 @@ TEST(tiles_whatever_the_file_holds)
 	CHECK(!different);
 }
 
-TEST(answers_for_moments_of_chosen_threads)
+/* The moments of a damaged trace may be any numbers: steps through its time must not wrap around. */
+TEST(the_last_moment_may_be_any_number)
+{
+	for (u64 last = ~0ull - 2; last; last = last == ~0ull ? 0 : last + 1) {
+		const struct record records[] = {
+			{ .start = 1000, .time = 2000, .pid = 1, .tid = 1, .id = RUN },
+			{ .start = last - 500, .time = last, .pid = 1, .tid = 1, .id = RUN },
+		};
+
+		REQUIRE(prepare(records, 2));
+		for (u32 window = 1; window < 4; window++) {
+			read_all(1, 0, window);
+			CHECK(!r.torn && r.states[1][ACTIVITY_RUNNING] == 1500);
+		}
+		forget();
+	}
+}
+
+TEST(queries_times_of_selected_threads)
 {
 	static const struct record records[] = {
 		{ .start = 1000, .time = 1400, .pid = 1, .tid = 1, .id = RUN },
@@ -440,13 +500,13 @@ TEST(answers_for_moments_of_chosen_threads)
 	REQUIRE(!activity__add_thread(r.activity, 1, 1));
 	REQUIRE(!activity__load(r.activity, 1000, 2000));
 	CHECK(!activity__of(r.activity, 1, 1, 1700, 1950, take, NULL));
-	CHECK_TEXT(r.text, "1700-1800 wait asleep (not recorded in what), 1800-1900 want waiting for a CPU, "
+	CHECK_TEXT(r.text, "1700-1800 wait asleep (cause not recorded), 1800-1900 want waiting for a CPU, "
 			   "1900-1950 ? not known (not followed)");
-	/* moments may be asked for in any order */
+	/* times may be queried in any order */
 	r.at[1] = 0;
 	*r.text = 0;
 	CHECK(!activity__of(r.activity, 1, 1, 1350, 1450, take, NULL));
-	CHECK_TEXT(r.text, "1350-1400 run on a CPU, 1400-1450 wait asleep (not recorded in what)");
+	CHECK_TEXT(r.text, "1350-1400 run on a CPU, 1400-1450 wait asleep (cause not recorded)");
 	CHECK(!activity__of(r.activity, 1, 2, 1000, 1100, take, NULL));
 	CHECK(r.states[2][ACTIVITY_UNKNOWN] == 100);
 	activity__free(r.activity);

@@ -3,7 +3,7 @@
 #include "test.h"
 #include "util/array.h"
 
-TEST(grows_and_keeps_what_it_has)
+TEST(grows_and_keeps_its_elements)
 {
 	u32 *list = NULL, n = 0, wrong = 0;
 
@@ -18,7 +18,7 @@ TEST(grows_and_keeps_what_it_has)
 	free(list);
 }
 
-/* ASan sees it if there is less room than the next elements need. */
+/* ASan detects a buffer that is too small for the next elements. */
 TEST(loses_elements_and_grows_again)
 {
 	u64 *list = NULL;

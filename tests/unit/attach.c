@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // test: smoke
-/* Where probes go, what section names say, which declarations are refused. */
+/* Probe sites, section names of BPF programs, refused declarations. */
 #include "test.h"
 
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "util/section.h"
 #include "util/test_switch.h"
 
-TEST(takes_section_names_apart)
+TEST(parses_section_names)
 {
 	struct section s;
 	unsigned int group;
@@ -49,7 +49,7 @@ TEST(knows_a_library_by_the_start_of_its_file_name)
 	CHECK(section__matches_library(&s, "libcudart.so"));
 	CHECK(!section__matches_library(&s, "/opt/libcudart.so/other.so"));
 	CHECK(!section__matches_library(&s, "/usr/lib/xlibcudart.so"));
-	/* as the driver is installed: a library by its version, a link by its soname, and its copies for containers */
+	/* the driver's files: a library named by version, a link named by soname, and copies for containers */
 	REQUIRE(!section__parse(&s, "span/libcuda.so:cuLaunchKernel"));
 	CHECK(section__matches_library(&s, "/usr/lib/x86_64-linux-gnu/libcuda.so.1"));
 	CHECK(section__matches_library(&s, "/usr/lib/x86_64-linux-gnu/libcuda.so.535.183.01"));
@@ -68,7 +68,7 @@ TEST(lists_functions)
 	CHECK_TEXT(all, "a b c ");
 }
 
-TEST(refuses_return_probes_where_something_may_unwind)
+TEST(refuses_return_probes_of_functions_that_may_unwind)
 {
 	CHECK(section__refuses_returns("span/libtorch.so:_ZN2at4_ops3add4callERKNS_6TensorE"));
 	CHECK(section__refuses_returns("span/libtorch.so:fine,_ZN1aE"));
@@ -102,7 +102,7 @@ TEST(opens_the_embedded_object)
 	embedded__close(&e);
 }
 
-/* How many numbers the owner gets for functions that no one else has. */
+/* The number of sites that an owner gets for functions that no other owner has. */
 static u32 take_numbers(struct probes *p, u32 owner, u32 most)
 {
 	char name[64];
@@ -114,7 +114,7 @@ static u32 take_numbers(struct probes *p, u32 owner, u32 most)
 	return n;
 }
 
-TEST(leaves_numbers_to_other_owners)
+TEST(leaves_sites_to_other_owners)
 {
 	struct embedded e = {};
 	char err[512] = "";
@@ -129,7 +129,7 @@ TEST(leaves_numbers_to_other_owners)
 	CHECK(second == (MAX_PROBES * 3 / 4 - first) / 2);
 	CHECK(!probes__add(&e.probes, &e.probes.programs[0], "g", 1000));
 	CHECK(probes__add(&e.probes, &e.probes.programs[0], "g", 1002));
-	/* root's: all that are left */
+	/* root gets all that are left */
 	CHECK(take_numbers(&e.probes, 0, MAX_PROBES) == MAX_PROBES - 1 - first - second - 1);
 	embedded__close(&e);
 }
@@ -150,14 +150,14 @@ TEST(reads_the_schema_without_opening_the_object)
 
 TEST(reads_test_switches)
 {
-	setenv("SONDE_TEST", "no-multi,gil-pattern", 1);
-	CHECK(test_switch__is_set("no-multi") && test_switch__is_set("gil-pattern"));
+	setenv("SONDE_TEST", "no-multi,no-gil-pattern", 1);
+	CHECK(test_switch__is_set("no-multi") && test_switch__is_set("no-gil-pattern"));
 	CHECK(!test_switch__is_set("no-session") && !test_switch__is_set("no") && !test_switch__is_set("gil"));
 	unsetenv("SONDE_TEST");
 	CHECK(!test_switch__is_set("no-multi"));
 }
 
-/* So that the kernel, with a process's address space held, finds it there */
+/* Shared with the kernel, which must find it while it holds a process's mmap lock */
 TEST(reads_sites_into_the_page_cache_before_it_links)
 {
 	const char *dir = getenv("TMPDIR") ?: "/tmp";

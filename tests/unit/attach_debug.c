@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Symbols of a file that was stripped in each of the usual ways, made here with binutils. */
+/* Symbols of files that were stripped by binutils in each of the usual ways. */
 #include "test.h"
 
 #include "elf/debug.h"
@@ -23,7 +23,7 @@ static bool run(const char *format, ...)
 	return !system(command);
 }
 
-/* A library with one function that only .symtab names, beside two that are exported. */
+/* A library with one function that only .symtab names and two that are exported. */
 static bool build(const char *flags)
 {
 	const char *tmp = getenv("TMPDIR");
@@ -48,7 +48,7 @@ static struct elf *open_at(const char *name)
 	return fd < 0 || elf__open(&elf, fd) ? NULL : elf;
 }
 
-/* Where the whole file has the function, which is where every stripped one has it too. */
+/* The function's offset in the unstripped file, which every stripped one shares. */
 static u64 true_offset(const char *name)
 {
 	struct elf *elf = open_at("whole.so");
@@ -69,6 +69,12 @@ static bool finds(struct elf *elf)
 	       sym.offset == true_offset("shown");
 }
 
+/* Builds the library, runs these commands in its folder and opens it. NULL: one of these failed. */
+static struct elf *prepare(const char *flags, const char *commands)
+{
+	return build(flags) && run("cd '%s' && %s", dir, commands) ? open_at("it.so") : NULL;
+}
+
 static int add(struct elf *elf, const char *name)
 {
 	char path[PATH_MAX], why[128];
@@ -78,26 +84,24 @@ static int add(struct elf *elf, const char *name)
 	return debug__add(elf, &s, why, sizeof(why));
 }
 
-static void clean(void)
+static void clean(struct elf *elf)
 {
+	elf__close(elf);
 	run("rm -rf '%s'", dir);
 }
 
-TEST(finds_what_stripping_left_in_debugdata)
+TEST(finds_functions_in_debugdata)
 {
-	struct elf *elf;
+	struct elf *elf =
+		prepare("-Wl,--build-id",
+			"objcopy --only-keep-debug whole.so mini && strip --strip-debug mini && xz -k mini && "
+			"strip it.so && objcopy --add-section .gnu_debugdata=mini.xz it.so");
 
-	REQUIRE(build("-Wl,--build-id"));
-	REQUIRE(run("cd '%s' && objcopy --only-keep-debug whole.so mini && strip --strip-debug mini && xz -k mini && "
-		    "strip it.so && objcopy --add-section .gnu_debugdata=mini.xz it.so",
-		    dir));
-	elf = open_at("it.so");
 	REQUIRE(elf);
 	CHECK(elf__stripped(elf) && !finds(elf) && !elf__names_hold(elf, "hidden_one"));
 	CHECK(!add(elf, "it.so"));
 	CHECK(finds(elf) && elf__names_hold(elf, "hidden_one"));
-	elf__close(elf);
-	clean();
+	clean(elf);
 }
 
 TEST(finds_several_names_in_one_pass)
@@ -112,39 +116,30 @@ TEST(finds_several_names_in_one_pass)
 	CHECK(elf__find_symbols(elf, names, 4, out) == 1);
 	CHECK(out[0].name && !out[1].name && out[2].name && out[3].name && out[2].dynamic && !out[0].dynamic);
 	CHECK(elf__needs(elf, "libc.so") && !elf__needs(elf, "libcudart.so"));
-	elf__close(elf);
-	clean();
+	clean(elf);
 }
 
 TEST(bounds_debugdata_that_unpacks_without_end)
 {
-	struct elf *elf;
+	struct elf *elf = prepare("-Wl,--build-id", "head -c 300000000 /dev/zero | xz -T1 -1 > bomb && strip it.so && "
+						    "objcopy --add-section .gnu_debugdata=bomb it.so");
 
-	REQUIRE(build("-Wl,--build-id"));
-	REQUIRE(run("cd '%s' && head -c 300000000 /dev/zero | xz -T1 -1 > bomb && strip it.so && "
-		    "objcopy --add-section .gnu_debugdata=bomb it.so",
-		    dir));
-	elf = open_at("it.so");
 	REQUIRE(elf);
 	CHECK(elf__add_debugdata(elf) == -EFBIG);
-	elf__close(elf);
-	clean();
+	clean(elf);
 }
 
-TEST(takes_a_debug_file_of_the_same_build_id_alone)
+TEST(takes_only_a_debug_file_with_the_same_build_id)
 {
-	struct elf *elf;
+	struct elf *elf = prepare("-Wl,--build-id=0x1111111111111111111111111111111111111111",
+				  "objcopy --only-keep-debug whole.so it.debug && strip it.so && "
+				  "objcopy --add-gnu-debuglink=it.debug it.so && mkdir .debug && mv it.debug .debug");
 
-	REQUIRE(build("-Wl,--build-id=0x1111111111111111111111111111111111111111"));
-	REQUIRE(run("cd '%s' && objcopy --only-keep-debug whole.so it.debug && strip it.so && "
-		    "objcopy --add-gnu-debuglink=it.debug it.so && mkdir .debug && mv it.debug .debug",
-		    dir));
-	elf = open_at("it.so");
 	REQUIRE(elf);
 	CHECK(!add(elf, "it.so"));
 	CHECK(finds(elf));
 	elf__close(elf);
-	/* another build of the same file, under the same name */
+	/* another build with the same file name */
 	REQUIRE(run(
 		"cd '%s' && echo 'int other(void) { return 1; }' | cc -shared -fPIC -Wl,--build-id -x c -o other.so - "
 		"&& objcopy --only-keep-debug other.so .debug/it.debug",
@@ -153,19 +148,15 @@ TEST(takes_a_debug_file_of_the_same_build_id_alone)
 	REQUIRE(elf);
 	CHECK(add(elf, "it.so") == -ENOENT);
 	CHECK(!finds(elf));
-	elf__close(elf);
-	clean();
+	clean(elf);
 }
 
 TEST(takes_a_debug_file_without_build_id_by_its_checksum)
 {
-	struct elf *elf;
+	struct elf *elf = prepare("-Wl,--build-id=none",
+				  "objcopy --only-keep-debug whole.so it.debug && strip it.so && "
+				  "objcopy --add-gnu-debuglink=it.debug it.so");
 
-	REQUIRE(build("-Wl,--build-id=none"));
-	REQUIRE(run("cd '%s' && objcopy --only-keep-debug whole.so it.debug && strip it.so && "
-		    "objcopy --add-gnu-debuglink=it.debug it.so",
-		    dir));
-	elf = open_at("it.so");
 	REQUIRE(elf);
 	CHECK(!*elf__build_id(elf));
 	CHECK(!add(elf, "it.so"));
@@ -175,8 +166,7 @@ TEST(takes_a_debug_file_without_build_id_by_its_checksum)
 	elf = open_at("it.so");
 	REQUIRE(elf);
 	CHECK(add(elf, "it.so") == -ENOENT);
-	elf__close(elf);
-	clean();
+	clean(elf);
 }
 
 static int refuse(u32 pid, const char *path, void *arg)
@@ -199,23 +189,18 @@ TEST(names_a_debug_file_on_a_network_file_system)
 	CHECK(debug__add(elf, &s, why, sizeof(why)) == -ENOENT && strstr(why, "--remote-files"));
 	s.arg = &untrusted;
 	CHECK(debug__add(elf, &s, why, sizeof(why)) == -ENOENT && !strstr(why, "--remote-files") && *why);
-	elf__close(elf);
-	clean();
+	clean(elf);
 }
 
-TEST(opens_nothing_but_regular_files_as_debug_files)
+TEST(opens_only_regular_files_as_debug_files)
 {
-	struct elf *elf;
+	struct elf *elf = prepare("-Wl,--build-id=none",
+				  "objcopy --only-keep-debug whole.so it.debug && strip it.so && "
+				  "objcopy --add-gnu-debuglink=it.debug it.so && rm it.debug && mkfifo it.debug");
 
-	REQUIRE(build("-Wl,--build-id=none"));
-	REQUIRE(run("cd '%s' && objcopy --only-keep-debug whole.so it.debug && strip it.so && "
-		    "objcopy --add-gnu-debuglink=it.debug it.so && rm it.debug && mkfifo it.debug",
-		    dir));
-	elf = open_at("it.so");
 	REQUIRE(elf);
 	CHECK(add(elf, "it.so") == -ENOENT);
-	elf__close(elf);
-	clean();
+	clean(elf);
 }
 
 TEST_MAIN()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The attacher against a worker that has been taken over: nonsense is refused, nothing but ELF files is opened. */
+/* The attacher with a compromised worker: it refuses invalid requests and opens only ELF files. */
 #include "attach/attacher_wire.h"
 #include "elf/elf.h"
 #include "site/verify_site.h"
@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NOBODYS_PID 0x7ffffff0 /* more than any kernel gives out */
+#define NOBODYS_PID 0x7ffffff0 /* higher than any pid */
 
 static struct program programs[] = {
 	{ .name = "off", .section.kind = SECTION_SPAN },
@@ -34,7 +34,7 @@ static const struct probes probes = { .programs = programs, .n_programs = 5 };
 
 static struct attacher_request request;
 static struct attacher_reply reply;
-static int sock, opener; /* opener: -1: not asked for */
+static int sock, opener; /* opener: -1 if none is requested */
 static pid_t attacher;
 static bool trusted_files;
 
@@ -57,7 +57,7 @@ static bool start(pid_t command)
 	return attacher > 0;
 }
 
-/* Did it end in order? */
+/* True if the attacher ended normally. */
 static bool end(void)
 {
 	int status;
@@ -68,7 +68,7 @@ static bool end(void)
 	return waitpid(attacher, &status, 0) == attacher && WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
-/* The answer; 1: none came. */
+/* The answer, or 1 without one. */
 static int ask_at(int at, const void *data, size_t len, int fd, int *got)
 {
 	int other;
@@ -88,7 +88,7 @@ static int ask_raw(const void *data, size_t len, int fd, int *got)
 	return ask_at(sock, data, len, fd, got);
 }
 
-/* Of the opener, which the attacher starts; the last answer where there are several. */
+/* The answer of the opener, which the attacher starts; the last one if there are several. */
 static int ask_opener(size_t len, int fd, int *got)
 {
 	const struct attacher_request start = { .op = OP_OPENER };
@@ -117,7 +117,7 @@ static int ask_sites(u32 program, u32 method, u32 n, size_t len, int fd)
 	return ask_raw(&request, REQUEST_HEAD + len, fd, NULL);
 }
 
-/* How many perf events a process has open. */
+/* The number of perf events that a process has open. */
 static u32 events_of(pid_t pid)
 {
 	char path[64], to[64];
@@ -138,13 +138,13 @@ static u32 events_of(pid_t pid)
 	return n;
 }
 
-/* Where kernel.perf_event_paranoid is Debian's 3 they can't be opened any more when they are asked for. */
+/* With Debian's kernel.perf_event_paranoid=3 they can't be opened later, when they are requested. */
 TEST(opens_clocks_before_it_gives_up_privileges)
 {
 	if (geteuid())
 		SKIP("needs root");
 	REQUIRE(start(0));
-	CHECK(ask(99, 0, 0) == -EINVAL); /* it serves, so its privileges are gone */
+	CHECK(ask(99, 0, 0) == -EINVAL); /* it answers requests, so it has dropped its privileges */
 	CHECK(events_of(attacher) == 0);
 	CHECK(end());
 	programs[4].enabled = true;
@@ -155,14 +155,14 @@ TEST(opens_clocks_before_it_gives_up_privileges)
 	programs[4].enabled = false;
 }
 
-TEST(refuses_what_makes_no_sense)
+TEST(refuses_invalid_requests)
 {
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 
 	REQUIRE(start(0));
 	CHECK(ask(99, 0, 0) == -EINVAL);
 	CHECK(ask_raw("x", 1, -1, NULL) == -EINVAL);
-	CHECK(ask_sites(0, ATTACH_MULTI, 1, 16, fd) == -EINVAL); /* a program that is off */
+	CHECK(ask_sites(0, ATTACH_MULTI, 1, 16, fd) == -EINVAL); /* a program that is not loaded */
 	CHECK(ask_sites(5, ATTACH_MULTI, 1, 16, fd) == -EINVAL);
 	CHECK(ask_sites(~0U, ATTACH_MULTI, 1, 16, fd) == -EINVAL);
 	CHECK(ask_sites(1, 99, 1, 16, fd) == -EINVAL);
@@ -171,28 +171,28 @@ TEST(refuses_what_makes_no_sense)
 	CHECK(ask_sites(1, ATTACH_MULTI, ATTACHER_SITES_MAX + 1, sizeof(request.data), fd) == -EINVAL);
 	CHECK(ask_sites(1, ATTACH_MULTI, 0x10000001, 16, fd) == -EINVAL); /* 16 bytes each, in 32 bits */
 	CHECK(ask_sites(1, ATTACH_MULTI, 1, 16, -1) == -EINVAL);
-	CHECK(ask_sites(2, ATTACH_SESSION, 1, 16, fd) == -EINVAL); /* only spans are probed at the return */
+	CHECK(ask_sites(2, ATTACH_SESSION, 1, 16, fd) == -EINVAL); /* only spans have a probe at the return */
 	request =
 		(struct attacher_request){ .op = OP_SITES, .program = 2, .method = ATTACH_MULTI, .n = 1, .returns = 1 };
 	CHECK(ask_raw(&request, REQUEST_HEAD + 16, fd, NULL) == -EINVAL);
-	/* words are raised only with probes on a family's own places, and there must be as many */
+	/* semaphores are accepted only with a family's own sites, one for each */
 	request = (struct attacher_request){
 		.op = OP_SITES, .program = 2, .method = ATTACH_MULTI, .n = 1, .counters = 1
 	};
 	CHECK(ask_raw(&request, REQUEST_HEAD + 24, fd, NULL) == -EINVAL);
 	request.program = 4;
 	CHECK(ask_raw(&request, REQUEST_HEAD + 16, fd, NULL) == -EINVAL);
-	/* and none in data that is not made for it */
+	/* and no semaphore in other data */
 	CHECK(ask_raw(&request, REQUEST_HEAD + 24, fd, NULL) == -EINVAL);
-	CHECK(ask(OP_ATTACH, 1, 0) == -EINVAL); /* no tracepoint */
-	CHECK(ask(OP_ATTACH, 3, 0) == -EINVAL); /* off */
+	CHECK(ask(OP_ATTACH, 1, 0) == -EINVAL); /* not a tracepoint */
+	CHECK(ask(OP_ATTACH, 3, 0) == -EINVAL); /* not loaded */
 	request.n = 99;
-	CHECK(ask(OP_ATTACH, 4, 0) == -EINVAL); /* likewise */
+	CHECK(ask(OP_ATTACH, 4, 0) == -EINVAL); /* not loaded */
 	programs[4].enabled = true;
 	CHECK(end());
 	REQUIRE(start(0));
 	request.n = 0;
-	CHECK(ask(OP_ATTACH, 4, 0) == -EINVAL); /* no ticks */
+	CHECK(ask(OP_ATTACH, 4, 0) == -EINVAL); /* without sampling */
 	request.n = ATTACHER_HZ_MAX + 1;
 	CHECK(ask(OP_ATTACH, 4, 0) == -EINVAL);
 	CHECK(ask(OP_DETACH, 77, 0) == -EINVAL);
@@ -203,8 +203,8 @@ TEST(refuses_what_makes_no_sense)
 	close(fd);
 }
 
-/* A function of this program, as the library's would be: each byte of it is asked for by its own. */
-TEST(refuses_what_is_inside_an_instruction)
+/* A function of this program in place of a library's; each of its bytes is requested as a site. */
+TEST(refuses_sites_within_an_instruction)
 {
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), err;
 	u32 begin = 0, inside = 0, other = 0;
@@ -223,13 +223,13 @@ TEST(refuses_what_is_inside_an_instruction)
 		else if (err == -EBADMSG || !err)
 			other++;
 		else
-			begin++; /* asked of the kernel, which has no such program */
+			begin++; /* refused by the kernel, which has no such program */
 	}
 	CHECK(begin >= 3 && inside >= 3 && !other);
-	/* and the only one of many is found */
+	/* the only valid one of many is found */
 	request = (struct attacher_request){ .op = OP_SITES, .program = 2, .method = ATTACH_MULTI, .n = 3 };
 	data[0] = data[2] = sym.offset;
-	data[1] = 64; /* in the headers */
+	data[1] = 64; /* a site in the ELF headers */
 	CHECK(ask_raw(&request, REQUEST_HEAD + 48, fd, NULL) == -EBADMSG);
 	CHECK(reply.verdicts[0] == SITE_OK && reply.verdicts[1] == SITE_NO_CODE && reply.verdicts[2] == SITE_OK);
 	CHECK(end());
@@ -237,7 +237,7 @@ TEST(refuses_what_is_inside_an_instruction)
 	close(fd);
 }
 
-/* The same in every run. */
+/* Random numbers that are the same in every run. */
 static u32 next_random(void)
 {
 	static u32 x = 2463534242;
@@ -247,7 +247,7 @@ static u32 next_random(void)
 	return x ^= x << 5;
 }
 
-TEST(lives_through_garbage)
+TEST(survives_random_requests)
 {
 	int answered = 0, fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 
@@ -282,7 +282,7 @@ TEST(lives_through_garbage)
 	close(fd);
 }
 
-/* The only child of a process, 0: it has none. */
+/* The only child of a process, or 0. */
 static pid_t child_of(pid_t parent)
 {
 	char path[64];
@@ -298,7 +298,7 @@ static pid_t child_of(pid_t parent)
 	return pid;
 }
 
-/* A pipe that nothing is written to stands in for a file system that does not answer. */
+/* An empty pipe simulates a file system that does not answer. */
 TEST(gives_up_an_opener_that_does_not_answer)
 {
 	static const struct probes none;
@@ -323,7 +323,7 @@ TEST(gives_up_an_opener_that_does_not_answer)
 	attacher__free(a);
 }
 
-/* A pipe that is written to only when the worker has waited for longer than for an opener after many silent ones. */
+/* A pipe that gets data only after a longer time than the worker waits for an opener after many silent ones. */
 struct slow {
 	int pipe, waits;
 };
@@ -332,7 +332,7 @@ static void write_late(void *arg)
 {
 	struct slow *slow = arg;
 
-	/* of 50 ms each */
+	/* times 50 ms */
 	if (slow->pipe >= 0 && ++slow->waits == 8) {
 		CHECK(write(slow->pipe, "late", 4) == 4);
 		close(slow->pipe);
@@ -340,7 +340,7 @@ static void write_late(void *arg)
 	}
 }
 
-TEST(forgets_silent_openers_after_many_answers)
+TEST(trusts_openers_again_after_many_answers)
 {
 	static const struct probes none;
 	volatile sig_atomic_t stop = 1;
@@ -373,8 +373,8 @@ TEST(forgets_silent_openers_after_many_answers)
 	attacher__free(a);
 }
 
-/* As of a child that shared the socket and ended before it took its answer. */
-TEST(takes_no_answer_to_another_request)
+/* An answer for a child that shared the socket and ended before it read the answer. */
+TEST(ignores_the_answer_to_another_request)
 {
 	static const struct probes none;
 	struct attacher *a;
@@ -391,8 +391,8 @@ TEST(takes_no_answer_to_another_request)
 	attacher__free(a);
 }
 
-/* What killed the opener says nothing of the process that is asked about next. */
-TEST(asks_another_opener_once_one_has_ended)
+/* A request that killed the opener must not affect the next process's request. */
+TEST(replaces_an_opener_that_has_ended)
 {
 	static const struct probes none;
 	struct attacher *a;
@@ -414,7 +414,7 @@ TEST(asks_another_opener_once_one_has_ended)
 		SKIP("the kernel does not list a process's children");
 }
 
-/* In a mount namespace where /proc has this many folders: 0 if all are listed, 2 if it can't be made. */
+/* In a mount namespace whose /proc has this many folders: 0 if all are listed, 2 if it can't be created. */
 static int list_many(int many)
 {
 	static const struct probes none;
@@ -455,7 +455,7 @@ TEST(lists_more_processes_than_one_message_holds)
 	CHECK(!WEXITSTATUS(status));
 }
 
-/* Opens by path, as of a process that is gone. */
+/* Opens by path, as for a process that has ended. */
 static int ask_open(const char *path, const struct stat *st, int *fd)
 {
 	request = (struct attacher_request){
@@ -469,7 +469,7 @@ static int ask_open(const char *path, const struct stat *st, int *fd)
 	return ask_opener(request.n, -1, fd);
 }
 
-TEST(opens_elf_files_alone)
+TEST(opens_only_elf_files)
 {
 	char dir[] = "/tmp/sonde-attacher-XXXXXX", elf[64], text[64], fifo[64];
 	struct stat st, got;
@@ -489,7 +489,7 @@ TEST(opens_elf_files_alone)
 	REQUIRE(start(0));
 	stat(elf, &st);
 	err = ask_open(elf, &st, &fd);
-	/* on overlayfs a path's inode is not the one that is probed */
+	/* on overlayfs a path's inode differs from the probed inode */
 	CHECK(err == -ESTALE || (!err && !fstat(fd, &got) && got.st_ino == st.st_ino));
 	CHECK(err || (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY);
 	if (!err) {
@@ -504,7 +504,7 @@ TEST(opens_elf_files_alone)
 	stat("/dev/null", &st);
 	CHECK(ask_open("/dev/null", &st, NULL) < 0);
 	request = (struct attacher_request){ .op = OP_OPEN, .pid = NOBODYS_PID, .n = 4, .data = "/etc" };
-	CHECK(ask_opener(4, -1, NULL) == -EINVAL); /* no NUL */
+	CHECK(ask_opener(4, -1, NULL) == -EINVAL); /* without NUL */
 	CHECK(end());
 	unlink(elf);
 	unlink(text);
@@ -512,7 +512,7 @@ TEST(opens_elf_files_alone)
 	rmdir(dir);
 }
 
-TEST(signals_the_command_alone)
+TEST(signals_only_the_command)
 {
 	int status;
 	pid_t command = fork();
@@ -533,7 +533,7 @@ TEST(signals_the_command_alone)
 	CHECK(end());
 }
 
-/* A child of this number, which must be free; -1: it can't be had. */
+/* Forks a child with this pid, which must be free. Returns -1 if that fails. */
 static pid_t fork_as(pid_t pid)
 {
 	struct clone_args args = { .exit_signal = SIGCHLD, .set_tid = (uintptr_t)&pid, .set_tid_size = 1 };
@@ -547,8 +547,8 @@ static pid_t fork_as(pid_t pid)
 	return got;
 }
 
-/* The number of an opener that has ended by itself may be another process's by the time the next one is asked for. */
-TEST(kills_no_process_that_got_an_openers_number)
+/* The pid of an opener that has ended may be another process's when the next opener is requested. */
+TEST(kills_no_process_that_reused_an_openers_pid)
 {
 	const struct attacher_request again = { .op = OP_OPENER };
 	pid_t first, victim;
@@ -569,7 +569,7 @@ TEST(kills_no_process_that_got_an_openers_number)
 	CHECK(end());
 	if (victim <= 0)
 		SKIP("no process of a chosen number can be made here");
-	/* what has not been killed ends by the signal */
+	/* a process that was not killed ends by this signal */
 	CHECK(!waitpid(victim, &status, WNOHANG) && !kill(victim, SIGTERM));
 	CHECK(waitpid(victim, &status, 0) == victim && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
 }
@@ -580,7 +580,7 @@ static int ask_debug(size_t len, int object)
 	return ask_opener(len, object, NULL);
 }
 
-TEST(opens_what_is_an_elf_file_in_a_root)
+TEST(opens_elf_files_in_a_root)
 {
 	char path[] = "/proc/self/exe";
 	int object = open(path, O_RDONLY | O_CLOEXEC);
@@ -597,11 +597,11 @@ TEST(opens_what_is_an_elf_file_in_a_root)
 	request.n = sizeof("/dev/null");
 	memcpy(request.data, "/dev/null", sizeof("/dev/null"));
 	CHECK(ask_debug(request.n, object) == -EINVAL);
-	/* a link that leads out of the root */
+	/* a link that leads out of the root directory */
 	request.n = sizeof(path);
 	memcpy(request.data, path, sizeof(path));
 	CHECK(ask_debug(request.n, object) == -ELOOP);
-	/* no object, no NUL, no path, no such process */
+	/* without object, without NUL, without path, for an unknown process */
 	CHECK(ask_debug(request.n, -1) == -EINVAL);
 	request.n--;
 	CHECK(ask_debug(request.n, object) == -EINVAL);
@@ -616,7 +616,7 @@ TEST(opens_what_is_an_elf_file_in_a_root)
 	close(object);
 }
 
-TEST(says_what_a_process_runs)
+TEST(reports_a_processs_program)
 {
 	char exe[4096];
 	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* --comm's patterns, followed as BPF does, against fnmatch(3). */
+/* --comm's patterns, matched by the algorithm of the BPF program, compared with fnmatch(3). */
 #include "record/comm_glob.h"
 #include "test.h"
 
@@ -62,7 +62,7 @@ static const char *const names[] = { "",
 				     "node:1",
 				     "pythonpythonpyt" };
 
-TEST(matches_what_fnmatch_matches)
+TEST(matches_like_fnmatch)
 {
 	struct comm_glob g;
 
@@ -78,7 +78,7 @@ TEST(matches_what_fnmatch_matches)
 	}
 }
 
-TEST(every_pattern_of_four_characters_matches_what_fnmatch_matches)
+TEST(every_pattern_of_four_characters_matches_like_fnmatch)
 {
 	static const char alphabet[] = "ab*?", letters[] = "ab";
 	char pattern[5] = "", name[5] = "";
@@ -100,7 +100,7 @@ TEST(every_pattern_of_four_characters_matches_what_fnmatch_matches)
 	CHECK(!wrong);
 }
 
-TEST(refuses_what_can_not_match)
+TEST(refuses_patterns_that_can_not_match)
 {
 	struct comm_glob g;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Cgroup paths as runtimes make them, and such as they should not. */
+/* Cgroup paths of container runtimes, and hostile ones. */
 #include "process/container.h"
 #include "test.h"
 
@@ -21,7 +21,7 @@ static const struct {
 	{ "/user.slice/user-1000.slice/user@1000.service/app.slice/app-org.gnome.Terminal.slice", "", "" },
 	{ "/init.scope", "", "" },
 	{ "/system.slice/slurmstepd.scope/job_1234/step_0/user/task_0", "", "" },
-	/* docker: systemd and cgroupfs drivers, rootless, in a docker of its own */
+	/* docker: systemd and cgroupfs drivers, rootless, docker in docker */
 	{ "/system.slice/docker-" ID ".scope", "docker-3f4a5b6c7d8e", "" },
 	{ "/docker/" ID, "docker-3f4a5b6c7d8e", "" },
 	{ "/user.slice/user-1000.slice/user@1000.service/user.slice/docker-" ID ".scope", "docker-3f4a5b6c7d8e", "" },
@@ -55,20 +55,20 @@ static const struct {
 	{ "/system.slice/containerd.service/kubepods-burstable-pod0a1b2c3d_1234_5678_9abc_def012345678.slice:"
 	  "cri-containerd:" ID,
 	  "containerd-3f4a5b6c7d8e", "0a1b2c3d-1234-5678-9abc-def012345678" },
-	/* kind: a node that is itself a container */
+	/* kind, whose nodes are containers */
 	{ "/docker/" ID "/kubelet/kubepods/burstable/pod0a1b2c3d-1234-5678-9abc-def012345678/" ID2, "00ffeeddccbb",
 	  "0a1b2c3d-1234-5678-9abc-def012345678" },
-	/* as seen from a cgroup namespace of another container */
+	/* relative to the cgroup namespace of another container */
 	{ "/../cri-containerd-" ID ".scope", "containerd-3f4a5b6c7d8e", "" },
 	{ "/../../pod0a1b2c3d-1234-5678-9abc-def012345678/" ID, "3f4a5b6c7d8e",
 	  "0a1b2c3d-1234-5678-9abc-def012345678" },
-	/* named ones */
+	/* containers with names */
 	{ "/lxc/web01", "lxc-web01", "" },
 	{ "/lxc.payload.web01", "lxc-web01", "" },
 	{ "/lxc.payload.web01/system.slice/nginx.service", "lxc-web01", "" },
 	{ "/lxc.monitor.web01", "", "" },
 	{ "/machine.slice/machine-debian.scope/payload", "machine-debian", "" },
-	/* hostile ones */
+	/* hostile paths */
 	{ "/docker/" ID "0", "", "" },
 	{ "/docker/3F4A5B6C7D8E9F00112233445566778899AABBCCDDEEFF00112233445566AABB", "", "" },
 	{ "/docker/3f4a", "", "" },
@@ -88,10 +88,10 @@ static const struct {
 	  "lxc-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "" },
 };
 
-TEST(containers_are_known_by_their_paths)
+TEST(containers_are_recognized_by_their_paths)
 {
 	for (u32 i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-		/* a copy of its own: what is read behind its end is found by the sanitizer */
+		/* a copy, so that the sanitizer detects reads beyond its end */
 		char *path = strdup(paths[i].path);
 		struct container c;
 		bool same;
@@ -119,7 +119,7 @@ static bool reads(const char *text, const char *path, const char *name)
 	return same;
 }
 
-TEST(the_line_that_says_most_is_taken)
+TEST(the_most_specific_line_is_used)
 {
 	CHECK(reads("0::/system.slice/x.service\n", "/system.slice/x.service", ""));
 	CHECK(reads("9:name=systemd:/s\n4:memory:/m\n0::/\n", "/s", ""));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Members of structs by this program's own debug information, against offsetof; damaged files; the child that reads. */
+/* Members of structs in this program's own debug information, compared with offsetof; damaged files; the parser child. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -25,8 +25,8 @@ struct dwarf_example {
 struct dwarf_declared *dwarf_unused;
 struct dwarf_example dwarf_example;
 
-static const struct dwarf_member wanted[] = { { "number", 4, 0 }, { "hash", 8, 0 }, { "rank", 2, 0 } };
-#define N (sizeof(wanted) / sizeof(wanted[0]))
+static const struct dwarf_member expected[] = { { "number", 4, 0 }, { "hash", 8, 0 }, { "rank", 2, 0 } };
+#define N (sizeof(expected) / sizeof(expected[0]))
 
 static void check_offsets(const struct dwarf_member *m)
 {
@@ -37,7 +37,7 @@ static void check_offsets(const struct dwarf_member *m)
 
 static int self(void)
 {
-	/* used, or they would not be in the debug information */
+	/* used, as unused ones are not in the debug information */
 	dwarf_example.number = !dwarf_unused;
 	return open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 }
@@ -54,13 +54,13 @@ static int in_child(int fd, const char *type, struct dwarf_member *m)
 	struct dwarf_job job = {};
 	int err;
 
-	memcpy(m, wanted, sizeof(wanted));
+	memcpy(m, expected, sizeof(expected));
 	err = dwarf_job__start(&job, NULL, fd, type, m, N);
-	/* the answer may take its time on a busy machine */
+	/* the answer may take long on a busy machine */
 	return err ? err : dwarf_job__poll(&job, 100000, m, N);
 }
 
-/* A copy of the first `size` bytes, with one of about each `every` (0: none) overwritten from `from` on. */
+/* Copies the first `size` bytes, and from `from` on overwrites about one of `every` (0: none). */
 static int damage(int original, off_t from, off_t size, unsigned int every)
 {
 	char path[] = "/tmp/sonde-dwarf-XXXXXX";
@@ -79,18 +79,18 @@ static int damage(int original, off_t from, off_t size, unsigned int every)
 	return fd;
 }
 
-TEST(offsets_are_the_compilers)
+TEST(offsets_equal_the_compilers)
 {
 	struct dwarf_member m[N];
 	int fd = self();
 
-	memcpy(m, wanted, sizeof(wanted));
+	memcpy(m, expected, sizeof(expected));
 	REQUIRE(!dwarf__members(fd, "dwarf_example", m, N));
 	check_offsets(m);
 	close(fd);
 }
 
-TEST(a_child_finds_the_same)
+TEST(a_child_gives_the_same_result)
 {
 	struct dwarf_member m[N];
 	int fd = self();
@@ -100,7 +100,7 @@ TEST(a_child_finds_the_same)
 	close(fd);
 }
 
-TEST(says_what_is_wrong)
+TEST(reports_errors)
 {
 	int fd = self(), null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
@@ -113,7 +113,7 @@ TEST(says_what_is_wrong)
 	close(null);
 }
 
-/* Whatever they do to libdw, there is an answer. */
+/* Damaged files always get an answer, even if libdw crashes or hangs. */
 TEST(damaged_files)
 {
 	struct dwarf_member m[N];
@@ -124,7 +124,7 @@ TEST(damaged_files)
 	REQUIRE(!fstat(fd, &st));
 	srand(1);
 	for (i = 0; i < 64; i++) {
-		/* the larger part of an unstripped program is debug information */
+		/* most of an unstripped program is debug information */
 		bad = damage(fd, st.st_size / 3, st.st_size, 1u << (4 + i % 16));
 		err = in_child(bad, "dwarf_example", m);
 		CHECK(err <= 0 && err != -EAGAIN);

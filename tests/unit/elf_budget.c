@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Files that claim more than there is memory for: sparse ones, of which anybody can make as many as they like. */
+/* Files that claim to need more memory than allowed: sparse files, which any user can create in any number. */
 #include <elf.h>
 #include <errno.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #define MIB   (1ULL << 20)
 #define FILES 4
 
-/* A file with a dynamic symbol table and its strings, zeros of so many bytes each. */
+/* A file whose dynamic symbol table and strings are this many bytes of zeros each. */
 static int make_file(u64 bytes)
 {
 	Elf64_Shdr sections[4] = {
@@ -90,7 +90,7 @@ TEST(bounds_the_sum_of_files)
 		CHECK(elf__all_held() <= 384 * MIB);
 	}
 	CHECK(refused && refused < FILES);
-	/* what one gives back is there for the next */
+	/* memory that one file releases is available for the next */
 	CHECK(!elf__trim(elf[0]) && !elf__held(elf[0]));
 	elf__each_symbol(elf[0], on_symbol, NULL);
 	CHECK(elf__held(elf[0]) >= 64 * MIB && !elf__over_budget(elf[0]));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What a child that parses a file may answer when the file has taken it over: nothing of it is believed unchecked. */
+/* Answers of a parser child that a file has compromised: each is validated. */
 #include <errno.h>
 #include <stdlib.h>
 #include <fcntl.h>
@@ -50,10 +50,10 @@ static int take_name(const char *name, size_t len)
 	return take(ANSWER_NAME, 0, len);
 }
 
-static int take_place(struct found_place place)
+static int take_site(struct found_site site)
 {
-	answer.places[0] = place;
-	return take(ANSWER_PLACES, 1, sizeof(place));
+	answer.sites[0] = site;
+	return take(ANSWER_SITES, 1, sizeof(site));
 }
 
 static int take_family(struct found_family family)
@@ -68,13 +68,13 @@ static void begin(void)
 	memset(&x, 0, sizeof(x));
 }
 
-TEST(an_honest_answer_is_taken)
+TEST(an_honest_answer_is_accepted)
 {
 	begin();
 	CHECK(!take_name("call", 5));
-	CHECK(!take_place((struct found_place){ .program = 0, .name = 0, .offset = 64 }));
+	CHECK(!take_site((struct found_site){ .program = 0, .name = 0, .offset = 64 }));
 	CHECK(!take_family((struct found_family){ .id = 3 }));
-	CHECK(!take_place((struct found_place){ .program = 1, .name = PLACE_NO_NAME, .offset = 8, .counter = 16 }));
+	CHECK(!take_site((struct found_site){ .program = 1, .name = SITE_NO_NAME, .offset = 8, .counter = 16 }));
 	CHECK(!take_family((struct found_family){ .id = 4, .why = "not all\n" }));
 	answer.end = (struct found_end){ .result = 0 };
 	CHECK(take(ANSWER_END, 0, sizeof(answer.end)) == 1);
@@ -82,23 +82,23 @@ TEST(an_honest_answer_is_taken)
 	CHECK(!strcmp(x.families[1].found.why, "not all?"));
 }
 
-TEST(places_are_in_the_file_and_of_the_family)
+TEST(sites_are_in_the_file_and_of_the_family)
 {
 	begin();
-	CHECK(take_place((struct found_place){ .program = 0, .name = 0, .offset = 64 }) == -EPROTO);
+	CHECK(take_site((struct found_site){ .program = 0, .name = 0, .offset = 64 }) == -EPROTO);
 	CHECK(!take_name("call", 5));
-	CHECK(take_place((struct found_place){ .program = 0, .name = 1, .offset = 64 }) == -EPROTO);
-	CHECK(take_place((struct found_place){ .program = 0, .name = 0, .offset = FILE_SIZE }) == -EPROTO);
-	CHECK(take_place((struct found_place){ .program = 0, .name = 0, .offset = 64, .counter = 64 }) == -EPROTO);
-	CHECK(take_place((struct found_place){ .program = 2, .name = 0, .offset = 64 }) == -EPROTO);
-	CHECK(take_place((struct found_place){ .program = 3, .name = 0, .offset = 64 }) == -EPROTO);
-	CHECK(take_place((struct found_place){ .program = 1, .name = 0, .offset = 64 }) == -EPROTO);
-	CHECK(!x.n_places);
-	CHECK(!take_place((struct found_place){ .program = 0, .name = 0, .offset = 64 }));
+	CHECK(take_site((struct found_site){ .program = 0, .name = 1, .offset = 64 }) == -EPROTO);
+	CHECK(take_site((struct found_site){ .program = 0, .name = 0, .offset = FILE_SIZE }) == -EPROTO);
+	CHECK(take_site((struct found_site){ .program = 0, .name = 0, .offset = 64, .counter = 64 }) == -EPROTO);
+	CHECK(take_site((struct found_site){ .program = 2, .name = 0, .offset = 64 }) == -EPROTO);
+	CHECK(take_site((struct found_site){ .program = 3, .name = 0, .offset = 64 }) == -EPROTO);
+	CHECK(take_site((struct found_site){ .program = 1, .name = 0, .offset = 64 }) == -EPROTO);
+	CHECK(!x.n_sites);
+	CHECK(!take_site((struct found_site){ .program = 0, .name = 0, .offset = 64 }));
 	CHECK(take_family((struct found_family){ .id = 4 }) == -EPROTO);
 }
 
-TEST(families_are_asked_for_and_come_once)
+TEST(families_are_requested_and_answered_once)
 {
 	struct found_family endless = { .id = 3 };
 
@@ -120,9 +120,9 @@ TEST(lengths_and_counts_agree)
 	begin();
 	CHECK(take_name("call", 4) == -EPROTO);
 	CHECK(take_name("", 1) == -EPROTO);
-	CHECK(take(ANSWER_PLACES, 0, 0) == -EPROTO);
-	CHECK(take(ANSWER_PLACES, PLACES_BATCH + 1, sizeof(struct found_place)) == -EPROTO);
-	CHECK(take(ANSWER_PLACES, 2, sizeof(struct found_place)) == -EPROTO);
+	CHECK(take(ANSWER_SITES, 0, 0) == -EPROTO);
+	CHECK(take(ANSWER_SITES, SITES_BATCH + 1, sizeof(struct found_site)) == -EPROTO);
+	CHECK(take(ANSWER_SITES, 2, sizeof(struct found_site)) == -EPROTO);
 	CHECK(take(ANSWER_FACTS, 0, sizeof(struct file_facts) - 1) == -EPROTO);
 	CHECK(take(ANSWER_END, 0, 1) == -EPROTO);
 	CHECK(examination__take(&x, &session, &object, &answer, ANSWER_HEAD - 1, FILE_SIZE) == -EPROTO);
@@ -133,7 +133,7 @@ TEST(lengths_and_counts_agree)
 	strcpy(answer.facts.build_id, "../../etc");
 	CHECK(take(ANSWER_FACTS, 0, sizeof(answer.facts)) == -EPROTO);
 	CHECK(take(ANSWER_SYMBOL + 100, 0, 0) == -EPROTO);
-	memset(answer.text, 'a', sizeof(answer.places));
+	memset(answer.text, 'a', sizeof(answer.sites));
 	answer.text[FILE_NAME_MAX - 1] = '\0';
 	CHECK(!take(ANSWER_NAME, 0, FILE_NAME_MAX));
 	answer.text[FILE_NAME_MAX - 1] = 'a';
@@ -141,8 +141,8 @@ TEST(lengths_and_counts_agree)
 	CHECK(take(ANSWER_NAME, 0, FILE_NAME_MAX + 1) == -EPROTO);
 }
 
-/* However often it comes, an answer is taken as often as an honest process sends it, and only to what was asked. */
-TEST(answers_are_counted_and_fit_the_question)
+/* An answer is accepted only for a request, and only as often as an honest process sends it. */
+TEST(answers_are_counted_and_match_the_request)
 {
 	begin();
 	memset(&answer, 0, sizeof(answer));
@@ -170,7 +170,7 @@ static void on_idle(void *arg)
 	idles++;
 }
 
-/* A process that never reads does not keep its parent waiting, and one that never stops answering has no more time. */
+/* A child that never reads does not block its parent, and one that answers without end gets no more time. */
 TEST(messages_have_limits)
 {
 	struct message_wait wait = { .limit_ms = 120, .idle = on_idle };
@@ -192,8 +192,8 @@ TEST(messages_have_limits)
 	close(pair[1]);
 }
 
-/* Random answers: each has a result, and no more is stored than a file may have. */
-TEST(noise)
+/* Random answers: each has a result, and no more is stored than the limit for a file. */
+TEST(random_answers)
 {
 	srand(1);
 	for (u32 round = 0; round < 20; round++) {
@@ -205,14 +205,14 @@ TEST(noise)
 
 			for (size_t k = 0; k < len; k += 1 + (size_t)rand() % 64)
 				((char *)&answer)[ANSWER_HEAD + k] = (char)(rand() % 4 ? 0 : rand());
-			err = take(kind, (u32)rand() % 4, kind == ANSWER_PLACES ? sizeof(struct found_place) * 2 : len);
+			err = take(kind, (u32)rand() % 4, kind == ANSWER_SITES ? sizeof(struct found_site) * 2 : len);
 			CHECK(err <= 1);
 		}
-		CHECK(x.n_places <= FILE_PLACES_MAX && x.n_names <= FILE_NAMES_MAX);
+		CHECK(x.n_sites <= FILE_SITES_MAX && x.n_names <= FILE_NAMES_MAX);
 	}
 	examination__free(&x);
-	for (u32 i = 0; i < session.n_warnings; i++)
-		free(session.warnings[i]);
+	for (u32 i = 0; i < session.warnings.n; i++)
+		free(session.warnings.texts[i]);
 }
 
 static bool has_memory(int flags)
@@ -230,7 +230,7 @@ static void try_memory(int sock, void *arg)
 		has_memory(MAP_PRIVATE | MAP_GROWSDOWN),
 		memfd_create("memory", MFD_CLOEXEC) >= 0,
 		mmap(NULL, 2ULL << 30, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED,
-		/* not to be written to, it costs page tables */
+		/* read only, so that it costs only page tables */
 		mmap(NULL, 2ULL << 30, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED,
 		mmap(NULL, 16ULL << 30, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED,
 	};
@@ -238,7 +238,7 @@ static void try_memory(int sock, void *arg)
 	message__send(sock, had, sizeof(had), -1);
 }
 
-/* All the memory that the process can have is of the kind that its limit counts. */
+/* All memory of the process is of the kind that its limit counts. */
 TEST(memory_of_a_process_is_limited)
 {
 	struct message_wait wait = { .limit_ms = 10000 };
@@ -255,7 +255,7 @@ TEST(memory_of_a_process_is_limited)
 	CHECK(had[0] && !had[1] && !had[2] && !had[3] && !had[4] && had[5] && !had[6]);
 }
 
-/* This program's file, as one of a user's own. */
+/* This program's file, as if a user owned it. */
 static int copy_self(char *path)
 {
 	int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to = mkostemp(path, O_CLOEXEC);
@@ -270,7 +270,7 @@ static int copy_self(char *path)
 
 static volatile sig_atomic_t stopping;
 
-/* Tables that take longer than functions are waited for: the process goes on with them and names the functions then. */
+/* If tables take longer than functions, the child first completes them and then names the functions. */
 TEST(large_files_are_named_later)
 {
 	static const struct session_args args = { .stop = &stopping };
@@ -292,7 +292,7 @@ TEST(large_files_are_named_later)
 	session.shares = shares__new();
 	REQUIRE(session.shares && !examiner__start(&session));
 	left = shares__left(&session, uid);
-	/* its user pays for the time until its answer, whenever the next question comes */
+	/* its user is charged for the time until its answer, independent of the next request */
 	CHECK(examine__code_at(&session, &q, &found, &end) == -EBUSY && session.examiner->children[0].busy);
 	while (examiner__tick(&session) && waits++ < 1000)
 		usleep(10000);
@@ -303,7 +303,7 @@ TEST(large_files_are_named_later)
 	while ((err = examine__code_at(&session, &q, &found, &end)) == -EBUSY && waits++ < 1000)
 		usleep(10000);
 	CHECK(!err && waits && found.has_name && !strcmp(found.name, "main"));
-	/* one that never answers is given up, and no other file */
+	/* a file whose child never answers is given up, and no other file is */
 	setenv("SONDE_TEST", "examine-loop:/busy", 1);
 	examiner__free(session.examiner);
 	REQUIRE(!examiner__start(&session));
@@ -323,7 +323,7 @@ TEST(large_files_are_named_later)
 	unlink(path);
 }
 
-/* A process names functions; one that a file keeps busy is not waited for long, and its owner's other files meanwhile not at all. */
+/* Naming functions: a child that a file keeps busy gets little time, and meanwhile its owner's other files get none. */
 TEST(functions_are_named_in_time)
 {
 	static const struct session_args args = { .stop = &stopping };
@@ -345,7 +345,7 @@ TEST(functions_are_named_in_time)
 	begun = message__now();
 	CHECK(session__symbol(&session, fd, "/busy", sym.offset, name, sizeof(name), &begins) == -EBUSY);
 	CHECK(message__now() - begun < 5000);
-	/* nothing waits for that child */
+	/* sonde does not wait for that child */
 	CHECK(session__symbol(&session, fd, path, sym.offset, name, sizeof(name), &begins) == -EBUSY);
 	examiner__free(session.examiner);
 	session.examiner = NULL;
@@ -370,7 +370,7 @@ static u32 n_children(u32 uid)
 	return n;
 }
 
-/* A user with any number of files that keep their children busy takes no child of others', and pays for each. */
+/* A user with many files that keep their children busy takes no child from other users, and is charged for each. */
 TEST(children_of_a_user_are_limited)
 {
 	static const struct session_args args = { .stop = &stopping };
@@ -387,7 +387,7 @@ TEST(children_of_a_user_are_limited)
 		;
 	n = n_children(1);
 	CHECK(n > 1 && n < CHILDREN_MAX / 2 && n_children(2) == 1 && others->busy);
-	/* the oldest goes if all are busy; then nothing waits for its file again, and its user pays what it took, within limits */
+	/* if all are busy the oldest is ended: its file is given up, and its user is charged for its time, within limits */
 	for (u64 i = 1; i <= n; i++) {
 		c = child_for(1, 100 + i);
 		REQUIRE(c && child__leave(&session, c, i, message__now() - 600000) == -EBUSY);
@@ -397,7 +397,7 @@ TEST(children_of_a_user_are_limited)
 	CHECK(examiner__is_slow(session.examiner, 1) && !examiner__is_slow(session.examiner, 2));
 	CHECK(shares__left(&session, 1) < 0 && shares__left(&session, 1) > -4000000000LL);
 	CHECK(shares__left(&session, 2) > 0);
-	/* one that is not busy goes before it */
+	/* an idle one is ended before a busy one */
 	CHECK(child_for(1, 201) && !examiner__is_slow(session.examiner, 2));
 	examiner__free(session.examiner);
 	session.examiner = NULL;

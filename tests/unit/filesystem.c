@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Which file systems are local: by the types of /proc/PID/mountinfo, of which virtiofs has FUSE's number. */
+/* Local file systems are recognized by their type in /proc/PID/mountinfo, as virtiofs has FUSE's magic number. */
 #include "process/filesystem.h"
 #include "process/mapped.h"
 #include "process/mounts.h"
@@ -21,7 +21,7 @@ static const char *type_of(const char *line, u32 major, u32 minor)
 	return mount__parse(line, &m) && m.dev == ((u64)major << 20 | minor) ? m.type : "";
 }
 
-TEST(a_mount_is_known_by_its_device)
+TEST(a_mount_is_identified_by_its_device)
 {
 	CHECK_TEXT(type_of("21 1 0:20 / / rw,relatime shared:1 - virtiofs rootfs rw\n", 0, 20), "virtiofs");
 	CHECK_TEXT(type_of("22 21 0:21 / /proc rw shared:2 master:1 - proc proc rw\n", 0, 21), "proc");
@@ -35,7 +35,7 @@ TEST(a_mount_is_known_by_its_device)
 	CHECK_TEXT(type_of("- ext4", 0, 0), "");
 }
 
-TEST(virtiofs_is_local_and_what_calls_itself_that_is_not)
+TEST(only_a_real_virtiofs_is_local)
 {
 	CHECK(!filesystem__remote_type("virtiofs") && !filesystem__remote_type("ext4") &&
 	      !filesystem__remote_type("overlay"));
@@ -47,13 +47,13 @@ TEST(virtiofs_is_local_and_what_calls_itself_that_is_not)
 }
 
 /* The magic number that FUSE and virtiofs share, and the others. */
-TEST(numbers_are_known)
+TEST(magic_numbers_are_known)
 {
 	CHECK(!strcmp(filesystem__remote(FILESYSTEM_FUSE), "FUSE") && !strcmp(filesystem__remote(0x6969), "NFS"));
 	CHECK(!filesystem__remote(0xef53) && !filesystem__remote(0));
 }
 
-TEST(proc_is_found_in_the_own_mounts)
+TEST(proc_is_found_in_the_processs_mounts)
 {
 	char type[64] = "";
 	struct stat st;
@@ -65,7 +65,7 @@ TEST(proc_is_found_in_the_own_mounts)
 	close(fd);
 }
 
-/* Runs fn in mounts of its own, of which others see nothing. What it returns; 77: it can't be run, 78: it hung. */
+/* Runs fn in a private mount namespace. Returns its result, 77 if it can't be run, 78 if it hung. */
 static int in_own_mounts(int (*fn)(const char *folder))
 {
 	char folder[] = "/tmp/mounts-XXXXXX";
@@ -108,7 +108,7 @@ static int mount_one_after_the_other(const char *folder)
 	for (u32 i = 0; i < 100; i++)
 		right &= is_type(folder, "tmpfs") && is_type("/proc", "proc");
 	right &= mounts__reads() == reads;
-	/* the next file system gets the number that is free now */
+	/* the next file system gets the device number that is free now */
 	right &= !umount(folder) && !mount("r", folder, "ramfs", 0, NULL) && is_type(folder, "ramfs");
 	return !right || mounts__reads() != reads + 1;
 }
@@ -120,7 +120,7 @@ TEST(mounts_are_read_again_only_when_they_have_changed)
 	CHECK(in_own_mounts(mount_one_after_the_other) == 0);
 }
 
-/* A mapping of a file of a local file system that can be found by its path alone, which leads to a FUSE mount without a server. */
+/* A mapped file of a local file system can be opened only by its path, which leads to a FUSE mount without a server. */
 static int open_by_path(const char *folder)
 {
 	int device = open("/dev/fuse", O_RDWR), fd;
@@ -132,7 +132,7 @@ static int open_by_path(const char *folder)
 	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", device);
 	if (device < 0 || stat("/proc", &st) || mount("f", folder, "fuse", 0, options))
 		return 77;
-	/* known in this namespace, and local */
+	/* mounted in this namespace, and local */
 	m.dev = (u64)major(st.st_dev) << 20 | minor(st.st_dev);
 	snprintf(path, sizeof(path), "%s/folder/file", folder);
 	m.path = path;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What a child answers about an ELF file is what the file itself says, and a child that crashes costs its file alone. */
+/* A parser child answers the same as the parser itself, and a crash affects only its file. */
 #include "elf/foreign.h"
 #include "sandbox/message.h"
 #include "test.h"
@@ -20,7 +20,7 @@ int exported_here(void)
 	return 1;
 }
 
-TEST(answers_are_those_of_the_file)
+TEST(answers_equal_the_parsers)
 {
 	static const char *const names[] = { "exported_here", "main", "no_such_function" };
 	struct foreign *f = foreign__new(NULL);
@@ -50,7 +50,7 @@ TEST(answers_are_those_of_the_file)
 	close(fd);
 }
 
-TEST(what_is_no_elf_file_is_refused)
+TEST(other_files_than_elf_are_refused)
 {
 	struct foreign *f = foreign__new(NULL);
 	int fd = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
@@ -63,7 +63,7 @@ TEST(what_is_no_elf_file_is_refused)
 	close(fd);
 }
 
-TEST(a_child_that_crashes_costs_the_file)
+TEST(a_crash_gives_up_the_file)
 {
 	struct foreign *f = foreign__new(NULL);
 	struct foreign_file file, other;
@@ -80,7 +80,7 @@ TEST(a_child_that_crashes_costs_the_file)
 	close(fd);
 }
 
-TEST(a_child_that_is_used_up_is_replaced)
+TEST(a_child_with_too_many_requests_is_replaced)
 {
 	static const char *const names[] = { "main" };
 	struct foreign *f = foreign__new(NULL);
@@ -89,7 +89,7 @@ TEST(a_child_that_is_used_up_is_replaced)
 	int fd = open_own();
 
 	REQUIRE(f && fd >= 0);
-	/* each child ends at its second question */
+	/* each child ends at its second request */
 	setenv("SONDE_TEST", "foreign-crash-later", 1);
 	CHECK(!foreign_file__open(&file, f, fd));
 	CHECK(!foreign_file__find_symbols(&file, names, 1, &found) && found.name);
@@ -99,7 +99,7 @@ TEST(a_child_that_is_used_up_is_replaced)
 	close(fd);
 }
 
-TEST(questions_share_a_deadline)
+TEST(requests_share_a_deadline)
 {
 	static const char *const names[] = { "main" };
 	u64 until = 0, begun;
@@ -111,7 +111,7 @@ TEST(questions_share_a_deadline)
 	REQUIRE(f && fd >= 0);
 	CHECK(!foreign_file__open(&file, f, fd));
 	setenv("SONDE_TEST", "foreign-hang", 1);
-	/* this child was forked without the switch; the next has it */
+	/* this child was forked without the test switch; the next one has it */
 	foreign__free(f);
 	f = foreign__new(&until);
 	file.child = f;
@@ -119,7 +119,7 @@ TEST(questions_share_a_deadline)
 	until = begun + 100;
 	CHECK(foreign_file__find_symbols(&file, names, 1, &found) == -ETIMEDOUT);
 	CHECK(message__now() >= until);
-	/* past the deadline nothing is asked, and that is not held against the file */
+	/* after the deadline no request is sent, and the file is not marked as bad */
 	for (int i = 0; i < 10; i++)
 		CHECK(foreign_file__find_symbols(&file, names, 1, &found) == -ETIMEDOUT && file.fd == fd);
 	unsetenv("SONDE_TEST");
@@ -145,7 +145,7 @@ TEST(a_file_that_gets_no_answer_twice_is_given_up)
 	CHECK(foreign_file__unwind(&file, 1, &unwind) == -ETIMEDOUT && file.fd == -1);
 	unsetenv("SONDE_TEST");
 	until = 0;
-	/* not -ENOEXEC, which would say that it is no ELF file */
+	/* not -ENOEXEC, which would mean that it is not an ELF file */
 	CHECK(foreign_file__unwind(&file, 1, &unwind) == -ETIMEDOUT);
 	foreign__free(f);
 	close(fd);

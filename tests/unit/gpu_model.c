@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* GPU work of made-up traces: joined to what asked for it, and to nothing where that is not known. */
+/* GPU work of synthetic traces: it is joined to the call that launched it, or to no call if that is unknown. */
 #include "gpu_support.h"
 #include "test.h"
 
@@ -8,7 +8,7 @@
 #define MOST 20000
 
 static struct gpu_work works[MOST];
-static struct gpu_launch launches[MOST]; /* of works[i], number 0: none */
+static struct gpu_launch launches[MOST]; /* of works[i]; works[0] means none */
 static struct gpu_host_call calls[MOST];
 static struct gpu_allocation allocations[MOST];
 static u32 n_works, n_calls, n_allocations;
@@ -66,7 +66,7 @@ static void add_clock(struct made *g, u32 pid, u64 error)
 	ADD(g, gpu_clock, .event = EVENT_AT(pid, 0, 2000), .clock = { .error = error });
 }
 
-/* A launch through the runtime and the driver, 10 us long, and its kernel */
+/* A launch by a runtime call and its driver call, 10 us long, and its kernel */
 static void add_launch(struct made *g, u32 pid, u32 tid, u64 at, u32 correlation, u64 start, u64 end)
 {
 	ADD(g, cuda_launch, .call = CALL_AT(pid, tid, at, at + 10000), .stream = 0xabc, .stack = 7,
@@ -85,7 +85,7 @@ TEST(joins_a_kernel_to_its_call)
 	made__name(&g, 10, 77, "_Z4gemmILi128EEvPfS0_S0_i");
 	add_clock(&g, 10, 500);
 	add_launch(&g, 10, 11, SECOND, 5, SECOND + 15000, SECOND + 40000);
-	/* begins where the one before ends, although asked for before that */
+	/* begins at the end of the previous one, although launched before */
 	add_launch(&g, 10, 11, SECOND + 20000, 6, SECOND + 40000, SECOND + 60000);
 	REQUIRE(read_made(&g));
 	REQUIRE(n_works == 2);
@@ -103,7 +103,7 @@ TEST(joins_a_kernel_to_its_call)
 	made__end(&g);
 }
 
-TEST(knows_a_call_by_cupti_alone)
+TEST(joins_a_call_that_only_cupti_reported)
 {
 	struct made g;
 
@@ -111,7 +111,7 @@ TEST(knows_a_call_by_cupti_alone)
 	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 1000, 2000), .driver = { .function = 652, .correlation = 9 });
 	ADD(&g, gpu_kernel, .span = SPAN_AT(1, 0, 3000, 4000), .kernel = { .correlation = 9 });
 	ADD(&g, gpu_kernel, .span = SPAN_AT(1, 0, 3000, 4000), .kernel = { .correlation = 10 });
-	/* a launch of which nothing is seen to run, and one that failed */
+	/* a launch without recorded work, and one that failed */
 	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 5000, 6000), .driver = { .function = 307, .correlation = 11 });
 	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 6000, 7000),
 	    .driver = { .function = 307, .correlation = 12, .result = 1 });
@@ -124,7 +124,7 @@ TEST(knows_a_call_by_cupti_alone)
 	made__end(&g);
 }
 
-TEST(uses_the_clocks_error)
+TEST(allows_for_the_clocks_error)
 {
 	struct made g;
 
@@ -132,11 +132,11 @@ TEST(uses_the_clocks_error)
 	add_clock(&g, 1, 300);
 	ADD(&g, cuda_launch, .call = CALL_AT(1, 1, 10000, 11000));
 	ADD(&g, cuda_launch, .call = CALL_AT(1, 1, 11050, 12000));
-	/* each reaches out of its call by less than the error; the third by more */
+	/* each extends beyond its call by less than the clock's error; the third by more */
 	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 9750, 10700), .driver = { .function = 307, .correlation = 1 });
 	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 11300, 12300), .driver = { .function = 307, .correlation = 2 });
 	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 12301, 12302), .driver = { .function = 307, .correlation = 3 });
-	/* between the two, nearer to the second */
+	/* between the two calls, nearer to the second */
 	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 10990, 11200), .driver = { .function = 307, .correlation = 4 });
 	for (u32 i = 1; i <= 4; i++)
 		ADD(&g, gpu_kernel, .span = SPAN_AT(1, 0, 20000, 30000), .kernel = { .correlation = i });
@@ -152,7 +152,7 @@ TEST(takes_the_outermost_call)
 
 	REQUIRE(made__begin(&g));
 	add_clock(&g, 1, 0);
-	/* a call in a call, and the driver's in both; another thread is in a call at the same time */
+	/* a call nested in a call, the driver's within both; another thread is in a call at the same time */
 	ADD(&g, cuda_copy, .call = CALL_AT(1, 5, 2000, 8000), .stack = 3);
 	ADD(&g, cuda_launch, .call = CALL_AT(1, 6, 500, 9500));
 	ADD(&g, cuda_copy, .call = CALL_AT(1, 5, 1000, 9000), .stack = 2);
@@ -200,16 +200,16 @@ TEST(translates_a_namespaces_thread)
 	ADD(&g, proc_task, .event = EVENT_AT(900, 900, 1), .ns_pid = 1, .ns_tid = 1);
 	ADD(&g, proc_fork, .event = EVENT_AT(900, 900, 500), .child_pid = 900, .child_tid = 907, .child_ns_pid = 1,
 	    .child_ns_tid = 8);
-	/* numbers of the host's that are the namespace's, too: another process's thread */
+	/* tids of the host that are also tids in the namespace: another process's thread */
 	ADD(&g, proc_task, .event = EVENT_AT(8, 8, 1), .ns_pid = 8, .ns_tid = 8);
 	ADD(&g, cuda_launch, .call = CALL_AT(900, 907, 1000, 3000), .stack = 4);
 	ADD(&g, gpu_call, .span = SPAN_AT(900, 8, 1500, 2500), .driver = { .function = 307, .correlation = 1 });
 	ADD(&g, gpu_kernel, .span = SPAN_AT(900, 0, 5000, 6000), .kernel = { .correlation = 1 });
-	/* a thread that the trace does not name: the only one with a call there */
+	/* a thread that the trace does not have: it is the only one with a call at that time */
 	ADD(&g, cuda_launch, .call = CALL_AT(900, 950, 11000, 13000), .stack = 5);
 	ADD(&g, gpu_call, .span = SPAN_AT(900, 51, 11500, 12500), .driver = { .function = 307, .correlation = 2 });
 	ADD(&g, gpu_kernel, .span = SPAN_AT(900, 0, 15000, 16000), .kernel = { .correlation = 2 });
-	/* one that could be either of two */
+	/* ambiguous between two */
 	ADD(&g, cuda_launch, .call = CALL_AT(900, 951, 21000, 23000));
 	ADD(&g, cuda_launch, .call = CALL_AT(900, 952, 21000, 23000));
 	ADD(&g, gpu_call, .span = SPAN_AT(900, 60, 21500, 22500), .driver = { .function = 307, .correlation = 3 });
@@ -221,7 +221,7 @@ TEST(translates_a_namespaces_thread)
 	made__end(&g);
 }
 
-TEST(tells_calls_as_work_without_a_shim)
+TEST(reports_calls_as_work_without_a_shim)
 {
 	struct made g;
 
@@ -232,13 +232,13 @@ TEST(tells_calls_as_work_without_a_shim)
 	ADD(&g, cuda_set, .call = CALL_AT(3, 4, 5000, 6000), .bytes = 200);
 	ADD(&g, cuda_graph_launch, .call = CALL_AT(3, 4, 6000, 7000));
 	ADD(&g, cuda_copy_peer, .call = CALL_AT(3, 4, 7000, 8000), .bytes = 300);
-	/* it failed: nothing to be done */
+	/* it failed, so there is no work */
 	ADD(&g, cuda_launch, .call = { .span = SPAN_AT(3, 4, 8000, 9000), .ret = 35 });
 	ADD(&g, cuda_sync, .call = CALL_AT(3, 4, 9000, 9900));
-	/* one call made by another is one piece of work */
+	/* a call nested in another is one work item */
 	ADD(&g, cuda_copy, .call = CALL_AT(3, 4, 10100, 10900), .bytes = 1);
 	ADD(&g, cuda_copy, .call = CALL_AT(3, 4, 10000, 11000), .bytes = 2);
-	/* a process with a shim: not by its calls */
+	/* a process with a shim: its calls are not used */
 	add_clock(&g, 5, 100);
 	ADD(&g, cuda_launch, .call = CALL_AT(5, 5, 1000, 3000));
 	REQUIRE(read_made(&g));
@@ -257,18 +257,18 @@ static void add_shim(struct made *g, u32 pid, u64 at, u32 state)
 	ADD(g, gpu_shim, .event = EVENT_AT(pid, 0, at), .shim = { .state = state });
 }
 
-TEST(counts_what_nobody_watched)
+TEST(counts_unobserved_work)
 {
 	struct made g;
 
 	REQUIRE(made__begin(&g));
-	/* two launches and a copy before the shim was on, one launch after it; of a process without one all are reported */
+	/* two launches and a copy before the shim was active, one launch after; without a shim all are reported */
 	add_shim(&g, 10, SECOND, GPU_SHIM_STARTED);
 	add_shim(&g, 10, 2 * SECOND, GPU_SHIM_STOPPED);
 	ADD(&g, cuda_launch, .call = CALL_AT(10, 11, SECOND / 2, SECOND / 2 + 10000));
 	ADD(&g, cuda_launch, .call = CALL_AT(10, 11, SECOND / 2 + 20000, SECOND / 2 + 30000));
 	ADD(&g, cuda_copy, .call = CALL_AT(10, 11, SECOND / 2 + 40000, SECOND / 2 + 50000), .bytes = 8);
-	/* failed, asked for nothing, and across the moment */
+	/* one failed, one launched nothing, one spans that time */
 	ADD(&g, cuda_launch, .call = { .span = SPAN_AT(10, 11, SECOND / 2 + 60000, SECOND / 2 + 70000), .ret = 9 });
 	ADD(&g, cuda_sync, .call = CALL_AT(10, 11, SECOND / 2 + 80000, SECOND / 2 + 90000));
 	ADD(&g, cuda_launch, .call = CALL_AT(10, 11, SECOND - 5000, SECOND + 5000));
@@ -281,7 +281,7 @@ TEST(counts_what_nobody_watched)
 	CHECK(read_between(&g, 0, 0, 20) && !reported.unwatched);
 	made__end(&g);
 
-	/* on again, for another tracer: what lies between is not distinguished */
+	/* active again for another tracer: the time in between is not distinguished */
 	REQUIRE(made__begin(&g));
 	add_shim(&g, 10, SECOND, GPU_SHIM_STARTED);
 	add_shim(&g, 10, 2 * SECOND, GPU_SHIM_STOPPED);
@@ -292,7 +292,7 @@ TEST(counts_what_nobody_watched)
 	made__end(&g);
 }
 
-TEST(knows_who_allocated)
+TEST(attributes_allocations)
 {
 	struct made g;
 
@@ -314,11 +314,11 @@ TEST(knows_who_allocated)
 	}
 	ADD(&g, gpu_memory, .event = EVENT_AT(1, 0, 50000),
 	    .allocation = { .address = 0xb000, .bytes = 64, .operation = GPU_MEMORY_RELEASE });
-	/* without a shim */
+	/* no shim */
 	ADD(&g, cuda_alloc, .call = CALL_AT(7, 7, 60000, 61000), .address = 0xc000, .bytes = 32,
 	    .memory = CUDA_MEMORY_HOST);
 	ADD(&g, cuda_free, .call = CALL_AT(7, 7, 62000, 63000), .address = 0xc000);
-	/* physical memory has a handle, and says its device */
+	/* physical memory has a handle and names its device */
 	ADD(&g, cudadrv_alloc, .call = CALL_AT(7, 7, 64000, 65000), .address = 0x5, .bytes = 2 << 20,
 	    .memory = CUDA_MEMORY_PHYSICAL, .device = 3);
 	REQUIRE(read_made(&g) && n_allocations == 10);
@@ -345,7 +345,7 @@ TEST(reads_a_part)
 		add_launch(&g, 1 + i % 2, 1 + i % 2, SECOND * (i + 1), i, SECOND * (i + 1) + SECOND / 2,
 			   SECOND * (i + 2));
 	REQUIRE(made__open(&g));
-	/* the launch is before it, the end behind it */
+	/* the launch is before this time, the end after it */
 	REQUIRE(read_between(&g, 50 * SECOND + SECOND / 2 + 5, 50 * SECOND + SECOND / 2 + 6, 0) && n_works == 1);
 	CHECK(works[0].correlation == 49 && launches[0].probed && !n_calls);
 	REQUIRE(read_between(&g, 0, 0, 2));
@@ -355,8 +355,8 @@ TEST(reads_a_part)
 	made__end(&g);
 }
 
-/* What came late: a kernel that ran long kept CUPTI from handing over what was in its buffer. */
-TEST(joins_what_comes_late)
+/* Late records: a long kernel kept CUPTI from delivering its buffer. */
+TEST(joins_late_records)
 {
 	struct made g;
 
@@ -366,7 +366,7 @@ TEST(joins_what_comes_late)
 		u64 at = SECOND / 20 * i;
 
 		ADD(&g, cuda_launch, .call = CALL_AT(1, 1, at, at + 10000), .stack = i);
-		/* all driver calls of 5 s at once */
+		/* all driver calls of 5 s arrive at once */
 		if (i % 100 == 0)
 			for (u32 j = i - 99; j <= i; j++)
 				ADD(&g, gpu_call, .span = SPAN_AT(1, 1, SECOND / 20 * j + 10, SECOND / 20 * j + 9000),
@@ -380,7 +380,7 @@ TEST(joins_what_comes_late)
 	made__end(&g);
 }
 
-/* A process whose CUPTI reports no driver calls: a launch and a copy each 100 us, and what ran of them. */
+/* A process whose CUPTI reports no driver calls: a launch and a copy every 100 us, and their work. */
 static void add_ordered(struct made *g, u32 pid, u32 i, bool call, bool work)
 {
 	u64 at = SECOND + 100000ull * i;
@@ -407,12 +407,12 @@ TEST(knows_the_drivers_calls)
 	ADD(&g, cudadrv_launch, .call = CALL_AT(1, 2, 1000, 3000), .stack = 5, .stream = 0x77);
 	ADD(&g, gpu_call, .span = SPAN_AT(1, 2, 1500, 2500), .driver = { .function = 307, .correlation = 1 });
 	ADD(&g, gpu_kernel, .span = SPAN_AT(1, 0, 4000, 5000), .kernel = { .correlation = 1 });
-	/* within the runtime's */
+	/* within the runtime call */
 	ADD(&g, cudadrv_copy, .call = CALL_AT(1, 2, 11000, 12000), .stack = 7);
 	ADD(&g, cuda_copy, .call = CALL_AT(1, 2, 10000, 13000), .stack = 6);
 	ADD(&g, gpu_call, .span = SPAN_AT(1, 2, 11500, 11900), .driver = { .function = 277, .correlation = 2 });
 	ADD(&g, gpu_memcpy, .span = SPAN_AT(1, 0, 14000, 15000), .copy = { .correlation = 2 });
-	/* no shim: names by what was looked up */
+	/* no shim: kernels are named by lookups of functions */
 	made__function(&g, 7, 0xf1, 0, "_Z7softmaxPfi");
 	made__function(&g, 7, 0xf2, 0xf1, "");
 	made__function(&g, 8, 0xf1, 0, "triton_poi_0");
@@ -428,13 +428,13 @@ TEST(knows_the_drivers_calls)
 	made__end(&g);
 }
 
-TEST(joins_to_an_entry)
+TEST(joins_work_to_a_calls_entry)
 {
 	struct made g;
 
 	REQUIRE(made__begin(&g));
 	add_clock(&g, 1, 100);
-	/* the first driver call is the launch's, the second has none; the third is no launch's */
+	/* the first driver call is the launch's, the second call has none; the third driver call is no launch */
 	ADD(&g, cuda_launch,
 	    .call = { .span = { .event = { .time = 1000, .pid = 1, .tid = 1, .flags = EVENT_NO_DURATION },
 				.start = 1000 } },
@@ -464,11 +464,11 @@ TEST(joins_by_order_without_driver_calls)
 	add_clock(&g, 3, 100);
 	add_clock(&g, 4, 100);
 	for (u32 i = 0; i < 90; i++) {
-		/* what the last ones asked for has not run yet */
+		/* the work of the last ones has not run yet */
 		add_ordered(&g, 1, i, true, i < 85);
-		/* one in the middle is lost: nothing fits any more */
+		/* one in the middle is lost, so that no assignment is consistent */
 		add_ordered(&g, 2, i, true, i != 40);
-		/* work was seen from the tenth call on, but calls repeat: it could be that of earlier ones */
+		/* work was recorded from the tenth call on; as calls repeat, it could be that of earlier calls */
 		add_ordered(&g, 4, i, true, i >= 10);
 	}
 	/* two threads at once */
@@ -505,7 +505,7 @@ TEST(survives_any_value)
 			seed ^= seed << 13;
 			seed ^= seed >> 7;
 			seed ^= seed << 17;
-			/* small numbers meet each other more often */
+			/* small values match each other more often */
 			*(u64 *)(bytes + j) = i % 3 ? seed : seed & 0x0000000300000003ull;
 		}
 		((struct event *)bytes)->id = e->id;
@@ -544,7 +544,7 @@ TEST(demangles)
 	CHECK_TEXT(gpu_model__demangled(m, ""), "");
 	CHECK_TEXT(gpu_model__demangled(m, "kernel 0x7f"), "kernel 0x7f");
 	CHECK(!gpu_model__demangled(m, NULL));
-	/* each part is the one before twice: 2^900 characters */
+	/* each part is twice the previous one: 2^900 characters */
 	len = (size_t)sprintf(bomb, "_Z1fI1AI1BS_E");
 	for (u32 i = 0; len < 3900; i++)
 		len += (size_t)sprintf(bomb + len, i ? "S_IS%c_S%c_E" : "S_IS0_S0_E", '0' + i % 9, '0' + i % 9);

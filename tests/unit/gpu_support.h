@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Traces of GPU work, made up with the structs that BPF writes, and the model over them. */
+/* Synthetic traces of GPU work, written with the structs of BPF, and the GPU model of them. */
 #ifndef SONDE_GPU_SUPPORT_H
 #define SONDE_GPU_SUPPORT_H
 
@@ -43,7 +43,7 @@ static inline bool made__begin(struct made *g)
 	return true;
 }
 
-/* Any event: its struct, filled but for the id */
+/* Appends an event; its struct has everything except the id */
 #define ADD(g, type, ...)                                                \
 	do {                                                             \
 		struct type e_ = { __VA_ARGS__ };                        \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What `sonde inject` asks before it touches a process: of this one, whose libc and loader are known. */
+/* The checks that `sonde inject` makes before it changes a process, tried on this one. */
 #include "test.h"
 
 #include <dlfcn.h>
@@ -12,6 +12,7 @@
 #include "inject/check.h"
 #include "inject/safe_point.h"
 #include "inject/seccomp.h"
+#include "util/array.h"
 
 TEST(functions_are_found_where_they_are)
 {
@@ -22,10 +23,10 @@ TEST(functions_are_found_where_they_are)
 	libc = space__library(&s, "libc.so.6");
 	REQUIRE(libc);
 	CHECK(!strcmp(code__name(libc), "libc.so.6"));
-	/* past what a sanitizer puts before it */
+	/* after the sanitizer's wrapper */
 	CHECK(code__function(&s, libc, "getppid") == (u64)(uintptr_t)dlsym(RTLD_NEXT, "getppid"));
 	CHECK(!code__function(&s, libc, "no_such_function"));
-	/* a variable is none */
+	/* a variable is not a function */
 	CHECK(!code__function(&s, libc, "environ"));
 	CHECK(space__at(&s, (u64)(uintptr_t)dlsym(RTLD_NEXT, "getppid")) == libc);
 	CHECK(!space__at(&s, 0x5d));
@@ -81,7 +82,7 @@ TEST(versions_of_symbols)
 }
 
 #ifdef __x86_64__
-/* Of a thread at the first instruction of a function of this program, which no function called. */
+/* The state of a thread at the first instruction of a function of this program, without a caller. */
 static bool is_safe_here(struct space *s, char *why, size_t len)
 {
 	static u64 stack[65536 / 8 + 1024];
@@ -93,7 +94,7 @@ static bool is_safe_here(struct space *s, char *why, size_t len)
 	return safe_point__is_safe(s, &t, why, len);
 }
 
-TEST(a_file_without_an_answer_is_no_safe_point)
+TEST(a_file_without_an_answer_has_no_safe_point)
 {
 	static const char *const switches[] = { "foreign-hang", "foreign-crash" };
 	struct space s = SPACE_NONE;
@@ -106,13 +107,36 @@ TEST(a_file_without_an_answer_is_no_safe_point)
 		setenv("SONDE_TEST", switches[i], 1);
 		REQUIRE(!space__read(&s, (u32)getpid()));
 		space__limit(&s, 100);
-		/* a hanging child takes all the time; one that crashes is replaced and crashes again */
+		/* a hanging child uses up the time; one that crashes is replaced and crashes again */
 		if (!i)
 			CHECK(!safe_point__prepare(&s));
 		space__limit(&s, 100);
 		CHECK(!is_safe_here(&s, why, sizeof(why)) && strstr(why, "did not answer"));
 		space__free(&s);
 		unsetenv("SONDE_TEST");
+	}
+}
+
+/* Only a file that is not regular certainly has no functions. */
+TEST(a_file_that_cannot_be_opened_has_no_safe_point)
+{
+	static const int errors[] = { -EACCES, -EREMOTE, -ENOENT, -EMFILE, -EINVAL };
+
+	for (size_t i = 0; i < ARRAY_LEN(errors); i++) {
+		struct space s = SPACE_NONE;
+		struct code *own;
+		char why[512] = "";
+
+		REQUIRE(!space__read(&s, (u32)getpid()));
+		own = space__at(&s, (u64)(uintptr_t)count);
+		REQUIRE(own);
+		own->opened = true;
+		own->error = errors[i];
+		CHECK(safe_point__prepare(&s));
+		CHECK(is_safe_here(&s, why, sizeof(why)) == (errors[i] == -EINVAL));
+		CHECK(errors[i] == -EINVAL || strstr(why, "could not be opened"));
+		CHECK(errors[i] != -EREMOTE || strstr(why, "--remote-files"));
+		space__free(&s);
 	}
 }
 #endif
@@ -133,7 +157,7 @@ static u32 run(const struct sock_filter *filter, u32 n, int nr, u64 arg)
 	return seccomp__run(filter, n, &data);
 }
 
-TEST(a_filter_does_what_it_does_in_the_kernel)
+TEST(filters_are_evaluated_as_in_the_kernel)
 {
 	const struct sock_filter arithmetic[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)),
@@ -161,7 +185,7 @@ TEST(a_filter_does_what_it_does_in_the_kernel)
 	CHECK(run(jumps, 7, 100, 0) == 1 && run(jumps, 7, 99, 0) == 3 && run(jumps, 7, 8, 0) == 2);
 }
 
-TEST(a_filter_without_sense_kills)
+TEST(an_invalid_filter_kills)
 {
 	const struct sock_filter endless[] = { BPF_STMT(BPF_LD | BPF_IMM, 1) };
 	const struct sock_filter far[] = { BPF_JUMP(BPF_JMP | BPF_JA, 0xffffffff, 0, 0),

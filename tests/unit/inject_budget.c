@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* How long `record --inject` waits for slow processes: each user's apart, and all within a limit. */
+/* The time that `record --inject` waits for slow processes: a budget per user, and a total limit. */
 #include "cmd/inject_budget.h"
 #include "test.h"
 
 #define S 1000000000ULL
 
-TEST(each_user_apart_and_all_within_a_limit)
+TEST(a_budget_per_user_and_a_total_limit)
 {
 	struct inject_budget b = {};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The reduced kernel types against all of them: what relocation reads must be the same, and little else be there. */
+/* The reduced kernel BTF, compared with the full one: the types that relocation reads must be equal, and few others present. */
 #include "kernel/kernel_types.h"
 
 #include "kernel/embedded.h"
@@ -11,7 +11,8 @@
 #include <bpf/libbpf.h>
 
 struct types {
-	struct btf *all, *reduced;
+	const struct btf *all;
+	struct btf *reduced;
 };
 
 static const char *name_of(const struct btf *btf, const struct btf_type *t)
@@ -38,7 +39,7 @@ static bool same_values(const struct types *b, const struct btf_type *x, const s
 	return true;
 }
 
-/* Do two types have the same members, with whatever is embedded in them? */
+/* True if two types have the same members, including those of embedded types. */
 static bool same(const struct types *b, u32 x_id, u32 y_id)
 {
 	const struct btf_type *x = resolve(b->all, x_id), *y = resolve(b->reduced, y_id);
@@ -64,7 +65,7 @@ static bool same(const struct types *b, u32 x_id, u32 y_id)
 	return true;
 }
 
-/* A name's types in both, for each that the object mentions: how many there are, -1: they differ */
+/* Compares a name's types in both. Returns the number of types that the object mentions, or -1 if they differ. */
 static int compare_name(const struct types *b, const char *name, u32 kind)
 {
 	s32 x = btf__find_by_name_kind(b->all, name, kind), y = btf__find_by_name_kind(b->reduced, name, kind);
@@ -74,7 +75,7 @@ static int compare_name(const struct types *b, const char *name, u32 kind)
 	return x > 0 && y > 0 && same(b, x, y) ? 1 : -1;
 }
 
-TEST(has_what_the_object_reads)
+TEST(has_the_types_that_the_object_reads)
 {
 	struct types b = { .all = NULL };
 	struct embedded e = {};
@@ -87,7 +88,7 @@ TEST(has_what_the_object_reads)
 	REQUIRE(!embedded__open(&e, err, sizeof(err)));
 	object = bpf_object__btf(e.skel->obj);
 	REQUIRE(!kernel_types__write(object));
-	b.all = kernel_btf__take();
+	b.all = kernel_btf__types();
 	b.reduced = btf__parse(kernel_types__path(), NULL);
 	REQUIRE(b.all && b.reduced);
 	for (u32 id = 1; id < btf__type_cnt(object); id++) {
@@ -108,7 +109,7 @@ TEST(has_what_the_object_reads)
 	CHECK(compared > 50);
 	CHECK(!different);
 	CHECK(btf__type_cnt(b.reduced) < btf__type_cnt(b.all) / 10);
-	btf__free(b.all);
+	kernel_btf__free_types();
 	btf__free(b.reduced);
 	embedded__close(&e);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // test: smoke
 /*
- * Spans that lane__fits lets onto a lane, played back as Perfetto does: begins and ends in order of time, the file's order
- * among equal ones, and a stack. Every span has to come out as long as it is.
+ * Plays back the spans that lane__fits accepts, as Perfetto does: starts and ends in order of time (in the file's order
+ * if the times are equal), with a stack of open spans. Every span must get its own length.
  */
 #include <stdlib.h>
 
@@ -26,7 +26,7 @@ static int compare(const void *a, const void *b)
 	return x->order < y->order ? -1 : 1;
 }
 
-/* The number of spans that come out with another length. */
+/* Returns the number of spans that get a wrong length. */
 static u32 play(const struct interval *spans, u32 n)
 {
 	struct edge edges[2 * SPANS] = { 0 };
@@ -92,19 +92,19 @@ TEST(spans_that_touch)
 {
 	struct lane l = { 0 };
 
-	/* one that begins where one that was written ends */
+	/* accepted: a span that starts at the end of an earlier one */
 	CHECK(fits(&l, 10, 20) && fits(&l, 20, 30));
-	/* not one that ends where one that was written begins */
+	/* refused: a span that ends at the start of an earlier one */
 	CHECK(!fits(&l, 5, 10));
-	/* one around both, that ends with the second */
+	/* accepted: a span that encloses both and ends with the second */
 	CHECK(fits(&l, 9, 30));
-	/* not one that begins with it and is longer */
+	/* refused: a longer span with the same start */
 	CHECK(!fits(&l, 9, 31));
-	/* not one within what others are in */
+	/* refused: a span within one that encloses others */
 	CHECK(!fits(&l, 12, 13));
-	/* an empty one anywhere */
+	/* accepted: an empty span at any time */
 	CHECK(fits(&l, 12, 12));
-	/* one within a span that has none in it */
+	/* accepted: a span within one that encloses none */
 	CHECK(fits(&l, 40, 50) && fits(&l, 40, 45));
 	lane__free(&l);
 }
@@ -119,9 +119,9 @@ TEST(many_spans_in_bounded_memory)
 		n += fits(&l, 10 * i, 10 * i + 5);
 	/* 100,000 spans one after the other */
 	CHECK(n == 100000 && l.n <= 4096);
-	/* not one that begins in a gap that was forgotten */
+	/* refused: a span that starts in a gap that is no longer stored */
 	CHECK(!fits(&l, 15, 2000000));
-	/* one around all */
+	/* accepted: a span that encloses all */
 	CHECK(fits(&l, 9, 2000000));
 	lane__free(&l);
 }

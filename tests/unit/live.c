@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What `sonde top` makes of records: load, blame and functions of an interval. */
+/* The figures that `sonde top` computes from records: load, blame and functions of an interval. */
 #include "../../bpf/probes/gil/gil.h"
 #include "../../bpf/probes/proc/proc.h"
 #include "../../bpf/probes/sample/sample.h"
@@ -11,7 +11,7 @@
 #include <malloc.h>
 
 #define MS   1000000ULL
-#define MANY 300000 /* more than any of the tables holds; a million was tried, and takes no more memory */
+#define MANY 300000 /* more than the capacity of any table; a million takes no more memory */
 
 static struct embedded embedded;
 static struct live *live;
@@ -32,7 +32,7 @@ static void text(u32 id, const char *words)
 	feed(record, (u32)(offsetof(struct meta_string, text) + strlen(words)));
 }
 
-/* Function `id` of a file, and a frame of the same number in it. */
+/* Function `id` of a file, and a frame in it with the same id. */
 static void function(u32 id, const char *name, const char *file, u32 caller, enum frame_kind kind)
 {
 	struct meta_code c = {
@@ -100,7 +100,7 @@ TEST(gil)
 
 	begin();
 	CHECK(!live__cut(live, 1000 * MS, &v) && !v.n_gils && !v.n_pairs && !v.n_functions);
-	/* 300 of 1000 ms, of which 100 doubly; the drop's record comes after the wait's */
+	/* 300 of 1000 ms, 100 of them with two waiters; the drop's record follows the wait's */
 	wait_for(10, 1100, 1200, 1, true, 3);
 	wait_for(10, 1200, 1300, 2, false, 0);
 	wait_for(11, 1250, 1400, 1, false, 0);
@@ -109,7 +109,7 @@ TEST(gil)
 	REQUIRE(v.n_gils == 1 && v.n_pairs == 2);
 	CHECK(v.gils[0].pid == 7 && v.gils[0].threads == 2 && v.gils[0].waits == 3 && v.gils[0].wait_ns == 350 * MS);
 	CHECK(v.gils[0].load_percent > 29.9 && v.gils[0].load_percent < 30.1 && v.gils[0].deepest == 2);
-	/* the standard library is passed over; who dropped it for thread 11 was not seen */
+	/* frames of the standard library are skipped; the dropper for thread 11 is unknown */
 	CHECK(!strcmp(v.pairs[0].holder, "hold (app.py)") && !strcmp(v.pairs[0].waiter, "serve (web.py)"));
 	CHECK(v.pairs[0].waits == 2 && v.pairs[0].wait_ns == 200 * MS);
 	CHECK(!strcmp(v.pairs[1].holder, "holder unknown") && v.pairs[1].wait_ns == 150 * MS);
@@ -117,13 +117,13 @@ TEST(gil)
 	end();
 }
 
-TEST(an_attempt_keeps_its_blame)
+TEST(an_attempt_keeps_its_holder)
 {
 	struct live_view v;
 
 	begin();
 	live__cut(live, 1000 * MS, &v);
-	/* the first timed wait knows the holder; the second, of the same attempt, ends by a signal without a dropper */
+	/* the first timed wait has a holder; the second one of the attempt is ended by a signal, without dropper */
 	wait_for(10, 1100, 1105, 1, true, 2);
 	wait_for(10, 1105, 1107, 2, false, 0);
 	CHECK(!live__cut(live, 2000 * MS, &v));
@@ -174,10 +174,10 @@ TEST(functions)
 
 	begin();
 	live__cut(live, 1000 * MS, &v);
-	sample(5); /* memcpy below dumps: it is dumps' own time */
+	sample(5); /* memcpy, called by dumps, counts as self time of dumps */
 	sample(5);
 	sample(4);
-	sample(6); /* no Python */
+	sample(6); /* without Python */
 	CHECK(!live__cut(live, 2000 * MS, &v) && v.samples == 4);
 	CHECK(v.functions[0].self_ns == 20 * MS && !strcmp(v.functions[0].name, "dumps (__init__.py)"));
 	CHECK(named(&v, "hold (app.py)")->self_ns == 0 && named(&v, "hold (app.py)")->total_ns == 20 * MS);
@@ -194,7 +194,7 @@ static void comm(u32 pid, u32 tid, const char *name)
 	feed(&r, sizeof(r));
 }
 
-/* A process that is forked, waits for a GIL in a function of its own, and ends or does not, as one whose exit was lost. */
+/* A process that is forked, waits for a GIL in its own function, and ends, or does not if its exit event was lost. */
 static void come_and_go(u32 i)
 {
 	struct proc_fork fork = { .event = { .id = ID_proc_fork, .pid = 7, .tid = 7, .time = (2 + i) * MS },
@@ -224,7 +224,7 @@ static u64 memory_in_use(void)
 #endif
 }
 
-/* Days of a busy machine: memory has a bound, and what is used all the time is not forgotten. */
+/* Simulates days of a busy machine: memory is bounded, and entries in constant use are not evicted. */
 TEST(many_tasks_and_functions)
 {
 	u64 before, most = 0, now;

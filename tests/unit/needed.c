@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What a program will map, against what the dynamic loader says; and programs that are damaged. */
+/* The libraries that a program will map, compared with ldd; and damaged programs. */
 #include "elf/needed.h"
 #include "test.h"
 
@@ -34,7 +34,7 @@ static bool has(const struct found *f, const char *path)
 	return false;
 }
 
-/* How many libraries ldd names, all of which must be found; -1: one was not. */
+/* The number of libraries that ldd lists, or -1 if one of them was not found. */
 static int compare_with_ldd(const char *program)
 {
 	char command[512], line[1024], path[512];
@@ -59,7 +59,7 @@ static int compare_with_ldd(const char *program)
 	return n;
 }
 
-TEST(finds_what_the_loader_finds)
+TEST(finds_the_loaders_libraries)
 {
 	char self[512];
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -69,7 +69,7 @@ TEST(finds_what_the_loader_finds)
 	CHECK(compare_with_ldd("/bin/sh") > 0);
 	CHECK(compare_with_ldd("/usr/bin/env") > 0);
 	CHECK(compare_with_ldd("/usr/bin/python3") >= 0);
-	/* libbpf needs libelf, which needs zlib: beyond what it names itself */
+	/* libbpf needs libelf, which needs zlib, an indirect dependency */
 	CHECK(compare_with_ldd(self) > 5);
 }
 
@@ -128,7 +128,7 @@ TEST(damaged_programs_do_no_harm)
 	close(fd);
 	for (u32 i = 0; i < 300; i++) {
 		struct found found = {};
-		/* the headers, the whole, or the end cut off */
+		/* damages the headers, the whole file, or cuts off the end */
 		size_t range = i % 3 == 0 ? 1024 : (size_t)size, len = i % 3 == 2 ? rand_r(&seed) % size : size;
 
 		memcpy(copy, whole, size);
@@ -141,7 +141,7 @@ TEST(damaged_programs_do_no_harm)
 	unlink(path);
 }
 
-TEST(programs_are_looked_for_as_by_execvp)
+TEST(programs_are_searched_for_like_execvp)
 {
 	char path[4096];
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Events in order of time: against all of them sorted at once, and in bounded memory. */
+/* Events in order of time, compared with a sort of all of them, and in bounded memory. */
 #include "model/order.h"
 #include "test.h"
 #include "trace_support.h"
@@ -11,9 +11,9 @@ struct item {
 
 struct list {
 	struct item *items;
-	u32 n, room;
+	u32 n, capacity;
 	struct order *order;
-	u64 most_held;
+	u64 max_pending;
 };
 
 static void list__add(struct list *l, const struct view *v)
@@ -21,7 +21,7 @@ static void list__add(struct list *l, const struct view *v)
 	const struct schema_field *start = schema_event__field(v->event, "start");
 	u64 time = (u64)view__get(v, "time");
 
-	if (l->n < l->room)
+	if (l->n < l->capacity)
 		l->items[l->n] = (struct item){ time, start ? (u64)view__s64(v, start) : time, l->n, v->event->id };
 	l->n++;
 }
@@ -55,7 +55,7 @@ static int by_time(const void *a, const void *b)
 	return x->number < y->number ? -1 : 1;
 }
 
-TEST(as_sorted_at_once)
+TEST(events_come_in_sorted_order)
 {
 	static const u32 chunks[] = { 1, 7, 64, 1000, 30000 };
 	u32 n = 30000, wrong = 0;
@@ -91,8 +91,8 @@ static int add_and_count(const struct rows *r, void *arg)
 	struct list *l = arg;
 	int err = order__add(l->order, r);
 
-	l->room += rows__count(r);
-	l->most_held = l->room - l->n > l->most_held ? l->room - l->n : l->most_held;
+	l->capacity += rows__count(r);
+	l->max_pending = l->capacity - l->n > l->max_pending ? l->capacity - l->n : l->max_pending;
 	return err;
 }
 
@@ -102,8 +102,8 @@ static int count(const struct view *v, void *arg)
 	return 0;
 }
 
-/* More events in two seconds than there is memory for: not all wait, and none is lost. */
-TEST(bounded)
+/* More events in two seconds than fit in memory: some are emitted early, and none is lost. */
+TEST(memory_is_bounded)
 {
 	struct list l = { 0 };
 	char err[256] = "";
@@ -115,9 +115,9 @@ TEST(bounded)
 	l.order = order__new(count, &l);
 	REQUIRE(bytes && l.order && !support_open_bytes(&t, bytes, len, err, sizeof(err)));
 	CHECK(!trace__read(t, NULL, add_and_count, &l));
-	/* each takes its record, of 24 bytes at least, and 40 */
-	CHECK(l.most_held < (32u << 20) / 64 + 50000);
-	CHECK(!order__finish(l.order) && l.n == l.room && l.n >= n);
+	/* each takes 40 bytes plus its record of at least 24 bytes */
+	CHECK(l.max_pending < (32u << 20) / 64 + 50000);
+	CHECK(!order__finish(l.order) && l.n == l.capacity && l.n >= n);
 	order__free(l.order);
 	trace__close(t);
 	free(bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Whose files may be probed. */
+/* The owners whose files may be probed. */
 #include "attach/ownership.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ TEST(setuid_programs_are_not_probed)
 	ownership__free(o);
 }
 
-TEST(the_c_library_gets_declared_probes_alone)
+TEST(the_c_library_gets_only_declared_probes)
 {
 	struct ownership *o = ownership__new(false);
 	int fd = -1;
@@ -60,7 +60,7 @@ TEST(the_c_library_gets_declared_probes_alone)
 	ownership__free(o);
 }
 
-TEST(trusted_files_belong_to_root_or_to_who_maps_them)
+TEST(trusted_files_belong_to_root_or_the_mapping_user)
 {
 	struct ownership *strict = ownership__new(true), *any = ownership__new(false);
 	int roots = make_file(0755, 0), foreign = make_file(0755, 65534);
@@ -73,7 +73,7 @@ TEST(trusted_files_belong_to_root_or_to_who_maps_them)
 	CHECK(!ownership__check(strict, roots, false));
 	CHECK(ownership__check(strict, foreign, false) == -EACCES);
 	CHECK(!ownership__check(any, foreign, false));
-	/* mapped by a process of another user, root's */
+	/* root's file, mapped by a process of another user */
 	CHECK(!ownership__note(foreign, getpid(), &note));
 	CHECK(ownership__check(strict, foreign, false) == -EACCES);
 	ownership__add(strict, &(struct inode_note){ st.st_dev, st.st_ino, st.st_uid });
@@ -87,7 +87,7 @@ TEST(trusted_files_belong_to_root_or_to_who_maps_them)
 	ownership__free(any);
 }
 
-TEST(no_user_takes_the_room_of_others)
+TEST(no_user_takes_sites_from_others)
 {
 	struct ownership *o = ownership__new(true);
 	int first = make_file(0755, 65534), last = make_file(0755, 65533);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Where probes go in hand-written code of both machines and in this program's own functions. */
+/* Probe sites in hand-written code of both architectures and in this program's own functions. */
 #include "test.h"
 
 #include "site/place_private.h"
@@ -12,12 +12,12 @@
 
 #define CODE_ADDR 0x1000
 
-/* nothing is kept between runs */
+/* nothing is cached between runs */
 static struct elf *elf;
 static struct placer *placer;
 static int elf_fd = -1;
 
-/* A file that holds nothing but this code, as one function. */
+/* A file that contains only this code, as one function. */
 static bool open_code(const void *code, size_t len, u16 machine, bool shadow_stack)
 {
 	Elf64_Ehdr eh = {
@@ -57,7 +57,7 @@ static void close_code(void)
 	elf = NULL;
 }
 
-/* How far behind the entry it is probed, and whether that is cheap. */
+/* The site's offset from the entry, and whether a probe there is cheap. */
 static int entry(const char *code, size_t len, u16 machine, bool shadow_stack, bool *cheap)
 {
 	struct place_site site = {};
@@ -96,12 +96,12 @@ TEST(knows_what_the_kernel_does_not_emulate)
 	CHECK(CHEAP_AT("\xc3") == DEAR); /* ret */
 	CHECK(CHEAP_AT("\xf3\x0f\x1e\xfb\xc3") == DEAR); /* endbr32 */
 	CHECK(CHEAP_AT("\x66\x90\xc3") == DEAR); /* a nop that some kernels refuse */
-	CHECK(CHEAP_AT("\x0f\x1f\x44\x00\x00\xc3") == DEAR); /* one that new kernels alone emulate */
+	CHECK(CHEAP_AT("\x0f\x1f\x44\x00\x00\xc3") == DEAR); /* a nop that only new kernels emulate */
 	CHECK(CHEAP_AT("\xff\x30\xc3") == DEAR); /* push (%rax) */
 	CHECK(CHEAP_AT("\xff\xe0") == DEAR); /* jmp *%rax */
 }
 
-TEST(skips_endbr_and_what_keeps_the_arguments)
+TEST(skips_endbr_and_instructions_that_keep_the_arguments)
 {
 	CHECK(CHEAP_AT("\xf3\x0f\x1e\xfa\x55\xc3") == 4); /* push %rbp */
 	CHECK(CHEAP_AT("\xf3\x0f\x1e\xfa\x41\x57\xc3") == 4); /* push %r15 */
@@ -110,21 +110,21 @@ TEST(skips_endbr_and_what_keeps_the_arguments)
 	CHECK(CHEAP_AT("\x31\xc0\x55\xc3") == 2); /* xor %eax,%eax; push */
 }
 
-TEST(stops_where_something_would_be_lost)
+TEST(stops_before_an_instruction_that_changes_state)
 {
 	CHECK(CHEAP_AT("\x31\xff\x55\xc3") == DEAR); /* xor %edi,%edi: the first argument */
 	CHECK(CHEAP_AT("\x48\x83\xec\x08\x74\x00\xc3") == DEAR); /* sub $8,%rsp; je: the stack pointer */
 	CHECK(CHEAP_AT("\x48\x89\xe5\x55\xc3") == 3); /* mov %rsp,%rbp keeps it */
-	CHECK(CHEAP_AT("\xc6\x07\x01\x55\xc3") == DEAR); /* movb $1,(%rdi): what an argument points to */
+	CHECK(CHEAP_AT("\xc6\x07\x01\x55\xc3") == DEAR); /* movb $1,(%rdi): memory that an argument points to */
 	CHECK(CHEAP_AT("\x0f\x05\x55\xc3") == DEAR); /* syscall */
 	CHECK(CHEAP_AT("\xa4\x55\xc3") == DEAR); /* movsb */
 }
 
-TEST(is_not_moved_to_where_a_jump_goes)
+TEST(is_not_moved_to_a_jump_target)
 {
 	/* test %rdi,%rdi; 3: je 7; dec %rdi... jmp 3 would hit a probe at 3 twice */
 	CHECK(CHEAP_AT("\x48\x85\xff\x74\x05\x48\xff\xcf\xeb\xf9\xc3") == DEAR);
-	/* the same back to the entry hits a moved probe as often as one at the entry */
+	/* a jump back to the entry hits a moved probe as often as one at the entry */
 	CHECK(CHEAP_AT("\x48\x85\xff\x74\x05\x48\xff\xcf\xeb\xf6\xc3") == 3);
 }
 
@@ -171,14 +171,14 @@ static bool exit_at(u32 i, u64 at, u8 cost, u32 above)
 /* push %rbx; call *%rax; test %eax,%eax; 5: je 8; nop; 8: pop %rbx; ret */
 static const char one_jump[] = "\x53\xff\xd0\x85\xc0\x74\x02\x31\xc0\x5b\xc3";
 
-TEST(finds_the_jump_that_every_way_out_passes)
+TEST(finds_the_jump_that_every_exit_passes)
 {
 	REQUIRE(PLACE(one_jump));
 	CHECK(got.exits && got.n == 2 && exit_at(1, 5, PLACE_EMULATED, 8));
 	CHECK(!got.exits_why);
 }
 
-TEST(takes_returns_where_there_is_no_jump)
+TEST(takes_returns_if_there_is_no_jump)
 {
 	/* push; call *%rax; pop; ret */
 	REQUIRE(PLACE("\x53\xff\xd0\x5b\xc3"));
@@ -186,14 +186,14 @@ TEST(takes_returns_where_there_is_no_jump)
 	CHECK_TEXT(got.exits_why, WHY_EXIT_STEPPED);
 }
 
-TEST(looks_behind_the_last_call)
+TEST(searches_after_the_last_call)
 {
 	/* push; test; 3: je 8; call *%rax; ret-path is one: pop; ret. The je lies before a call, so it is no end. */
 	REQUIRE(PLACE("\x53\x85\xc0\x74\x02\xff\xd0\x5b\xc3"));
 	CHECK(got.exits && got.n == 2 && exit_at(1, 8, PLACE_STEPPED, 0));
 }
 
-TEST(takes_a_jump_to_another_function_for_an_end)
+TEST(takes_a_tail_call_for_an_exit)
 {
 	/* push; call *%rax; pop; jmp far away */
 	REQUIRE(PLACE("\x53\xff\xd0\x5b\xe9\x00\x10\x00\x00"));
@@ -205,12 +205,12 @@ TEST(never_passes_a_site_twice)
 	/* push; call *%rax; 3: dec %eax; 5: jne 3; 7: nop; pop; ret: the loop's jump is passed often, the nop once */
 	REQUIRE(PLACE("\x53\xff\xd0\xff\xc8\x75\xfc\x90\x5b\xc3"));
 	CHECK(got.exits && got.n == 2 && exit_at(1, 7, PLACE_EMULATED, 8));
-	/* without the nop there is the return alone */
+	/* without the nop only the return remains */
 	REQUIRE(PLACE("\x53\xff\xd0\xff\xc8\x75\xfc\x5b\xc3"));
 	CHECK(got.exits && got.n == 2 && exit_at(1, 8, PLACE_STEPPED, 0));
 }
 
-TEST(needs_a_site_on_each_way)
+TEST(needs_a_site_on_each_path)
 {
 	/* push; call *%rax; test; 5: je 10; call *%rax; nop; pop; ret; 10: nop; pop; ret */
 	REQUIRE(PLACE("\x53\xff\xd0\x85\xc0\x74\x05\xff\xd0\x90\x5b\xc3\x90\x5b\xc3"));
@@ -219,7 +219,7 @@ TEST(needs_a_site_on_each_way)
 	CHECK(exit_at(1, 12, PLACE_EMULATED, 8) || exit_at(2, 12, PLACE_EMULATED, 8));
 }
 
-TEST(knows_the_stack_by_the_frame_pointer)
+TEST(tracks_the_stack_by_the_frame_pointer)
 {
 	/* push %rbp; mov %rsp,%rbp; sub %rax,%rsp; call *%rcx; nop; leave; ret */
 	REQUIRE(PLACE("\x55\x48\x89\xe5\x48\x29\xc4\xff\xd1\x90\xc9\xc3"));
@@ -227,7 +227,7 @@ TEST(knows_the_stack_by_the_frame_pointer)
 	CHECK(got.sites[1].addr == CODE_ADDR + 9 && got.sites[1].by_frame_pointer && got.sites[1].above == 8);
 }
 
-TEST(refuses_what_it_does_not_understand)
+TEST(refuses_unknown_code)
 {
 	/* push; jmp *%rax: with a frame, so not to another function */
 	REQUIRE(PLACE("\x53\xff\xe0"));
@@ -257,9 +257,9 @@ TEST(reads_jump_tables)
 	char broken[sizeof(code)];
 
 	REQUIRE(PLACE(code));
-	/* one jump before the table does for all three ways */
+	/* one site before the jump table covers all three paths */
 	CHECK(exit_at(1, 6, PLACE_EMULATED, 8) && got.n == 2);
-	/* a table of which an entry leaves the function can't be right */
+	/* a table with an entry outside the function is invalid */
 	memcpy(broken, code, sizeof(code));
 	broken[50] = 0;
 	REQUIRE(place(broken, sizeof(code) - 1, EM_X86_64, false));

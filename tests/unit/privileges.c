@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What a process can't do any more once it has become a recording's attacher or worker. Each attempt in a child of its own. */
+/* Operations that are refused to a recording's processes. Each attempt is made in a child process. */
 #include "sandbox/privileges.h"
 #include "sandbox/syscalls.h"
 #include "test.h"
+#include "util/sanitizer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -19,7 +21,7 @@
 
 enum role { ATTACHER, WORKER, OBSERVER, FETCHER, READER, INJECTOR };
 
-/* The error that fn gets as that role, 0: it succeeded, -1: the role could not be taken. refused: what its filter noted. */
+/* The errno that fn gets in that role, 0 if it succeeds, -1 if the role can't be entered. refused: the call that its filter refused. */
 struct outcome {
 	int err, refused;
 	char lacks[256];
@@ -39,8 +41,7 @@ static int take(enum role role, struct outcome *o)
 	case INJECTOR:
 		if (privileges__injector(true))
 			return -1;
-		privileges__filter_injector();
-		return 0;
+		return privileges__filter_injector();
 	default:
 		return privileges__worker(o->lacks, sizeof(o->lacks));
 	}
@@ -96,7 +97,7 @@ static long write_shadow(void)
 	return syscall(SYS_openat2, AT_FDCWD, "/etc/shadow", &how, sizeof(how));
 }
 
-/* The flags of openat2 are in memory, where a filter can't see them. */
+/* The flags of openat2 are in memory, which a filter can't read. */
 static long create_by_openat2(void)
 {
 	struct open_how how = { .flags = O_CREAT | O_WRONLY, .mode = 0600 };
@@ -166,7 +167,7 @@ static long do_nothing(void)
 	return 0;
 }
 
-/* What a program needs that is not taken over. */
+/* Operations that an uncompromised program needs. */
 static long start_child(void)
 {
 	int status;
@@ -183,7 +184,7 @@ static long read_maps(void)
 }
 
 #ifdef __SANITIZE_ADDRESS__
-#define FILTERED false /* the sanitizers need more than the filter allows elsewhere */
+#define FILTERED false /* sanitizers need more system calls than the filter otherwise allows */
 #else
 #define FILTERED true
 #endif
@@ -197,7 +198,7 @@ static bool is_refused(enum role role, long (*fn)(void))
 	return o.err > 0;
 }
 
-TEST(an_attacher_reads_and_attaches_alone)
+TEST(an_attacher_only_reads_and_attaches)
 {
 	static long (*const attempts[])(void) = { write_shadow, write_memory, make_socket,	run_program,
 						  become_root,	load_program, leave_namespaces, signal_parent };
@@ -230,8 +231,8 @@ TEST(a_worker_has_no_files_and_no_network)
 		CHECK(is_refused(WORKER, attempts[i]));
 }
 
-/* What asks debuginfod servers: it has the network, and nothing of what the worker and the attacher have. */
-TEST(a_fetcher_has_the_network_alone)
+/* The process that queries debuginfod servers: it may use the network, and has no rights of the worker or the attacher. */
+TEST(a_fetcher_has_only_the_network)
 {
 	static long (*const attempts[])(void) = { open_shadow,	write_passwd,  write_shadow,	 trace_parent,
 						  write_other,	run_program,   load_program,	 become_root,
@@ -245,8 +246,8 @@ TEST(a_fetcher_has_the_network_alone)
 		CHECK(is_refused(FETCHER, attempts[i]));
 }
 
-/* report, info, export, list --resolve and dump, also of a user without rights */
-TEST(a_reader_has_what_is_open_alone)
+/* report, info, export, list --resolve and dump, also of an unprivileged user */
+TEST(a_reader_has_only_its_open_files)
 {
 	static long (*const attempts[])(void) = { open_shadow,	    write_passwd,   write_shadow, trace_parent,
 						  write_other,	    run_program,    load_program, become_root,
@@ -261,8 +262,8 @@ TEST(a_reader_has_what_is_open_alone)
 		CHECK(is_refused(READER, attempts[i]));
 }
 
-/* sonde doctor, once it looks at processes. */
-TEST(an_observer_writes_nothing_of_others)
+/* sonde doctor while it inspects processes. */
+TEST(an_observer_writes_no_other_process)
 {
 	if (geteuid())
 		SKIP("needs root");
@@ -277,7 +278,7 @@ TEST(an_observer_writes_nothing_of_others)
 		      is_refused(OBSERVER, make_folder));
 }
 
-/* What loads the shim: it writes a process's memory through a file, and creates none. */
+/* The process that loads the shim: it writes a process's memory through a file, and can't create files. */
 TEST(an_injector_creates_no_files)
 {
 	if (geteuid() || !FILTERED)
@@ -291,7 +292,7 @@ TEST(an_injector_creates_no_files)
 }
 
 /* The caller ends a recording with the call's name. */
-TEST(a_refused_call_is_noted)
+TEST(a_refused_call_is_reported)
 {
 	char name[64];
 	struct outcome o;
@@ -301,10 +302,43 @@ TEST(a_refused_call_is_noted)
 	o = attempt(WORKER, make_socket);
 	CHECK(o.err == EPERM && o.refused == SYS_socket);
 	CHECK(!strcmp(syscalls__name(o.refused, name, sizeof(name)), "socket"));
-	/* libraries try to open files and do without: no fault */
+	/* libraries try to open files and work without them: not a fault */
 	o = attempt(WORKER, open_shadow);
 	CHECK(o.err == EACCES && o.refused == -1);
 	CHECK(attempt(ATTACHER, do_nothing).refused == -1);
+}
+
+/* A child that has only `room` bytes of memory left to build the role's filter. */
+static int confine_without_memory(size_t room)
+{
+	struct rlimit none = { 0, 0 };
+	void *volatile kept = malloc(room);
+	void *volatile used;
+	pid_t pid;
+	int status = 0;
+
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		setrlimit(RLIMIT_DATA, &none);
+		for (size_t size = 1 << 20; size >= 16; size /= 2)
+			while ((used = malloc(size)))
+				;
+		free(kept);
+		_exit(-syscalls__confine(SYSCALLS_READER));
+	}
+	free(kept);
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? -WEXITSTATUS(status) : status;
+}
+
+/* libseccomp 2.5.4 crashes when an allocation fails, sometimes much later. */
+TEST(without_memory_for_a_filter_there_is_an_error)
+{
+	if (SANITIZED)
+		SKIP("a sanitized build has an allocator of its own");
+	for (size_t room = 16 << 10; room <= 256 << 10; room += 8 << 10)
+		CHECK(confine_without_memory(room) == -ENOMEM);
 }
 
 TEST_MAIN()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What is read of Pythons: line tables of all versions, debug offsets, texts. */
+/* Reading Python's data: line tables of all versions, debug offsets, texts. */
 #include "python/layouts.h"
 #include "python/lines.h"
 #include "python/text.h"
@@ -24,7 +24,7 @@ static const struct table {
 
 #define TABLES (sizeof(tables) / sizeof(tables[0]))
 
-TEST(lines_are_what_python_says)
+TEST(lines_are_those_of_python)
 {
 	u32 versions[16] = {}, bad = 0;
 
@@ -63,7 +63,7 @@ TEST(an_empty_table_is_the_first_line_up_to_3_9_and_none_later)
 	CHECK(!python__line(0x030b, NULL, 0, 7, 100));
 }
 
-/* Each byte of each table changed, and each length: no answer is right, but none reads elsewhere. */
+/* With each byte of each table changed, and with each length: results are wrong, but no read is out of bounds. */
 TEST(hostile_tables_are_bounded)
 {
 	static const s64 offsets[] = { 0, 2, 1000, 1LL << 40 };
@@ -73,7 +73,7 @@ TEST(hostile_tables_are_bounded)
 		const struct table *t = &tables[i];
 
 		for (u32 at = 0; at <= t->size; at++) {
-			/* of its own size, so that the sanitizer sees what is beyond */
+			/* of exactly this size, so that the sanitizer detects reads beyond it */
 			copy = malloc(at + 1);
 			memcpy(copy, t->bytes, at);
 			copy[at] = 0xff;
@@ -87,262 +87,29 @@ TEST(hostile_tables_are_bounded)
 }
 
 /* _Py_DebugOffsets of pyenv's 3.13.0 and Debian's 3.14.10 and 3.15.2, from the cookie on */
-static const u64 words_313[PYTHON_OFFSET_WORDS] = { [1] = 0x30d00f0,
-						    0,
-						    283320,
-						    608,
-						    632,
-						    194968,
-						    7272,
-						    7264,
-						    7344,
-						    7400,
-						    7656,
-						    7640,
-						    7648,
-						    16,
-						    7752,
-						    0,
-						    7768,
-						    7760,
-						    304,
-						    0,
-						    8,
-						    16,
-						    72,
-						    152,
-						    160,
-						    232,
-						    32,
-						    80,
-						    8,
-						    0,
-						    56,
-						    72,
-						    70,
-						    208,
-						    112,
-						    120,
-						    128,
-						    136,
-						    68,
-						    52,
-						    96,
-						    104,
-						    200,
-						    16,
-						    8,
-						    416,
-						    24,
-						    88,
-						    168,
-						    32,
-						    24,
-						    16,
-						    40,
-						    24,
-						    16,
-						    48,
-						    32,
-						    40,
-						    24,
-						    16,
-						    32,
-						    16,
-						    24,
-						    40,
-						    16,
-						    32,
-						    64,
-						    32,
-						    16,
-						    40,
-						    240,
-						    200 };
-static const u64 words_314[PYTHON_OFFSET_WORDS] = { [1] = 0x30e0af0,
-						    0,
-						    316616,
-						    784,
-						    808,
-						    225864,
-						    7280,
-						    7272,
-						    7344,
-						    7360,
-						    7408,
-						    7688,
-						    7672,
-						    7680,
-						    16,
-						    7784,
-						    0,
-						    7800,
-						    7792,
-						    7992,
-						    0,
-						    832,
-						    0,
-						    8,
-						    16,
-						    72,
-						    152,
-						    160,
-						    232,
-						    32,
-						    88,
-						    8,
-						    0,
-						    56,
-						    80,
-						    74,
-						    64,
-						    0,
-						    216,
-						    112,
-						    120,
-						    128,
-						    136,
-						    68,
-						    52,
-						    96,
-						    104,
-						    208,
-						    0,
-						    16,
-						    8,
-						    416,
-						    24,
-						    88,
-						    168,
-						    40,
-						    32,
-						    16,
-						    40,
-						    24,
-						    16,
-						    200,
-						    24,
-						    40,
-						    32,
-						    48,
-						    32,
-						    40,
-						    24,
-						    16,
-						    32,
-						    16,
-						    24,
-						    40,
-						    16,
-						    32,
-						    64,
-						    32,
-						    16,
-						    40,
-						    264,
-						    192,
-						    160,
-						    24,
-						    72,
-						    67,
-						    0,
-						    8,
-						    24,
-						    304,
-						    8076,
-						    0 };
-static const u64 words_315[PYTHON_OFFSET_WORDS] = { [1] = 0x30f02f0,
-						    0,
-						    346568,
-						    912,
-						    936,
-						    226240,
-						    7272,
-						    7264,
-						    7336,
-						    7352,
-						    7400,
-						    7592,
-						    7576,
-						    7584,
-						    16,
-						    7736,
-						    0,
-						    7752,
-						    7744,
-						    7944,
-						    0,
-						    888,
-						    0,
-						    8,
-						    16,
-						    72,
-						    80,
-						    88,
-						    96,
-						    176,
-						    184,
-						    256,
-						    32,
-						    36,
-						    40,
-						    136,
-						    288,
-						    0,
-						    88,
-						    8,
-						    0,
-						    56,
-						    80,
-						    74,
-						    64,
-						    0,
-						    216,
-						    112,
-						    120,
-						    128,
-						    136,
-						    68,
-						    52,
-						    96,
-						    104,
-						    208,
-						    0,
-						    16,
-						    8,
-						    424,
-						    24,
-						    88,
-						    168,
-						    32,
-						    288,
-						    944,
-						    888,
-						    40,
-						    32,
-						    16,
-						    40,
-						    24,
-						    16,
-						    200,
-						    24,
-						    40,
-						    32,
-						    48,
-						    32,
-						    40,
-						    24,
-						    16,
-						    32,
-						    16,
-						    24,
-						    40,
-						    16,
-						    32,
-						    64,
-						    32,
-						    16,
-						    40 };
+static const u64 words_313[PYTHON_OFFSET_WORDS] = {
+	0,    0x30d00f0, 0,    283320, 608, 632, 194968, 7272, 7264, 7344, 7400, 7656, 7640, 7648, 16,
+	7752, 0,	 7768, 7760,   304, 0,	 8,	 16,   72,   152,  160,	 232,  32,   80,   8,
+	0,    56,	 72,   70,     208, 112, 120,	 128,  136,  68,   52,	 96,   104,  200,  16,
+	8,    416,	 24,   88,     168, 32,	 24,	 16,   40,   24,   16,	 48,   32,   40,   24,
+	16,   32,	 16,   24,     40,  16,	 32,	 64,   32,   16,   40,	 240,  200,
+};
+static const u64 words_314[PYTHON_OFFSET_WORDS] = {
+	0,    0x30e0af0, 0,    316616, 784,  808, 225864, 7280, 7272, 7344, 7360, 7408, 7688, 7672, 7680, 16,
+	7784, 0,	 7800, 7792,   7992, 0,	  832,	  0,	8,    16,   72,	  152,	160,  232,  32,	  88,
+	8,    0,	 56,   80,     74,   64,  0,	  216,	112,  120,  128,  136,	68,   52,   96,	  104,
+	208,  0,	 16,   8,      416,  24,  88,	  168,	40,   32,   16,	  40,	24,   16,   200,  24,
+	40,   32,	 48,   32,     40,   24,  16,	  32,	16,   24,   40,	  16,	32,   64,   32,	  16,
+	40,   264,	 192,  160,    24,   72,  67,	  0,	8,    24,   304,  8076, 0,
+};
+static const u64 words_315[PYTHON_OFFSET_WORDS] = {
+	0,    0x30f02f0, 0,    346568, 912,  936, 226240, 7272, 7264, 7336, 7352, 7400, 7592, 7576, 7584, 16,
+	7736, 0,	 7752, 7744,   7944, 0,	  888,	  0,	8,    16,   72,	  80,	88,   96,   176,  184,
+	256,  32,	 36,   40,     136,  288, 0,	  88,	8,    0,    56,	  80,	74,   64,   0,	  216,
+	112,  120,	 128,  136,    68,   52,  96,	  104,	208,  0,    16,	  8,	424,  24,   88,	  168,
+	32,   288,	 944,  888,    40,   32,  16,	  40,	24,   16,   200,  24,	40,   32,   48,	  32,
+	40,   24,	 16,   32,     16,   24,  40,	  16,	32,   64,   32,	  16,	40,
+};
 
 static int parse(const u64 *from, struct python_layout *l, u32 n, u32 at, u64 value)
 {
@@ -360,7 +127,7 @@ TEST(debug_offsets)
 {
 	struct python_layout l;
 
-	/* as offsetof() has it in 3.13's headers */
+	/* by offsetof() with the headers of 3.13 */
 	REQUIRE(!parse(words_313, &l, PYTHON_OFFSET_WORDS, 0, 0));
 	CHECK(l.version == 0x030d && l.interpreters == 632 && l.interp_next == 7264 && l.interp_threads == 7344);
 	CHECK(l.interp_gil == 16 && l.state_next == 8 && l.state_thread_id == 152 && l.state_frame == 72);
@@ -377,7 +144,7 @@ TEST(debug_offsets)
 	CHECK(l.state_status == 32 && l.code_start == 208 && l.code_line == 68 && l.code_lines == 136);
 }
 
-TEST(debug_offsets_that_are_not_known_or_make_no_sense_are_refused)
+TEST(unknown_and_invalid_debug_offsets_are_refused)
 {
 	struct python_layout l;
 	char why[160];
@@ -387,7 +154,7 @@ TEST(debug_offsets_that_are_not_known_or_make_no_sense_are_refused)
 	CHECK(parse(words_313, &l, PYTHON_OFFSET_WORDS, 1, 0x31000f0) == -ENOTSUP); /* 3.16 */
 	CHECK(parse(words_313, &l, PYTHON_OFFSET_WORDS, 1, 0x30c00f0) == -ENOTSUP);
 	CHECK(parse(words_313, &l, PYTHON_OFFSET_WORDS, 1, 0x40d00f0) == -ENOTSUP);
-	/* one version's words as the other's */
+	/* one version's data read as the other's */
 	CHECK(parse(words_313, &l, PYTHON_OFFSET_WORDS, 1, 0x30e00f0) == -ENOTSUP);
 	CHECK(parse(words_315, &l, PYTHON_OFFSET_WORDS, 1, 0x30e00f0) == -ENOTSUP);
 	CHECK(parse(words_313, &l, PYTHON_OFFSET_WORDS, 37, 1 << 20) == -ENOTSUP);
@@ -417,7 +184,7 @@ TEST(texts)
 		   "\xd0\xb8\xe2\x82\xac"
 		   "x");
 	check_text((u32[]){ 0x10348, 'y' }, 8, 4, "\xf0\x90\x8d\x88y");
-	/* what would end a line or move a cursor, halves of pairs, beyond Unicode, a part of a character */
+	/* control characters, half surrogate pairs, values beyond Unicode, a partial character */
 	check_text("a\nb\x1b[2J\x9b\x7f", 9, 1, "a?b?[2J??");
 	check_text((u16[]){ 0xdc80, 'a' }, 4, 2, "?a");
 	check_text((u32[]){ 0xffffffff, 'a' }, 8, 4, "?a");

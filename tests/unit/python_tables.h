@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Line tables as CPythons made them, and what co_lines() (3.8, 3.9: dis.findlinestarts) says of them:
- * printed by python_tables.py under each of them.
+ * Line tables of each CPython, and the result of co_lines() (3.8, 3.9: dis.findlinestarts) for them. Printed by
+ * python_tables.py under each version.
  */
 /* clang-format off */
 /* 3.8.18 */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Tables that entries are removed from: a hash table, and one that forgets what is not used. */
+/* Tables with removal: a hash table, and a table that evicts unused entries. */
 #include "record/line_tables.h"
 #include "util/recent.h"
 
 #include "test.h"
 
-/* Against a table of flags: random additions and removals, then every key is looked up. */
+/* Random additions and removals, compared with an array of flags by looking up every key. */
 TEST(removes_entries)
 {
 	enum { KEYS = 4096 };
@@ -44,7 +44,7 @@ TEST(removes_entries)
 	map__free(&m);
 }
 
-TEST(forgets_what_is_not_used)
+TEST(evicts_unused_entries)
 {
 	u32 often = 1000000;
 	struct recent c;
@@ -78,7 +78,7 @@ static void count_release(void *value)
 	(*(u32 **)value)[0]++;
 }
 
-TEST(releases_what_goes_once)
+TEST(releases_evicted_entries_once)
 {
 	u32 released = 0;
 	struct recent c;
@@ -87,7 +87,7 @@ TEST(releases_what_goes_once)
 	c.release = count_release;
 	for (u32 i = 0; i < 1000; i++) {
 		*(u32 **)recent__get(&c, &i) = &released;
-		/* a find moves it to the young generation, where it is released later */
+		/* a lookup moves the entry to the young generation, which is evicted later */
 		recent__find(&c, &(u32){ i > 90 ? i - 90 : 0 });
 		CHECK(released == c.evicted && recent__entries(&c) + released == i + 1);
 		CHECK(recent__peek(&c, &i));
@@ -96,7 +96,7 @@ TEST(releases_what_goes_once)
 	CHECK(released == 1000);
 }
 
-TEST(equal_line_tables_are_kept_once)
+TEST(equal_line_tables_are_stored_once)
 {
 	struct line_table *some[3];
 	struct line_tables t;
@@ -109,7 +109,7 @@ TEST(equal_line_tables_are_kept_once)
 	CHECK(some[0] == some[1] && t.bytes == one);
 	some[2] = line_tables__take(&t, NULL, 0);
 	REQUIRE(some[2] && some[2] != some[0] && !some[2]->size);
-	/* of the same hash, as one can be made to be */
+	/* keys chosen to have the same hash */
 	some[2]->hash = some[0]->hash;
 	line_tables__put(&t, some[2]);
 	line_tables__put(&t, some[1]);

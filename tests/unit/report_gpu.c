@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Reports gpu and memory against a truth that is worked out nanosecond by nanosecond: random work on devices, random
- * doings of the launching thread.
+ * Reports gpu and memory, compared with a truth that is computed nanosecond by nanosecond, for random work on devices and
+ * random activity of the launching thread.
  */
 #include "core/meta.h"
 #include "gpu_support.h"
@@ -15,7 +15,7 @@
 #include "test.h"
 
 #define BASE 50000000000ull
-#define SPAN 6000u /* ns that are made up */
+#define SPAN 6000u /* length of the synthetic trace, ns */
 #define PID  100u
 #define TID  105u
 
@@ -30,7 +30,7 @@ static u32 pick(u32 n)
 	return (seed >> 8) % n;
 }
 
-/* What ran on a device in each ns. */
+/* The work on a device in each ns. */
 static struct truth {
 	u8 kernels[SPAN], copies[SPAN];
 	u32 first, last;
@@ -120,10 +120,10 @@ static void check_random_work(u32 window, u32 number)
 	for (u32 i = 0; i < 60; i++) {
 		u32 device = pick(3);
 
-		/* some touch, some lie in others, some are as long as all of it */
+		/* some touch, some are nested, some are as long as the trace */
 		add_work(PID, device, pick(SPAN - 200), 1 + pick(pick(20) ? 150 : 2000) % 190, pick(3), 0, 7 + pick(2));
 	}
-	/* another process's device is another one */
+	/* another process's device is a separate one */
 	ADD(&made, gpu_kernel, .span = SPAN_AT(PID + 1, 0, BASE, BASE + SPAN), .kernel = { .device = 1 });
 	REQUIRE(open_made());
 	CHECK(!gpu_busy__read(&b, &args, on_busy, &b));
@@ -136,7 +136,7 @@ static void check_random_work(u32 window, u32 number)
 	}
 	CHECK(b.devices.n == 4);
 	gpu_busy__free(&b);
-	/* a part of the time, whose ends may lie within work */
+	/* a part of the time, whose ends may be within work */
 	args.from = BASE + 1000 + pick(500);
 	args.to = BASE + 3000 + pick(500);
 	args.pids = (struct trace_ids){ (const u32[]){ PID }, 1 };
@@ -154,14 +154,14 @@ TEST(devices_as_counted_by_the_nanosecond)
 		check_random_work(2u << 20, i);
 }
 
-/* The same in windows of a few events. */
+/* The same, read in windows of a few events. */
 TEST(devices_in_windows)
 {
 	for (u32 i = 11; i <= 16; i++)
 		check_random_work(4, i);
 }
 
-/* What the launching thread was in, in each ns */
+/* The launching thread's activity in each ns */
 static struct doings {
 	u8 sched[SPAN]; /* UNKNOWN, RUNS, .. */
 	u8 gil[SPAN], lock[SPAN], nccl[SPAN], cuda[SPAN], call[SPAN];
@@ -196,7 +196,7 @@ static void set(u8 *array, u32 from, u32 to, u8 value)
 	memset(array + from, value, to - from);
 }
 
-/* A family's spans follow each other with holes between. */
+/* A family's spans follow each other with gaps in between. */
 static void add_doings(u32 pid, u32 tid)
 {
 	for (u32 at = pick(50), to, kind; at + 100 < SPAN; at = to) {
@@ -250,7 +250,7 @@ static void add_doings(u32 pid, u32 tid)
 		ADD(&made, syscall, .call = CALL_AT(pid, tid, BASE + at, BASE + to), .nr = numbers[kind]);
 		set(did.call, at, to, (u8)kind);
 	}
-	/* foreign threads do not matter */
+	/* other threads don't matter */
 	ADD(&made, gil_wait, .span = SPAN_AT(pid, tid + 1, BASE, BASE + SPAN), .gil = 1, .result = 1);
 	ADD(&made, cuda_sync, .call = CALL_AT(pid + 1, tid, BASE, BASE + SPAN));
 }
@@ -262,7 +262,7 @@ static void add_probe(u16 number, const char *name)
 	ADD(&made, meta_probe, .name = text, .number = number, .family = 3);
 }
 
-/* A launch within a call that was seen is that call. */
+/* A launch within a recorded call is that call. */
 static bool is_in_call(u32 at)
 {
 	return did.cuda[at] || (at && did.cuda[at - 1]);
@@ -292,7 +292,7 @@ static void check_random_doings(u32 window, u32 number)
 			launched--;
 		while (is_in_call(at + gap + ns))
 			ns++;
-		/* a launch that is known by CUPTI alone, so short that it is no part of anything */
+		/* a launch that only CUPTI reported, too short to be a part of a cause */
 		ADD(&made, gpu_call, .span = SPAN_AT(PID, TID, BASE + at + launched, BASE + at + launched),
 		    .driver = { .function = 307, .correlation = i });
 		add_work(PID, 0, at + gap, ns, true, i, 7);
@@ -335,7 +335,7 @@ TEST(gaps_in_windows)
 		check_random_doings(20, i);
 }
 
-/* One gap of a thread of which this is known. */
+/* One gap of a thread with this activity. */
 static const struct gap_detail *one_gap(struct gpu_report *r)
 {
 	CHECK(!gpu_report__read(r, &args, 10));
@@ -352,7 +352,7 @@ static void add_gap(u32 from, u32 launch, u32 launched, u32 to, u32 stream)
 	add_work(PID, 0, to, 10, true, 2, stream);
 }
 
-TEST(says_what_the_device_itself_did)
+TEST(reports_the_devices_own_work)
 {
 	const struct gap_detail *t;
 	struct gpu_report r;
@@ -365,7 +365,7 @@ TEST(says_what_the_device_itself_did)
 	CHECK(t && t->n == 1 && t->parts[0].cause == GAP_QUEUE && t->parts[0].ns == 100);
 	gpu_report__free(&r);
 	made__end(&made);
-	/* the stream was made to wait for an event, another stream was too */
+	/* this stream waits for an event, and so does another stream */
 	for (u32 stream = 7; stream < 9; stream++) {
 		REQUIRE(made__begin(&made));
 		add_gap(100, 110, 120, 1200, 7);
@@ -375,7 +375,7 @@ TEST(says_what_the_device_itself_did)
 		t = one_gap(&r);
 		CHECK(t && t->n == 3 && t->parts[0].cause == (stream == 7 ? GAP_EVENT : GAP_QUEUE) &&
 		      t->parts[0].ns == 1080);
-		/* within the call that CUPTI alone saw, and before it */
+		/* within the call that only CUPTI reported, and before it */
 		CHECK(t && t->parts[1].cause == GAP_CUDA && t->parts[1].ns == 10 && t->parts[2].cause == GAP_UNKNOWN &&
 		      t->parts[2].ns == 10);
 		gpu_report__free(&r);
@@ -383,7 +383,7 @@ TEST(says_what_the_device_itself_did)
 	}
 }
 
-/* Times are no better than the clock: what seems to overlap by less was one after the other. */
+/* Times have the clock's error: work that overlaps by less ran one after the other. */
 TEST(overlaps_by_more_than_the_clocks_error)
 {
 	struct gpu_device_key key = { PID, 0 };
@@ -404,7 +404,7 @@ TEST(overlaps_by_more_than_the_clocks_error)
 	}
 }
 
-TEST(claims_nothing_without_device_times)
+TEST(states_nothing_without_device_times)
 {
 	struct report_output out = { .name = "gpu" };
 	struct gpu_report r;
@@ -414,10 +414,10 @@ TEST(claims_nothing_without_device_times)
 		ADD(&made, cuda_launch, .call = CALL_AT(PID, TID, BASE + 100 * i, BASE + 100 * i + 7));
 	REQUIRE(open_made());
 	CHECK(!gpu_report__read(&r, &args, 10));
-	CHECK(!r.busy.devices.n && !r.gaps.n_details && r.busy.asked.n == 1);
-	if (r.busy.asked.n)
-		CHECK(((const struct gpu_asked *)map__value(&r.busy.asked, 0))->kernels == 10 &&
-		      ((const struct gpu_asked *)map__value(&r.busy.asked, 0))->ns == 70);
+	CHECK(!r.busy.devices.n && !r.gaps.n_details && r.busy.host_work.n == 1);
+	if (r.busy.host_work.n)
+		CHECK(((const struct gpu_host_work *)map__value(&r.busy.host_work, 0))->kernels == 10 &&
+		      ((const struct gpu_host_work *)map__value(&r.busy.host_work, 0))->ns == 70);
 	gpu_report__add_findings(&r, &out, 3);
 	gpu_report__add_asked(&r, &out);
 	CHECK(out.n_findings == 1 && strstr(out.findings[0].text, "not known") &&
@@ -427,7 +427,7 @@ TEST(claims_nothing_without_device_times)
 	made__end(&made);
 }
 
-/* Random allocations; the truth is a plain list. */
+/* Random allocations, compared with a plain list. */
 #define BLOCKS 40u
 
 static void check_random_memory(u32 number)
@@ -482,9 +482,9 @@ static void check_random_memory(u32 number)
 		CHECK(k->pid == PID && k->where == MEMORY_ON_DEVICE && s->live == live[k->device]);
 		CHECK(s->peak == peak[k->device] && s->peak_time == peak_time[k->device]);
 	}
-	for (u32 i = 0; i < m.places.n; i++) {
-		const struct memory_place_key *k = map__key(&m.places, i);
-		const struct memory_place *p = map__value(&m.places, i);
+	for (u32 i = 0; i < m.sites.n; i++) {
+		const struct memory_site_key *k = map__key(&m.sites, i);
+		const struct memory_site *p = map__value(&m.sites, i);
 		u32 d = ((const struct memory_key *)map__key(&m.sums, k->sum))->device;
 
 		CHECK(p->peak == at_peak[d][k->stack] && p->live == by_stack[d][k->stack]);

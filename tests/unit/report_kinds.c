@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Every report is about events or families that exist: the summary's "More:" and what a report says without events go by it. */
+/* Every report names existing events or families, on which the summary's "More:" and the messages of empty reports depend. */
 #include <string.h>
 
 #include "kernel/embedded.h"
@@ -34,7 +34,7 @@ static void check_report(const struct report *r, void *arg)
 	}
 }
 
-TEST(reports_are_about_events_that_exist)
+TEST(reports_name_existing_events)
 {
 	struct embedded e = {};
 	char err[256];

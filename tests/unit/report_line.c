@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Raw records as lines and names, as `record --print` does it: without a trace. */
+/* Raw records as lines and names without a trace, as in `record --print`. */
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <signal.h>
@@ -120,7 +120,7 @@ static const struct copy copy = {
 	.ratio = 0.5,
 };
 
-/* The line without its blanks' number. */
+/* The line with runs of blanks reduced to one. */
 static bool prints(const struct line_context *c, const void *record, u32 size, const char *expected)
 {
 	char *text = NULL, *from, *to;
@@ -175,7 +175,7 @@ TEST(a_short_or_unknown_record_is_refused)
 	tear_down();
 }
 
-TEST(names_follow_time_not_order)
+TEST(names_depend_on_time_not_on_order)
 {
 	char label[64];
 
@@ -199,11 +199,11 @@ static bool is_named(const char *unit, s64 value, const char *expected)
 	return expected ? name && !strcmp(name, expected) : !name;
 }
 
-TEST(numbers_that_no_error_or_signal_has_get_no_name)
+TEST(numbers_without_an_error_or_signal_have_no_name)
 {
 	CHECK(is_named("errno", -ENOENT, "ENOENT") && is_named("signal", SIGTERM, "TERM"));
 	CHECK(is_named("errno", ENOENT, NULL) && is_named("signal", -SIGTERM, NULL) && is_named("", -ENOENT, NULL));
-	/* none of them is truncated to a number that has a name, and the smallest has no negation */
+	/* values that would have a name if truncated, and the smallest value, which can't be negated */
 	CHECK(is_named("errno", INT64_MIN, NULL) && is_named("errno", INT32_MIN, NULL) &&
 	      is_named("errno", -(1ll << 32) - ENOENT, NULL));
 	CHECK(is_named("signal", INT64_MAX, NULL) && is_named("signal", (1ll << 32) + SIGTERM, NULL));

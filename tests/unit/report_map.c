@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <xxhash.h>
 
-TEST(keeps_what_is_put_in)
+TEST(keeps_its_entries)
 {
 	struct map m;
 	u64 *value, *first, key;
@@ -29,7 +29,7 @@ TEST(keeps_what_is_put_in)
 		right &= value && *value == key * 10;
 	}
 	CHECK(right);
-	/* addresses stay, order is that of adding */
+	/* addresses are stable, the order is that of insertion */
 	key = 7;
 	CHECK(map__find(&m, &key) == first && map__value(&m, 0) == first);
 	CHECK(*(const u64 *)map__key(&m, 0) == 7 && *(const u64 *)map__key(&m, 1) == 0);
@@ -39,7 +39,7 @@ TEST(keeps_what_is_put_in)
 	CHECK(m.n == 0 && !map__find(&m, &key));
 }
 
-/* Of x ^ x >> n. */
+/* The inverse of x ^ x >> n. */
 static u64 undo_shift(u64 x, u32 n)
 {
 	u64 out = x;
@@ -49,7 +49,7 @@ static u64 undo_shift(u64 x, u32 n)
 	return out;
 }
 
-/* For an odd number, by Newton's method. */
+/* The inverse of multiplication by an odd number, by Newton's method. */
 static u64 inverse(u64 n)
 {
 	u64 out = n;
@@ -59,7 +59,7 @@ static u64 inverse(u64 n)
 	return out;
 }
 
-/* The key that the finalizer of splitmix64, which the table uses, makes this number of, were there no seed. */
+/* The key that the table's hash, the finalizer of splitmix64, would map to this value without a seed. */
 static u64 key_of(u64 hash)
 {
 	u64 x = undo_shift(hash, 31) * inverse(0x94d049bb133111ebull);
@@ -73,13 +73,13 @@ static u32 longest_run(const struct map *m)
 	u32 run = 0, longest = 0;
 
 	for (u32 i = 0; i < m->n_slots; i++) {
-		run = m->slots[i] ? run + 1 : 0;
+		run = m->slots[i].entry ? run + 1 : 0;
 		longest = run > longest ? run : longest;
 	}
 	return longest;
 }
 
-/* A target chooses addresses and numbers: keys that would all have one slot are spread like any others. */
+/* A target can choose addresses and ids: keys that would share one slot without a seed are spread like others. */
 TEST(chosen_keys_do_not_collide)
 {
 	struct map m;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Calls within calls, as they come in order of their ends. */
+/* Nested calls, read in the order of their ends. */
 #include "model/nesting.h"
 #include "test.h"
 
@@ -19,7 +19,7 @@ static void call(struct nesting *n, u32 tid, u64 start, u64 end)
 		abort();
 }
 
-TEST(within)
+TEST(nested_calls)
 {
 	struct nesting n;
 
@@ -32,7 +32,7 @@ TEST(within)
 	call(&n, 1, 36, 38);
 	call(&n, 1, 30, 40);
 	CHECK(inner_calls == 2 && inner_ns == 6);
-	/* another thread's is in none */
+	/* another thread's call is not nested */
 	call(&n, 2, 50, 60);
 	call(&n, 1, 45, 70);
 	CHECK(inner_calls == 2);
@@ -44,7 +44,7 @@ TEST(within)
 	nesting__free(&n);
 }
 
-TEST(many)
+TEST(many_nested_calls)
 {
 	struct nesting n;
 

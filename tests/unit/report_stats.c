@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Statistics: exact while samples are few, within 0.4% beyond. */
+/* Statistics are exact for few samples, and within 0.4% for many. */
 #include <math.h>
 
 #include "model/stats.h"
 #include "test.h"
 
-TEST(nothing)
+TEST(no_samples)
 {
 	struct stats_pool pool = { 0 };
 	struct stats s = { 0 };
@@ -40,7 +40,7 @@ TEST(known_values)
 	CHECK(stats__median(&s) == 4.5);
 	CHECK(fabs(stats__stddev(&s) - sqrt(32.0 / 7)) < 1e-12);
 	CHECK(stats__percentile(&s, 50) == 4 && stats__percentile(&s, 100) == 9 && stats__percentile(&s, 0) == 2);
-	/* more may come after it was read */
+	/* samples may be added after reading */
 	CHECK(!stats__add(&s, &pool, 1));
 	CHECK(stats__median(&s) == 4 && s.min == 1);
 	stats__free(&s, &pool);
@@ -91,13 +91,13 @@ TEST(many_values_are_exact_to_the_limit_and_close_beyond)
 	stats__free(&s, &pool);
 }
 
-TEST(extreme_values_have_a_place)
+TEST(extreme_values)
 {
 	struct stats_pool pool = { .samples = STATS_POOL };
 	struct stats s = { 0 };
 	u32 i;
 
-	/* the pool is full: this group goes over as soon as it would cost more than a histogram */
+	/* the pool is full: this group becomes a histogram as soon as its samples would need more memory than one */
 	for (i = 0; i < 20000; i++)
 		REQUIRE(!stats__add(&s, &pool, i % 2 ? ~0ull : 0));
 	CHECK(stats__approximate(&s));

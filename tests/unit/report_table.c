@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Tables: for people, CSV, JSON, sorted, cut. */
+/* Tables: as text, CSV and JSON, sorted, limited. */
 #include <cjson/cJSON.h>
 #include <errno.h>
 
@@ -25,7 +25,7 @@ static struct table *example(struct report_output *out)
 	return t;
 }
 
-/* What is printed; the caller frees it. */
+/* The printed output; the caller frees it. */
 static char *print(const struct report_output *out, enum output_format format, s64 rows)
 {
 	struct output_options options = { .format = format, .rows = rows };
@@ -49,7 +49,7 @@ static bool is(char *text, const char *expected)
 	return same;
 }
 
-TEST(people_see_units_and_no_control_characters)
+TEST(text_has_units_and_no_control_characters)
 {
 	struct report_output out;
 
@@ -63,7 +63,7 @@ TEST(people_see_units_and_no_control_characters)
 	report_output__free(&out);
 }
 
-TEST(moments_before_the_start_are_negative)
+TEST(times_before_the_start_are_negative)
 {
 	static const struct column moments[] = { { "from_ns", "From (s)", VALUE_S64, SHOW_SECONDS } };
 	struct report_output out = { .name = "moments" };
@@ -92,7 +92,7 @@ TEST(csv_quotes_and_keeps_exact_numbers)
 	report_output__free(&out);
 }
 
-TEST(csv_tells_empty_from_unknown)
+TEST(csv_distinguishes_empty_from_unknown)
 {
 	static const struct column one[] = { { "x", "X", VALUE_TEXT, SHOW_PLAIN } };
 	struct report_output out = { .name = "x" };
@@ -113,7 +113,7 @@ TEST(json_is_exact_and_valid)
 
 	example(&out);
 	text = print(&out, OUTPUT_JSON, -1);
-	/* as text: a double would round them */
+	/* as text, as a double would round them */
 	CHECK(strstr(text, ":\t18446744073709551615"));
 	CHECK(strstr(text, ":\t9007199254740993"));
 	CHECK(strstr(text, ":\t12.34"));
@@ -131,7 +131,7 @@ TEST(json_is_exact_and_valid)
 	report_output__free(&out);
 }
 
-TEST(json_survives_text_that_is_no_utf8)
+TEST(json_accepts_invalid_utf8)
 {
 	static const struct column one[] = { { "x", "X", VALUE_TEXT, SHOW_PLAIN } };
 	struct report_output out = { .name = "x" };
@@ -179,7 +179,7 @@ TEST(equal_rows_keep_their_order)
 	report_output__free(&out);
 }
 
-TEST(rows_are_cut_and_it_says_so)
+TEST(omitted_rows_are_reported)
 {
 	struct report_output out;
 	struct table *t = example(&out);
@@ -192,7 +192,7 @@ TEST(rows_are_cut_and_it_says_so)
 	text = print(&out, OUTPUT_TABLE, 0);
 	CHECK(!strstr(text, "..."));
 	free(text);
-	/* a table's own limit is for people alone */
+	/* a table's own limit applies only to text */
 	text = print(&out, OUTPUT_CSV, -1);
 	CHECK(strstr(text, "2000000000"));
 	free(text);
@@ -202,7 +202,7 @@ TEST(rows_are_cut_and_it_says_so)
 	report_output__free(&out);
 }
 
-TEST(an_empty_table_says_none)
+TEST(an_empty_table_has_a_text)
 {
 	struct report_output out = { .name = "x" };
 
@@ -213,6 +213,26 @@ TEST(an_empty_table_says_none)
 	CHECK(is(print(&out, OUTPUT_CSV, -1),
 		 "# finding: Nothing there.\n# t\nname,wait_ns,delta,share_percent,gil\n"));
 	report_output__free(&out);
+}
+
+/* A table may have a row per thread and time slot: if it is not printed it uses no memory. */
+TEST(json_and_csv_store_no_rows_for_text)
+{
+	static const struct column numbers[] = { { "count", "Count", VALUE_U64, SHOW_COUNT } };
+
+	for (u32 people = 0; people < 2; people++) {
+		struct report_output out = { .name = "x", .for_people = people };
+		struct table *t = REPORT_MACHINE_TABLE(&out, "parts", "Parts", numbers);
+
+		REPORT_TABLE(&out, "rows", "Rows", numbers);
+		table__add(t, V_U64(7));
+		table__add(out.tables->next, V_U64(8));
+		CHECK(t->n_rows == !people);
+		CHECK(is(print(&out, OUTPUT_TABLE, -1), "Rows\nCount\n    8\n\n"));
+		if (!people)
+			CHECK(is(print(&out, OUTPUT_CSV, -1), "# parts\ncount\n7\n# rows\ncount\n8\n"));
+		report_output__free(&out);
+	}
 }
 
 TEST_MAIN()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Text made harmless, numbers with units. */
+/* Escaping of texts, numbers with units. */
 #include "output/json_writer.h"
 #include "output/text.h"
 #include "test.h"
@@ -20,9 +20,9 @@ TEST(control_characters_are_shown)
 	CHECK(cleans("plain", 5, "plain"));
 	CHECK(cleans("a\n\t\r\x1b\x7f", 6, "a\\n\\t\\r\\x1b\\x7f"));
 	CHECK(cleans("nul\0x", 5, "nul\\x00x"));
-	/* C1 controls: some terminals take them as escapes */
+	/* C1 controls, which some terminals treat as escapes */
 	CHECK(cleans("\xc2\x9b", 2, "\\x9b"));
-	/* turns the direction of what follows */
+	/* reverses the direction of the following text */
 	CHECK(cleans("\xe2\x80\xae", 3, "\\u{202e}"));
 	/* direction, soft hyphen, a tag that spells an A */
 	CHECK(cleans("\xd8\x9c", 2, "\\u{061c}"));
@@ -31,7 +31,7 @@ TEST(control_characters_are_shown)
 	CHECK(cleans("", 0, ""));
 }
 
-TEST(utf8_stays_and_what_is_none_is_shown)
+TEST(valid_utf8_stays_and_invalid_is_escaped)
 {
 	CHECK(cleans("\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", 9, "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"));
 	CHECK(cleans("\xff\xc3", 2, "\\xff\\xc3"));
@@ -88,7 +88,7 @@ TEST(json_has_no_raw_control_characters)
 	CHECK(puts_json("\x1b\n\"\\", "\"\\u001b\\n\\\"\\\\\""));
 	CHECK(puts_json("\x7f\xc2\x80\xc2\x9b", "\"\\u007f\\u0080\\u009b\""));
 	CHECK(puts_json("\xe2\x80\xae\xe2\x81\xa6", "\"\\u202e\\u2066\""));
-	/* beyond U+FFFF: a surrogate pair; what is no UTF-8 is U+FFFD */
+	/* beyond U+FFFF: a surrogate pair; invalid UTF-8: U+FFFD */
 	CHECK(puts_json("\xf3\xa0\x81\x81", "\"\\udb40\\udc41\"") && puts_json("\x9b", "\"\xef\xbf\xbd\""));
 }
 

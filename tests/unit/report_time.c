@@ -49,16 +49,16 @@ TEST(time_of_day)
 	tzset();
 	CHECK(range("12:00:01..12:00:02.5", START + 750000000, START + 2250000000));
 	CHECK(range("12:00:01..3", START + 750000000, START + 3 * SECOND));
-	/* before the start is the start */
+	/* a time before the start means the start */
 	CHECK(range("11:59:59..12:00:01", START, START + 750000000));
-	/* long before it is tomorrow */
+	/* a time of day long before the start is on the next day */
 	CHECK(range("23:59:59..00:00:01", START + 43198750000000, START + 43200750000000));
 	setenv("TZ", "UTC-2", 1);
 	tzset();
 	CHECK(range("14:00:01..14:00:02", START + 750000000, START + 1750000000));
 }
 
-TEST(nonsense_is_refused)
+TEST(invalid_times_are_refused)
 {
 	static const char *const bad[] = { "",
 					   "..",
@@ -87,7 +87,7 @@ TEST(nonsense_is_refused)
 	}
 }
 
-TEST(moments_are_written)
+TEST(times_are_written)
 {
 	char buf[64];
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The ring with threads for producers: they race with one another on all CPUs,
- * which BPF programs of one CPU do only by interrupting one another.
+ * The ring with threads as producers: they race on all CPUs, while BPF programs of one
+ * CPU can only interrupt each other.
  */
 #include "record/ring.h"
 #include "test.h"
@@ -32,7 +32,7 @@ static struct ring *new_ring(void)
 	return r;
 }
 
-/* As emit() of the BPF programs; false: no room. */
+/* Like emit() of the BPF programs. Returns false if the ring is full. */
 static bool put(struct ring *r, const void *record, u32 bytes)
 {
 	u64 pos = ring__reserve(r, SIZE, RING_NEED(bytes));
@@ -46,7 +46,7 @@ static bool put(struct ring *r, const void *record, u32 bytes)
 	return true;
 }
 
-/* Records of all sizes, filled with a byte that is never 0, so that what is left of them is no size that fits. */
+/* Records of all sizes, filled with a byte that is not 0, so that stale contents are no valid size. */
 static void *produce(void *arg)
 {
 	u32 id = (uintptr_t)arg;
@@ -84,7 +84,7 @@ static void check(void *arg, void *record, u32 size)
 		}
 }
 
-TEST(each_record_comes_whole_and_once_or_is_lost)
+TEST(each_record_is_read_completely_once_or_counted_as_lost)
 {
 	pthread_t threads[PRODUCERS];
 	u64 sum = 0, sum_lost = 0;
@@ -114,7 +114,7 @@ static void count(void *arg, void *record, u32 size)
 	++*(u32 *)arg;
 }
 
-TEST(a_hole_delays_and_loses_nothing)
+TEST(a_gap_delays_and_loses_nothing)
 {
 	struct ring *r = new_ring();
 	u64 record[3] = {}, hole;
@@ -135,14 +135,14 @@ TEST(a_hole_delays_and_loses_nothing)
 	free(r);
 }
 
-TEST(it_fills_up_to_the_last_byte_and_is_whole_again_after_a_read)
+TEST(it_fills_to_the_last_byte_and_is_empty_after_a_read)
 {
 	u8 record[RECORD_MAX - 8] = {};
 	struct ring *r = new_ring();
 	u32 n = 0;
 
 	REQUIRE(r);
-	/* positions that are far along, and just before a multiple of the size */
+	/* large positions, and positions just before a multiple of the size */
 	r->head = r->tail = (7ULL << 40) + SIZE - 8;
 	for (u32 lap = 1; lap <= 3; lap++) {
 		CHECK(put(r, record, sizeof(record)));

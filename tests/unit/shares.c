@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What users may cost: how much they owe at most, and what is kept of each when there are many. */
+/* Budgets of users: the maximum debt, and the state stored for many users. */
 #include "record/shares.h"
 
 #include "record/internal.h"
 #include "test.h"
 
 #define S	     1000000000LL
-#define EXAMINATIONS 10 /* that a user may have with fixed shares */
+#define EXAMINATIONS 10 /* examinations per user with fixed shares */
 
 static struct session session;
 
@@ -31,7 +31,7 @@ static bool examine(u32 uid)
 	return may;
 }
 
-TEST(what_is_owed_is_limited)
+TEST(the_debt_of_users_is_limited)
 {
 	begin("");
 	REQUIRE(session.shares);
@@ -43,7 +43,7 @@ TEST(what_is_owed_is_limited)
 	CHECK(shares__left(&session, 8) >= -15 * S && shares__left(&session, 8) < 0);
 	CHECK(shares__left(&session, 0) > 0);
 	end();
-	/* the user's own */
+	/* the user's own budget */
 	begin("");
 	shares__charge(&session, 5, 14 * S);
 	CHECK(shares__left(&session, 5) >= -5 * S && shares__left(&session, 5) < 0);
@@ -51,7 +51,7 @@ TEST(what_is_owed_is_limited)
 	end();
 }
 
-/* Users with processes that are to be scanned again stay known; further ones have one share together. */
+/* Users with processes to be scanned again stay in the table; further users share one budget. */
 TEST(many_users)
 {
 	u32 again = 0, n = 0;

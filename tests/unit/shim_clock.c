@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The shim's clock against simulated ones: drift, slow reads, a clock that is set. Nothing here waits. */
+/* The shim's clock with simulated clocks: drift, slow reads, a clock that is set. No test sleeps. */
 #include "../../cupti-shim/clock.c"
 #include "../../cupti-shim/clock_bounds.c"
 #include "test.h"
@@ -8,10 +8,10 @@
 
 static struct {
 	double host; /* ns */
-	double ppm; /* that the device runs fast */
-	double turned, before; /* host time at which ppm began to hold, and by how much it was ahead then */
+	double ppm; /* by which the device's clock is fast */
+	double turned, before; /* host time from which ppm applies, and the device's offset at that time */
 	double offset;
-	uint64_t jitter; /* each read takes up to as long, before and after */
+	uint64_t jitter; /* maximum duration of a read, before and after the sample */
 	uint32_t random;
 	bool fails;
 } world;
@@ -31,7 +31,7 @@ static uint64_t device_at(double host)
 	return host + world.before + (host - world.turned) * world.ppm / 1e6 + world.offset;
 }
 
-/* From now on it runs at another rate. */
+/* Changes the rate from now on. */
 static void turn(double ppm)
 {
 	world.before += (world.host - world.turned) * world.ppm / 1e6;
@@ -65,12 +65,12 @@ static const struct clock_source source = { read_host, read_device, NULL };
 
 struct outcome {
 	uint64_t wrong,
-		said; /* the largest error, of what is converted right after each sample, and what the samples said */
-	uint64_t beyond; /* by how much a sample's error was exceeded */
+		said; /* the largest error, of times converted right after each sample, and the error reported by the samples */
+	uint64_t beyond; /* the largest excess over a sample's error */
 	double reads; /* a sample */
 };
 
-/* Times since the sample before, against the largest error that the samples have said so far. */
+/* Checks times since the previous sample against the largest error reported so far. */
 static void convert_all(struct clock *c, double from, uint64_t error, struct outcome *o)
 {
 	for (int k = 0; k < 20; k++) {
@@ -84,7 +84,7 @@ static void convert_all(struct clock *c, double from, uint64_t error, struct out
 	}
 }
 
-/* Ten samples a second; turn_ppm: by how much the drift may change a second, either way. */
+/* Ten samples per second; turn_ppm: the maximum change of drift per second, in either direction. */
 static struct outcome watch(struct clock *c, int seconds, double turn_ppm)
 {
 	struct outcome o = { .wrong = 0 };
@@ -121,7 +121,7 @@ static void drifts(double ppm, uint64_t jitter, double turn_ppm)
 	       ppm, turn_ppm, (unsigned long)jitter, (unsigned long)o.wrong, (unsigned long)o.said, o.reads);
 	CHECK(o.wrong < 2000);
 	CHECK(o.said < 2000);
-	/* what it says is a bound; a nanosecond or two are rounded away */
+	/* the reported error is a bound, except for rounding by a nanosecond or two */
 	CHECK(o.beyond <= 3);
 }
 
@@ -148,7 +148,7 @@ TEST(a_drift_that_changes)
 	drifts(-100, 50000, 0.1);
 }
 
-/* Wherever in the random numbers it begins */
+/* With any seed of the random numbers */
 TEST(many_beginnings)
 {
 	uint64_t wrong = 0, beyond = 0;
@@ -169,7 +169,7 @@ TEST(many_beginnings)
 	CHECK(beyond <= 3);
 }
 
-/* As when the host's clock is slewed: seen at once where reads are quick, and never beyond what a slow one hides */
+/* As if the host's clock is slewed: detected at once if reads are fast, and never off by more than a slow read hides */
 TEST(a_rate_that_turns_at_once)
 {
 	for (int i = 0; i < 20; i++) {
@@ -187,7 +187,7 @@ TEST(a_rate_that_turns_at_once)
 	}
 }
 
-TEST(says_how_fast_the_device_runs)
+TEST(estimates_the_devices_rate)
 {
 	struct clock c = { .n = 0 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Stacks out of a trace: what frames are called, and that no file makes a walk endless. */
+/* Stacks in a trace: names of frames, and no file can make a walk endless. */
 #include "model/stacks.h"
 
 #include "model/line.h"
@@ -57,7 +57,7 @@ static void write_names(void)
 	stacks_code(&file, 8, "a;b c\x1b[2J\xff", "/x/y;z.py", 1);
 	stacks_frame(&file, FRAME_CUT, 90, 0, 0, 0);
 	stacks_frame(&file, FRAME_PYTHON, 10, 90, 1, 7);
-	/* callees before their callers: the order says nothing */
+	/* callees before their callers: the order in the file is arbitrary */
 	stacks_frame(&file, FRAME_NATIVE, 30, 20, 3, 0);
 	stacks_frame(&file, FRAME_PYTHON, 20, 10, 2, 257);
 	stacks_frame(&file, FRAME_KERNEL, 40, 30, 4, 0);
@@ -100,8 +100,8 @@ TEST(names_frames)
 	unload();
 }
 
-/* The recorder gives a function that it had forgotten another id, and its texts too. */
-TEST(unites_functions_of_two_ids)
+/* The recorder gives an evicted function a new id, and its texts too. */
+TEST(merges_functions_with_two_ids)
 {
 	REQUIRE(stacks_begin(&file, &support_head));
 	stacks_code(&file, 1, "work", "/srv/app.py", 3);
@@ -123,7 +123,7 @@ TEST(unites_functions_of_two_ids)
 	unload();
 }
 
-TEST(tells_the_users_code)
+TEST(recognizes_the_users_code)
 {
 	REQUIRE(stacks_begin(&file, &support_head));
 	write_names();
@@ -133,10 +133,10 @@ TEST(tells_the_users_code)
 	for (u32 i = 20; i <= 22; i++)
 		stacks_frame(&file, FRAME_PYTHON, 180 + i, 10, i, 1);
 	REQUIRE(load());
-	CHECK(stacks__top_user(stacks, 40) == 10); /* over the kernel, libc and json */
-	CHECK(stacks__top_user(stacks, 61) == 10); /* over what is frozen */
-	CHECK(stacks__top_user(stacks, 62) == 62); /* an installed package is no standard library */
-	CHECK(stacks__top_user(stacks, 50) == 50); /* no user's code: the innermost */
+	CHECK(stacks__top_user(stacks, 40) == 10); /* skips the kernel, libc and json */
+	CHECK(stacks__top_user(stacks, 61) == 10); /* skips frozen modules */
+	CHECK(stacks__top_user(stacks, 62) == 62); /* an installed package is not the standard library */
+	CHECK(stacks__top_user(stacks, 50) == 50); /* without user code the innermost frame */
 	CHECK(stacks__top_user(stacks, 0) == 0);
 	CHECK(stacks__top_user(stacks, 200) == 200);
 	CHECK(stacks__top_user(stacks, 201) == 10);
@@ -148,10 +148,11 @@ TEST(bounds_hostile_frames)
 {
 	enum { LONG = 3 * STACKS_DEEPEST };
 	static u32 ids[LONG];
+	static char whole[10 * STACKS_DEEPEST];
 	char small[8];
 
 	REQUIRE(stacks_begin(&file, &support_head));
-	/* itself, two in a circle with a tail on it, an unknown caller, an id used twice */
+	/* a frame that is its own caller, a cycle of two with a tail, an unknown caller, a duplicate id */
 	stacks_frame(&file, FRAME_PYTHON, 1, 1, 0, 0);
 	stacks_frame(&file, FRAME_PYTHON, 2, 3, 0, 0);
 	stacks_frame(&file, FRAME_PYTHON, 3, 2, 0, 0);
@@ -172,13 +173,13 @@ TEST(bounds_hostile_frames)
 		CHECK(stacks__depth(stacks, 1000 + i) == i % STACKS_DEEPEST + 1);
 	CHECK(stacks__path(stacks, 999 + LONG, ids, LONG) == STACKS_DEEPEST);
 	CHECK(stacks__top_user(stacks, 999 + LONG) == 999 + LONG);
-	CHECK(stacks__folded(stacks, 999 + LONG, small, sizeof(small)) == 10 * STACKS_DEEPEST - 1);
+	CHECK(stacks__folded(stacks, 999 + LONG, small, sizeof(small)) >= sizeof(small));
 	CHECK_TEXT(small, "[unknow");
-	CHECK(stacks__folded(stacks, 999 + LONG, NULL, 0) == 10 * STACKS_DEEPEST - 1);
+	CHECK(stacks__folded(stacks, 999 + LONG, whole, sizeof(whole)) == 10 * STACKS_DEEPEST - 1);
 	unload();
 }
 
-TEST(takes_a_trace_without_stacks)
+TEST(accepts_a_trace_without_stacks)
 {
 	size_t len = 0;
 	u8 *bytes = support_write(100, 10, true, &len);
@@ -225,7 +226,7 @@ TEST(prints_labels)
 	unload();
 }
 
-/* What the hits of a merged trace point to, by name */
+/* The frames that events of a merged trace refer to, by name */
 static char said[512];
 
 static int say_hits(const struct rows *rows, void *arg)
@@ -254,7 +255,7 @@ static int count_codes(const struct rows *rows, void *arg)
 	return 0;
 }
 
-TEST(merges_with_new_numbers)
+TEST(merges_with_new_ids)
 {
 	struct trace *parts[2] = { NULL, NULL };
 	const char *names[2] = { "a", "b" };
@@ -264,7 +265,7 @@ TEST(merges_with_new_numbers)
 	const struct schema_event *kinds[2] = {};
 	struct trace_filter filter = { .kinds = kinds };
 
-	/* both use the same ids for different things, and 3 is a frame of the second alone */
+	/* both traces use the same ids for different frames, and only the second has frame 3 */
 	for (u32 i = 0; i < 2; i++) {
 		REQUIRE(stacks_begin(&file, &support_head));
 		stacks_code(&file, 1, i ? "second" : "first", "/x.py", 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Traces with stacks, for the tests of what reads them: a schema of its own, frames and code as the test says. */
+/* Traces with stacks for the tests of their readers: a small schema, with frames and code from the test. */
 #ifndef SONDE_STACKS_SUPPORT_H
 #define SONDE_STACKS_SUPPORT_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The user behind sudo, by what the environment says. */
+/* The user behind sudo, from the environment. */
 #include "test.h"
 
 #include <stdlib.h>
@@ -17,12 +17,12 @@ static bool user(const char *uid, const char *gid, uid_t expected)
 	return sudo__user(&u, &g) && u == expected && g == strtoul(gid, NULL, 10);
 }
 
-TEST(numbers_of_users)
+TEST(uids_of_users)
 {
 	if (geteuid())
 		SKIP("the variables count for root alone");
 	CHECK(user("1000", "1000", 1000));
-	/* as directory services have them */
+	/* uids of directory services */
 	CHECK(user("65534", "65534", 65534) && user("1734800500", "1734800513", 1734800500));
 	CHECK(user("1000", "0", 1000));
 	CHECK(!user("0", "0", 0));

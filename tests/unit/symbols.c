@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // test: smoke
-/* Names of addresses against dladdr(), and unwinding by .eh_frame against what backtrace() says, in this very program. */
+/* In this program itself, names of addresses are compared with dladdr(), and unwinding by .eh_frame with backtrace(). */
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
@@ -19,10 +19,10 @@ struct file {
 	int fd;
 	struct elf *elf;
 	struct symbols *symbols;
-	u64 bias; /* what the process adds to its addresses */
+	u64 bias; /* load address minus file address */
 };
 
-/* The file that holds this address, as the loader has mapped it. */
+/* The mapped file with this address. */
 static bool open_file(struct file *f, const void *address)
 {
 	Dl_info info;
@@ -50,7 +50,7 @@ static const struct code_place *place_of(struct file *f, const void *address)
 	return symbols__at(f->symbols, offset);
 }
 
-/* libc's own: sanitizers have functions of theirs in front of many. */
+/* libc's own function, as sanitizers wrap many. */
 static void *libc_symbol(const char *name)
 {
 	static void *libc;
@@ -60,7 +60,7 @@ static void *libc_symbol(const char *name)
 	return libc ? dlsym(libc, name) : NULL;
 }
 
-/* The name that dladdr has for the place; a function may have several of them. */
+/* dladdr's name for the address, one of possibly several. */
 static bool same_function(const struct code_place *p, struct file *f, const void *address)
 {
 	Dl_info info;
@@ -107,7 +107,7 @@ TEST(names_static_functions_by_symtab)
 	close_file(&f);
 }
 
-TEST(says_nothing_beyond_the_code)
+TEST(names_nothing_beyond_the_code)
 {
 	struct file f = {};
 
@@ -117,7 +117,7 @@ TEST(says_nothing_beyond_the_code)
 	close_file(&f);
 }
 
-/* Takes the registers and unwinds this thread with the tables alone, each step checked. */
+/* Unwinds this thread from its registers by the tables alone, and checks each step. */
 __attribute__((noinline)) static u32 unwind_here(u64 *pcs, u32 max)
 {
 	u64 pc, sp, bp, cfa;
@@ -164,7 +164,7 @@ static int compare(const void *a, const void *b, void *arg)
 	return *(const int *)a - *(const int *)b;
 }
 
-TEST(unwinds_as_libgcc_does)
+TEST(unwinds_like_libgcc)
 {
 	int numbers[2] = { 2, 1 };
 	void (*sort)(void *, size_t, size_t, int (*)(const void *, const void *, void *), void *);
@@ -175,7 +175,7 @@ TEST(unwinds_as_libgcc_does)
 		"qsort_r");
 	REQUIRE(sort);
 	sort(numbers, 2, sizeof(int), compare, &w);
-	/* both begin in compare(), at other places of it */
+	/* both begin in compare(), at different addresses */
 	REQUIRE(w.n_own > 4 && w.n_theirs > 4);
 	for (u32 i = 1; i < w.n_own && (int)i < w.n_theirs; i++)
 		common += w.own[i] == (u64)(uintptr_t)w.theirs[i];
@@ -183,8 +183,8 @@ TEST(unwinds_as_libgcc_does)
 	CHECK((int)w.n_own >= w.n_theirs - 1);
 }
 
-/* Every place of every function of libc has an answer or a reason, whatever it is. */
-TEST(takes_every_function_of_libc)
+/* Every address in every function of libc has a result or an error. */
+TEST(accepts_every_function_of_libc)
 {
 	u64 addr, size, fine = 0, all = 0;
 	struct file f = {};

@@ -4,13 +4,13 @@
  *
  *	TEST(reads_what_was_written)
  *	{
- *		CHECK(x == 1);		the case fails and goes on
- *		REQUIRE(y);		the case fails and ends
+ *		CHECK(x == 1);		on failure the case continues
+ *		REQUIRE(y);		on failure the case ends
  *		SKIP("no tmpfs here");	the case ends as skipped, unless it failed
  *	}
  *	TEST_MAIN()
  *
- * It prints TAP lines and exits 1 if a case failed. An argument runs the case of that name alone.
+ * It prints TAP lines and exits with 1 if a case failed. An argument selects one case by name.
  */
 #ifndef SONDE_TEST_H
 #define SONDE_TEST_H

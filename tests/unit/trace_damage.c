@@ -54,7 +54,7 @@ static int count_rows(const struct rows *r, void *arg)
 	return 0;
 }
 
-/* Whatever is cut off, what was whole is read, and only the head must be there. */
+/* A truncated file is read up to its last complete chunk; only the head is required. */
 TEST(every_truncation)
 {
 	char err[256] = "";
@@ -121,7 +121,7 @@ static void flip_everywhere(bool finish)
 
 	REQUIRE(bytes);
 	CHECK(faults_of(bytes, len, &res) == 0 && !res);
-	/* one bit of each byte: all eight take minutes under the sanitizers and found nothing more */
+	/* one bit of each byte: all eight take minutes with the sanitizers and find no more faults */
 	for (at = 0; at < len && !test_failed; at++) {
 		bytes[at] ^= 1 << at % 8;
 		faults_of(bytes, len, &res);
@@ -143,7 +143,7 @@ TEST(a_flipped_bit_is_found_without_index)
 	flip_everywhere(false);
 }
 
-/* One damaged chunk costs that chunk alone, also where there is no index. */
+/* A damaged chunk loses only its own events, also without an index. */
 static void damage_one(bool finish, u32 in_chunk)
 {
 	char err[256] = "";
@@ -174,7 +174,7 @@ TEST(a_damaged_chunk_is_skipped)
 	damage_one(true, 8 + CHUNK_ENTRIES + KIND_HASH);
 	damage_one(false, 0); /* its magic */
 	damage_one(false, 4); /* its size */
-	damage_one(false, 6); /* that passes the end of the file */
+	damage_one(false, 6); /* a size beyond the end of the file */
 	damage_one(false, 30);
 }
 

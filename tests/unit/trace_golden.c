@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Files written long ago read as they always did, by the reader and by the
- * independent one in Python; so does a file written now. Runs in the
- * repository's root.
+ * Old files give the same events as ever, by the reader and by the independent one in
+ * Python; so does a newly written file. Runs in the repository's root.
  */
 #include "test.h"
 #include "trace_support.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A trace file of records that a test has made up, opened for reading. */
+/* A trace file of synthetic records, opened for reading. */
 #ifndef SONDE_TRACE_MADE_H
 #define SONDE_TRACE_MADE_H
 
@@ -19,7 +19,7 @@ struct made_trace {
 	struct names *names;
 };
 
-/* n records of `size` bytes. false: it could not be made, and made_trace__free takes what there is. */
+/* Writes n records of `size` bytes. Call made_trace__free also if it returns false, which means failure. */
 static inline bool made_trace__of(struct made_trace *m, const char *schema_json, const void *records, size_t size,
 				  u32 n)
 {

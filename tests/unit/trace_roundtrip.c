@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // test: smoke
-/* What goes into a trace comes out of it. */
+/* Records that are written to a trace are read back unchanged. */
 #include "test.h"
 #include "trace_support.h"
 
 struct comparison {
-	u32 every, point, note; /* rows seen: records of one kind come back in the order of writing */
+	u32 every, point, note; /* rows read so far: records of one kind are read in the order of writing */
 	bool same;
 };
 
@@ -188,7 +188,7 @@ static int count(const struct rows *r, void *arg)
 	return 0;
 }
 
-/* How many records of the first n a filter wants, counted from the records themselves. */
+/* The number of the first n records that a filter selects, counted from the records themselves. */
 static u64 expected(u32 n, const struct trace_filter *f)
 {
 	u64 m = 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Schemas out of BTF and JSON. */
+/* Schemas from BTF and JSON. */
 #include <bpf/btf.h>
 
 #include "test.h"
 #include "trace_support.h"
 
-/* BTF made by hand: the types that bpf/core/event.h leads to. */
+/* Handmade BTF with the types that bpf/core/event.h generates. */
 struct made {
 	struct btf *btf;
 	int u8_, u16_, u32_, u64_, s64_, ch, event, span, call;
@@ -45,7 +45,7 @@ static void begin(struct made *m)
 	btf__add_field(b, "ret", m->s64_, 256, 0);
 	raw = btf__add_struct(b, "family_test", 1);
 	btf__add_field(b, "unused", m->ch, 0, 0);
-	btf__add_decl_tag(b, "family:0x7f", raw, -1);
+	btf__add_decl_tag(b, "family:0x3f", raw, -1);
 	btf__add_decl_tag(b, "family-default:1", raw, -1);
 	btf__add_decl_tag(b, "doc:a test", raw, -1);
 }
@@ -56,7 +56,7 @@ static int event(struct made *m, const char *name, const char *tag, int beginnin
 	int id = btf__add_struct(m->btf, name, size);
 
 	btf__add_field(m->btf, at == 24 ? "event" : at == 32 ? "span" : "call", beginning, 0, 0);
-	/* fields have to follow at once, so the tag is added by finish() */
+	/* fields must follow immediately, so that finish() adds the tag */
 	return tag ? id : 0;
 }
 
@@ -83,7 +83,7 @@ TEST(from_btf)
 	colour = btf__add_enum(m.btf, "colour", 4);
 	btf__add_enum_value(m.btf, "RED", 0);
 	btf__add_enum_value(m.btf, "GREEN", 3);
-	id = event(&m, "thing", "event:0x7f01", m.call, 40, 72);
+	id = event(&m, "thing", "event:0x3f01", m.call, 40, 72);
 	btf__add_field(m.btf, "size", m.u64_, 320, 0);
 	btf__add_field(m.btf, "colour", colour, 384, 0);
 	btf__add_field(m.btf, "comm", text, 416, 0);
@@ -93,12 +93,12 @@ TEST(from_btf)
 	var = btf__add_var(m.btf, "option_test_all", BTF_VAR_GLOBAL_ALLOCATED, m.u8_);
 	btf__add_decl_tag(m.btf, "option:test=all", var, -1);
 	btf__add_decl_tag(m.btf, "doc:more", var, -1);
-	if (!CHECK(!finish(&m, id, "event:0x7f01")))
+	if (!CHECK(!finish(&m, id, "event:0x3f01")))
 		printf("# %s\n", m.err);
 	REQUIRE(m.s);
 	CHECK(m.s->n_events == 1 && m.s->n_families == 1 && m.s->n_options == 1 && m.s->n_enums == 1);
 	e = schema__event(m.s, "thing");
-	REQUIRE(e && e == schema__event_by_id(m.s, 0x7f01) && !schema__event_by_id(m.s, 0x7f02));
+	REQUIRE(e && e == schema__event_by_id(m.s, 0x3f01) && !schema__event_by_id(m.s, 0x3f02));
 	CHECK_TEXT(e->doc, "a thing");
 	CHECK(e->size == 72 && e->is_span && e->is_call && e->n == 12);
 	f = schema_event__field(e, "size");
@@ -117,7 +117,7 @@ TEST(from_btf)
 	CHECK(f && f->type == FIELD_TEXT && f->size == 16);
 	CHECK(!schema_event__field(e, "nothing") && !schema_event__field(NULL, "time"));
 	CHECK(schema__family(m.s, "test") && schema__family(m.s, "test")->by_default);
-	CHECK(schema__family_by_id(m.s, 0x7f) == schema__family(m.s, "test"));
+	CHECK(schema__family_by_id(m.s, 0x3f) == schema__family(m.s, "test"));
 	CHECK_TEXT(m.s->options[0].family, "test");
 	CHECK_TEXT(m.s->options[0].name, "all");
 	CHECK_TEXT(m.s->options[0].doc, "more");
@@ -134,7 +134,7 @@ TEST(tail_begins_in_the_padding)
 	id = event(&m, "text", "", m.event, 24, 32);
 	btf__add_field(m.btf, "level", m.u32_, 192, 0);
 	btf__add_field(m.btf, "text", tail, 224, 0);
-	REQUIRE(!finish(&m, id, "event:0x7f02"));
+	REQUIRE(!finish(&m, id, "event:0x3f02"));
 	CHECK(m.s->events[0].size == 28);
 	CHECK(m.s->events[0].fields[8].type == FIELD_TAIL && m.s->events[0].fields[8].size == 0);
 	CHECK(!m.s->events[0].is_span);
@@ -157,8 +157,8 @@ TEST(copies_of_one_struct_are_one)
 	begin(&m);
 	a = simple(&m, "x", "v", m.u64_, 32);
 	b = simple(&m, "x", "v", m.u64_, 32);
-	btf__add_decl_tag(m.btf, "event:0x7f01", a, -1);
-	REQUIRE(!finish(&m, b, "event:0x7f01"));
+	btf__add_decl_tag(m.btf, "event:0x3f01", a, -1);
+	REQUIRE(!finish(&m, b, "event:0x3f01"));
 	CHECK(m.s->n_events == 1);
 	schema__free(m.s);
 }
@@ -177,35 +177,38 @@ TEST(mistakes_in_btf)
 
 	begin(&m);
 	a = simple(&m, "x", "v", m.u64_, 32);
-	btf__add_decl_tag(m.btf, "event:0x7f01", a, -1);
-	FAILS(&m, simple(&m, "y", "v", m.u64_, 32), "event:0x7f01", "both have id 0x7f01");
+	btf__add_decl_tag(m.btf, "event:0x3f01", a, -1);
+	FAILS(&m, simple(&m, "y", "v", m.u64_, 32), "event:0x3f01", "both have id 0x3f01");
 	begin(&m);
 	a = simple(&m, "x", "v", m.u64_, 32);
-	btf__add_decl_tag(m.btf, "event:0x7f01", a, -1);
-	FAILS(&m, simple(&m, "x", "w", m.u64_, 32), "event:0x7f01", "both have id 0x7f01");
+	btf__add_decl_tag(m.btf, "event:0x3f01", a, -1);
+	FAILS(&m, simple(&m, "x", "w", m.u64_, 32), "event:0x3f01", "both have id 0x3f01");
 	begin(&m);
-	FAILS(&m, simple(&m, "x", "pid", m.u64_, 32), "event:0x7f01", "two fields pid");
+	FAILS(&m, simple(&m, "x", "pid", m.u64_, 32), "event:0x3f01", "two fields pid");
 	begin(&m);
 	pointer = btf__add_ptr(m.btf, m.u64_);
-	FAILS(&m, simple(&m, "x", "p", pointer, 32), "event:0x7f01", "event x, field p");
+	FAILS(&m, simple(&m, "x", "p", pointer, 32), "event:0x3f01", "event x, field p");
 	begin(&m);
 	array = btf__add_array(m.btf, m.u32_, m.u8_, 8);
-	FAILS(&m, simple(&m, "x", "a", array, 32), "event:0x7f01", "event x, field a");
+	FAILS(&m, simple(&m, "x", "a", array, 32), "event:0x3f01", "event x, field a");
 	begin(&m);
 	FAILS(&m, simple(&m, "x", "v", m.u64_, 32), "event:blue", "'blue' is no id");
 	begin(&m);
 	FAILS(&m, simple(&m, "x", "v", m.u64_, 32), "event:0x0301", "no FAMILY has id 0x03");
 	begin(&m);
-	FAILS(&m, m.u64_, "event:0x7f01", "on no struct");
+	FAILS(&m, m.u64_, "event:0x3f01", "on no struct");
+	begin(&m);
+	a = btf__add_struct(m.btf, "family_great", 1);
+	FAILS(&m, a, "family:0x40", "family great: '0x40' is no id up to 0x3f");
 	begin(&m);
 	a = btf__add_struct(m.btf, "short", 8);
 	btf__add_field(m.btf, "v", m.u64_, 0, 0);
-	FAILS(&m, a, "event:0x7f01", "does not begin with struct event");
+	FAILS(&m, a, "event:0x3f01", "does not begin with struct event");
 	begin(&m);
 	array = btf__add_array(m.btf, m.u32_, m.ch, 0);
 	a = simple(&m, "x", "t", array, 32);
 	btf__add_field(m.btf, "v", m.u64_, 192, 0);
-	FAILS(&m, a, "event:0x7f01", "no last field");
+	FAILS(&m, a, "event:0x3f01", "no last field");
 }
 
 TEST(through_json_and_back)
@@ -278,7 +281,7 @@ TEST(types_of_later_versions)
 	const struct schema_event *e;
 	char err[256];
 
-	f = support_event(cJSON_GetObjectItem(json, "events"), "new", 0x7f10, 64, 0);
+	f = support_event(cJSON_GetObjectItem(json, "events"), "new", 0x3f10, 64, 0);
 	support_field(f, "a", "address", 8, 24, "colour", "red");
 	support_field(f, "b", "shape", 12, 32, NULL, NULL);
 	REQUIRE(!schema__from_json(&s, json, err, sizeof(err)));

@@ -51,7 +51,7 @@ struct rare {
 	char text[];
 };
 
-/* A schema in JSON, built with the structs' own offsets. */
+/* A schema in JSON, built from the structs' offsets. */
 static inline void support_field(struct cJSON *fields, const char *name, const char *type, u32 size, u32 offset,
 				 const char *more, const char *value)
 {
@@ -173,7 +173,7 @@ static inline u64 support_random(u64 *seed)
 	return *seed ^= *seed << 17;
 }
 
-/* The i-th record of one kind, the same every time it is asked for. */
+/* The i-th record of one kind, the same at every call. */
 static inline struct event support_event_at(u32 i, u16 id)
 {
 	u64 seed = 88172645463325252ULL + i * 7919ULL;
@@ -181,7 +181,7 @@ static inline struct event support_event_at(u32 i, u16 id)
 
 	support_random(&seed);
 	if (i % 50 == 49)
-		e.time -= support_random(&seed) % 900000; /* a ring drained late */
+		e.time -= support_random(&seed) % 900000; /* out of order, as from a ring that is drained late */
 	e.pid = 100 + i / 64 % 3;
 	e.tid = e.pid * 1000 + i % 5;
 	e.cpu = i / 16 % 4;
@@ -211,7 +211,7 @@ static inline struct every support_every_at(u32 i)
 	v.step = -(s16)(i % 1000);
 	v.level = i % 256;
 	v.sign = (s8)(i % 200 - 100);
-	memcpy(v.two, i % 2 ? "ab" : "c", 2); /* "ab" has no NUL */
+	memcpy(v.two, i % 2 ? "ab" : "c", 2); /* "ab" without NUL */
 	return v;
 }
 
@@ -244,7 +244,7 @@ static inline int support_append(struct trace_writer *w, u32 i)
 	}
 }
 
-/* n records, cut into chunks of `each`; 0: as the writer does it. *len receives the size. */
+/* n records, in chunks of `each` (0: the writer's own choice). *len receives the size. */
 static inline int support_write_fd(int fd, u32 n, u32 each, bool finish)
 {
 	struct schema *s = support_schema();
@@ -320,7 +320,7 @@ static inline void support_dump_text(FILE *to, const char *text, u32 len)
 	fputc('"', to);
 }
 
-/* Rows as tests/lib/dump.py writes them: an event a line, every field in order. */
+/* Rows in the format of tests/lib/dump.py: one event per line, every field in order. */
 static inline int support_dump_rows(const struct rows *r, void *arg)
 {
 	const struct schema_event *e = rows__event(r);
@@ -350,7 +350,7 @@ static inline int support_dump_rows(const struct rows *r, void *arg)
 	return 0;
 }
 
-/* All of a trace as text, malloc'ed. */
+/* A whole trace as text, malloc'ed. */
 static inline char *support_dump(struct trace *t, const struct trace_filter *filter)
 {
 	char *text = NULL;

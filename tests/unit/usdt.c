@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Arguments of USDT probes as notes have them, and notes that lie. */
+/* Arguments of USDT probes in ELF notes, and forged notes. */
 #include <elf.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -39,7 +39,7 @@ TEST(memory)
 	CHECK(a.size == 8 && a.memory && a.reg == 3 && !a.displacement);
 }
 
-TEST(not_understood)
+TEST(unknown_arguments)
 {
 	static const char *const texts[] = {
 		"",
@@ -68,7 +68,7 @@ TEST(not_understood)
 	}
 }
 
-/* A file of one segment, from address 0x1000 on, whose .note.stapsdt holds the bytes. */
+/* A file with one segment at address 0x1000, whose .note.stapsdt has these bytes. */
 static struct elf *elf_with(const void *note, size_t size)
 {
 	static const char names[] = "\0.note.stapsdt\0.shstrtab";
@@ -124,7 +124,7 @@ static struct elf *elf_with(const void *note, size_t size)
 	return elf;
 }
 
-/* A note; desc_size is what it says of itself. Returns its length. */
+/* Writes a note that claims desc_size. Returns its length. */
 static size_t put_note(char *to, u32 desc_size, u64 address, u64 semaphore, const char *texts, size_t texts_size)
 {
 	u32 head[3] = { 8, desc_size, 3 };
@@ -176,14 +176,14 @@ TEST(notes)
 
 	CHECK(g.n == 1 && !strcmp(g.name, "gc__done") && g.last.offset == 0x10 && g.last.semaphore == 0x20);
 	CHECK(g.last.args[0].reg == 13 && g.last.args[0].size == 8 && !g.last.args[1].size);
-	/* another provider's, and one without a semaphore */
+	/* a note of another provider, and one without a semaphore */
 	n += put_note(notes + n, 24 + 14, 0x1010, 0, "pythia\0gc__x\0", 14);
 	n += put_note(notes + n, 24 + sizeof(TEXTS), 0x1012, 0, TEXTS, sizeof(TEXTS));
 	g = read_notes(notes, n);
 	CHECK(g.n == 2 && g.last.offset == 0x12 && !g.last.semaphore);
 }
 
-TEST(notes_that_lie)
+TEST(forged_notes)
 {
 	static const u32 sizes[] = { 0, 23, 24, 30, 33, 0x7ffffff0, 0xfffffffd, 0xffffffff };
 	char notes[512] = {};
@@ -193,16 +193,16 @@ TEST(notes_that_lie)
 		n = put_note(notes, sizes[i], 0x1010, 0, TEXTS, sizeof(TEXTS));
 		CHECK(!read_notes(notes, n).n);
 	}
-	/* outside of the file's segments: the place, the semaphore */
+	/* outside the file's segments: the probe site, the semaphore */
 	n = put_note(notes, 24 + sizeof(TEXTS), 0xfff, 0, TEXTS, sizeof(TEXTS));
 	CHECK(!read_notes(notes, n).n);
 	n = put_note(notes, 24 + sizeof(TEXTS), 0x1010, 1ULL << 63, TEXTS, sizeof(TEXTS));
 	CHECK(!read_notes(notes, n).n);
-	/* texts that don't end */
+	/* unterminated texts */
 	memset(notes, 'x', sizeof(notes));
 	n = put_note(notes, 24 + 16, 0x1010, 0, "python\0gc__donex", 16);
 	CHECK(!read_notes(notes, n).n);
-	/* cut at any place */
+	/* cut at any offset */
 	for (n = 0; n < 12 + 8 + 24 + sizeof(TEXTS); n++) {
 		put_note(notes, 24 + sizeof(TEXTS), 0x1010, 0, TEXTS, sizeof(TEXTS));
 		CHECK(!read_notes(notes, n).n);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Where a file's own tables let a probe go, on a library of known instructions made here. */
+/* Sites that a file's own tables allow, in a library of known instructions that the test builds. */
 #include "test.h"
 
 #include "attach/attacher.h"
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #ifdef __x86_64__
-/* 'tabled' has an unwind table, 'named' a symbol alone, 'hidden' neither: it goes on where 'named' ends. */
+/* 'tabled' has an unwind table, 'named' only a symbol, 'hidden', which follows 'named', neither. */
 static const char source[] =
 	".globl tabled, named, table\n"
 	".type tabled, @function; .type named, @function; .type table, @object\n"
@@ -73,7 +73,7 @@ static u8 verdict_of(u64 offset, bool returns)
 	return verdict;
 }
 
-TEST(takes_beginnings_of_instructions_alone)
+TEST(accepts_only_starts_of_instructions)
 {
 	REQUIRE(build());
 	CHECK(verdict_of(tabled, false) == SITE_OK);
@@ -87,8 +87,8 @@ TEST(takes_beginnings_of_instructions_alone)
 	CHECK(verdict_of(named + 3, false) == SITE_INSIDE);
 }
 
-/* Code that only the symbol before it leads to, and code that nothing leads to. */
-TEST(decodes_from_what_is_known)
+/* Code that is reachable only from the symbol before it, and unreachable code. */
+TEST(decodes_from_known_starts)
 {
 	REQUIRE(fd >= 0);
 	CHECK(verdict_of(named + 16, false) == SITE_OK);
@@ -97,7 +97,7 @@ TEST(decodes_from_what_is_known)
 	CHECK(verdict_of(tabled - 32, false) == SITE_NO_START);
 }
 
-TEST(takes_code_alone)
+TEST(accepts_only_code)
 {
 	REQUIRE(fd >= 0);
 	CHECK(verdict_of(table, false) == SITE_NO_CODE);
@@ -106,8 +106,8 @@ TEST(takes_code_alone)
 	CHECK(verdict_of(~0ULL, false) == SITE_NO_CODE);
 }
 
-/* The kernel replaces what is on top of the stack. */
-TEST(takes_returns_where_the_return_address_is_on_top)
+/* The kernel replaces the value on top of the stack. */
+TEST(accepts_returns_with_the_return_address_on_top)
 {
 	REQUIRE(fd >= 0);
 	CHECK(verdict_of(tabled, true) == SITE_OK);
@@ -116,10 +116,10 @@ TEST(takes_returns_where_the_return_address_is_on_top)
 	CHECK(verdict_of(tabled + 16, true) == SITE_OK); /* the return itself */
 	CHECK(verdict_of(named, true) == SITE_OK);
 	CHECK(verdict_of(named + 2, true) == SITE_OK);
-	CHECK(verdict_of(named + 16, true) == SITE_NO_RETURN); /* behind another return */
+	CHECK(verdict_of(named + 16, true) == SITE_NO_RETURN); /* after another return */
 }
 
-/* The child that does it for the attacher. */
+/* The child process that verifies sites for the attacher. */
 TEST(answers_from_a_child)
 {
 	struct verifier *v = verifier__new();
@@ -135,7 +135,7 @@ TEST(answers_from_a_child)
 	offsets[1] = tabled + 4;
 	CHECK(verifier__check(v, fd, offsets, 3, true, verdicts, &file));
 	CHECK(file >= 0 && file != fd);
-	/* what is no ELF file, and no file */
+	/* not an ELF file, not a file */
 	CHECK(!verifier__check(v, text, offsets, 3, false, verdicts, &file) && verdicts[0] == SITE_UNREADABLE);
 	CHECK(!verifier__check(v, zero, offsets, 3, false, verdicts, &file) && verdicts[2] == SITE_UNREADABLE);
 	CHECK(!verifier__check(v, -1, offsets, 3, false, verdicts, &file));
@@ -167,7 +167,7 @@ TEST(knows_real_libraries)
 	close(libc);
 }
 #else
-TEST(takes_beginnings_of_instructions_alone)
+TEST(accepts_only_starts_of_instructions)
 {
 	SKIP("the library is made of x86 instructions");
 }

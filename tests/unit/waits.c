@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What a thread was in the middle of: the higher rank, then the inner one, and nothing where nothing was. */
+/* The cause of a time of a thread: the span with the highest rank, then the innermost, or none. */
 #include "model/waits.h"
 #include "test.h"
 #include "trace_made.h"
@@ -79,25 +79,25 @@ static bool prepare(const struct record *records, u32 n)
 	return !trace__read(made.trace, &filter, feed, waits);
 }
 
-TEST(cuts_a_wait_by_what_counts)
+TEST(splits_a_wait_by_rank)
 {
 	static const struct record records[] = {
 		{ .start = 100, .time = 200, .pid = 1, .tid = 1, .id = 769 },
-		{ .start = 120, .time = 150, .pid = 1, .tid = 1, .id = 770 }, /* inside of it */
-		{ .start = 140, .time = 145, .pid = 1, .tid = 1, .id = 1025 }, /* the GIL goes before both */
+		{ .start = 120, .time = 150, .pid = 1, .tid = 1, .id = 770 }, /* within it */
+		{ .start = 140, .time = 145, .pid = 1, .tid = 1, .id = 1025 }, /* the GIL ranks above both */
 		{ .start = 190, .time = 260, .pid = 1, .tid = 1, .id = 1025 },
 		{ .start = 0, .time = 1000, .pid = 1, .tid = 2, .id = 770 }, /* another thread */
 		{ .start = 10, .time = 20, .pid = 1, .tid = 2, .id = 769 },
 		{ .start = 0, .time = 1000, .pid = 1, .tid = 4, .id = 770 },
 		{ .start = 110, .time = 150, .pid = 1, .tid = 4, .id = 2049 },
-		{ .start = 0, .time = 1000, .pid = 1, .tid = 5, .id = 2053 }, /* a count of a lifetime is no reason */
-		{ .start = 0, .time = 1000, .pid = 1, .tid = 1, .id = 513 }, /* the scheduler's is no reason */
-		/* nor is what a thread may do anything in, or what is another view of the same */
+		{ .start = 0, .time = 1000, .pid = 1, .tid = 5, .id = 2053 }, /* counters of a lifetime are no cause */
+		{ .start = 0, .time = 1000, .pid = 1, .tid = 1, .id = 513 }, /* the scheduler's spans are no cause */
+		/* nor are spans in which a thread may do anything, or that repeat another */
 		{ .start = 0, .time = 1000, .pid = 1, .tid = 6, .id = 1027 },
 		{ .start = 0, .time = 1000, .pid = 1, .tid = 6, .id = 2819 },
 		{ .start = 0, .time = 1000, .pid = 1, .tid = 6, .id = 3074 },
 		{ .start = 0, .time = 1000, .pid = 1, .tid = 6, .id = 3336 },
-		/* the runtime's call says more than the driver's in it */
+		/* a runtime call is more specific than the driver call in it */
 		{ .start = 100, .time = 200, .pid = 1, .tid = 6, .id = 769 },
 		{ .start = 110, .time = 190, .pid = 1, .tid = 6, .id = 1537 },
 		{ .start = 300, .time = 400, .pid = 1, .tid = 6, .id = 1537 },
@@ -112,7 +112,7 @@ TEST(cuts_a_wait_by_what_counts)
 	CHECK_TEXT(explain(2, 500, 600), "500-600 cuda_copy");
 	CHECK_TEXT(explain(2, 15, 30), "15-20 cuda_sync, 20-30 cuda_copy");
 	CHECK_TEXT(explain(3, 1, 9), "1-9 -");
-	/* a disk works beside its thread, which waits for it only where it is uninterruptible */
+	/* a thread waits for its disk request only while it is uninterruptible */
 	CHECK_TEXT(explain_state(4, true, 100, 200), "100-110 cuda_copy, 110-150 disk, 150-200 cuda_copy");
 	CHECK_TEXT(explain_state(4, false, 100, 200), "100-200 cuda_copy");
 	CHECK_TEXT(explain_state(5, true, 100, 200), "100-200 -");
@@ -156,7 +156,7 @@ TEST(a_call_is_of_cuda_by_its_family_not_by_its_name)
 	made_trace__free(&made);
 }
 
-/* What counts at a moment, by asking each span. */
+/* The span that counts at a time, by a scan of all spans. */
 static const struct record *by_asking(const struct record *records, u32 n, bool blocked, u64 at)
 {
 	static const u16 by_rank[] = { 3841, 769, 2049, 1025 }; /* ids in the order of their ranks */
@@ -171,7 +171,7 @@ static const struct record *by_asking(const struct record *records, u32 n, bool 
 			continue;
 		while (by_rank[rank] != s->id)
 			rank++;
-		/* calls of libraries have one rank */
+		/* all calls of libraries have the same rank */
 		rank = rank ? rank : 1;
 		if (!best || rank > best_rank ||
 		    (rank == best_rank &&
@@ -188,7 +188,7 @@ static const char *name_of_kind(u16 id)
 	return id == 3841 ? "cut_log" : id == 769 ? "cuda_sync" : id == 2049 ? "disk" : "GIL";
 }
 
-TEST(any_spans_are_cut_as_asking_each_says)
+TEST(any_spans_are_split_as_a_scan_of_all_says)
 {
 	static const u16 ids[] = { 3841, 769, 2049, 1025 };
 	static struct record records[60];
@@ -212,6 +212,82 @@ TEST(any_spans_are_cut_as_asking_each_says)
 			wrong += strcmp(explain_state(1, blocked, at, at + 1), expected) != 0;
 		}
 	CHECK(wrong == 0);
+	waits__free(waits);
+	made_trace__free(&made);
+}
+
+static const char sample_schema[] =
+	"{\"families\":[{\"id\":0,\"name\":\"core\",\"doc\":\"\",\"default\":true}],\"options\":[],"
+	"\"enums\":[{\"name\":\"syscall_nr\",\"values\":[{\"name\":\"SYS_futex\",\"value\":202},"
+	"{\"name\":\"SYS_recvfrom\",\"value\":45}]}],\"events\":["
+	"{\"id\":3074,\"name\":\"sample_off\",\"doc\":\"\",\"size\":64,\"fields\":[" FIELDS ","
+	"{\"name\":\"futex\",\"type\":\"unsigned\",\"size\":8,\"offset\":32},"
+	"{\"name\":\"reason\",\"type\":\"unsigned\",\"size\":4,\"offset\":40},"
+	"{\"name\":\"nr\",\"type\":\"enum\",\"enum\":\"syscall_nr\",\"size\":4,\"offset\":44},"
+	"{\"name\":\"in_call\",\"type\":\"unsigned\",\"size\":4,\"offset\":48},"
+	"{\"name\":\"file\",\"type\":\"unsigned\",\"size\":4,\"offset\":52},"
+	"{\"name\":\"lock\",\"type\":\"unsigned\",\"size\":8,\"offset\":56}]},"
+	"{\"id\":1793,\"name\":\"syscall\",\"doc\":\"\",\"size\":64,\"fields\":[" FIELDS ","
+	"{\"name\":\"nr\",\"type\":\"enum\",\"enum\":\"syscall_nr\",\"size\":4,\"offset\":44}]}]}";
+
+struct sample_record {
+	struct record span;
+	u64 futex;
+	u32 reason, nr, in_call, file;
+	u64 lock;
+};
+
+static int say_object(const struct wait_part *p, void *arg)
+{
+	size_t used = strlen(said);
+
+	snprintf(said + used, sizeof(said) - used, "%s%s %d %llu", used ? ", " : "",
+		 p->reason ? waits__reason(arg, p->reason) : "-", p->reason ? (int)waits__cause(arg, p->reason) : -1,
+		 p->detail ? p->detail->object : 0);
+	return 0;
+}
+
+TEST(a_sample_names_the_wait_if_no_call_was_recorded)
+{
+	static const struct sample_record records[] = {
+		{ .span = { .start = 0, .time = 10, .pid = 1, .tid = 1, .id = 3074 },
+		  .reason = 8,
+		  .nr = 45,
+		  .in_call = 1,
+		  .file = 3 },
+		{ .span = { .start = 10, .time = 20, .pid = 1, .tid = 1, .id = 3074 },
+		  .reason = 3,
+		  .nr = 202,
+		  .in_call = 1,
+		  .futex = 77 },
+		{ .span = { .start = 20, .time = 30, .pid = 1, .tid = 1, .id = 3074 },
+		  .reason = 2,
+		  .nr = 202,
+		  .in_call = 1 },
+		{ .span = { .start = 30, .time = 40, .pid = 1, .tid = 1, .id = 3074 }, .reason = 10 },
+		{ .span = { .start = 40, .time = 50, .pid = 1, .tid = 1, .id = 3074 },
+		  .reason = 1,
+		  .nr = 45,
+		  .in_call = 1 },
+		{ .span = { .start = 50, .time = 60, .pid = 1, .tid = 1, .id = 3074 },
+		  .reason = 3,
+		  .nr = 202,
+		  .in_call = 1 },
+		{ .span = { .start = 49, .time = 61, .pid = 1, .tid = 1, .id = 1793 }, .nr = 45 },
+	};
+	struct trace_filter filter = {};
+	char expected[256];
+
+	REQUIRE(made_trace__of(&made, sample_schema, records, sizeof(*records), sizeof(records) / sizeof(*records)));
+	REQUIRE(!waits__new(&waits, trace__schema(made.trace), made.names, NULL, true));
+	filter.kinds = waits__kinds(waits);
+	REQUIRE(!trace__read(made.trace, &filter, feed, waits));
+	said[0] = 0;
+	waits__explain(waits, waits__thread(waits, 1, 1), false, 0, 60, say_object, waits);
+	snprintf(expected, sizeof(expected),
+		 "recvfrom %d 3, futex %d 77, GIL %d 0, page fault %d 0, - -1 0, recvfrom %d 0", ACTIVITY_RECEIVE,
+		 ACTIVITY_FUTEX, ACTIVITY_GIL, ACTIVITY_FAULT, ACTIVITY_RECEIVE);
+	CHECK_TEXT(said, expected);
 	waits__free(waits);
 	made_trace__free(&made);
 }

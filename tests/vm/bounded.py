@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Bounds what a step of tests/vm/steps.py takes, and reports what each thread waited in where a step does not end."""
+"""Limits the time of a step of tests/vm/steps.py, and reports what each thread waits in if a step does not end."""
 import faulthandler
 import os
 import signal
@@ -13,7 +13,7 @@ PF_KTHREAD = 0x200000  # include/linux/sched.h
 
 
 class Both:
-    """A file to print to, of which $PROGRESS, the machine's second serial port, gets a copy."""
+    """An output file that is copied to $PROGRESS, the machine's second serial port"""
 
     def __init__(self, file, port):
         self.file, self.port = file, port
@@ -100,7 +100,7 @@ class Bound:
 
 
 def end_all():
-    """Kills all but this process and the machine's first one. Lines on those that remain. Nothing outside of such a machine."""
+    """Kills all processes except this one and the machine's first. Returns lines about those that remain. Does nothing outside a machine."""
     if "tests/vm/guest.sh" not in read("/proc/1/cmdline"):
         return []
     until = time.monotonic() + 10

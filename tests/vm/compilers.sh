@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tests/vm/compilers.sh [CLANG..]: builds the BPF object with each of them, by default all versions of clang that are installed,
-# and puts it where the step `compilers` of the machines finds it, build/tests/vm/NAME.bpf.o.
+# tests/vm/compilers.sh [CLANG..]: builds the BPF object with each, by default with all installed versions of clang, as
+# build/tests/vm/NAME.bpf.o, which step `compilers` of the machines loads.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=${B:-build}

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# image.sh FILE: makes an ext4 image of a small root: this system's shell, Python and tools with their libraries, and
-# of the tree what the guest needs, at the path that it has here. The user land is that which sonde was built with.
+# image.sh FILE: makes an ext4 image of a small root with this system's shell, Python, tools and their libraries, and with
+# the parts of the tree that the guest needs, at the same path. The user space is the one that sonde was built with.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 tree=$PWD build=${B:-build} image=$(realpath "$1")
@@ -26,14 +26,14 @@ put() { # PATH..: as they are here, with the names that they have here
 	tar -cf - --no-recursion --ignore-failed-read "$@" 2> /dev/null | tar -xf - --keep-directory-symlink -C "$root"
 }
 put /usr/bin/awk # an alternative, of no package
-# One by one: a package that is not here ends the whole list
+# one by one, as a package that is not installed ends the whole list
 for p in $packages; do
 	dpkg-query -L "$p" 2> /dev/null || true
 done | grep -vE '^/(\.|usr/share/(doc|man|locale|lintian|bug|info)(/.*)?)$|__pycache__|/(test|idlelib|lib2to3)/' |
 	while read -r f; do [[ -d $f && ! -L $f ]] || echo "$f"; done | sort -u |
 	tar -cf - --no-recursion --ignore-failed-read -T - 2> /dev/null | tar -xf - --keep-directory-symlink -C "$root"
 
-# The tree: scripts and programs of tests, and of libraries what they load
+# the tree: scripts and programs of tests, and the libraries that they load
 to=$root$tree
 mkdir -p "$to/build/gen" "$to/build/tests"
 for f in tests/vm tests/probes tests/lib tests/e2e tests/workloads; do
@@ -44,7 +44,7 @@ cp "$build"/gen/*.bpf.o "$to/build/gen/"
 for f in probes workloads fakes vm; do
 	[[ ! -d $build/tests/$f ]] || tar -cf - -C "$build" --exclude='*.d' "tests/$f" | tar -xf - -C "$to/build"
 done
-# No compiler goes along: what a test would compile
+# the image has no compiler: the programs that a test would compile
 mkdir -p "$to/build/tests/probes/gil/built"
 includes=$(/usr/bin/python3 -c 'import sysconfig; print(sysconfig.get_paths()["include"])')
 for source in gil_truth gil_hold gil_plant; do
@@ -57,7 +57,7 @@ done
 
 [[ -z ${SCRIPT:-} ]] || cp "$SCRIPT" "$root/root/script"
 
-# What all of them are linked with
+# the libraries of all of these
 { find "$root" -type f \( -perm -u+x -o -name '*.so*' \) -size +1k -exec ldd {} + 2> /dev/null || true; } |
 	grep -oE '/[^ ]+\.so[^ ]*' | grep -vE ":\$|^$root" | sort -u | while read -r lib; do
 	[[ -e $root$lib ]] || { put "$lib" && put "$(readlink -f "$lib")"; }

@@ -1,8 +1,8 @@
 #!/bin/busybox sh
 # shellcheck shell=dash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# The first process in the initramfs: loads the modules, mounts the root and goes on there with the kernel's
-# arguments: the tree, whose tests/vm/guest.sh runs, and the names of its steps.
+# The first process in the initramfs: loads the modules, mounts the root and runs tests/vm/guest.sh of the tree
+# that the kernel's arguments name, followed by its steps.
 /bin/busybox mount -t devtmpfs dev /dev
 /bin/busybox mount -t proc proc /proc
 /bin/busybox echo "tests/vm/init.sh runs" > /dev/console

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Stands in for sonde in tests that tests/vm/together.py runs: their recordings are one, of every family and process.
+"""Replaces sonde in tests that tests/vm/together.py runs: they share one recording of every family and process.
 
 `joined record ...` registers in the directory $JOINED, reports that tracing began when it did, ends when the recording that the
 test asked for would end, and leaves the common trace where the test asked for its own. Other commands are sonde's.

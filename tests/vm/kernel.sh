@@ -13,7 +13,7 @@ if [[ -s $dir/version ]]; then
 	exit
 fi
 
-# The suites that hold this series, oldest first
+# the suites that have this series, oldest first
 case $which in
 5.10) suites="bullseye bullseye-security" ;;
 6.1) suites=bookworm ;;
@@ -26,7 +26,7 @@ mkdir -p "$dir"
 work=$(mktemp -d "$dir/fetch.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-# A private state of apt, so that the suites of the system itself stay as they are. Proxies and the like are the system's.
+# a private state of apt, so that the system's package lists don't change; proxies and other settings are the system's
 mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2> /dev/null |
 	grep -oE "https?://[^ ]+/debian/?( |\$)" | head -n 1 | tr -d ' ' || true)
 mirror=${mirror:-http://deb.debian.org/debian}
@@ -45,17 +45,17 @@ END
 export APT_CONFIG=$work/apt/config
 if ! apt-get update -qq > "$work/log" 2>&1 < /dev/null; then
 	tail -n 3 "$work/log" >&2
-	# One suite that cannot be had need not be the one with the kernel
+	# an unavailable suite need not be the one with the kernel
 fi
 
-# Versions that there are, ascending; those for clouds and real time have another name after the version
+# the available versions, ascending; kernels for clouds and real time have another name after the version
 flavour=$(dpkg --print-architecture)
 versions=$(apt-cache pkgnames linux-image- | sed -nE "s/^linux-image-([0-9][^-]*(-[0-9]+)?)-$flavour\$/\1/p" | sort -V)
 if [[ $which == newest ]]; then
 	version=$(tail -n 1 <<< "$versions")
 else
 	version=$(grep -E "^${which//./\\.}([.-]|\$)" <<< "$versions" | tail -n 1 || true)
-	# Debian drops older series: the next one
+	# Debian drops older series: use the next one
 	[[ -n $version ]] || version=$(printf '%s\n' "$which" "$versions" | sort -V | grep -A1 -xF "$which" | sed -n 2p)
 fi
 if [[ -z $version ]]; then
@@ -63,7 +63,7 @@ if [[ -z $version ]]; then
 	exit 2
 fi
 
-# Since 6.19 the image and, since 7.2, the modules are packages of their own
+# the image is a separate package since 6.19, the modules since 7.2
 packages=()
 for p in image binary modules; do
 	! apt-cache show --no-all-versions "linux-$p-$version-$flavour" > /dev/null 2>&1 || packages+=("linux-$p-$version-$flavour")

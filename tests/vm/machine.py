@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A virtual machine under QEMU's emulation: runs it to its end, and finds out where it hangs if it has none.
+"""A virtual machine under QEMU's emulation: runs it until it ends, and finds out where it hangs if it does not end.
 
 The console and QEMU's monitor share one channel: the machine's output and the monitor's are in LOGS/console, and what is written
 to QEMU's standard input goes to the console, or after Ctrl-A c to the monitor. LOGS/progress is the second serial port, on which
@@ -10,13 +10,13 @@ import re
 import subprocess
 import time
 
-# Both processors in one thread: no fault of concurrent emulation can happen, such as one seeing code that the other has half patched
+# both processors in one thread, to avoid faults of concurrent emulation, such as a processor that sees half-patched code
 TCG = os.environ.get("TCG", "single")
 BOOT_LIMIT = 180  # seconds until the machine's init runs
 ANSWER, SILENCE = 10, 3  # seconds for the kernel to begin an answer; without a line of it, after which it has ended
 INIT_RUNS = "tests/vm/init.sh runs"  # what it prints
 MONITOR, BREAK = b"\x01c", b"\x01b"
-# System requests: their names, and what is printed of them
+# system requests: their keys, names, and the parts of their output to print
 SYSRQ = {"9": "all messages", "l": "backtraces of the processors", "w": "blocked tasks", "t": "processes", "q": "timers"}
 
 
@@ -42,7 +42,7 @@ class Machine:
             "-mon", "chardev=console", "-serial", "file:" + os.path.join(logs, "progress"),
             "-kernel", os.path.join(kernel, "vmlinuz"), "-initrd", ramfs,
             *[a for disk in disks for a in ("-drive", disk)],
-            # no_timer_check: on a busy machine the timer's first interrupts come too late for a kernel that tries it at boot, and it panics
+            # no_timer_check: on a busy machine the timer's first interrupts are too late for a kernel that tests it at boot, and it panics
             "-append", f"console=ttyS0 quiet panic=-1 no_timer_check sysrq_always_enabled unknown_nmi_panic=1 rdinit=/init -- {arguments}"]
 
     def console(self):
@@ -78,7 +78,7 @@ class Machine:
             pass
 
     def answer(self, keys, first=None):
-        """What appears on the console from these keys on, until it falls silent."""
+        """Sends keys to the console and returns its output until it is silent."""
         before = len(self.console())
         self.send(keys)
         size, until = before, time.monotonic() + (first or ANSWER)
@@ -97,7 +97,7 @@ class Machine:
         self.why += ["the end of what the last step has printed:", *read(self.logs, "progress").splitlines()[-60:]]
         self.why += registers(self.monitor("info registers -a"), self.monitor("info registers -a"))
         answers = {key: self.answer(BREAK + key.encode()) for key in SYSRQ}
-        # The keys themselves are echoed where the kernel takes them for input of a terminal
+        # the kernel may echo the keys as input of a terminal
         answered = any("sysrq:" in text for text in answers.values())
         for key, lines in ("l", kernel_lines(answers["l"])[:80]), ("w", tasks(answers["w"])[:30]), ("t", processes(tasks(answers["t"]))[:80]):
             self.why += [f"{SYSRQ[key]}:", *lines]
@@ -112,14 +112,14 @@ def kernel_lines(text):
 
 
 def registers(first, second):
-    """Where the processors are, twice."""
+    """Two readings of the processors' positions"""
     def where(text):
         return [f"{m[1]}{', halted' if m[2] == '1' else ''}" for m in re.finditer(r"RIP=([0-9a-f]+) .*HLT=(\d)", text)]
     return [f"instruction pointers of the processors: {'; '.join(where(first))}; a moment later: {'; '.join(where(second))}"]
 
 
 def tasks(text):
-    """Of each task a line, with what it waits in."""
+    """A line per task with what it waits in"""
     found = []
     for line in kernel_lines(text):
         line = re.sub(r"^\[ *[\d.]+\] ", "", line)
@@ -132,5 +132,5 @@ def tasks(text):
 
 
 def processes(lines):
-    """Without kernel threads, which are children of the second task."""
+    """The lines without those of kernel threads, which are children of the second task"""
     return [line for line in lines if not re.match(r"\S+ \w pid (2 of 0|\d+ of 2):", line)]

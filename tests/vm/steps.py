@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""steps.py STEP SECONDS: what the virtual machine does and checks. Prints TAP, and lines "= NAME<tab>FIGURE" for the table of kernels."""
+"""steps.py STEP SECONDS: runs one step of the virtual machine's tests. Prints TAP, and lines "= NAME<tab>FIGURE" for the table of kernels."""
 import collections
 import glob
 import os
@@ -44,18 +44,18 @@ def run(*command, env=None):
 
 
 def programs():
-    """Each BPF program by itself."""
+    """Loads each BPF program by itself."""
     load_each()
 
 
 def options():
-    """The programs once more with every option of every family on, and as kernels before 6.13 have it."""
+    """Loads the programs with every option of every family, and as for kernels before 6.13."""
     load_each("-o")
     load_each("-n")
 
 
 def compilers():
-    """The programs as other compilers make them, each by itself: see tests/vm/compilers.sh."""
+    """Loads the programs built by other compilers, each by itself: see tests/vm/compilers.sh."""
     objects = sorted(glob.glob(os.path.join(os.environ["B"], "tests/vm/*.bpf.o")))
     for o in objects:
         load_each(o)
@@ -77,7 +77,7 @@ def load_each(*options):
 
 def doctor():
     status, text = run(SONDE, "doctor")
-    # 3: some family is traced in part, which has to be for want of something that this kernel does not have
+    # 3: a family is traced in part, which must be because of a feature that this kernel lacks
     lines = [line for line in text.splitlines() if re.match(r"[a-z]+ +(partly|no) ", line)]
     wrong = [line for line in lines if not re.search(r"durations only with -p|this kernel has no tracepoint", line)]
     ok(status in (0, 3) and not wrong and "Families of probes" in text, "doctor: no family is refused", *wrong, text)
@@ -91,7 +91,7 @@ def record():
     ok(status == 0, "report", text)
 
 
-# Of what a test looks for: records that these have lost may be what a check of it misses
+# Families of a test's events: their lost records may be the ones that its checks miss
 FAMILIES = {
     "probes/proc/test_life.py": "proc", "probes/syscall/test_calls.py": "syscall", "probes/lock/test_waits.py": "lock",
     "probes/net/test_talk.py": "net", "probes/sched/test_wakers.py": "sched", "probes/disk/test_io.py": "disk syscall sched",
@@ -102,9 +102,9 @@ TOGETHER = [
     ["probes/sched/test_wakers.py"], ["probes/disk/test_io.py", "direct"], ["probes/gil/test_waits.py"],
     ["probes/cuda/test_counts.py", "CUDA 12, session", "CUDA 13, session"],
 ]
-# Its process is named, and before 6.13 that is how a return is seen
+# Tests with -p: before 6.13 returns are recorded only for named processes
 NCCL = ["probes/nccl/test_fake.py"]
-# Times are compared with a program's own clock: each end of a call takes this many times what a real processor takes
+# Factor by which each end of a call is slower than on hardware, for comparisons with a program's own clock
 SLOW = {"SLOW": "100", "GIL_PYTHON": "3.11 debian"}
 
 
@@ -133,18 +133,18 @@ def together(rounds=10, tests=TOGETHER):
         tests = [args for args, test in zip(tests, t.tests) if not together_judged(test, lost, tries)]
         if not tests:
             break
-    # A recording lasts as long as some test takes part in it: the later ones need not have all
+    # a recording lasts while any test takes part in it: later tests need not have all of it
     ok(missing is not None and not missing, f"events of {len(NAMES)} families", f"none of {', '.join(missing or NAMES.values())}")
     figure("families with events", f"{len(NAMES) - len(missing or ())} of {len(NAMES)}")
 
 
 def together_judged(test, lost, tries):
-    """Prints what came of it, unless it is to run again."""
+    """Prints the test's result, unless it is to run again."""
     text = test.output()
     short = "/".join(test.name.split("/")[-2:])
     print("".join(f"  {line}\n" for line in text.splitlines()), end="")
     good, bad = tap(text, ALONE)
-    # One whose checks of ALONE fail comes to its end, too, if with another status
+    # a test whose checks in ALONE fail also completes, but with another status
     ended = test.cut or re.search(r"^1\.\.\d+", text, re.M)
     wrong, excused = judge(short, checks(bad), lost_of(test.name, lost), tries == 3)
     ended = ended or (excused and not wrong)
@@ -157,7 +157,7 @@ def together_judged(test, lost, tries):
 
 
 def why_none(test, good, ended):
-    """Lines for a test that printed no check that holds, or did not come to its end."""
+    """Lines for a test that passed no check or did not complete"""
     if good and ended:
         return []
     how = "ended here before its next recording" if test.cut else f"exit status {test.child.returncode}"
@@ -174,7 +174,7 @@ def names_missing(path):
 
 
 def losses(text):
-    """{family: records lost}, of what recordings print at their end. A stack or an end that is missing loses no record."""
+    """{family: lost records} from the messages at a recording's end. A missing stack or end of a span is not a lost record."""
     found = collections.Counter()
     for family, n in re.findall(r"sonde: lost (\w+): ([\d,]+) records? ", text):
         found[family] += int(n.replace(",", ""))
@@ -182,7 +182,7 @@ def losses(text):
 
 
 def lost_of(test, lost):
-    """How many of the records that a test looks for may be lost: core's are any family's."""
+    """The number of lost records that may belong to a test's families; records of core may belong to any."""
     return sum(lost[family] for family in ["core", *FAMILIES.get(test, "").split()])
 
 
@@ -206,12 +206,12 @@ def judge(short, failed, lost, last=True):
 
 
 def first():
-    """What there is time for when .ci/run runs."""
+    """The steps that fit in the time of .ci/run"""
     together(1)
 
 
 def named():
-    """The calls of the CUDA runtime, each with its duration, of a process that -p names."""
+    """Records the CUDA runtime's calls of a process of -p, each with its duration."""
     test("probes/cuda/test_counts.py", "session, -p")
     test(*NCCL)
 
@@ -231,7 +231,7 @@ input()
 
 
 def live():
-    """What reports without a trace, beside two threads that fight for the GIL; and one pass through every report."""
+    """Runs the commands that need no trace, beside two threads that contend for the GIL, and every report once."""
     child = subprocess.Popen(["/usr/bin/python3", "-c", SPINNING], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     child.stdout.readline()
     pid = str(child.pid)
@@ -249,17 +249,17 @@ def live():
 
 
 def detach():
-    """On and off a busy program: its text is the file's afterwards, no link or program is left, no call is missing."""
+    """Attaches to and detaches from a busy program: afterwards its code equals the file, no link or program is left, no call is missing."""
     test("e2e/test_rounds.py", ROUNDS="2", TMPDIR="/tmp")
 
 
 def inject():
-    """The shim into plain targets, which check all that they compute."""
+    """Injects the shim into targets that check all their computations."""
     test("probes/gpu/test_inject.py", ROUNDS="1")
 
 
 def checks(bad):
-    """The lines of failed checks, a list for each of them."""
+    """The failed checks, each as a list of lines"""
     found = []
     for line in bad:
         if line.startswith("not ok"):
@@ -289,13 +289,13 @@ def test(path, *args, **env):
 
 
 def alone():
-    """Each of those tests by itself, as `make test` runs it."""
+    """Runs each of these tests by itself, as `make test` does."""
     for path, *args in TOGETHER:
         if "/cuda/" not in path:
             test(path, *args)
 
 
-# True only of a recording with -p; and one recording for all loses for all, which together() judges once
+# Checks that hold only with -p, or that concern losses, which together() judges once for the shared recording
 ALONE = re.compile("lost|without loss|one that outlasts the trace|there is nothing else|children run their last|the kernel counted|osrt: time off the CPU")
 
 
@@ -314,7 +314,7 @@ def tap(text, left_out=re.compile("^$")):
 
 
 def script():
-    """Whatever tests/vm/run --script=FILE names, to look into something by hand."""
+    """Runs the script of tests/vm/run --script=FILE, for debugging."""
     status, _ = run("/bin/bash", "/root/script")
     ok(status == 0, "the script ends with status 0")
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Runs several of the live tests as they are, with one recording of all families of the whole machine beside them.
+"""Runs several live tests unchanged with one shared recording of all families and the whole machine.
 
 A test's `sonde` is tests/vm/joined.py, which waits here. A round begins when each test that still runs waits for a recording, and
 ends when each of them has had what it asked for; a test that makes three recordings takes part in three rounds.
@@ -14,13 +14,13 @@ import tempfile
 import time
 
 ROOT, SONDE = os.environ["ROOT"], os.environ["SONDE"]
-# Families that else record only processes with a runtime, which these programs are not
+# options of families that otherwise record only processes with a runtime, which these programs lack
 EVERY_PROCESS = ("sched", "syscall", "disk", "net", "lock", "sample")
 TRACING, ENDING = 300, 300  # seconds
 
 
 def exists(pid):
-    """Whether a process runs still; one whose parent has not waited for it does not."""
+    """True if a process still runs and is not a zombie"""
     try:
         with open(f"/proc/{pid}/stat") as f:
             return f.read().rpartition(")")[2].split()[0] not in "ZX"
@@ -38,7 +38,7 @@ class Sonde:
 
     def __init__(self, path, options):
         self.path = path
-        # Eight programs and what traces them share two processors that take some hundred times as long as real ones
+        # eight programs and their tracer share two processors, which are some hundred times slower than real ones
         self.command = ["nice", "-n", "-20", SONDE, "record", "-f", "-t", ",".join(f for f in families() if f != "core"), "-F", "49", "--off-cpu",
                         *[f"--{f}=all" for f in EVERY_PROCESS], *options, "-o", path]
         self.log = open(path + ".log", "w+")
@@ -94,7 +94,7 @@ class Together:
         os.rename(path + ".new", path)
 
     def gather(self):
-        """{pid: options} of the recordings that are waited for, when every test that runs waits for one."""
+        """{pid: options} of the requested recordings, once every running test waits for one"""
         while True:
             waiting = {pid: path for pid, path in self.those("ready").items() if exists(pid)}
             running = sum(t.runs() for t in self.tests)
@@ -126,7 +126,7 @@ class Together:
         return sonde.began
 
     def describe(self):
-        """Lines on what each test and recording has printed."""
+        """Lines with the output of each test and recording"""
         lines = []
         for t in self.tests:
             state = "runs" if t.runs() else f"ended, {t.child.returncode}"
@@ -152,7 +152,7 @@ class Together:
                 os.killpg(t.child.pid, signal.SIGKILL)
 
     def cut(self, options):
-        """Ends the tests that would go on: what they have printed counts."""
+        """Ends the tests that still run; their output so far counts."""
         for t in self.tests:
             t.cut = t.runs()
             if t.cut:

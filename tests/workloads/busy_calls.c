@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Threads that call tests/fakes/libcudart.c all the time and check what comes
- * back, and one that maps, touches and unmaps memory beside them. The sizes that a thread passes
- * to cudaMemcpy are 1, 2, 3, ...: of what is recorded none may be missing or twice.
+ * Threads that call tests/fakes/libcudart.c without pause and check the results, and one
+ * that maps, touches and unmaps memory. A thread passes the sizes 1, 2, 3, ... to
+ * cudaMemcpy, so that missing and duplicate calls in a recording can be found.
  *
  *	busy_calls LIBRARY THREADS	prints "ready"; ends with stdin, and then prints the calls of all
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * A busy process with a library of many functions: one thread maps, touches and
- * unmaps memory and notes its longest step, others call the library's functions.
+ * unmaps memory and measures its longest step, others call the library's functions.
  *
  *	busy_faults LIBRARY CALLERS
  *
@@ -35,8 +35,8 @@ static uint64_t now_ns(void)
 }
 
 /*
- * What other processes of the machine take is not what is measured: the best
- * priority, and sleeping a little. Not real time, whose waiters a lock's holder lets in at once.
+ * Other processes must not affect the figure, hence the best priority and short
+ * sleeps. Not real-time priority, as locks are handed to such waiters at once.
  */
 static void *fault(void *arg)
 {

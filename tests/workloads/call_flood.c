@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Threads that call cudaMemcpy of a library as fast as they can, each with its
- * own numbers 1, 2, ... as the size, after a line on stdin.
+ * Threads that call a library's cudaMemcpy as fast as possible after a line on stdin,
+ * each with the sizes 1, 2, ...
  *
  *	call_flood LIBRARY THREADS CALLS
  */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Calls one function of a library in a tight loop and says what a call took.
+ * Calls one function of a library in a tight loop and prints the time of a call.
  *
  *	call_spin LIBRARY	reads lines `FUNCTION CALLS BATCHES`, answers each
- *				with a line: ns a call of every batch
+ *				with a line: ns per call of every batch
  */
 #include <dlfcn.h>
 #include <stdio.h>

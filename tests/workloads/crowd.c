@@ -2,7 +2,7 @@
 /*
  * Many processes that do nothing.
  *
- *	crowd N		prints "ready" when all are there; all end with stdin
+ *	crowd N		prints "ready" when all have started; all end with stdin
  */
 #include <signal.h>
 #include <stdio.h>

@@ -2,9 +2,9 @@
 /*
  * A program that uses the real CUDA runtime from three threads: allocates,
  * copies both ways, launches, waits; for N seconds, or until killed. Without a
- * GPU its calls return errors, and are calls all the same. Prints nothing.
+ * GPU its calls return errors, and are recorded nevertheless. Prints nothing.
  *
- *	cuda_calls [SECONDS [CALLS]]	CALLS: rounds a thread, then it ends
+ *	cuda_calls [SECONDS [CALLS]]	CALLS: rounds per thread, after which it ends
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static double now(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-/* Stands for a kernel: the runtime does not know it and refuses the launch. */
+/* In place of a kernel: the runtime does not know it and refuses the launch. */
 static void no_kernel(void)
 {
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Attaches a BPF program that does nothing to entry and return of a function,
- * by a uprobe_session link: what the kernel alone charges for a span.
+ * Attaches an empty BPF program to entry and return of a function by a uprobe_session
+ * link, to measure the kernel's own cost of a span.
  *
  *	empty_session FILE OFFSET..	prints "ready"; detaches when stdin ends
  */

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""export_mix.py LIBCUDART SECONDS: threads that contend for the GIL and call a libcudart; says "ready", waits for a line."""
+"""export_mix.py LIBCUDART SECONDS: threads that contend for the GIL and call a libcudart; prints "ready", waits for a line."""
 import ctypes
 import sys
 import threading
@@ -16,7 +16,7 @@ def name_thread(name):
 
 
 def crunch(n):
-    # a name that is no text
+    # a name with invalid bytes
     name_thread(b"crunch-%d \xff\x1b" % n)
     x = 0
     while time.monotonic() < end:

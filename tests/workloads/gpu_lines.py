@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""gpu_lines.py LIBCUDART STEPS: launches kernels of the doubles (tests/fakes/cuda) from lines that are known by what they
-launch: `softmax` launches _Z7softmaxPfi and so on."""
+"""gpu_lines.py LIBCUDART STEPS: launches kernels of the doubles (tests/fakes/cuda) from functions with the kernels' names:
+`softmax` launches _Z7softmaxPfi and so on."""
 import ctypes
 import sys
 import threading

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * hung_files DIR FILE NAME [locks]: mounts a FUSE file system at DIR whose only file, NAME, has the contents of FILE. A child
- * maps it for execution, and with `locks` waits for it with the lock of its mappings. A line on stdin ends the server's
- * answers; at the end of stdin the server leaves, which aborts the requests that wait for it. Prints "mapped PID", and "hangs".
+ * maps it for execution, and with `locks` waits for it while it holds its mmap lock. A line on stdin makes the server stop
+ * answering; at the end of stdin the server ends, which aborts pending requests. Prints "mapped PID", and "hangs".
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +48,7 @@ static void reply(const struct fuse_in_header *in, int error, const void *data, 
 
 	memcpy(out, &h, sizeof(h));
 	memcpy(out + sizeof(h), data, len);
-	/* a request that was interrupted is gone */
+	/* an interrupted request has been removed */
 	if (write(device, out, h.len) < 0 && errno != ENOENT)
 		exit(1);
 }
@@ -106,7 +106,7 @@ static void answer(const struct fuse_in_header *in, const void *arg)
 	}
 }
 
-/* false: the file system is gone. */
+/* Returns false if the file system was unmounted. */
 static bool serve_one(bool answers)
 {
 	static char in[BUFFER];
@@ -114,7 +114,7 @@ static bool serve_one(bool answers)
 
 	if (n < 0)
 		return errno == EINTR || errno == ENOENT || errno == EAGAIN;
-	/* a request that the server has taken and does not answer can't even be killed */
+	/* a process that waits for a request that the server has read can't be killed */
 	if (answers)
 		answer((struct fuse_in_header *)in, in + sizeof(struct fuse_in_header));
 	return true;
@@ -128,7 +128,7 @@ static void *touch(void *arg)
 	return (void *)(unsigned long)code[size / 2];
 }
 
-/* A page is on its way for ever, and mmap waits for it with the lock of all the process's mappings. */
+/* A page is never delivered, and mmap waits for it while it holds the process's mmap lock. */
 static void hold_lock(int sig)
 {
 	pthread_t thread;
@@ -138,7 +138,7 @@ static void hold_lock(int sig)
 	mmap(NULL, size, PROT_READ, MAP_PRIVATE, direct, 0);
 }
 
-/* The child: has a page of the file's code in its memory, and its others to come. */
+/* The child: one page of the file's code is in memory, the others are not. */
 static void map(const char *dir, int ready)
 {
 	char path[4096];
@@ -169,7 +169,7 @@ static int load(const char *path)
 
 	if (fd < 0 || fstat(fd, &st))
 		return -1;
-	/* a mapping would have the breakpoints of a file that is probed */
+	/* a mapping would contain the breakpoints of a probed file */
 	size = st.st_size;
 	contents = malloc(size);
 	if (!contents || read(fd, contents, size) != (ssize_t)size)

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A slow program on purpose: four threads check pieces of data and note each in a journal. For N seconds; `batch`: mended.
+"""A deliberately slow program: four threads check blocks of data and log each in a journal, for N seconds. `batch` is the fixed form.
 
-Each note is synced to the disk while the journal's lock is held, so that the others wait for the lock and, behind it, for
-the disk. docs/reading-a-trace.md finds that out.
+Each entry is synced to the disk while its thread holds the journal's lock, so that the other threads wait for the lock and thus
+for the disk. docs/reading-a-trace.md shows how to find this.
 """
 import hashlib
 import os

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * late NAME: its second thread sleeps for a millisecond again and again and passes a lock to and fro with the third;
- * after a line on stdin the process takes the name NAME, and ends a second later. Says the second thread's number.
+ * late NAME: the second thread repeatedly sleeps for a millisecond and exchanges a lock with the third. After a line on
+ * stdin the process takes the name NAME, and ends a second later. Prints the second thread's tid.
  */
 #include <pthread.h>
 #include <stdio.h>

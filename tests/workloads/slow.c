@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * slow WHAT [FILE]: a program that is slow for one reason, planted.
+ * slow WHAT [FILE]: a program that is slow for one known reason.
  *
- *	convoy	four threads that want one mutex, which each holds for the time of a nap: no CPU has a part in it
- *	disk	reads FILE past the page cache
- *	spin	works without a pause: to be run in a cgroup with a CPU quota
+ *	convoy	four threads wait for one mutex, and each sleeps while it holds it: no CPU time is involved
+ *	disk	reads FILE bypassing the page cache
+ *	spin	computes without pause, to be run in a cgroup with a CPU quota
  *	sleep	sleeps 40 times for 50 ms
  *
- * Waits for a line on stdin, then says on stdout, by its own CLOCK_MONOTONIC:
+ * Waits for a line on stdin. Then prints, with times of CLOCK_MONOTONIC:
  *
  *	thread TID BEGIN END
  *	lock ADDRESS
- *	reads COUNT NS		all of them together
+ *	reads COUNT NS		all reads together
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * storm KIND SECONDS [FOLDER LIBRARY]: what any process may do as fast as it can, and a tracer hears of:
+ * storm KIND SECONDS [FOLDER LIBRARY]: repeats an action that a tracer observes as fast as possible:
  *
  *	rename	prctl(PR_SET_NAME)
  *	flip	the same, with two names in turn: storm-0 and storm-1
- *	blink	the same, with 10 ms as storm-0 and a moment as storm-1
- *	thread	threads that are made, named and end
+ *	blink	the same, with 10 ms as storm-0 and a very short time as storm-1
+ *	thread	threads that start, are named and end
  *	fork	processes
  *	exec	programs that are executed
  *	cgroup	a process moved between two cgroups, FOLDER/a and FOLDER/b
  *	file	copies of LIBRARY in FOLDER, each mapped as code and unlinked
- *	keep	the same, and they stay mapped: 64 at most
+ *	keep	the same, but up to 64 stay mapped
  *	map	LIBRARY itself, mapped as code and unmapped
  *	write	one copy of LIBRARY, overwritten in place and mapped again
  *
- * Prints how often it did so.
+ * Prints the number of repetitions.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -107,7 +107,7 @@ static void cgroup_once(void)
 	close(fd);
 }
 
-/* Maps it as code; the caller unmaps it. */
+/* Writes the library's contents to a file and maps it as code; the caller unmaps it. */
 static void *map_file(const char *path, int flags)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | flags, 0755);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* "getppid 1000 20" on stdin: ns a call in each of 20 batches of 1000; for tests/bench. */
+/* "getppid 1000 20" on stdin: prints ns per call of each of 20 batches of 1000 calls; for tests/bench. */
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <stdint.h>
@@ -33,7 +33,7 @@ int main(void)
 					syscall(SYS_getppid);
 				else if (*name == 'r')
 					syscall(SYS_read, fd, buf, 1);
-				else /* refused: the word holds something else */
+				else /* refused, as the futex has another value */
 					syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
 			}
 			printf("%.1f ", (double)(now() - from) / calls);

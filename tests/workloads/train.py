@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""train.py DOUBLES [SECONDS]: a training loop as one sees them: the GPU starves, because the thread that feeds it waits for
-the GIL, which the data loader's thread has. For SECONDS, or until killed. DOUBLES: where the doubles of libcuda and
-libcudart are, which simulate a GPU; "torch": PyTorch on a real one. The Python code is the same for both.
+"""train.py DOUBLES [SECONDS]: a typical training loop with a problem: the GPU is idle, because the thread that launches its work
+waits for the GIL, which the data loader's thread holds. Runs for SECONDS, or until killed. DOUBLES is the folder of the doubles of
+libcuda and libcudart, which simulate a GPU, or "torch" for PyTorch on a real one. The Python code is the same for both.
 """
 import glob
 import os
@@ -15,13 +15,13 @@ LAYERS = 4
 
 
 class Simulated:
-    """What PyTorch would call of CUDA; kernels take the time that they are given."""
+    """The CUDA calls that PyTorch would make; kernels take a given time."""
 
     def __init__(self, directory):
         import ctypes as c
 
         path = sorted(glob.glob(os.path.join(directory, "libcudart.so.*")))[-1]
-        # as PyTorch: launches keep the GIL, what waits gives it back
+        # like PyTorch: launches keep the GIL, waits release it
         self.keeping, self.giving, self.c = c.PyDLL(path), c.CDLL(path), c
 
         class Dim3(c.Structure):
@@ -66,7 +66,7 @@ class Simulated:
         self.must(self.keeping.cudaMemsetAsync(self.weights, 0, self.c.c_size_t(16 << 20), self.stream))
 
     def item(self):
-        """The loss, on the host: waits for all that is in the stream."""
+        """Copies the loss to the host, which waits for all work in the stream."""
         self.must(self.giving.cudaStreamSynchronize(self.stream))
         self.must(self.giving.cudaMemcpy(self.host, self.weights, self.c.c_size_t(4), 2))
 
@@ -104,7 +104,7 @@ def name_thread(name):
 
 
 def decode(size):
-    """What a data loader does in Python: it keeps the GIL."""
+    """The Python part of a data loader, which keeps the GIL."""
     x = 1
     for i in range(size):
         x = (x * 31 + i) % 1000003

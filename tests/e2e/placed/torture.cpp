@@ -20,12 +20,12 @@
 
 static int wrong;
 
-static void want(uint64_t got, uint64_t wanted, const char *what)
+static void check(uint64_t got, uint64_t expected, const char *what)
 {
-	if (got == wanted)
+	if (got == expected)
 		return;
 	wrong++;
-	printf("wrong %s: %llu, not %llu\n", what, (unsigned long long)got, (unsigned long long)wanted);
+	printf("wrong %s: %llu, not %llu\n", what, (unsigned long long)got, (unsigned long long)expected);
 }
 
 struct calls {
@@ -43,7 +43,7 @@ static const calls *c;
 
 static void on_signal(int)
 {
-	want(c->sigleaf(20, 3), 23, "a call in a signal handler");
+	check(c->sigleaf(20, 3), 23, "a call in a signal handler");
 	spin_until = spin_until + 1;
 }
 
@@ -68,7 +68,7 @@ static void with_signals(void *other_stack, size_t size)
 	timer_create(CLOCK_MONOTONIC, &ev, &timer);
 	spin_until = 0;
 	timer_settime(timer, 0, &every, nullptr);
-	want(c->spin(25, 1), 26, "a call that signals interrupt");
+	check(c->spin(25, 1), 26, "a call that signals interrupt");
 	timer_delete(timer);
 	signal(SIGUSR1, SIG_IGN);
 }
@@ -166,18 +166,18 @@ static uint64_t twice(uint64_t x)
 static void simple()
 {
 	for (uint64_t i = 0; i < 2000; i++) {
-		want(c->leaf(i, 7), i * 3 + 7, "leaf");
-		want(c->tail(i, 7), (i + 1) * 3 + 9, "tail");
-		want(c->call(reinterpret_cast<uint64_t>(twice), i), i * 6 + 1, "a call back");
-		want(c->aligned(i, 3), (i & 255) * ((i & 255) ? (i & 255) - 1 : 0) / 2 + 3, "aligned");
-		want(c->alloca_sum(i % 200, 5), (i % 200) * (i % 200 ? i % 200 - 1 : 0) / 2 + 5, "alloca");
+		check(c->leaf(i, 7), i * 3 + 7, "leaf");
+		check(c->tail(i, 7), (i + 1) * 3 + 9, "tail");
+		check(c->call(reinterpret_cast<uint64_t>(twice), i), i * 6 + 1, "a call back");
+		check(c->aligned(i, 3), (i & 255) * ((i & 255) ? (i & 255) - 1 : 0) / 2 + 3, "aligned");
+		check(c->alloca_sum(i % 200, 5), (i % 200) * (i % 200 ? i % 200 - 1 : 0) / 2 + 5, "alloca");
 		if (i % 9 == 1 || i % 9 == 3 || i % 9 == 6)
-			want(c->branchy(i, 40), i % 9 == 1 ? 40 : i % 9 == 3 ? i : i ^ 40, "branches");
+			check(c->branchy(i, 40), i % 9 == 1 ? 40 : i % 9 == 3 ? i : i ^ 40, "branches");
 		else
 			c->branchy(i, 40);
 	}
-	want(c->recurse(500, 11), 511, "recursion");
-	want(c->recurse(10, 11), 21, "recursion");
+	check(c->recurse(500, 11), 511, "recursion");
+	check(c->recurse(10, 11), 21, "recursion");
 }
 
 static void thrown(uint64_t n)
@@ -187,7 +187,7 @@ static void thrown(uint64_t n)
 		uint64_t r = torture::outer(a, 3);
 		uint64_t thrown = 1003 + (a & 2 ? 1 : 0) + (a & 4 ? 1 : 0);
 
-		want(r, a & 1 ? thrown : a + 5, "an exception");
+		check(r, a & 1 ? thrown : a + 5, "an exception");
 	}
 }
 
@@ -196,15 +196,15 @@ static void odd_ends(bool cancel)
 	pthread_t thread;
 	int status;
 
-	want(c->jumped(1, 9), 9, "longjmp");
-	want(c->jumped(2, 9), 2, "no longjmp");
-	want(c->leaf(1, 1), 4, "the call after longjmp");
+	check(c->jumped(1, 9), 9, "longjmp");
+	check(c->jumped(2, 9), 2, "no longjmp");
+	check(c->leaf(1, 1), 4, "the call after longjmp");
 	signals();
-	want(c->forks(7, 1), 7, "vfork");
+	check(c->forks(7, 1), 7, "vfork");
 	status = in_child([] { c->execs(1, 2); });
-	want(status, 0, "exec");
+	check(status, 0, "exec");
 	status = in_child([] { c->exits(3, 2); });
-	want(WEXITSTATUS(status), 3, "exit");
+	check(WEXITSTATUS(status), 3, "exit");
 	status = in_child([] {
 		seccomp_filter();
 		for (uint64_t i = 0; i < 100; i++)
@@ -212,7 +212,7 @@ static void odd_ends(bool cancel)
 				_exit(1);
 		_exit(0);
 	});
-	want(status, 0, "calls under a seccomp filter");
+	check(status, 0, "calls under a seccomp filter");
 	if (!cancel)
 		return;
 	cleaned = 0;
@@ -222,10 +222,10 @@ static void odd_ends(bool cancel)
 	usleep(20000);
 	pthread_cancel(thread);
 	pthread_join(thread, nullptr);
-	want(cleaned, 1, "destructors of a cancelled call");
+	check(cleaned, 1, "destructors of a cancelled call");
 	pthread_create(&thread, nullptr, end_inside, nullptr);
 	pthread_join(thread, nullptr);
-	want(cleaned, 2, "destructors of a call that ends its thread");
+	check(cleaned, 2, "destructors of a call that ends its thread");
 }
 
 int main(int argc, char **argv)

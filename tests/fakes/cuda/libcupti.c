@@ -177,7 +177,7 @@ CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber)
 }
 
 /* Does a record of this go out? With graphs as a whole their nodes do not. */
-static bool wanted(const struct fake_record *r)
+static bool is_enabled(const struct fake_record *r)
 {
 	bool nodes = !cupti.on[CUPTI_ACTIVITY_KIND_GRAPH_TRACE];
 
@@ -214,7 +214,7 @@ static bool keep(const struct fake_record *r)
 	bool kept;
 
 	pthread_mutex_lock(&cupti.lock);
-	kept = wanted(r);
+	kept = is_enabled(r);
 	if (kept && cupti.n == cupti.max) {
 		cupti.max = cupti.max * 2 + 1024;
 		cupti.waiting = realloc(cupti.waiting, cupti.max * sizeof(*cupti.waiting));

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What the tests of family cuda share: programs, recordings, events."""
+"""Shared by the tests of family cuda: programs, recordings, expected calls."""
 import collections
 import contextlib
 import glob
@@ -8,7 +8,6 @@ import select
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 
 ROOT = os.environ.get("ROOT", os.path.abspath(os.path.join(os.path.dirname(__file__), "../../..")))
@@ -18,14 +17,13 @@ CUDA = os.environ.get("CUDA", os.path.join(BUILD, "cuda"))
 HERE = os.path.join(BUILD, "tests", "probes", "cuda")
 FAKE = os.path.join(BUILD, "tests", "fakes", "libcudart.so")
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from sonde_trace import Trace
 from tap import ok
 
 OPEN, RETURN_NOT_SEEN, NO_DURATION = 1, 2, 4  # bpf/core/event.h
 RING_FULL, DEPTH, RECURSION, RETURN, BLIND = 1, 3, 4, 5, 8  # bpf/core/meta.h
 ALWAYS = {"cudaGetLastError"}  # only with --cuda=all
-# How many times slower than a machine of today this one may be, for limits of time
+# How many times slower than a usual machine this one may be, for time limits
 SLOW = int(os.environ.get("SLOW", 1))
 
 
@@ -34,20 +32,20 @@ def directory():
 
 
 def versions(program):
-    """[(version, path)] of a program that is made for each CUDA version that could be had."""
+    """[(version, path)] of a program, which is built for each CUDA version that could be downloaded"""
     found = [(v, os.path.join(HERE, f"{program}-{v}")) for v in ("12", "13")]
     return [(v, p) for v, p in found if os.path.exists(p)]
 
 
 def fake_library(tmp, version="99"):
-    """A libcudart of our own, by a file name that sonde takes for one."""
+    """Copies the fake libcudart to a file name by which sonde recognizes it."""
     path = os.path.join(tmp, f"libcudart.so.{version}")
     shutil.copy(FAKE, path)
     return path
 
 
 def read_truth(path, all_calls):
-    """{(pid, tid): [(function, ret, before, after)]}, in order."""
+    """{(pid, tid): [(function, ret, before, after)]}, in the order of the calls"""
     threads = collections.defaultdict(list)
     for line in open(path):
         pid, tid, function, ret, before, after = line.split()
@@ -59,8 +57,8 @@ def read_truth(path, all_calls):
 
 
 def compare(name, want, got, durations=lambda pid: True):
-    """durations(pid): are calls of that process to have one?"""
-    ok(set(want) == set(got), f"{name}: the {len(want)} threads", sorted(want), sorted(got))
+    """durations(pid): True if calls of that process must have a duration"""
+    ok(set(want) == set(got), f"{name}: calls of exactly {len(want)} threads", sorted(want), sorted(got))
     total = sum(map(len, want.values()))
     wrong, outside, marks = [], [], []
     for thread, calls in want.items():
@@ -78,12 +76,12 @@ def compare(name, want, got, durations=lambda pid: True):
                 marks.append((thread, c, e["flags"], e["start"], e["time"]))
     found = sum(len(calls) for thread, calls in got.items() if thread in want)
     ok(not wrong, f"{name}: {total} calls by function, thread and return code", *(["counted %d of %d" % (found, total)] if wrong else []), *wrong)
-    ok(not outside, f"{name}: times within the program's own", *outside[:5])
+    ok(not outside, f"{name}: times within those of the program", *outside[:5])
     ok(not marks, f"{name}: " + ("durations" if durations(0) else "durations only where they can be"), *marks[:5])
 
 
 class Program:
-    """A test program that prints `ready`, and does its work after a line on its stdin."""
+    """A test program that prints `ready` and begins its work at a line on stdin."""
 
     def __init__(self, *argv, **env):
         self.child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -121,7 +119,7 @@ class Program:
 
 
 class Recording:
-    """sonde record, in a with block: on entry it traces, on exit it has stopped; then .trace, .text, .status."""
+    """`sonde record` for the time of a with block. Afterwards .trace, .text and .status have the result."""
 
     def __init__(self, path, *args, test="", families="cuda"):
         self.path, self.args, self.test, self.families = path, args, test, families
@@ -155,14 +153,14 @@ class Recording:
         return {e["number"]: strings.get(e["name"], "") for e in self.trace.events("meta_probe")}
 
     def calls(self, pids, families=(3,)):
-        """All calls of family cuda (and 6, cudadrv) in these processes, by thread, in order of their start."""
+        """{thread: [call]} of families cuda and cudadrv in these processes, ordered by start"""
         threads = collections.defaultdict(list)
         for kind in self.trace.head["schema"]["events"]:
             if kind["id"] >> 8 not in families:
                 continue
             for e in self.trace.events(kind["name"]):
                 if e["pid"] in pids:
-                    # an event may have a field of that name
+                    # an event may have a field with that name
                     call = dict(e, event=kind["name"], host_function=e.get("function"))
                     call["function"] = self.names[e["probe"]]
                     threads[e["pid"], e["tid"]].append(call)
@@ -171,12 +169,12 @@ class Recording:
         return threads
 
     def objects(self):
-        """{path: record} of the files probed for family cuda; the last one of a path."""
+        """{path: its last event} of the files probed for family cuda"""
         strings = {e["string"]: e["text"] for e in self.trace.events("meta_string")}
         return {strings.get(o["path"], ""): o for o in self.trace.events("meta_object") if o["family"] == 3}
 
     def threads(self, root):
-        """{(pid, tid) as their own namespace numbers them: (pid, tid)} of all descendants of a process; needs family proc."""
+        """{(pid, tid) in their own pid namespace: (pid, tid)} of all descendants of a process; needs family proc"""
         pids, found = {root}, {}
         for e in self.trace.events("proc_task"):
             if e["pid"] in pids or e["ppid"] in pids:
@@ -192,8 +190,8 @@ class Recording:
 
     def losses(self, *pids):
         """
-        {reason: count} of the families cuda and cudadrv, and of all families. pids: of these processes, or of no certain one;
-        a mapping missed of another process on the machine, which had ended at once, is not the test's.
+        {reason: count} of losses of families cuda and cudadrv and of losses without family. With pids: of these processes or of no known
+        process, as other processes on the machine may cause losses too.
         """
         found = collections.Counter()
         for e in self.trace.events("meta_loss"):

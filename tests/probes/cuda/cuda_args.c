@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Calls each traced function of the real CUDA runtime once, with arguments that
- * differ, and writes what the trace must say of each call, a line a call:
- * `FUNCTION EVENT FIELD=VALUE ..`. Pointers are made up: without a driver the
- * calls return before they look at them, so it does nothing where there is one.
+ * Calls each traced function of the real CUDA runtime once, with different
+ * arguments, and writes the expected event of each call, one line per call:
+ * `FUNCTION EVENT FIELD=VALUE ..`. Pointers are invalid: without a driver the calls
+ * return before they use them, so the program does nothing if there is a driver.
  *
  *	cuda_args FILE		prints "ready", waits for a line, calls, writes
  */
@@ -29,7 +29,7 @@ static FILE *out;
 #define DST  P(0xd000)
 #define SRC  P(0xc000)
 
-/* The variants of a per-thread default stream are not declared beside the others. */
+/* The header declares the variants for per-thread default streams only in place of the others. */
 #define SAME(type, name) extern __typeof__(name) name##_##type
 SAME(ptds, cudaMemcpy);
 SAME(ptsz, cudaMemcpyAsync);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Calls the real CUDA runtime from four threads and two forked children, and
- * writes what it did: a line a call, `PID TID FUNCTION RETURNED BEFORE AFTER`,
- * the times CLOCK_MONOTONIC. Without a GPU the calls return errors, and are
- * calls all the same.
+ * logs them, one line per call: `PID TID FUNCTION RETURNED BEFORE AFTER`, with
+ * times of CLOCK_MONOTONIC. Without a GPU the calls return errors, and are recorded
+ * nevertheless.
  *
  *	cuda_truth FILE ROUNDS		prints "ready", waits for a line, calls, writes
  *	cuda_truth FILE ROUNDS LIBRARY	after the line: dlopens the library, calls
@@ -33,7 +33,7 @@ struct call {
 
 static struct call *calls; /* shared with the children */
 static unsigned *n_calls;
-/* Of the thread, asked for at its first call: two system calls for each of 11,000 calls are a load of their own. */
+/* The thread's ids are read at its first call, as two system calls for each of 11,000 calls are expensive. */
 static __thread int pid, tid;
 static int rounds;
 

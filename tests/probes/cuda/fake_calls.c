@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Calls tests/fakes/libcudart.c in every way in which a call can end.
+ * Calls of tests/fakes/libcudart.c that end in every possible way.
  *
  *	fake_calls LIBRARY	prints "ready", waits for a line, calls, prints
  *				"PID MAIN-TID BLOCKED-TID ENDED-TID CHILD", sleeps
@@ -62,7 +62,7 @@ static void again(void *data)
 
 static void end_thread(void *data)
 {
-	/* not pthread_exit: that unwinds the stack, and a hijacked return address can't be unwound */
+	/* not pthread_exit, which unwinds the stack: a return address replaced by a uretprobe can't be unwound */
 	syscall(SYS_exit, 0);
 }
 

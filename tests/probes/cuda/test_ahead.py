@@ -1,13 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A library that lies on disk when sonde begins: a process that maps it later has no attach gap."""
+"""Preattach: a library on disk is probed before a process maps it, so that there is no attach gap."""
 import glob
 import os
 import shutil
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from account import let_pass
 from common import (
     CUDA,
@@ -21,7 +20,7 @@ from common import (
 )
 from tap import done, ok, skip
 
-# stands for a Python with packages: an executable mapping of a file beside them
+# a mapped extension module makes sonde search the site-packages folder that it is in
 MAPPER = """import mmap, sys
 f = open(sys.argv[1], "rb")
 m = mmap.mmap(f.fileno(), 4096, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)
@@ -30,12 +29,12 @@ sys.stdin.readline()"""
 
 
 def packages(tmp, version):
-    """(an extension module, the folder of the library) in a site-packages of its own"""
+    """Creates a site-packages folder. Returns (an extension module in it, the folder of the library)."""
     folder = os.path.join(tmp, "lib/python3.11/site-packages/nvidia/cuda_runtime/lib")
     os.makedirs(folder)
     library = glob.glob(f"{CUDA}/{version}/lib/libcudart.so.{version}")[0]
     shutil.copy(library, folder)
-    # two more names of the file, and what is none
+    # two more names of the file, and a file that is no library
     os.symlink(f"libcudart.so.{version}", os.path.join(folder, "libcudart.so"))
     os.link(os.path.join(folder, f"libcudart.so.{version}"), os.path.join(folder, f"libcudart.so.{version}.0"))
     os.mkfifo(os.path.join(folder, "libcudart.so.fifo"))
@@ -52,7 +51,7 @@ def main():
         done()
     version, program = found[-1]
     tmp = directory()
-    # it is looked for without rights
+    # the search is done without privileges
     let_pass(tmp)
     extension, folder = packages(tmp, version)
     truth = os.path.join(tmp, "truth")
@@ -62,7 +61,7 @@ def main():
         p.go()
         status = p.wait()
     python.kill()
-    ok(status == r.status == 0 and not r.losses(p.pid, python.pid), "nothing is lost, there is no attach gap, what is no library is passed over",
+    ok(status == r.status == 0 and not r.losses(p.pid, python.pid), "no losses, no attach gap, and the file that is no library is skipped",
        status, r.status, r.losses(), r.text)
     mine = [o for path, o in r.objects().items() if path.startswith(tmp)]
     ok(len(mine) == 1 and mine[0]["ahead"] == 1 and mine[0]["first"] == mine[0]["live"], "one object, found on disk", mine)

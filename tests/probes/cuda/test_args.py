@@ -1,11 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Every traced function of the real CUDA runtime is called once: the arguments in the trace are those passed."""
+"""Calls every traced function of the real CUDA runtime once: the arguments in the trace are those passed."""
 import os
 import shutil
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from common import Program, Recording, directory, versions
 from tap import done, ok, skip
 
@@ -34,12 +32,12 @@ def check(version, program, tmp, all_calls):
     with Recording(os.path.join(tmp, "trace"), *(["--cuda=all"] if all_calls else [])) as r:
         p.go()
         status = p.wait()
-    ok(status == 0 and r.status == 0, f"{name}: program and sonde end well", status, r.status, r.text)
+    ok(status == 0 and r.status == 0, f"{name}: program and sonde succeed", status, r.status, r.text)
     calls = r.calls([p.pid]).get((p.pid, p.pid), [])
     want = expected(truth)
     if not all_calls:
         want = [w for w in want if w[1] not in ("cuda_call", "cuda_event")]
-    ok([c["function"] for c in calls] == [w[0] for w in want], f"{name}: each call once, none else, in order",
+    ok([c["function"] for c in calls] == [w[0] for w in want], f"{name}: exactly the program's calls, in order",
        [c["function"] for c in calls], [w[0] for w in want])
     wrong = []
     for call, (function, event, fields) in zip(calls, want):
@@ -60,7 +58,7 @@ def main():
         try:
             p = Program(program, os.path.join(tmp, "truth"))
             if p.child.poll() == 77:
-                skip(f"CUDA {version}", "there is a CUDA driver here, and the program passes made-up pointers")
+                skip(f"CUDA {version}", "a CUDA driver is installed, and the program passes invalid pointers")
                 continue
             p.kill()
             check(version, program, tmp, all_calls=version == "13")

@@ -1,17 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=300
-"""Each call exactly once: in containers, through overlays, in files that are deleted, replaced, copied, after exec."""
+"""Each call is recorded exactly once: in containers, through overlays, from files that are deleted, replaced or copied, after exec."""
 import collections
 import ctypes
 import glob
 import json
 import os
 import shutil
-import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from common import (
     CUDA,
     Program,
@@ -32,17 +30,17 @@ def library(version):
 
 
 def exact(name, truth, r, root, live=0):
-    """The program's own calls that began after `live`, in every thread of the tree, and the trace's; none twice."""
+    """Compares the calls of every thread of the process tree that began after `live` with the trace."""
     want = read_truth(truth, False)
     threads = r.threads(root)
     got = r.calls({pid for pid, _ in threads.values()})
     wrong, total = [], 0
-    if not ok(set(want) <= set(threads), f"{name}: its {len(want)} threads are known", sorted(want), threads):
+    if not ok(set(want) <= set(threads), f"{name}: the trace has its {len(want)} threads", sorted(want), threads):
         return
     for t, calls in want.items():
         seen = got.pop(threads[t], [])
         calls = [c for c in calls if c[2] > live]
-        # the call around the live moment may be there or not
+        # the call during which the library went live may be recorded or not
         late = [e for e in seen if e["start"] > live]
         late = late[len(late) - len(calls):] if len(late) == len(calls) + 1 and live else late
         total += len(calls)
@@ -51,13 +49,13 @@ def exact(name, truth, r, root, live=0):
         wrong += [(t, c, e) for c, e in zip(calls, late) if not c[2] <= e["start"] <= e["time"] <= c[3]][:3]
     rest = {t: len(calls) for t, calls in got.items() if calls}
     if live and not total and not rest:
-        skip(f"{name}: each call once", "the program was done before its library was probed")
+        skip(f"{name}: each call once", "the program ended before its library was probed")
         return
     ok(not wrong and not rest and total, f"{name}: {total} calls, each once", *wrong, rest)
 
 
 def start(program, truth, library_path, *prefix, rounds=ROUNDS):
-    """The program, ready: the library is mapped."""
+    """Starts the program. Returns it once the library is mapped."""
     return Program(*prefix, "env", f"LD_LIBRARY_PATH={library_path}", program, truth, str(rounds))
 
 
@@ -65,7 +63,7 @@ def finish(*programs):
     for p in programs:
         p.go()
     status = [p.wait() for p in programs]
-    ok(not any(status), "the programs end well", status)
+    ok(not any(status), "the programs succeed", status)
 
 
 def overlay_mount(tmp, name, lower):
@@ -76,7 +74,7 @@ def overlay_mount(tmp, name, lower):
 
 
 def two_overlays(program, version, tmp):
-    """Two mount namespaces' overlays and the host's own path lead to one file."""
+    """Overlays in two mount namespaces and the host's path lead to one file."""
     lower = os.path.join(tmp, "lower")
     os.mkdir(lower)
     shutil.copy(library(version), lower)
@@ -89,7 +87,7 @@ def two_overlays(program, version, tmp):
         programs.append(start(program, truths[len(programs)], path, "unshare", "-m", "sh", "-c", mount + ' && exec "$@"',
                               "sh"))
     with Recording(os.path.join(tmp, "trace"), families="cuda,proc") as r:
-        # one more that begins meanwhile, in an overlay that no process was in before
+        # another program starts during the recording, in an overlay that no process was in before
         path, mount = overlay_mount(tmp, "c", lower)
         programs.append(start(program, truths[3], path, "unshare", "-m", "sh", "-c", mount + ' && exec "$@"', "sh"))
         finish(*programs)
@@ -101,7 +99,7 @@ def two_overlays(program, version, tmp):
 
 
 def copied_up(program, version, tmp):
-    """The file in an overlay is written to: the numbers that records show stay, the file is another."""
+    """The file in an overlay is written to, which copies it up: its device and inode numbers stay, but it is another file."""
     lower = os.path.join(tmp, "lower")
     os.mkdir(lower)
     shutil.copy(library(version), lower)
@@ -117,7 +115,7 @@ def copied_up(program, version, tmp):
         time.sleep(1)
         p.go()
         status = p.wait()
-    ok(status == 0 and second == "ready", "copied up: the programs end well", status, second)
+    ok(status == 0 and second == "ready", "copied up: the programs succeed", status, second)
     mine = [o for o in r.trace.events("meta_object") if o["family"] == 3 and o["sites"] and not o["ahead"]]
     ok(len(mine) == 2, "copied up: two objects", mine)
     exact("before it is copied up", truths[0], only(r, truths[0], p.pid), p.pid)
@@ -137,7 +135,7 @@ def make_root(tmp):
 
 
 def in_root(program, version, tmp):
-    """Own mount, pid and user namespaces, own root, the library by a path of its own, an overlay under it."""
+    """A program with its own mount, pid and user namespaces and root, which sees the library in an overlay at another path."""
     root, lower = make_root(tmp), os.path.join(tmp, "lower")
     os.mkdir(lower)
     shutil.copy(library(version), lower)
@@ -179,22 +177,22 @@ def crun(program, version, tmp):
                f"sonde-test-{os.getpid()}"]
     if os.path.exists("/sys/fs/cgroup/cgroup.controllers"):
         return command
-    # it refuses a machine that has both versions of cgroups: show it the second alone
+    # runc refuses a machine with both versions of cgroups: hide version 1
     script = "umount -l /sys/fs/cgroup; mount -t cgroup2 cgroup2 /sys/fs/cgroup; exec \"$@\""
     return ["unshare", "-m", "sh", "-c", script, "sh", *command]
 
 
 def container(name, make, program, version, tmp, before):
-    """before: it runs when sonde begins; else it begins while sonde records."""
+    """before: True if the container is started before the recording, otherwise during it"""
     if not shutil.which(name.split()[0]):
         skip(name, f"{name} is not installed")
         return
     command = make(program, version, tmp)
     truth = os.path.join(tmp, "root/work/truth")
-    when = "before" if before else "meanwhile"
+    when = "before" if before else "during"
     p = begin(command)
     if not p:
-        skip(f"{name}, begun {when}", "no such container can be made here")
+        skip(f"{name}, started {when} the recording", "no such container can be made here")
         return
     if not before:
         p.go()
@@ -202,13 +200,13 @@ def container(name, make, program, version, tmp, before):
     with Recording(os.path.join(tmp, "trace"), families="cuda,proc") as r:
         if not before:
             p = begin(command)
-            # the library's attach gap is over when its probes are in: calls before that are not asked for
+            # only calls after the library's attach gap are required
             time.sleep(0.5)
         p.go()
         status = p.wait()
-    ok(status == 0 and r.status == 0, f"{name}, begun {when}: ends well", status, r.status, r.text)
+    ok(status == 0 and r.status == 0, f"{name}, started {when} the recording: the program succeeds", status, r.status, r.text)
     live = 0 if before else max(o["live"] for o in r.objects().values())
-    exact(f"{name}, begun {when}", truth, r, p.pid, live)
+    exact(f"{name}, started {when} the recording", truth, r, p.pid, live)
 
 
 def begin(command):
@@ -236,14 +234,14 @@ def deleted_and_replaced(program, version, tmp):
         time.sleep(0.5)
         finish(first, second, third)
     mine = [o for o in r.trace.events("meta_object") if o["family"] == 3 and o["sites"] and not o["ahead"]]
-    ok(len({o["ino"] for o in mine}) == 3, "a file deleted, its successor, and the one that replaced that: three objects", mine)
+    ok(len({o["ino"] for o in mine}) == 3, "a deleted file, the file at its path, and the file that replaced that one are three objects", mine)
     exact("the deleted file", truths[0], r, first.pid)
     exact("its successor, then replaced", truths[1], r, second.pid)
     exact("what replaced it while sonde records", truths[2], r, third.pid, max(o["live"] for o in mine))
 
 
 def copies(found, tmp):
-    """Three and more at once: every version that there is, and a copy of each under another path."""
+    """Every version at once, and a copy of each at another path."""
     programs, n = [], 0
     for version, program in found:
         for copy in range(2):
@@ -266,7 +264,7 @@ def copies(found, tmp):
 
 
 def exec_chain(program, version, tmp):
-    """A shell that calls nothing, an exec, its calls; by -p, so that another tree's calls must be absent."""
+    """With -p of a shell that execs the program; calls of another process tree must be absent."""
     folder = os.path.dirname(library(version))
     truths = [os.path.join(tmp, f"exec-{i}") for i in range(3)]
     one = f"env LD_LIBRARY_PATH={folder} {program}"
@@ -280,15 +278,15 @@ def exec_chain(program, version, tmp):
         p.go()
         p.says()
         finish(p, other)
-    # no attach gap: the other process had the library at the start
+    # no attach gap, as the other process had mapped the library at the start
     ok(r.status == 0 and not r.losses(), "exec, -p: nothing lost", r.status, r.losses(), r.text)
     exact("exec: in a child", truths[0], only(r, truths[0], p.pid), p.pid)
     exact("exec: after exec of exec", truths[1], only(r, truths[1], p.pid), p.pid)
-    ok(not r.calls({t[0] for t in read_truth(truths[2], False)}), "-p: nothing of another process's")
+    ok(not r.calls({t[0] for t in read_truth(truths[2], False)}), "-p: no calls of another process")
 
 
 class only:
-    """A recording without the threads that another program of the same tree had: that one's truth has them."""
+    """A recording without the threads of another program in the same process tree."""
 
     def __init__(self, r, truth, root):
         mine = set(read_truth(truth, False))
@@ -309,7 +307,7 @@ def main():
         done()
     version, program = found[-1]
     if ctypes.CDLL(None).unshare(0):
-        skip("containers", "no namespaces here")
+        skip("containers", "namespaces can't be created")
         done()
     for test in (two_overlays, copied_up, deleted_and_replaced, exec_chain):
         tmp = directory()

@@ -1,14 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Four threads and two forked children call the real CUDA runtime: the trace has each call of each thread, in order,
-with its return code, and times that lie within the program's own. By every kind of link that a kernel may offer. A perf
-event takes the kernel up to 0.1 s to detach, and each site has one of its own: those run on a small libcudart of ours.
+"""Four threads and two forked children call the real CUDA runtime: the trace has each call of each thread, in order, with its
+return code and with times within the program's own, for each kind of link. Perf events are tested with the small fake
+libcudart, as each site needs one and the kernel takes up to 0.1 s to detach each.
 test: timeout=300 brief"""
 import os
 import shutil
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from common import (
     Program,
     Recording,
@@ -21,9 +20,9 @@ from common import (
 from tap import done, ok, skip
 
 ROUNDS = 300
-ONLY = sys.argv[1:]  # names of checks
+ONLY = sys.argv[1:]  # links as named in checks
 with open("/sys/kernel/btf/vmlinux", "rb") as f:
-    # without them, returns are probed only in the process that -p names; a child that it forks has entries
+    # without uprobe_multi links, returns are probed only in the process of -p, and only entries in children that it forks
     SESSION = b"BPF_TRACE_UPROBE_SESSION" in f.read()
 
 
@@ -37,7 +36,7 @@ def check(name, program, tmp, pid, test, args=(), durations=lambda pid: True):
         p.go()
         status = p.wait()
     want = read_truth(truth, "--cuda=all" in args)
-    ok(status == 0 and r.status == 0 and not r.losses(p.pid, *(t[0] for t in want)), f"{name}: nothing lost", status, r.status,
+    ok(status == 0 and r.status == 0 and not r.losses(p.pid, *(t[0] for t in want)), f"{name}: no losses", status, r.status,
        r.losses(), r.text)
     main = p.pid
     compare(name, want, r.calls({t[0] for t in want}), lambda pid: durations(pid if pid else main, main))

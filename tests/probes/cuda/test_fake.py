@@ -1,12 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Every way in which a call can end, in a libcudart of our own: with results through pointers, nested, by a tail call,
-by longjmp, never, with its thread, with its program, deeper than is kept."""
+"""Calls of the fake libcudart that end in every way: with results through pointers, nested, by a tail call, by longjmp, never,
+with their thread, with their program, nested deeper than sonde stores."""
 import os
 import shutil
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from common import (
     DEPTH,
     HERE,
@@ -50,7 +48,7 @@ def within(inner, outer):
 def check_nesting(name, main):
     outer = find(main, "cudaEventRecordWithFlags", ret=7, event_handle=0xe1, stream=0x5150, api_flags=1)
     inner = find(main, "cudaEventRecord", ret=6, event_handle=0xe1, stream=0x5151, api_flags=0)
-    ok(within(inner, outer), f"{name}: a call in a call", outer, inner)
+    ok(within(inner, outer), f"{name}: a nested call", outer, inner)
     outer, inner = find(main, "cudaFreeHost", ret=17), find(main, "cudaFree", ret=17)
     ok(within(inner, outer), f"{name}: a tail call", outer, inner)
 
@@ -62,20 +60,20 @@ def check_unseen_ends(name, threads, r, pid, tids):
     ok(len(left) == 1 and left[0]["flags"] == RETURN_NOT_SEEN and r.losses()[RETURN] == 1,
        f"{name}: longjmp out of a call is 'return not seen'", left, r.losses())
     ok(len(after) == 1 and after[0]["flags"] == 0 and after[0]["address"] == 0x7000000 + 200 and
-       left and left[0]["time"] <= after[0]["start"], f"{name}: and the next call is right", after)
+       left and left[0]["time"] <= after[0]["start"], f"{name}: the next call is right", after)
     deep = find(main, "cudaLaunchHostFunc", stream=0x5151, flags=0)
     ok(len(deep) == CALL_DEPTH and r.losses()[DEPTH] == 20 - CALL_DEPTH,
        f"{name}: 20 nested calls: {CALL_DEPTH} recorded, the others counted as lost", len(deep), r.losses())
-    ok(len(find(main, "cudaMalloc", bytes=300, flags=0)) == 1, f"{name}: and the next call is right")
+    ok(len(find(main, "cudaMalloc", bytes=300, flags=0)) == 1, f"{name}: the next call is right")
     blocked = threads.get((pid, tids["blocked"]), [])
     ok([(c["function"], c["handle"], c["flags"]) for c in blocked] == [("cudaEventSynchronize", 0xe3, OPEN)] and
        blocked[0]["time"] - blocked[0]["start"] > 100000000, f"{name}: a call that never returns is open", blocked)
     ended = threads.get((pid, tids["ended"]), [])
     ok([(c["function"], c["stream"], c["flags"]) for c in ended] == [("cudaLaunchHostFunc", 0x5152, OPEN)],
-       f"{name}: a thread that ends in a call", ended)
+       f"{name}: a call that ends with its thread", ended)
     child = threads.get((tids["child"], tids["child"]), [])
     ok([(c["function"], c["stream"], c["flags"]) for c in child] == [("cudaLaunchHostFunc", 0x5154, OPEN)],
-       f"{name}: a program that calls exec in a call", child)
+       f"{name}: a call that ends with exec", child)
 
 
 def check(name, test, pid_filter):
@@ -85,7 +83,7 @@ def check(name, test, pid_filter):
         p.go()
         pid, main, blocked, ended, child = map(int, p.says().split())
     p.kill()
-    ok(r.status == 0, f"{name}: sonde ends well", r.status, r.text)
+    ok(r.status == 0, f"{name}: sonde succeeds", r.status, r.text)
     threads = r.calls([pid, child])
     tids = {"main": main, "blocked": blocked, "ended": ended, "child": child}
     check_results(name, threads[pid, main])

@@ -1,27 +1,25 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The functions that the family's programs name, against those of the real libcudart (functions.txt and what is here):
-each name exists, none is probed twice, and with --cuda=all none is left out.
+"""Compares the functions that the family's BPF programs name with those of the real libcudart (functions.txt and installed
+versions): each name exists, none is probed twice, and with --cuda=all none is left out.
 test: parallel"""
 import fnmatch
 import glob
 import os
 import re
 import subprocess
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from common import BUILD, CUDA
 from elf_sections import sections
 from tap import done, ok
 
-# What returns no cudaError_t, and what is no call of the program
+# Functions that return no cudaError_t, and functions that the program does not call itself
 NOT_TRACED = ["cudaGetErrorName", "cudaGetErrorString", "cudaCreateChannelDesc", "cudaGetExportTable",
               "cudaEventCreateFromEGLSync"]
 
 
 def programs():
-    """[[function or glob]] of the programs on libcudart."""
+    """[[function or glob]] of the BPF programs on libcudart"""
     for name in sections(os.path.join(BUILD, "gen", "sonde.bpf.o")):
         m = re.match(r"span(\+\w+)?/libcudart\.so:(.*)", name)
         if m:
@@ -37,16 +35,16 @@ def main():
         for line in out.splitlines():
             if line.split()[1] in "TtW":
                 found.setdefault(line.split()[2].split("@")[0], path)
-    ok(0 < len(lists) <= 25, f"{len(lists)} programs: each is a link for each library", lists)
+    ok(0 < len(lists) <= 25, f"{len(lists)} programs, each of which needs a link per library", lists)
     missing = [f for fs in lists for f in fs if not any(fnmatch.fnmatchcase(n, f) for n in found)]
-    ok(not missing, "each name is in a libcudart", missing)
+    ok(not missing, "each name exists in a libcudart", missing)
     twice = [n for n in found if sum(any(fnmatch.fnmatchcase(n, f) for f in fs) for fs in lists) > 1]
     ok(not twice, "no function is probed by two programs", twice)
     left = [n for n in found if n.startswith("cuda") and n not in NOT_TRACED and
             not any(fnmatch.fnmatchcase(n, f) for fs in lists for f in fs)]
     ok(not left, f"with --cuda=all, each of {sum(n.startswith('cuda') for n in found)} functions is traced", left)
     wrong = [n for n in NOT_TRACED if any(fnmatch.fnmatchcase(n, f) for fs in lists for f in fs)]
-    ok(not wrong, "functions that return no error code are left alone", wrong)
+    ok(not wrong, "functions that return no error code are not probed", wrong)
     done()
 
 

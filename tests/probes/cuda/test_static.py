@@ -1,18 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=300
-"""The CUDA runtime linked into a program or a library: found by .symtab, by a debug file, by a server; reported if stripped."""
+"""The CUDA runtime, linked statically into a program or library, is found by .symtab, a debug file or a debuginfod server; if it is
+stripped, this is reported."""
 import ctypes
 import functools
 import http.server
 import os
 import shutil
 import subprocess
-import sys
 import threading
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from common import (
     CUDA,
     SONDE,
@@ -26,7 +25,7 @@ from common import (
 from tap import done, ok, skip
 
 ROUNDS = 100
-# what nvcc puts into each program that has code for a GPU
+# nvcc adds this to each program with GPU code
 DEVICE_CODE = '__asm__(".section .nv_fatbin,\\"a\\"\\n.quad 1\\n.text\\n");\n'
 PLUGIN = """#include <cuda_runtime_api.h>
 __attribute__((visibility("default"))) int plugin_malloc(void **p, unsigned long n) { return cudaMalloc(p, n); }
@@ -54,7 +53,7 @@ def run(*command, **more):
 
 
 def build(tmp, version):
-    """cuda_truth with the runtime linked in."""
+    """Builds cuda_truth with the runtime linked statically."""
     program, device = os.path.join(tmp, "truth-static"), os.path.join(tmp, "device.c")
     open(device, "w").write(DEVICE_CODE)
     run("cc", "-O1", "-g", "-D_GNU_SOURCE", "-pthread", "-Wl,--build-id", f"-I{CUDA}/{version}/include",
@@ -75,7 +74,7 @@ def record(name, program, tmp, args=(), env=None, exact=True):
     os.environ.update(old)
     want = read_truth(truth, False)
     got = r.calls({t[0] for t in want})
-    ok(status == 0 and r.status == 0 and not r.losses(p.pid, *(t[0] for t in want)), f"{name}: nothing lost", status, r.status, r.losses(), r.text)
+    ok(status == 0 and r.status == 0 and not r.losses(p.pid, *(t[0] for t in want)), f"{name}: no losses", status, r.status, r.losses(), r.text)
     if exact:
         compare(name, want, got)
     return r, got
@@ -94,9 +93,9 @@ def stripped(tmp, version, program):
     r, got = record(f"CUDA {version} stripped", bare, tmp, exact=False)
     o = r.objects().get(bare, {})
     ok(not got and "symbols are stripped" in r.text and o.get("sites") == 0 and not o["live"],
-       f"CUDA {version} stripped: reported, and nothing is invented", r.text, r.objects())
+       f"CUDA {version} stripped: reported, and no call is recorded", r.text, r.objects())
     info = subprocess.run([SONDE, "info", r.path], capture_output=True, text=True).stdout
-    ok("linked into it" in info and bare in info, "and `sonde info` names it", info)
+    ok("linked into it" in info and bare in info, "`sonde info` names the stripped file", info)
     run("objcopy", "--add-section", f".gnu_debugdata={mini(tmp, debug)}", bare, os.path.join(tmp, "with-debugdata"))
     record(f"CUDA {version} with .gnu_debugdata", os.path.join(tmp, "with-debugdata"), tmp)
     run("objcopy", f"--add-gnu-debuglink={debug}", bare, os.path.join(tmp, "with-link"))
@@ -105,7 +104,7 @@ def stripped(tmp, version, program):
 
 
 def mini(tmp, debug):
-    """The symbols alone, compressed."""
+    """Creates .gnu_debugdata: only the symbols, compressed."""
     path = os.path.join(tmp, "mini")
     run("objcopy", "--strip-debug", debug, path)
     run("xz", "-kf", path)
@@ -113,7 +112,7 @@ def mini(tmp, debug):
 
 
 def asking():
-    """What the process that asks this server may do, and its parent, which reads what targets wrote."""
+    """The rights of the process that queries this server, and of its parent, which reads targets' data"""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             lines = dict(line.split(":\t", 1) for line in open(f"/proc/{pid}/status") if ":\t" in line)
@@ -163,23 +162,24 @@ def from_server(tmp, version, bare, debug):
            "XDG_CACHE_HOME": os.path.join(tmp, "home"), "no_proxy": "127.0.0.1"}
     os.mkdir(env["HOME"])
     record("no --debuginfod", bare, tmp, env=env, exact=False)
-    ok(not asked, "no server is asked unless that is asked for", asked)
+    ok(not asked, "no server is queried without --debuginfod", asked)
     record(name, bare, tmp, ["--debuginfod"], env)
-    ok(f"/buildid/{build_id}/debuginfo" in asked, f"{name}: it was asked", asked)
+    ok(f"/buildid/{build_id}/debuginfo" in asked, f"{name}: the server was queried", asked)
     f, none = facts[0], "0" * 16
     if os.geteuid():
-        skip("the process that asks servers", "it needs root to be looked at")
+        skip("the process that queries servers", "inspecting it needs root")
     else:
         ok(f and "0" not in f["Uid"].split() and f["CapPrm"] == f["CapBnd"] == none and f["Seccomp"] == "2" and
-           f["NoNewPrivs"] == "1", "the process that asks servers: no root, no capability, a filter", f)
-        ok(f and f["network"] == os.readlink("/proc/self/ns/net") != f["parent's"], "it has the network, what reads targets' data does not", f)
+           f["NoNewPrivs"] == "1", "the process that queries servers has no root, no capabilities and a seccomp filter", f)
+        ok(f and f["network"] == os.readlink("/proc/self/ns/net") != f["parent's"],
+           "it may use the network, and the process that reads targets' data may not", f)
         ok(f and not set(f["open"]) & {"anon_inode", "pipe"} and not any("trace" in o for o in f["open"]),
-           "it has neither the trace nor a map or program", f)
+           "it has no descriptor of the trace, a BPF map or a BPF program", f)
     files.clear()
     shutil.rmtree(env["HOME"])
     os.mkdir(env["HOME"])
     r, got = record("a server that has none", bare, tmp, ["--debuginfod"], env, exact=False)
-    ok(not got and "no server has its debug file" in r.text, "a server that has none is reported", r.text)
+    ok(not got and "no server has its debug file" in r.text, "a server without the debug file is reported", r.text)
     server.shutdown()
 
 
@@ -187,11 +187,11 @@ def no_servers():
     env = {k: v for k, v in os.environ.items() if k != "DEBUGINFOD_URLS"}
     r = subprocess.run([SONDE, "record", "--debuginfod", "-d", "1", "-o", "/dev/null"], env=env, capture_output=True,
                        text=True)
-    ok(r.returncode == 2 and "DEBUGINFOD_URLS" in r.stderr, "--debuginfod without servers says what to set", r)
+    ok(r.returncode == 2 and "DEBUGINFOD_URLS" in r.stderr, "--debuginfod without servers names the variable to set", r)
 
 
 def both(tmp, version):
-    """A plugin that holds a runtime of its own in a program that uses the shared one."""
+    """A plugin with a statically linked runtime, in a program that uses the shared runtime."""
     plugin, program = os.path.join(tmp, "libplugin.so"), os.path.join(tmp, "both")
     flags = [f"-I{CUDA}/{version}/include", "-O1", "-x", "c", "-"]
     run("cc", "-shared", "-fPIC", "-fvisibility=hidden", *flags, "-x", "none", "-o", plugin, "-Wl,--exclude-libs,ALL",
@@ -211,7 +211,7 @@ def main():
     found = [v for v, _ in versions("cuda_truth") if os.path.exists(f"{CUDA}/{v}/lib/libcudart_static.a")]
     no_servers()
     if not found:
-        skip("runtimes linked in", "no libcudart_static.a: scripts/cuda.sh 12 13")
+        skip("statically linked runtimes", "no libcudart_static.a: scripts/cuda.sh 12 13")
     for version in found:
         tmp = directory()
         program = with_symbols(tmp, version)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Calls functions of a libcuda that does nothing (tests/fakes/libcuda.c), by the types that NVIDIA's header gives them,
- * with arguments that differ, and writes what the trace must say of each call, a line a call:
- * `FUNCTION EVENT RETURNED FIELD=VALUE ..`.
+ * Calls functions of a libcuda that does nothing (tests/fakes/libcuda.c), with the types of NVIDIA's header and different
+ * arguments, and writes the expected event of each call, one line per call: `FUNCTION EVENT RETURNED FIELD=VALUE ..`.
  *
  *	cuda_drv_args LIBRARY FILE	prints "ready", waits for a line, calls, writes
  */
@@ -12,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The header then declares each version of a function by its own name */
+/* Makes the header declare each version of a function under its own name */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 
@@ -196,7 +195,7 @@ static void launches(void)
 	CALL("host_func", cuStreamAddCallback, (S, P(0xf300), P(0xf400), 0), HOST, H(0x5100), H(0xf300), H(0xf400));
 }
 
-/* What is handed back is read from where it was put. */
+/* Results are read through the pointers that were passed. */
 static void memory(void)
 {
 	CUDA_ARRAY_DESCRIPTOR flat = { 5, 0, CU_AD_FORMAT_HALF, 4 };

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What the tests of family cudadrv share beside those of cuda (../cuda/common.py)."""
+"""Shared by the tests of family cudadrv, in addition to ../cuda/common.py."""
 import collections
 import os
 import re
@@ -13,12 +13,12 @@ from common import BUILD, ROOT
 BUILT = os.path.join(BUILD, "tests", "probes", "cudadrv")
 DOUBLES = os.path.join(BUILD, "tests", "fakes", "cuda")
 RUNTIME, DRIVER = 3, 6  # families
-# Calls that libcuda's double does not write down: they do nothing on a device
+# Calls that libcuda's double does not log, as they do nothing on a device
 SILENT = {"cuStreamCreate", "cuGraphCreate", "cuGraphInstantiateWithFlags"}
 
 
 def idle_driver(tmp):
-    """A libcuda that does nothing, by a file name that sonde takes for one."""
+    """Copies the libcuda that does nothing to a file name by which sonde recognizes it."""
     path = os.path.join(tmp, "libcuda.so.1")
     shutil.copy(os.path.join(BUILD, "tests", "fakes", "libcuda.so"), path)
     return path
@@ -31,13 +31,13 @@ def doubles():
 
 
 def callback_names(version):
-    """{callback id: function} by NVIDIA's header."""
+    """{callback id: function} from NVIDIA's header"""
     path = os.path.join(ROOT, "build", "cupti", version, "include", "cupti_driver_cbid.h")
     return {int(n): f for f, n in re.findall(r"CUPTI_DRIVER_TRACE_CBID_(\w+)\s*=\s*(\d+)", open(path).read())}
 
 
 def driver_truth(path, version):
-    """{tid: Counter of (function, result)} that libcuda's double wrote of itself."""
+    """{tid: Counter of (function, result)} that libcuda's double logged"""
     names, threads = callback_names(version), collections.defaultdict(collections.Counter)
     for line in open(path):
         if line.startswith("call "):

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Calls CUDA libraries from Python, and says from where. Runs under every CPython that the tests have.
+"""Calls CUDA libraries from Python and prints each call's stack. Runs under every CPython that the tests have.
 
-    drv_python.py LIBCUDART LIBCUDA     prints "ready", waits for a line, calls; then a line a call:
-                                        TID FUNCTION HELD(0, 1, -: no Python) [NAME:LINE ..], the outermost frame first
+    drv_python.py LIBCUDART LIBCUDA     prints "ready", waits for a line, calls, then prints one line per call:
+                                        TID FUNCTION HELD(0, 1, -: no Python) [NAME:LINE ..], outermost frame first
 """
 import ctypes
 import sys
 import threading
 
 LAUNCH = (ctypes.c_void_p(0xf000), 1, 1, 1, 32, 1, 1, 0, None, None, None)
-# function, arguments; of each event that has a stack one
+# (function, arguments), one for each event that has a stack
 RUNTIME = [("cudaMalloc", (ctypes.byref(ctypes.c_void_p()), 100)), ("cudaDeviceSynchronize", ()),
            ("cudaLaunchKernel", LAUNCH), ("cudaMemcpyAsync", (0, 0, 1, 1, None)), ("cudaMemset", (0, 0, 1)),
            ("cudaGraphLaunch", (None, None)), ("cudaFree", (None,))]
@@ -20,7 +20,7 @@ TRUTH = []
 
 
 def thread_id():
-    return ctypes.CDLL(None).syscall(186)  # gettid; Python 3.7 has none
+    return ctypes.CDLL(None).syscall(186)  # gettid, which Python 3.7 lacks
 
 
 def note(function, held, frame):
@@ -33,8 +33,8 @@ def note(function, held, frame):
 
 
 def call(library, held, function, args):
-    # on one line: the frame's line is then that of the call
-    getattr(library, function)  # the first time takes long
+    # on one line, so that the frame's line is that of the call
+    getattr(library, function)  # the first call is slow
     return (note(function, held, sys._getframe()), getattr(library, function)(*args))[1]
 
 
@@ -56,7 +56,7 @@ def work(path, functions):
 
 
 def from_no_python(path):
-    """A thread that Python knows nothing of."""
+    """Calls from a thread without a Python thread state."""
     pthread, libc = ctypes.c_ulong(), ctypes.CDLL(None)
     start = ctypes.cast(ctypes.CDLL(path).cudaDeviceSynchronize, ctypes.c_void_p)
     libc.pthread_create(ctypes.byref(pthread), None, start, None)
@@ -65,7 +65,7 @@ def from_no_python(path):
 
 
 def main():
-    # loaded before the recording begins: a library that comes in later is probed a moment later
+    # loaded before the recording begins, so that there is no attach gap
     loaded = [ctypes.CDLL(path) for path in sys.argv[1:]]
     print("ready" if len(loaded) == 2 else "", flush=True)
     sys.stdin.readline()

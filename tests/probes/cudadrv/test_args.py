@@ -1,19 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: brief
-"""Functions of the driver are called once each by the types of NVIDIA's header: the arguments and results in the trace
+"""Calls functions of the driver once each, with the types of NVIDIA's header: the arguments and results in the trace
 are those of the program."""
 import os
 import shutil
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cuda"))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from common import Program, Recording, directory
 from drv_lib import BUILT, DRIVER, idle_driver
 from tap import done, ok, skip
 
-FIELDS = {"flags": "api_flags", "function": "host_function"}  # as common.Recording.calls() names them
+FIELDS = {"flags": "api_flags", "function": "host_function"}  # named as in common.Recording.calls()
 ONLY_ALL = ("cudadrv_call", "cudadrv_event")
 
 
@@ -44,11 +43,11 @@ def check(version, program, options, want_of, filtered=False, test=""):
     with Recording(os.path.join(tmp, "trace"), *options, *pid, families="cudadrv", test=test) as r:
         p.go()
         status = p.wait()
-    ok(status == 0 and r.status == 0 and not r.losses(p.pid), f"{name}: program and sonde end well", status, r.status, r.text,
+    ok(status == 0 and r.status == 0 and not r.losses(p.pid), f"{name}: program and sonde succeed", status, r.status, r.text,
        r.losses())
     calls = r.calls([p.pid], [DRIVER]).get((p.pid, p.pid), [])
     want = want_of(expected(truth))
-    ok([c["function"] for c in calls] == [w[0] for w in want], f"{name}: each of {len(want)} calls once, none else, in order",
+    ok([c["function"] for c in calls] == [w[0] for w in want], f"{name}: exactly the program's {len(want)} calls, in order",
        [c["function"] for c in calls], [w[0] for w in want])
     wrong = []
     for call, (function, event, ret, fields) in zip(calls, want):
@@ -64,7 +63,7 @@ def by_default(calls):
 
 
 def with_inner(calls):
-    """What the driver calls within its own functions, too: the one by a call, the other by a jump at its end."""
+    """Adds the functions that the driver calls itself: one by a call, the other by a tail call."""
     out = []
     for c in calls:
         out.append(c)

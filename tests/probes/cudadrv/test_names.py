@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The functions that the family's programs name, against NVIDIA's lists of the driver's (functions.txt and the headers
-that are here): each name exists, none is named twice, the rest is --cudadrv=all's.
+"""Compares the functions that the family's BPF programs name with NVIDIA's lists of the driver's functions (functions.txt and
+installed headers): each name exists, none is probed twice, and --cudadrv=all adds all others.
 test: parallel"""
 import collections
 import fnmatch
@@ -12,22 +12,21 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "cuda"))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from common import BUILD, ROOT
 from elf_sections import sections
 from tap import done, ok
 
-# Of these the arguments lie otherwise than in the versions that are named: by --cudadrv=all, without arguments
+# These have other arguments than the named versions: only --cudadrv=all records them, without arguments
 OLD = {"cuMemAlloc", "cuMemAllocHost", "cuMemAllocPitch", "cuMemcpy2D", "cuMemcpy2DUnaligned", "cuMemcpy2DAsync",
        "cuMemcpy3D", "cuMemcpy3DAsync", "cuArrayCreate", "cuArray3DCreate"}
-# What a default recording has to have all of, whatever a later version adds
+# A default recording must have all of these, also those that later versions add
 WORK = ["cuLaunch*", "cuMemcpy*", "cuMemset*", "cuMemAlloc*", "cuMemFree*", "cuGraphLaunch*", "cuGraphInstantiate*",
         "cu*Synchronize*", "cuStreamWaitEvent*", "cuStreamCreate*", "cuModuleLoad*", "cuLibraryLoad*"]
-NO_WORK = {"cuMemcpy_v2", "cuStreamCreateForCaptureToCig"}  # ids of CUPTI's, declared in no header
+NO_WORK = {"cuMemcpy_v2", "cuStreamCreateForCaptureToCig"}  # CUPTI has ids for these, but no header declares them
 
 
 def programs():
-    """[(option, [function or glob])] of the programs on libcuda."""
+    """[(option, [function or glob])] of the BPF programs on libcuda"""
     for name in sections(os.path.join(BUILD, "gen", "sonde.bpf.o")):
         m = re.match(r"span(\+\w+)?/libcuda\.so:(.*)", name)
         if m:
@@ -45,8 +44,8 @@ def known():
 def main():
     lists, names = list(programs()), known()
     named = [f for _, fs in lists for f in fs if "*" not in f]
-    ok(0 < len(lists) <= 25, f"{len(lists)} programs: each is a link for each library", lists)
-    ok(len(named) > 200 and set(named) <= names, f"each of the {len(named)} names is one of the driver's {len(names)}",
+    ok(0 < len(lists) <= 25, f"{len(lists)} programs, each of which needs a link per library", lists)
+    ok(len(named) > 200 and set(named) <= names, f"each of the {len(named)} names is one of the driver's {len(names)} functions",
        sorted(set(named) - names))
     twice = [f for f, n in collections.Counter(named).items() if n > 1]
     ok(not twice, "no function is named by two programs", twice)
@@ -54,9 +53,9 @@ def main():
     ok(not [n for n in names if not any(fnmatch.fnmatchcase(n, g) for g in rest)], "with --cudadrv=all none is left out")
     always = {f for option, fs in lists for f in fs if not option}
     left = [n for n in sorted(names - always - OLD - NO_WORK) if any(fnmatch.fnmatchcase(n, w) for w in WORK)]
-    ok(not left, "what makes a device work, allocates or waits is always traced", left)
+    ok(not left, "functions that submit work, allocate or wait are always traced", left)
     versions = [n for n in always for other in (n + "_ptsz", n + "_ptds") if other in names and other not in always]
-    ok(not versions, "of each function also the one with a thread's default stream", versions)
+    ok(not versions, "each function's variant for the per-thread default stream is traced", versions)
     done()
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A call is recorded once: the driver's within one of the runtime's is left out where that is recorded, and only there.
-By the doubles, whose libcuda writes down each of its calls."""
+"""A driver call within a recorded runtime call is left out, and no other. Uses the doubles, whose libcuda logs each of its
+calls."""
 import collections
 import json
 import os
@@ -10,13 +10,12 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cuda"))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from common import BUILD, SONDE, Program, Recording, directory
 from drv_lib import DRIVER, RUNTIME, SILENT, doubles, driver_truth
 from tap import done, ok, skip
 
 STEPS, KERNELS, THREADS = 20, 12, 3
-# A step's calls of the runtime, in tests/fakes/cuda/fake_training.c
+# The runtime calls of one step of tests/fakes/cuda/fake_training.c
 STEP = {"cudaMemcpyAsync": 1, "cudaMemsetAsync": 1, "cudaLaunchKernel": KERNELS, "cudaEventRecord": 1,
         "cudaStreamWaitEvent": 1, "cudaGraphLaunch": 1, "cudaStreamSynchronize": 1, "cudaMemcpy": 1}
 ONCE = {"cudaMalloc": 1, "cudaStreamCreate": 2, "cudaGraphCreate": 1, "cudaGraphInstantiate": 1,
@@ -24,7 +23,7 @@ ONCE = {"cudaMalloc": 1, "cudaStreamCreate": 2, "cudaGraphCreate": 1, "cudaGraph
 
 
 def runtime_truth():
-    """A thread's calls of the runtime that a default recording has."""
+    """The runtime calls of one thread that a default recording has"""
     want = collections.Counter(ONCE)
     for function, n in STEP.items():
         want[function] += n * STEPS
@@ -41,7 +40,7 @@ def record(tmp, program, families, *options):
     with Recording(os.path.join(tmp, "trace"), *options, families=families) as r:
         p.go()
         status = p.wait()
-    ok(status == 0 and r.status == 0 and not r.losses(p.pid), f"-t {families} {' '.join(options)}: nothing lost", status,
+    ok(status == 0 and r.status == 0 and not r.losses(p.pid), f"-t {families} {' '.join(options)}: no losses", status,
        r.text, r.losses())
     seen = {}
     for family in (RUNTIME, DRIVER):
@@ -51,12 +50,12 @@ def record(tmp, program, families, *options):
 
 
 def without(threads, pid):
-    """The program's first thread has made its only calls before it waited for us."""
+    """Removes the main thread, whose only calls were made before the recording."""
     return {t: c for t, c in threads.items() if t != pid and c}
 
 
 def hits(r, function):
-    """(hits, of these not recorded) of whatever process"""
+    """(hits, hits that were not recorded) of a function, in all processes"""
     last = [e for e in last_hits(r).values() if r.names[e["number"]] == function]
     return sum(e["hits"] for e in last), sum(e["skipped"] for e in last)
 
@@ -66,7 +65,7 @@ def last_hits(r):
 
 
 def check_report(name, r):
-    """cuda-api of a recording with both: rows for all, and the inner calls' time once in the whole."""
+    """Report cuda-api of both families: all functions have rows, and the total has the time of nested calls once."""
     out = subprocess.run([SONDE, "report", r.path, "cuda-api", "--format", "json"], capture_output=True, text=True)
     rows = {row["name"]: row for row in json.loads(out.stdout)["tables"]["summary"]} if out.returncode == 0 else {}
     n = STEPS * KERNELS * THREADS
@@ -74,7 +73,7 @@ def check_report(name, r):
        {"cudaLaunchKernel": n, "cuLaunchKernel": n}, f"{name}, cuda-api: {n} launches by the runtime, {n} by the driver",
        out.stderr, rows)
     share = sum(row["time_percent"] for f, row in rows.items() if f.startswith("cuda"))
-    ok(abs(share - 100) < 0.5, f"{name}, cuda-api: the runtime's calls are all of the time", share, rows)
+    ok(abs(share - 100) < 0.5, f"{name}, cuda-api: the total is the time of the runtime's calls", share, rows)
 
 
 def check(version, folder):
@@ -87,17 +86,17 @@ def check(version, folder):
     ok(len(seen[RUNTIME]) == THREADS and
        all(collections.Counter({f: n for (f, _), n in c.items()}) == want for c in seen[RUNTIME].values()),
        f"{name}, both: {THREADS} threads with {sum(want.values())} calls of the runtime each", seen[RUNTIME], want)
-    ok(not seen[DRIVER], f"{name}, both: and none of the driver", seen[DRIVER])
+    ok(not seen[DRIVER], f"{name}, both: no calls of the driver", seen[DRIVER])
     launches = sum(n for c in without(driver_truth(truth, version), pid).values()
                    for (f, _), n in c.items() if f == "cuLaunchKernel")
     n, left_out = hits(r, "cuLaunchKernel")
     ok(launches == STEPS * KERNELS * THREADS and n == left_out >= launches,
-       f"{name}, both: the {launches} launches within are counted as left out", launches, n, left_out)
+       f"{name}, both: the {launches} nested launches are counted as left out", launches, n, left_out)
 
     r, truth, pid, seen = record(tmp, program, "cudadrv")
     want = without(driver_truth(truth, version), pid)
     ok(seen[DRIVER] == want and len(want) == THREADS and not seen[RUNTIME],
-       f"{name}, the driver alone: {sum((sum(c.values()) for c in want.values()))} calls as it wrote them down",
+       f"{name}, the driver alone: {sum((sum(c.values()) for c in want.values()))} calls as logged by libcuda",
        seen[DRIVER], want)
 
     r, truth, pid, seen = record(tmp, program, "cuda,cudadrv", "--cudadrv=nested")

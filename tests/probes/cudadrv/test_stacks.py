@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=300
-"""The Python stack and the GIL at CUDA's calls, under every CPython: frames, lines and GIL as the program itself says."""
+"""CUDA calls have the Python stack and the GIL state that the program prints, under every CPython."""
 import os
 import shutil
 import subprocess
@@ -9,7 +9,6 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path += [os.path.join(HERE, "..", family) for family in ("cuda", "gil", "sample")]
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 import tap
 from common import Recording, directory
 from drv_lib import BUILD, DRIVER, RUNTIME
@@ -91,14 +90,14 @@ def check(python):
 
 
 def check_switches(python):
-    """Without the option nothing is there; the driver has one of its own."""
+    """There are no stacks without an option, and family cudadrv has an option of its own."""
     r, truth, calls = record("without", Workload(python), "cuda,cudadrv")
     tap.ok(len(calls) == len(truth) and not [c for c in calls if c["stack"] or c["gil"]] and
            not list(r.trace.events("meta_frame")), "without --cuda=stacks: no stacks, no GIL")
     r, truth, calls = record("--cudadrv=stacks", Workload(python), "cuda,cudadrv", "--cudadrv=stacks")
     driver = [c for c in calls if c["event"].startswith("cudadrv_")]
     tap.ok(len(calls) == len(truth) and len(driver) == 28 and all(c["stack"] and c["gil"] for c in driver) and
-           not [c for c in calls if c["stack"] and c not in driver], "--cudadrv=stacks: the driver's calls alone")
+           not [c for c in calls if c["stack"] and c not in driver], "--cudadrv=stacks: only the driver's calls have stacks")
 
 
 def main():

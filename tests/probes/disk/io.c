@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * io FILE MODE...: known reads and writes of FILE, each said on stdout with what
- * the program's own clock read around it.
+ * io FILE MODE...: known reads and writes of FILE, each printed with the times of
+ * the program's own clock around it.
  *
- *	file DEV INO		its numbers, the device as the kernel encodes it
- *	extent OFFSET SECTOR BYTES	where on the disk it lies
- *	op WORD OFFSET BYTES BEGIN END
- *	counted MODE READ_BYTES WRITE_BYTES MAJOR	what the kernel counted for the process meanwhile
+ *	file DEV INO		the file's ids, with the kernel's encoding of the device
+ *	extent OFFSET SECTOR BYTES	its place on the disk
+ *	op WORD OFFSET BYTES BEGIN END	one operation
+ *	counted MODE READ_BYTES WRITE_BYTES MAJOR	the kernel's counters of the process
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -52,12 +52,12 @@ static int open_file(int flags)
 	return fd;
 }
 
-static void said(const char *word, long long offset, long long bytes, unsigned long long begin)
+static void print_op(const char *word, long long offset, long long bytes, unsigned long long begin)
 {
 	printf("op %s %lld %lld %llu %llu\n", word, offset, bytes, begin, now());
 }
 
-static void say_file(int fd)
+static void print_file(int fd)
 {
 	struct fiemap *map = calloc(1, sizeof(*map) + EXTENT * sizeof(struct fiemap_extent));
 	struct stat st;
@@ -76,7 +76,7 @@ static void say_file(int fd)
 	free(map);
 }
 
-/* Written in full and out of the cache. */
+/* Written completely and evicted from the page cache. */
 static void prepare(void)
 {
 	int fd = open_file(O_RDWR | O_CREAT | O_TRUNC);
@@ -85,11 +85,11 @@ static void prepare(void)
 		die("prepare");
 	if (posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED))
 		die("fadvise");
-	say_file(fd);
+	print_file(fd);
 	close(fd);
 }
 
-static void forget(int fd)
+static void evict(int fd)
 {
 	if (posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED))
 		die("fadvise");
@@ -113,12 +113,12 @@ static void direct(void)
 			if ((pass ? pread(fd, buffer, list[i].bytes, list[i].offset) :
 				    pwrite(fd, buffer, list[i].bytes, list[i].offset)) != list[i].bytes)
 				die("direct");
-			said(pass ? "direct-read" : "direct-write", list[i].offset, list[i].bytes, t);
+			print_op(pass ? "direct-read" : "direct-write", list[i].offset, list[i].bytes, t);
 		}
 	close(fd);
 }
 
-/* O_DIRECT from memory that is another file's page: the other file has no part in it. */
+/* O_DIRECT from memory that is another file's page: the write must be attributed to this file. */
 static void borrowed(void)
 {
 	char other[4096];
@@ -137,7 +137,7 @@ static void borrowed(void)
 	t = now();
 	if (pwrite(fd, page, 4096, 16384) != 4096)
 		die("borrowed");
-	said("borrowed", 16384, 4096, t);
+	print_op("borrowed", 16384, 4096, t);
 	unlink(other);
 	close(fd2);
 	close(fd);
@@ -150,11 +150,11 @@ static void buffered(void)
 
 	if (pwrite(fd, buffer, 1 << 20, 1 << 20) != 1 << 20)
 		die("write");
-	said("write", 1 << 20, 1 << 20, t);
+	print_op("write", 1 << 20, 1 << 20, t);
 	t = now();
 	if (fsync(fd))
 		die("fsync");
-	said("fsync", 1 << 20, 1 << 20, t);
+	print_op("fsync", 1 << 20, 1 << 20, t);
 	close(fd);
 }
 
@@ -163,12 +163,12 @@ static void cold(void)
 	int fd = open_file(O_RDONLY);
 	unsigned long long t;
 
-	forget(fd);
+	evict(fd);
 	t = now();
 	for (long at = 0; at < SIZE; at += 65536)
 		if (pread(fd, buffer, 65536, at) != 65536)
 			die("cold");
-	said("cold-read", 0, SIZE, t);
+	print_op("cold-read", 0, SIZE, t);
 	close(fd);
 }
 
@@ -178,14 +178,14 @@ static void faults(void)
 	volatile unsigned char *p;
 	unsigned long long t;
 
-	forget(fd);
+	evict(fd);
 	p = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED || madvise((void *)p, SIZE, MADV_RANDOM))
 		die("mmap");
 	for (long at = 0; at < SIZE; at += SIZE / 32) {
 		t = now();
 		(void)p[at + 5];
-		said("fault", at, 4096, t);
+		print_op("fault", at, 4096, t);
 		printf("address %llu\n", (unsigned long long)(p + at + 5));
 	}
 	munmap((void *)p, SIZE);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""How long BPF programs ran, as the kernel itself counts it (kernel.bpf_stats_enabled)."""
+"""Reads the kernel's counters of the run time of BPF programs (kernel.bpf_stats_enabled)."""
 import ctypes
 import json
 import os
@@ -13,7 +13,7 @@ SYS_BPF, BPF_PROG_GET_FD_BY_ID = 321, 13  # x86-64; enum bpf_cmd of <linux/bpf.h
 
 
 class Counted:
-    """Counts the run time of the programs of these names from find() on; a descriptor of each keeps its count beyond its end."""
+    """Counts the run time of programs with these names after find(). An open descriptor keeps a counter after its program's removal."""
 
     def __init__(self, *names):
         self.names, self.fds = names, []

@@ -1,24 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
 Planted causes: known functions hold the GIL for a known time while known functions
-wait. What `report gil` blames on whom is compared with what the program's own clock says.
+wait. The attribution in `report gil` is compared with the program's own log.
 """
 import collections
 import json
 import os
 import signal
 import subprocess
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 import gil_lib
 import tap
+from sonde_cli import Sonde
 
 SECONDS = 1.6
 TRIES = 3
 running = []
 
-# scene: the planted pairs, holder and waiter; the first is to be on top
+# scene: the planted pairs of holder and waiter; the first must be on top of the report
 PLANTED = {
     "known": [("keeper", "second_victim"), ("keeper", "first_victim")],
     "three": [("sixty", "sufferer"), ("sixty", "thirty"), ("sixty", "ten"), ("thirty", "sufferer"), ("thirty", "sixty"),
@@ -30,14 +29,14 @@ PLANTED = {
 
 
 class Scene:
-    """A process that acts one of the scenes."""
+    """A process that runs one of the scenes."""
 
     def __init__(self, python, place, name):
         outside, inside = place.inside(python.root)
         self.name = name
         self.truth = os.path.join(outside, "truth-%s.json" % name)
         env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": inside, "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8"}
-        # what pure Python does is logged by the preloaded library
+        # the preloaded library logs the GIL of pure Python code
         preload = ["/usr/bin/env", "LD_PRELOAD=%s/gil_truth.so" % inside, "GIL_TRUTH=%s/truth-%s.json" % (inside, name)]
         command = (preload if name == "io" else []) + [python.exe, "-S", inside + "/gil_planted.py", name, str(SECONDS)]
         if python.root != "/":
@@ -56,7 +55,7 @@ class Scene:
 
 
 def overlap(a, b):
-    """ns that two lists of (from, to), each in order and apart, have in common."""
+    """The ns that two sorted lists of disjoint (from, to) intervals have in common"""
     total = i = j = 0
     while i < len(a) and j < len(b):
         total += max(0, min(a[i][1], b[j][1]) - max(a[i][0], b[j][0]))
@@ -68,7 +67,7 @@ def overlap(a, b):
 
 
 def true_pairs(scene):
-    """{(holder, waiter): ns}"""
+    """{(holder, waiter): ns} by the program's own clock"""
     holds, waits = collections.defaultdict(list), collections.defaultdict(list)
     for name, tid, turns in scene.logs:
         holds[name, tid] += [(t[0], t[1]) for t in turns]
@@ -99,7 +98,7 @@ def blamed_pairs(out, pid):
 
 
 def check_scene(python, scene, out):
-    """({planted pair: how far off}, [what is wrong])"""
+    """({planted pair: error}, [faults])"""
     true = true_pairs(scene)
     mine, top, finding = blamed_pairs(out, scene.p.pid)
     said = "\n".join("%s -> %s: %.3f ms, truly %.3f" % (h, w, mine[h, w] / 1e6, true[h, w] / 1e6)
@@ -123,30 +122,26 @@ def check_scene(python, scene, out):
 
 
 def act(python, place, names, options):
-    """Records the scenes at once; {name: (how far off, what is wrong)}"""
+    """Records the scenes side by side. Returns {name: (errors, faults)}."""
     scenes = [Scene(python, place, name) for name in names]
     out = os.path.join(place.here, "blame.sonde")
     pids = [x for s in scenes for x in ("-p", str(s.p.pid))]
-    sonde = subprocess.Popen([gil_lib.SONDE, "record", "-t", "gil", *options, "-f", "-o", out, "-d", "60", *pids],
-                             stderr=subprocess.PIPE, universal_newlines=True)
-    running.append(sonde)
-    while "tracing into" not in (sonde.stderr.readline() or "tracing into"):
-        pass
+    sonde = Sonde(out, "-t", "gil", *options, "-d", "60", *pids)
+    running.append(sonde.process)
     for s in scenes:
         s.p.stdin.write("\n")
         s.p.stdin.flush()
     for s in scenes:
         s.end()
-    messages = sonde.communicate(timeout=60)[1]
-    if sonde.returncode:
-        raise RuntimeError(messages)
+    if sonde.end(None):
+        raise RuntimeError(sonde.messages)
     return {s.name: check_scene(python, s, out) for s in scenes}
 
 
 def check_python(python, place, options):
     """
-    Without --gil=full a thread that takes the GIL unopposed while the one that was woken for it is on its way to a CPU is not
-    seen to take it: that time is counted as its own. On a busy machine that may be much: so a scene may be played again.
+    Without --gil=full sonde misses that another thread takes the free GIL while the woken waiter has no CPU yet, and counts that time
+    for the waiter. On a busy machine this may be much, so a scene may be repeated.
     """
     result = act(python, place, PLANTED, options)
     for _attempt in range(1, TRIES):
@@ -160,11 +155,11 @@ def check_python(python, place, options):
     tap.note("%s: %s" % (python.name, {n: "%+.2f%%" % (100 * max(a.values(), key=abs)) for n, (a, _) in result.items() if a}))
 
 
-def run(wanted, options):
-    """wanted(name of a CPython)"""
+def run(selects, options):
+    """Runs the test for each CPython for which selects(name) is true."""
     try:
         with gil_lib.Workplace() as place:
-            gil_lib.each_python("blame", lambda p: check_python(p, place, options) if wanted(p.name) else None)
+            gil_lib.each_python("blame", lambda p: check_python(p, place, options) if selects(p.name) else None)
     finally:
         for p in running:
             if p.poll() is None:

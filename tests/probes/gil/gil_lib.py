@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What the GIL's tests share: every CPython there is, its helpers, a recording beside the truth."""
+"""Shared by the GIL's tests: all CPythons, their helpers, a recording together with the log of a preloaded library (the truth)."""
 import bisect
 import collections
 import functools
@@ -9,24 +9,23 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import sysconfig
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 import tap
+from sonde_cli import Sonde
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 SONDE = os.environ.get("SONDE", os.path.join(TOP, "build", "sonde"))
 
 VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"]
-# How many times slower than a machine of today this one may be
+# How many times slower than a usual machine this one may be
 SLOW = int(os.environ.get("SLOW", 1))
 REQUIRED = ["3.11 debian", "3.14 sid", "3.15 sid"]
 
 
-# root: what the process sees as /; binary: the file that holds the runtime, as seen from here
+# root: the process's root directory; binary: this test's path of the file with the runtime
 Python = collections.namedtuple("Python", "name exe root binary")
 
 
@@ -35,14 +34,14 @@ def _pyenv_root():
 
 
 def _runtime_of(exe):
-    """The file with the runtime: libpython where there is a shared one, else the program."""
+    """The file with the runtime: libpython if it is shared, else the program."""
     lib = glob.glob(os.path.join(os.path.dirname(os.path.dirname(exe)), "lib", "libpython3.*.so.1.0"))
     return lib[0] if lib and "/usr/bin/" not in exe else os.path.realpath(exe)
 
 
 @functools.lru_cache(maxsize=None)
 def sid_root():
-    """Where tests/env/sid-root.sh put it, "" if it could not."""
+    """The root directory made by tests/env/sid-root.sh, or "" if that failed"""
     p = subprocess.run([os.path.join(TOP, "tests", "env", "sid-root.sh")], stdout=subprocess.PIPE, timeout=300,
                        universal_newlines=True)
     return p.stdout.strip() if p.returncode == 0 else ""
@@ -50,7 +49,7 @@ def sid_root():
 
 @functools.lru_cache(maxsize=None)
 def pythons():
-    """({name: Python}, {name: why it is missing}) of all versions."""
+    """({name: Python}, {name: why it is missing}) of all versions"""
     found, missing = {}, {}
     for v in VERSIONS[:6]:
         exe = sorted(glob.glob(os.path.join(_pyenv_root(), "versions", v + ".*", "bin", "python" + v)))
@@ -78,7 +77,7 @@ def pythons():
 
 
 def each_python(what, fn):
-    """fn(python) for each one; the missing ones are skipped by name, or failed if they are required. By hand: GIL_PYTHON="3.11 debian"."""
+    """Calls fn(python) for each CPython. Missing ones are skipped, or fail if they are required. GIL_PYTHON="3.11 debian" selects some."""
     found, missing = pythons()
     if os.environ.get("GIL_PYTHON"):
         found, missing = {n: p for n, p in found.items() if n == os.environ["GIL_PYTHON"]}, {}
@@ -92,7 +91,7 @@ def each_python(what, fn):
 
 
 class Workplace:
-    """A directory with the helpers, in each root that is asked for; all of it goes at the end."""
+    """A directory with the helpers, also in other roots. It is removed at the end."""
 
     def __enter__(self):
         self.dirs = {}
@@ -118,7 +117,7 @@ class Workplace:
             shutil.rmtree(d, ignore_errors=True)
 
     def inside(self, root):
-        """The helpers' directory as seen from here, and from a process in root."""
+        """(the helpers' directory, its path for a process in root)"""
         if root == "/":
             return self.here, self.here
         if root not in self.dirs:
@@ -130,7 +129,7 @@ class Workplace:
         return self.dirs[root], self.dirs[root][len(root):]
 
 
-# full: what --gil=full adds, {"gil_hold": [...], "gil_switch": [...]}; live: when the first probes were there; until they all are, the workload waits
+# full: the events of --gil=full; live: the time of the first probes (the workload waits until all are attached)
 Recording = collections.namedtuple("Recording", "waits drops truth_waits truth_drops holds losses status messages "
                                    "full truth_switches live")
 
@@ -138,9 +137,9 @@ Recording = collections.namedtuple("Recording", "waits drops truth_waits truth_d
 def _start_workload(python, place, kind, seconds, threads, truth):
     outside, inside = place.inside(python.root)
     env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": inside, "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8"}
-    # by env, so that it is not chroot which gets it
+    # by env, so that chroot itself does not get it
     preload = ["/usr/bin/env", "LD_PRELOAD=%s/gil_truth.so" % inside, "GIL_TRUTH=%s/truth.json" % inside]
-    # -I would leave out PYTHONPATH; -S: no site-packages, the sid root has none
+    # -I would ignore PYTHONPATH; -S, as the sid root has no site-packages
     command = (preload if truth else []) + [python.exe, "-S", inside + "/gil_work.py", kind, str(seconds), str(threads)]
     if python.root != "/":
         command = ["/usr/sbin/chroot", python.root] + command
@@ -152,36 +151,29 @@ def _start_workload(python, place, kind, seconds, threads, truth):
     return p, os.path.join(outside, "truth.json")
 
 
-def _start_sonde(pid, out, seconds, switches, options=()):
-    env = dict(os.environ, SONDE_TEST=switches)
-    p = subprocess.Popen([SONDE, "record", "-t", "gil", *options, "-o", out, "-p", str(pid), "-d", str(seconds)],
-                         stderr=subprocess.PIPE, universal_newlines=True, env=env)
-    said = []
-    for line in p.stderr:
-        said.append(line)
-        if "tracing into" in line:
-            break
-    else:
-        raise RuntimeError("sonde did not start:\n" + "".join(said))
-    return p, said
+def start_work(place, python, kind, seconds, threads):
+    """Starts gil_work.py, without the truth library. It begins its work at a line on stdin."""
+    p = subprocess.Popen([python.exe, "-S", place.here + "/gil_work.py", kind, str(seconds), str(threads)],
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, universal_newlines=True,
+                         env={"PATH": "/usr/bin:/bin", "PYTHONPATH": place.here, "LC_ALL": "C.UTF-8"})
+    p.stdout.readline()
+    return p
 
 
 def record(python, place, kind, seconds, threads, switches="", truth=True, options=(), on_live=None):
-    """Runs gil_work.py under the truth library and records all of it; calls on_live() before the workload goes on."""
+    """Records gil_work.py, which runs with the truth library. Calls on_live() before the workload begins."""
     from sonde_trace import Trace
     work, truth_file = _start_workload(python, place, kind, seconds, threads, truth)
     out = os.path.join(place.here, "gil.sonde")
     sonde = None
     try:
-        if os.path.exists(out):
-            os.unlink(out)
-        sonde, said = _start_sonde(work.pid, out, SLOW * (seconds + 30), switches, options)
+        sonde = Sonde(out, "-t", "gil", *options, "-p", str(work.pid), "-d", str(SLOW * (seconds + 30)), mode=switches)
         if on_live:
             on_live()
         printed = work.communicate("\n", timeout=SLOW * (seconds + 30))[0]
-        said += sonde.communicate(timeout=SLOW * 60)[1].splitlines(True)
+        sonde.end(None)
     finally:
-        for p in (work, sonde):
+        for p in (work, sonde and sonde.process):
             if p and p.poll() is None:
                 p.send_signal(signal.SIGKILL)
                 p.wait()
@@ -194,21 +186,21 @@ def record(python, place, kind, seconds, threads, switches="", truth=True, optio
                 {"wait": waits, "drop": drops, "switch": truth_switches}[list(r)[0]].append(list(r.values())[0])
         os.unlink(truth_file)
     trace = Trace(out)
-    # blind (8): some other process's Python was mapped meanwhile
+    # reason 8, attach gap: another process mapped a Python meanwhile
     losses = [e for e in trace.events("meta_loss") if e["family"] == 4 and e["reason"] != 8]
     result = Recording(list(trace.events("gil_wait")), list(trace.events("gil_drop")), waits, drops, holds,
-                       losses, sonde.returncode, "".join(said),
+                       losses, sonde.process.returncode, sonde.messages,
                        {kind: list(trace.events(kind)) for kind in ("gil_hold", "gil_switch")}, truth_switches,
                        min([e["live"] for e in trace.events("meta_object") if e["live"]] or [0]))
     os.unlink(out)
     return result
 
 
-SWITCH_COND = 88  # from a GIL's condition
+SWITCH_COND = 88  # offset from a GIL's condition
 
 
 def true_holds(signals, gils):
-    """{gil: [(tid, taken or None, dropped or None)]} of [tid, time, cond]; all happen with gil->mutex held: their order is that of time."""
+    """{gil: [(tid, taken or None, dropped or None)]} from [tid, time, cond]. All are logged under gil->mutex, so that they are ordered."""
     steps = collections.defaultdict(list)
     for tid, time, cond in signals:
         gil = cond if cond in gils else cond - SWITCH_COND
@@ -228,7 +220,7 @@ def true_holds(signals, gils):
 
 
 def preloaded_holds(path, tid):
-    """[(taken, dropped)] of a thread, in a process with one GIL, from the preloaded library's log."""
+    """[(taken, dropped)] of a thread, in a process with one GIL, from the truth"""
     with open(path) as f:
         records = [json.loads(line) for line in f]
     gil = next(r["wait"][3] for r in records if "wait" in r)
@@ -237,7 +229,7 @@ def preloaded_holds(path, tid):
 
 
 def by_thread(waits):
-    """{tid: [(start, end)]} in the order of time, of (tid, start, end)."""
+    """{tid: [(start, end)]}, sorted, from (tid, start, end)"""
     threads = collections.defaultdict(list)
     for tid, start, end in sorted(waits):
         threads[tid].append((start, end))
@@ -246,10 +238,10 @@ def by_thread(waits):
 
 def compare_counts(r, inside_ns=0):
     """
-    [] if sonde's waits equal the truth's: the same number in each thread, the same
-    time in all; else what is wrong. A thread that loses its CPU between the two looks at
-    the clock makes a wait differ by as long as that takes; so few may, and are left out.
-    inside_ns: what sonde's programs took in all inside of the waits as the truth has them.
+    Faults of sonde's waits: each thread must have the number of waits in the truth, and the
+    total time must agree. A wait differs if its thread is preempted between the two clock
+    readings; a few such waits are left out.
+    inside_ns: run time of sonde's programs within the waits of the truth.
     """
     wrong, total, true_total, apart, n = [], 0, 0, 0, len(r.truth_waits)
     mine = by_thread((w["tid"], w["start"], w["time"]) for w in r.waits)
@@ -277,10 +269,10 @@ def compare_counts(r, inside_ns=0):
 
 SIGNAL, TIMEOUT = 1, 2  # enum gil_wait_end
 OPEN = 1  # enum event_flags
-# what a wait may seem longer by: the probe on its call is a trap after which the call is yet to be made
+# a wait may seem longer by this: the probe's trap precedes the call
 SLACK_NS = 2000 * SLOW
 PREEMPTED_NS = 100000 * SLOW
-# How many of the waits may differ by more: on an emulated processor that is shared with other tests many are preempted
+# The share of waits that may differ by more: on an emulated, shared processor many threads are preempted
 APART_SHARE = 0.05 if SLOW == 1 else 0.25
 
 
@@ -289,9 +281,9 @@ Attribution = collections.namedtuple("Attribution", "right earlier wrong unseen 
 
 def attribution(r):
     """
-    How many of the waits that a signal ended name as dropper: the thread of the last
-    drop before their end; the last that let another thread have the GIL, which has
-    since dropped it and taken it again (`earlier`); a wrong one; none.
+    Of the waits that a signal ended, the number with each kind of dropper: the thread of the last
+    drop before their end; an `earlier` dropper, after which another thread had the GIL and
+    dropped it; a wrong thread; none.
     """
     by_gil = collections.defaultdict(list)
     for tid, time, cond in r.truth_drops:
@@ -332,6 +324,6 @@ def figures(a):
 
 
 def good(a):
-    """Is it as good as it has to be among threads that compute?"""
+    """True if the attribution is as good as it must be for threads that compute"""
     n = sum(a[:4])
     return n and a.right + a.earlier >= n - max(2, 0.05 * n) and a.wrong < 0.02 * n

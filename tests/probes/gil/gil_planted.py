@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Causes of waiting, planted. gil_planted.py SCENE SECONDS: says "ready", waits for a line, and prints what each function did:
-"log FUNCTION TID [(taken, dropped, back), ...]", see built/gil_plant.c."""
+"""Waits for the GIL with planted causes. gil_planted.py SCENE SECONDS: prints "ready", waits for a line, and prints the log of each
+function: "log FUNCTION TID [(taken, dropped, back), ...]", see built/gil_plant.c."""
 import json
 import re
 import sys
@@ -17,7 +17,7 @@ def log(name, turns):
     logs.append((name, threading.get_native_id(), turns))
 
 
-# one known function holds, two others wait for it
+# one function holds the GIL, two others wait for it
 def keeper():
     log("keeper", gil_plant.turns(seconds, 8000, 1000, 0))
 
@@ -30,7 +30,7 @@ def second_victim():
     log("second_victim", gil_plant.turns(seconds, 200, 3100, 0))
 
 
-# three holders, 60/30/10, and one who only suffers
+# three holders with shares 60/30/10, and one waiter
 def sixty():
     log("sixty", gil_plant.turns(seconds, 12000, 500, 0))
 
@@ -47,17 +47,17 @@ def sufferer():
     log("sufferer", gil_plant.turns(seconds, 20, 700, 0))
 
 
-# C code that stays in there for 200 ms
+# C code that sleeps with the GIL for 200 ms
 def in_c():
     log("in_c", gil_plant.turns(seconds, 200000, 30000, 0))
 
 
-# C code that computes in there for 200 ms, in a function with a name
+# C code that computes with the GIL for 200 ms, in an exported function
 def in_named_c():
     log("in_named_c", gil_plant.turns(seconds, 200000, 30000, 2))
 
 
-# C code of the interpreter's own, whose name a stripped one has lost
+# C code of the interpreter, without symbol in a stripped one
 def in_regex():
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Threads that contend for the GIL. gil_work.py spin|hold|hog|interpreters|read|mixed SECONDS THREADS: says "ready" and waits for a line."""
+"""Threads that contend for the GIL. gil_work.py spin|hold|hog|interpreters|read|mixed SECONDS THREADS: prints "ready" and waits for a line."""
 import os
 import sys
 import threading
@@ -11,7 +11,7 @@ logs = {}
 
 
 def tid():
-    # threading.get_native_id is 3.8's
+    # threading.get_native_id exists since 3.8
     return threading.get_native_id()
 
 
@@ -24,14 +24,14 @@ def spin():
 
 def hold():
     import gil_hold
-    # unlike lengths, so that the threads' turns do not fall into step
+    # different lengths, so that the threads don't synchronize
     n = len(logs)
     logs[tid()] = None
     logs[tid()] = gil_hold.hold(seconds, 300 + 170 * n, 40 + 90 * n)
 
 
 def hog():
-    # one thread never lets go; the others want it
+    # one thread never drops the GIL; the others wait for it
     first = not logs
     logs[tid()] = None
     if first:
@@ -43,7 +43,7 @@ def hog():
 
 
 def interpreters():
-    # each thread runs an interpreter of its own, with a GIL of its own, and two threads in it
+    # each thread runs an interpreter with its own GIL and two threads
     import _xxsubinterpreters as subs
     code = """
 import threading, time
@@ -62,7 +62,7 @@ t = [threading.Thread(target=spin) for _ in range(2)]
 
 
 def read():
-    # the convoy: a system call a few instructions apart, the GIL dropped for each
+    # the convoy: frequent system calls, each of which drops the GIL
     fd = os.open("/dev/zero", os.O_RDONLY)
     while time.monotonic() < end:
         os.read(fd, 1)
@@ -72,7 +72,7 @@ def read():
 
 
 def mixed():
-    # one spins; the others sleep and come back for the GIL
+    # one thread spins; the others sleep and then need the GIL
     logs[tid()] = None
     if len(logs) == 1:
         return spin()

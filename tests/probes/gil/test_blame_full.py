@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=240
-"""The same with --gil=full, where every taking and drop is seen."""
+"""test_blame.py with --gil=full, which records every hold of the GIL."""
 import gil_blame
 import gil_lib
 

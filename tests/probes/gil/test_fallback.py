@@ -2,24 +2,21 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=240
 """
-Where take_gil's own call can't be probed, libc's function is: the same waits come
-out, and those of others that use the function do not.
+If take_gil's call can't be probed, libc's function is probed instead: the same waits are
+recorded, and no waits of other callers of the function.
 
-Here both probes run inside of what the truth library times, so its waits hold the
-programs' own run time, which the kernel counts (kernel.bpf_stats_enabled).
+Both probes run within the waits that the truth library times, so that these include the BPF programs'
+run time, which the kernel counts (kernel.bpf_stats_enabled).
 """
-import os
-import sys
 
 import bpf_stats
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 import gil_lib
 import tap
 
 
 def outside(r):
-    """How many of sonde's waits do not lie inside of the same wait as the truth library timed it."""
+    """The number of sonde's waits that are not within the same wait of the truth library"""
     truth = gil_lib.by_thread((w[0], w[1], w[2]) for w in r.truth_waits)
     mine = gil_lib.by_thread((w["tid"], w["start"], w["time"]) for w in r.waits)
     return sum(a[0] < b[0] or a[1] > b[1] for tid in truth for a, b in zip(mine.get(tid, []), truth[tid]))
@@ -27,7 +24,7 @@ def outside(r):
 
 def check_python(python):
     with bpf_stats.Counted("gil_libc_enter", "gil_libc_leave") as programs:
-        r = gil_lib.record(python, place, "spin", 1.2, 3, "gil-pattern", on_live=programs.find)
+        r = gil_lib.record(python, place, "spin", 1.2, 3, "no-gil-pattern", on_live=programs.find)
         inside_ns = programs.run_time_ns()
     wrong = gil_lib.compare_counts(r, inside_ns)
     if outside(r):

@@ -1,16 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=120
-"""take_gil's wait is found in every CPython, with its symbols and without, and nothing else is."""
+"""sonde finds take_gil's call of pthread_cond_timedwait in every CPython, with and without symbols, and no other call."""
 import glob
 import json
 import os
 import re
 import subprocess
-import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 import gil_lib
 import tap
 
@@ -32,7 +30,7 @@ def build_dumper(tmp):
 
 
 def calls_by_objdump(path):
-    """The calls of pthread_cond_timedwait that a comparison with 110 follows, as another disassembler sees them."""
+    """The calls of pthread_cond_timedwait that are followed by a comparison with 110, according to objdump"""
     found, last = [], None
     p = subprocess.Popen(["objdump", "-d", "--no-show-raw-insn", path], stdout=subprocess.PIPE, universal_newlines=True)
     for line in p.stdout:
@@ -45,7 +43,7 @@ def calls_by_objdump(path):
 
 
 def symbols(path, name):
-    """[(start, end)] of the functions of this name and its copies."""
+    """[(start, end)] of the functions with this name and of their clones"""
     out = []
     for line in run("readelf", "-sW", path).splitlines():
         w = line.split()
@@ -71,7 +69,7 @@ def check_python(python):
 
 
 def targets_by_objdump(path, function):
-    """Addresses of the calls of an imported function."""
+    """The addresses of the calls of an imported function"""
     out = []
     p = subprocess.Popen(["objdump", "-d", "--no-show-raw-insn", path], stdout=subprocess.PIPE, universal_newlines=True)
     for line in p.stdout:
@@ -83,7 +81,7 @@ def targets_by_objdump(path, function):
 
 
 def check_full(python):
-    """--gil=full: each call of the two functions is reported, and what has symbols lies in the functions it should."""
+    """--gil=full: each call of the two functions is found, and with symbols it is in the expected functions."""
     d = dump(python.binary)
     signals = targets_by_objdump(python.binary, "pthread_cond_signal")
     tap.ok(d["takes"] and d["gives"] and not d["unknown"] and sorted(d["takes"] + d["gives"]) == signals,
@@ -102,7 +100,7 @@ def check_full(python):
 
 
 def check_shapes():
-    """Built by us: through the PLT, without one, a long jump, and bytes that only look like it."""
+    """The shapes of gil_shapes.c: through the PLT, without it, with a long jump, and bytes that only look like the pattern."""
     for what, flags in [("PLT", []), ("clang", ["clang"]), ("no PLT", ["-fno-plt"]), ("long jump", ["-DFAR_JUMP"]),
                         ("lazy binding with CET", ["-fcf-protection=full", "-Wl,-z,lazy,-z,ibtplt"]),
                         ("optimized for size", ["-Os"])]:
@@ -115,7 +113,7 @@ def check_shapes():
         tap.ok(good, "one wait and not its lookalikes: " + what, "%s %s" % (d, functions))
     run("gcc", "-O2", "-fPIC", "-shared", "-fcf-protection=full", "-Wl,-z,shstk", HERE + "/built/gil_shapes.c", "-nostartfiles",
         "-o", lib)
-    tap.ok(dump(lib)["shstk"], "a mark for shadow stacks is seen")
+    tap.ok(dump(lib)["shstk"], "a call through a PLT with shadow stacks (endbr64) is found")
 
 
 def check_libc(path, name):
@@ -134,8 +132,8 @@ with tempfile.TemporaryDirectory(prefix="sonde-gil-") as tmp:
     dump = build_dumper(tmp)
     gil_lib.each_python("take_gil is found", check_python)
     gil_lib.each_python("takes and drops", check_full)
-    tap.ok(len(dump(gil_lib.pythons()[0]["3.8 pyenv"].binary)["waits"]) == 2, "3.8 has two") \
-        if "3.8 pyenv" in gil_lib.pythons()[0] else tap.skip("3.8 has two", "no 3.8")
+    tap.ok(len(dump(gil_lib.pythons()[0]["3.8 pyenv"].binary)["waits"]) == 2, "3.8 has two such calls") \
+        if "3.8 pyenv" in gil_lib.pythons()[0] else tap.skip("3.8 has two such calls", "there is no Python 3.8")
     check_shapes()
     check_libc(os.path.realpath("/lib/x86_64-linux-gnu/libc.so.6"), "Debian 12")
     sid = glob.glob(gil_lib.sid_root() + "/usr/lib/x86_64-linux-gnu/libc.so.6") if gil_lib.sid_root() else []

@@ -2,28 +2,24 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=240
 """
---gil=full: every taking and every drop of the GIL, how long it was held, and how long
-drop_gil waited for the switch that was asked for; in each CPython, against what the
-process itself saw.
+--gil=full records every hold of the GIL, and how long drop_gil waited for a requested switch, in each
+CPython. Both are compared with the log of the preloaded truth library.
 """
 import collections
-import os
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 import gil_lib
 import tap
 from gil_lib import OPEN, PREEMPTED_NS
 
 SECONDS = 1.2
-HOLDS = 20  # at least: 200 and more on a quiet machine, 42 where 12 other programs compute
+HOLDS = 20  # a minimum: 200 and more on a quiet machine, 42 beside 12 other busy programs
 NO_DURATION = 4  # enum event_flags
-# such a wait is short: one that is this far apart has lost its CPU between two looks at the clock
+# such a wait is short: one that differs by more was preempted between the two clock readings
 APART_NS = 10000
 
 
 def times_agree(mine, truth):
-    """[(ns, true ns)]: the sum within 1%; a few may be apart, where a CPU was lost between two looks at the clock."""
+    """True if the sum of [(ns, true ns)] agrees within 1%, without a few waits that were preempted between the two clock readings."""
     near = [(a, b) for a, b in zip(mine, truth) if abs(a - b) <= PREEMPTED_NS]
     a, b = sum(x for x, _ in near), sum(x for _, x in near)
     few = len(mine) - len(near) <= max(3, 0.05 * len(mine))
@@ -36,14 +32,14 @@ def check_holds(name, r):
     for gil in sorted(gils):
         mine = sorted((h["time"], h["tid"], h["start"], h["flags"]) for h in r.full["gil_hold"] if h["gil"] == gil)
         true = truth[gil]
-        # the last may be open at the end in one way or the other
+        # the last one may be open at the end in either record
         done = [h for h in mine if not h[3] & OPEN]
         true_done = [h for h in true if h[2]]
         tap.ok(len(done) > HOLDS and [h[1] for h in done] == [h[0] for h in true_done],
                "%s: takes and drops, each by the same thread in the same order" % name,
                "%d, truly %d" % (len(done), len(true_done)))
         both = [(a[0] - a[2], b[2] - b[1]) for a, b in zip(done, true_done) if b[1] and not a[3] & NO_DURATION]
-        # since it was attached every taking was seen
+        # every hold since attaching was recorded
         known = sum(1 for b in true_done if b[1])
         good, said = times_agree([a for a, _ in both], [b for _, b in both])
         tap.ok(len(both) == known and good, "%s: hold times within 1%%" % name, "%d of %d; %s" % (len(both), known, said))

@@ -1,17 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=120
-"""In which C function the GIL was held: planted ones, in an interpreter that is stripped and in one that is not."""
+"""The C function in which the GIL was held: planted functions, in a stripped interpreter and in one with symbols."""
 import json
 import os
 import re
 import subprocess
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 import gil_blame
 import gil_lib
 import tap
+from sonde_cli import Sonde
 
 SCENES = ("named", "regex", "io")
 
@@ -22,7 +21,7 @@ def report(out, pid, *options):
 
 
 def natives(out, pid, holder):
-    """What the blame on that function says of C, a set; the other functions'; the report for people"""
+    """({C functions of that holder}, {C functions of other holders}, the text report)"""
     rows = json.loads(report(out, pid, "--format", "json"))["tables"]["blame"]
     mine = {r["native"] for r in rows if r["holder"].endswith(" " + holder)}
     return mine, {r["native"] for r in rows if not r["holder"].endswith(" " + holder)}, report(out, pid)
@@ -31,18 +30,14 @@ def natives(out, pid, holder):
 def record(python, place, options):
     scenes = {name: gil_blame.Scene(python, place, name) for name in SCENES}
     out = os.path.join(place.here, "native.sonde")
-    sonde = subprocess.Popen([gil_lib.SONDE, "record", "-t", "gil", *options, "-f", "-o", out, "-d", "60",
-                              *(x for s in scenes.values() for x in ("-p", str(s.p.pid)))],
-                             stderr=subprocess.PIPE, universal_newlines=True)
-    gil_blame.running.append(sonde)
-    while "tracing into" not in (sonde.stderr.readline() or "tracing into"):
-        pass
+    sonde = Sonde(out, "-t", "gil", *options, "-d", "60", *(x for s in scenes.values() for x in ("-p", str(s.p.pid))))
+    gil_blame.running.append(sonde.process)
     for s in scenes.values():
         s.p.stdin.write("\n")
         s.p.stdin.flush()
     for s in scenes.values():
         s.end()
-    sonde.communicate(timeout=60)
+    sonde.end(None)
     return out, {name: s.p.pid for name, s in scenes.items()}
 
 
@@ -50,8 +45,9 @@ def check_named(name, out, pid):
     mine, others, people = natives(out, pid, "in_named_c")
     planted = "planted_burn (gil_plant.so)"
     tap.ok(mine == {planted}, f"{name}: the holder's C function is named", mine)
-    tap.ok(planted not in others, f"{name}: no other's is", others)
-    tap.ok(re.search(rf", \d+% of \d+ samples in C: {re.escape(planted)}; affected: gil_planted.py:", people.split("\n")[0]), f"{name}: in words too",
+    tap.ok(planted not in others, f"{name}: no other holder has one", others)
+    tap.ok(re.search(rf", \d+% of \d+ samples in C: {re.escape(planted)}; affected: gil_planted.py:", people.split("\n")[0]),
+           f"{name}: the finding names it too",
            people.split("\n")[0])
 
 
@@ -61,22 +57,22 @@ def check_python(python, place, stripped):
     mine, _, people = natives(out, pids["regex"], "in_regex")
     file = os.path.basename(python.binary)
     if stripped:
-        tap.ok(mine == {file}, f"{python.name}: where the name is stripped, the file's stands", mine)
+        tap.ok(mine == {file}, f"{python.name}: without symbols the file is named", mine)
     else:
         tap.ok(len(mine) == 1 and None not in mine and all(x.startswith("sre_") and x.endswith(f" ({file})") for x in mine),
                f"{python.name}: the interpreter's own function is named", mine)
     tap.ok("record -F" not in people, f"{python.name}: with samples no note asks for them", people)
     mine, _, people = natives(out, pids["io"], "crunch")
-    tap.ok("planted_burn" not in str(mine) + people, f"{python.name}: Python code is not said to be the planted function", mine)
+    tap.ok("planted_burn" not in str(mine) + people, f"{python.name}: samples of Python code name no planted function", mine)
     if stripped:
-        tap.ok(" in C: " not in people.split("\n")[0], f"{python.name}: nor to stay in C", people.split("\n")[0])
+        tap.ok(" in C: " not in people.split("\n")[0], f"{python.name}: Python code is not reported as C code", people.split("\n")[0])
 
 
 def check_without(python, place):
     out, pids = record(python, place, [])
     mine, others, people = natives(out, pids["named"], "in_named_c")
-    tap.ok(mine | others == {None} and " in C: " not in people, "without samples none is named", (mine, others))
-    tap.ok("`sonde record -F 99` names the C function" in people, "but how to get it", people)
+    tap.ok(mine | others == {None} and " in C: " not in people, "without samples no C function is named", (mine, others))
+    tap.ok("`sonde record -F 99` names the C function" in people, "without samples the report names the flag that adds them", people)
 
 
 def main():

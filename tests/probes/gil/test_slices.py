@@ -2,29 +2,28 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=120
 """
-What costs nothing while no thread waits, and little while many do: a program without
-contention meets no probe; where waits come too fast they are measured in slices, and the report scales.
+The cost of family gil: a program without contention hits no probe. If waits are too frequent they are
+measured in slices of time, and the report scales the figures.
 """
 import glob
 import json
 import os
 import signal
 import subprocess
-import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 import gil_lib
 import tap
+from sonde_cli import Sonde, tables
 from sonde_trace import Trace
 
 DEBIAN = gil_lib.pythons()[0]["3.11 debian"]
-FACTOR = 0.35  # how far off a scaled figure may be: slices are a tenth of the time or less
-BUSY = 0.2  # of the time in which threads waited for a CPU, all together: on a machine of its own it is a hundredth
+FACTOR = 0.35  # the allowed error of a scaled figure: slices are at most a tenth of the time
+BUSY = 0.2  # the allowed share of time in which threads were runnable: a hundredth on an idle machine
 
 
 def run_delay(pid):
-    """How long the threads of a process have waited for a CPU, ns."""
+    """The time in ns for which the threads of a process were runnable without a CPU"""
     delay = 0
     for path in glob.glob("/proc/%d/task/*/schedstat" % pid):
         with open(path) as f:
@@ -33,21 +32,14 @@ def run_delay(pid):
 
 
 def start(kind, seconds, threads):
-    p = subprocess.Popen([DEBIAN.exe, "-S", place.here + "/gil_work.py", kind, str(seconds), str(threads)],
-                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, universal_newlines=True,
-                         env={"PATH": "/usr/bin:/bin", "PYTHONPATH": place.here, "LC_ALL": "C.UTF-8"})
-    running.append(p)
-    p.stdout.readline()
-    return p
+    running.append(gil_lib.start_work(place, DEBIAN, kind, seconds, threads))
+    return running[-1]
 
 
 def record(p, seconds, switches="", options=()):
     out = os.path.join(place.here, "slices.sonde")
-    sonde = subprocess.Popen([gil_lib.SONDE, "record", "-t", "gil", *options, "-f", "-o", out, "-d", str(seconds), "-p", str(p.pid)],
-                             stderr=subprocess.PIPE, universal_newlines=True, env=dict(os.environ, SONDE_TEST=switches))
+    sonde = Sonde(out, "-t", "gil", *options, "-d", str(seconds), "-p", str(p.pid), mode=switches).process
     running.append(sonde)
-    while "tracing into" not in (sonde.stderr.readline() or "tracing into"):
-        pass
     p.stdin.write("\n")
     p.stdin.flush()
     return sonde, out
@@ -59,9 +51,9 @@ def links_on(name):
 
 
 def no_thread_waits():
-    """One thread that computes: no probe is met, and the scheduler's tracepoint is left alone."""
+    """One thread computes: no probe is hit, and the scheduler's tracepoint is not attached."""
     p = start("spin", 8, 1)
-    # the main thread waits for the other one's end, and that without the GIL: but both want it as that one begins
+    # the main thread joins the other one without the GIL, but both need it when the other one starts
     time.sleep(0.1)
     before = links_on("sched_waking")
     p.stdin.write("\n")
@@ -69,18 +61,18 @@ def no_thread_waits():
     time.sleep(0.5)
     alone = faults_in(p, 0.5)
     sonde, out = record(p, 2)
-    # a probed page becomes the process's own as the probe is put there: that is over now
+    # inserting a probe copies the page, which causes a fault; by now all probes are inserted
     time.sleep(0.1)
     traced = faults_in(p, 0.5)
     new = links_on("sched_waking") - before
     mine = {int(line.split()[1]) for line in fdinfo(sonde.pid) if line.startswith("link_id:")}
     sonde.communicate(timeout=30)
     trace = Trace(out)
-    # other processes' are reported as skipped
+    # those of other processes are reported as skipped
     hits = {e["number"]: e["hits"] - e["skipped"] for e in trace.events("meta_hits")}
-    tap.ok(sum(hits.values()) == 0 and not list(trace.events("gil_wait")), "no thread waits: no probe is met", hits)
-    tap.ok(not new & mine, "no thread waits: no tracepoint of the scheduler", new & mine)
-    tap.ok(traced == alone, "no thread waits: as many page faults as without sonde", (alone, traced))
+    tap.ok(sum(hits.values()) == 0 and not list(trace.events("gil_wait")), "no thread waits: no probe is hit", hits)
+    tap.ok(not new & mine, "no thread waits: no tracepoint of the scheduler is attached", new & mine)
+    tap.ok(traced == alone, "no thread waits: no more page faults than without sonde", (alone, traced))
     p.kill()
     p.wait()
 
@@ -97,7 +89,7 @@ def faults_in(p, seconds):
 
 
 def fdinfo(pid):
-    """The lines of all descriptors of a sonde's children."""
+    """The fdinfo lines of all descriptors of sonde's children"""
     for other in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open("/proc/%s/status" % other) as f:
@@ -110,13 +102,8 @@ def fdinfo(pid):
             pass
 
 
-def report(out):
-    return json.loads(subprocess.run([gil_lib.SONDE, "report", out, "--format", "json", "gil"], stdout=subprocess.PIPE,
-                                     check=True, timeout=60).stdout)["tables"]
-
-
 def in_slices(what, options, switches):
-    """Threads that wait all the time: whatever part of it is measured, the scaled figures are those of the whole."""
+    """Threads that wait constantly: the scaled figures are those of the whole time, regardless of the measured part."""
     p = start("spin", 30, 3)
     sonde, out = record(p, 9, switches, options)
     before = run_delay(p.pid)
@@ -133,22 +120,22 @@ def in_slices(what, options, switches):
     first = slices[0][0] - slices[0][2]
     after = [w for w in trace.events("gil_wait") if w["time"] > first]
     outside = [w for w in after if not any(a <= w["time"] <= b for a, b, *_ in slices)]
-    # a few end before the programs have heard of the slice's end. Were the pauses measured, which are 18 times as long, it
-    # would be most of them
+    # a few waits end before the BPF programs know of the slice's end. Most waits would, if the pauses, which are 18 times
+    # as long, were measured
     tap.ok(len(outside) <= max(3, len(after) / 2), "%s: nothing is measured between them" % what, "%d of %d" % (len(outside), len(after)))
     backward = [w for w in trace.events("gil_wait") if w["start"] > w["time"]]
     tap.ok(not backward, "%s: no wait ends before its start" % what, backward)
-    tables = report(out)
-    # three threads that compute on one GIL: two of them wait at any time
-    one = tables["interpreters"][0]
+    found = tables("report", out, "gil")
+    # three threads compute on one GIL, so that two wait at any time
+    one = found["interpreters"][0]
     waited, wall = one["wait_ns"], 9e9
     name = "%s: times are scaled to the whole" % what
     if delay > BUSY * wall:
-        # what a thread waited since before a slice is not in it, until it has had a CPU and asks again
+        # a slice misses the wait of a thread that began before it, until the thread runs and waits again
         tap.skip(name, "the machine is so busy that its threads waited %.1f s for a CPU" % (delay / 1e9))
     else:
         tap.ok(abs(waited / (2 * wall) - 1) < FACTOR, name, one)
-    blamed = sum(row["wait_ns"] for row in tables["blame"])
+    blamed = sum(row["wait_ns"] for row in found["blame"])
     tap.ok(abs(blamed / waited - 1) < 0.05, "%s: so is the blame" % what, (blamed, waited))
     losses = [e for e in trace.events("meta_loss") if e["family"] == 4 and e["reason"] != 8]
     tap.ok(sonde.returncode == 0 and not losses, "%s: nothing is lost over it" % what, losses)
@@ -160,8 +147,8 @@ running = []
 try:
     with gil_lib.Workplace() as place:
         no_thread_waits()
-        in_slices("slices", [], "gil-slices")
-        in_slices("slices with --gil=full", ["--gil=full"], "gil-slices")
+        in_slices("slices", [], "early-gil-slices")
+        in_slices("slices with --gil=full", ["--gil=full"], "early-gil-slices")
 finally:
     for p in running:
         if p.poll() is None:

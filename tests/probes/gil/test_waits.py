@@ -2,15 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=240 brief
 """
-Every wait for the GIL is recorded, once, with its time, and the thread whose drop
-ended it is named: in each CPython, against what the process itself saw.
+Every wait for the GIL is recorded once, with its time and the thread whose drop ended
+it, in each CPython. Compared with the log of the preloaded truth library.
 """
 import bisect
 import collections
-import os
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 import gil_lib
 import tap
 
@@ -18,7 +15,7 @@ SECONDS = 1.5
 
 
 def drops_while_held(r):
-    """Drops by a thread at a time for which its own log says that it had the GIL."""
+    """The drops by a thread while, by its own log, it held the GIL"""
     held, wrong = collections.defaultdict(list), []
     for tid, taken, dropped in r.holds:
         held[tid].append((taken, dropped))
@@ -44,7 +41,7 @@ def check_process(name, r):
 
 
 def check_python(python):
-    # Judged before the next recording begins: tests/vm may end the test there
+    # Checked before the next recording starts, in which tests/vm may end the test
     spin = gil_lib.record(python, place, "spin", SECONDS, 3)
     check_process("%s, spinning in Python" % python.name, spin)
     hold = gil_lib.record(python, place, "hold", SECONDS, 3)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""gaps_work.py LIBCUDART ROUNDS: keeps GPU 0 waiting, each time for another reason: the kernel that ends the gap bears its
-name. Then allocates and frees memory on two GPUs and prints it: "memory DEVICE ADDRESS BYTES LINE", bytes 0 of a release."""
+"""gaps_work.py LIBCUDART ROUNDS: leaves GPU 0 idle for various reasons. The kernel that ends a gap has the name of its reason. Then
+allocates and frees memory on two GPUs and prints "memory DEVICE ADDRESS BYTES LINE", with bytes 0 for a release."""
 import ctypes
 import os
 import sys
@@ -42,7 +42,7 @@ def new(function):
 
 
 def step(name, stream):
-    """What ends the gap, and what the next one begins with."""
+    """Launches the kernel that ends a gap, and waits for it, so that the next gap begins."""
     launch(name, MS, stream)
 
 
@@ -51,14 +51,14 @@ go, holds, held = threading.Semaphore(0), threading.Semaphore(0), threading.Sema
 
 
 def hold_it(asked):
-    # longer than it took this thread to get a CPU and the GIL: that the main thread waited for, too, but by a lock
+    # longer than this thread took to get a CPU and the GIL, for which the main thread waited too, on a lock
     begun = time.monotonic()
     end = begun + GAP + 2 * (begun - asked[0])
-    # what ends the main thread's wait for the lock; from here on it waits for the GIL
+    # ends the main thread's wait for the lock; from here on it waits for the GIL
     holds.release()
     while time.monotonic() < end:
         pass
-    # lets go of it here, so that this is the function that had it
+    # drops the GIL here, so that this function is its holder
     time.sleep(0)
 
 
@@ -75,7 +75,7 @@ def wait_for_gil():
     held.acquire()
 
 
-# another thread writes when the main thread has waited for it long enough, whenever the two get a CPU
+# another thread writes after the main thread has waited long enough, independent of when they get a CPU
 slow = threading.Semaphore(0)
 
 
@@ -105,7 +105,7 @@ def think():
     return n
 
 
-# another thread has a lock; it too has to wait for it first, as who shares one does
+# another thread holds a lock, for which it first has to wait too
 turn, taken = threading.Semaphore(0), threading.Semaphore(0)
 
 
@@ -136,14 +136,14 @@ def sleep():
 
 
 def copy_beside():
-    """A copy and a kernel at once, each alone for a part of it."""
+    """A copy and a kernel that overlap, each alone for a part of its time."""
     cuda.cudaMemcpyAsync(memory, host, 20 << 20, 1, second)
     launch("beside_copy", 3 * MS, first)
     assert not cuda.cudaStreamSynchronize(first)
 
 
 lock, done, pipe, since = threading.Lock(), False, os.pipe(), [0]
-# as long as hold_it wants it, it has it
+# hold_it holds it for its full time
 sys.setswitchinterval(10)
 assert not cuda.cudaSetDevice(1)
 other, event = new(cuda.cudaStreamCreate), new(cuda.cudaEventCreate)
@@ -169,7 +169,7 @@ for t in threads:
 
 
 def reported(device, address, size):
-    # the call was a line above
+    # the call is one line above
     print("memory", device, address.value, size, sys._getframe(1).f_lineno - 1, sys._getframe(1).f_code.co_name)
 
 

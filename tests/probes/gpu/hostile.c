@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A target that hands over what no shim would: hostile SHIM, after a line on stdin.
- * Prints how many good records and how many bad ones there were.
+ * A hostile target, which passes records to the probe site that no shim would:
+ * hostile SHIM, after a line on stdin. Prints the numbers of good and bad records.
  */
 #include "core/shim.h"
 
@@ -13,7 +13,7 @@
 #include <time.h>
 
 static void (*hand_over)(const void *batch, uint64_t bytes);
-static char *page; /* the one behind it is not mapped */
+static char *page; /* the next page is not mapped */
 static unsigned int good, bad;
 
 static u64 now(void)
@@ -76,17 +76,17 @@ static void nonsense(void)
 	BAD(o.record.kind = 0);
 	BAD(o.record.kind = SHIM_KINDS);
 	BAD(o.record.kind = 0xffff);
-	/* those whose low bits are a known kind's: of 5 bits, of 8 */
+	/* kinds whose low 5 or 8 bits are those of a known kind */
 	BAD(o.record.kind = 32 + SHIM_MEMSET);
 	BAD(o.record.kind = 256 + SHIM_MEMSET);
-	/* before the process was there, in the future, the end before the start */
+	/* before the start of the process, in the future, with the end before the start */
 	BAD(o.record.start = 1);
 	BAD(o.record.end = ~0ULL);
 	BAD(o.record.end = now() + 60000000000ULL);
 	BAD(o.record.start = now() - 10, o.record.end = now() - 20000);
 	GOOD(o.record.start = 0);
 	GOOD(o.record.end = 0);
-	/* an older shim's body is shorter; of a newer one's, the end is not known here */
+	/* an older shim's body is shorter; a newer shim's has unknown fields at its end */
 	GOOD(o.record.size = sizeof(o.record) + 8);
 	GOOD(o.record.size = sizeof(o.record));
 	GOOD(o.head.version = 77);
@@ -99,7 +99,7 @@ static void at_the_edge(void)
 	hand_over(NULL, 0);
 	hand_over((void *)0xffffffff80000000, 100);
 	hand_over(page + 4096 - 8, 100);
-	/* the record is cut by the page's end */
+	/* the record reaches beyond the page's end */
 	memcpy(page + 4096 - 60, &o, 60);
 	hand_over(page + 4096 - 60, sizeof(o));
 	bad += 4;
@@ -117,7 +117,7 @@ static u32 next(void)
 	return x ^= x << 5;
 }
 
-/* Whatever comes of it: nothing may break. */
+/* Random records, which must not break anything. */
 static void noise(void)
 {
 	static u8 bytes[SHIM_BATCH_MAX] __attribute__((aligned(8)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A program whose C library lies to who calls it from outside:
+ * A program with a forged C library, whose functions sonde calls:
  *
  *	inject_attacker path FILE	no library can be loaded, and a memfd is a descriptor of FILE that opens nothing (O_PATH)
  *	inject_attacker file FILE	the same with FILE opened for reading and writing
@@ -35,7 +35,7 @@ static int hand_over(const char *name, unsigned int flags)
 	return handed;
 }
 
-/* A jump at a function's beginning: mov $to, %rax; jmp *%rax */
+/* Replaces a function's start by a jump: mov $to, %rax; jmp *%rax */
 static void replace(const char *name, void *to)
 {
 	uint8_t jump[] = { 0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xe0 }, *at = dlsym(RTLD_DEFAULT, name);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What the tests of `sonde inject` share: targets, also in containers, and what must be as it was."""
+"""Shared by the tests of `sonde inject`: targets, also in containers, and the state that must not change."""
 import glob
 import json
 import os
@@ -17,7 +17,7 @@ SCRATCH = 512 * 1024  # user/inject/load.c
 
 
 def make_root(tmp):
-    """A root file system that has the host's /usr and nothing of sonde."""
+    """Creates a root file system with the host's /usr and nothing of sonde."""
     root = os.path.join(tmp, "root")
     for d in ("usr", "proc", "dev", "work"):
         os.makedirs(os.path.join(root, d), exist_ok=True)
@@ -70,7 +70,7 @@ def crun(tmp, command, bind):
            f"sonde-inject-{os.getpid()}-{crun.number}"]
     if os.path.exists("/sys/fs/cgroup/cgroup.controllers"):
         return run
-    # it refuses a machine that has both versions of cgroups: show it the second alone
+    # runc refuses a machine with both versions of cgroups: hide version 1
     script = "umount -l /sys/fs/cgroup; mount -t cgroup2 cgroup2 /sys/fs/cgroup; exec \"$@\""
     return ["unshare", "-m", "sh", "-c", script, "sh", *run]
 
@@ -85,7 +85,7 @@ def parent(pid):
 
 
 def descendant(root, name):
-    """The process of this program under `root`, as this machine numbers it."""
+    """The pid, in this pid namespace, of the descendant of `root` that runs this program"""
     for path in glob.glob("/proc/[0-9]*/comm"):
         try:
             with open(path) as f:
@@ -102,7 +102,7 @@ def descendant(root, name):
 
 
 class Target:
-    """A program that has said "ready", waits for a line and says what came of it."""
+    """A program that has printed "ready", waits for a line and prints its result."""
 
     def __init__(self, command, container=None, tmp=None, bind=(), env=None):
         self.name = os.path.basename(command[0])
@@ -144,11 +144,11 @@ def has_shim(pid):
 
 
 class State:
-    """Of a process: descriptors, signal masks of its threads, memory, who traces it."""
+    """The state of a process: descriptors, signal masks of its threads, memory, tracer"""
 
     def __init__(self, pid):
         self.look(pid)
-        # a thread that begins has all signals blocked, one in a handler has that one: what it has most of the time is meant
+        # a thread blocks all signals while it starts, and a handler's signal in the handler: the most frequent mask counts
         for _ in range(4):
             time.sleep(0.03)
             masks, self.masks = self.masks, {}
@@ -168,15 +168,15 @@ class State:
                     status = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
             except OSError:
                 continue
-            # libc takes 32 and 33 for itself when the first thread begins, as the shim's may be; the thread that started the
-            # tests may have ignored them
+            # libc uses signals 32 and 33 from the first thread on, which may be the shim's; they may have been ignored when the
+            # tests were started
             self.masks[tid] = {(status["SigBlk"], *(int(status[name], 16) & ~(3 << 31) for name in ("SigIgn", "SigCgt")))}
             self.tracers.add(status["TracerPid"])
         with open(f"/proc/{pid}/maps") as f:
             self.maps = [line.split(None, 5) for line in f]
 
     def scratch(self):
-        """Anonymous mappings of just the size of the stack that calls are made on."""
+        """The anonymous mappings with exactly the size of the stack on which sonde makes its calls"""
         found = 0
         for m in self.maps:
             start, end = (int(a, 16) for a in m[0].split("-"))
@@ -185,7 +185,7 @@ class State:
 
 
 def differences(before, after, memfd):
-    """What is not as it was, beside the shim's own."""
+    """The differences between two states, except for those that the shim makes"""
     found = []
     extra = {fd: to for fd, to in after.fds.items() if before.fds.get(fd) != to}
     if memfd:
@@ -205,7 +205,7 @@ def differences(before, after, memfd):
 
 
 def changed_text(pid, names=("libc.so.6", "inject_target")):
-    """Code in which the process has other bytes than the file."""
+    """The mappings of code that differ from their file"""
     found = []
     with open(f"/proc/{pid}/maps") as f, open(f"/proc/{pid}/mem", "rb") as mem:
         for line in f:
@@ -220,15 +220,6 @@ def changed_text(pid, names=("libc.so.6", "inject_target")):
             if mem.read(len(want)) != want:
                 found.append(m[4])
     return found
-
-
-def wait_for(condition, seconds=5):
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return False
 
 
 def shim_thread(pid):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Programs that nothing can or should be loaded into, or only with care: inject_odd WHAT [LIBRARY]. Prints "ready PID" and
- * waits for a line on stdin; then what its checks came to.
+ * Programs into which nothing can or should be loaded, or only with care: inject_odd WHAT [LIBRARY]. Prints "ready PID",
+ * waits for a line on stdin, and prints the results of its checks.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -26,7 +26,7 @@ static void on_signal(int sig)
 	handled++;
 }
 
-/* Denies one system call: with an error, or deadly. */
+/* Denies one system call, with an error or SIGSYS. */
 static void filter(int nr, unsigned int action)
 {
 	struct sock_filter code[] = {
@@ -69,7 +69,7 @@ int main(int argc, char **argv)
 
 	library = argc > 2 ? argv[2] : NULL;
 	if (!strcmp(what, "docker")) {
-		/* as containers' filters are: an error for what is not known to them, or dangerous */
+		/* like a container's filter: an error for unknown and dangerous system calls */
 		filter(__NR_mount, SECCOMP_RET_ERRNO | EPERM);
 		filter(__NR_clone3, SECCOMP_RET_ERRNO | ENOSYS);
 	} else if (!strcmp(what, "kills")) {
@@ -82,7 +82,7 @@ int main(int argc, char **argv)
 		pid_t pid = vfork();
 
 		if (!pid) {
-			/* nothing but system calls: the memory is the parent's */
+			/* only system calls, as the memory is the parent's */
 			char text[32] = "ready 0\n";
 
 			syscall(SYS_write, 1, text, strlen(text));
@@ -96,7 +96,7 @@ int main(int argc, char **argv)
 		fork();
 		return 0;
 	} else if (!strcmp(what, "loads")) {
-		/* another thread has the loader's lock, as long as the library's constructor sleeps */
+		/* another thread holds the loader's lock while the library's constructor sleeps */
 		signal(SIGUSR1, on_signal);
 		pthread_create(&thread, NULL, loads, NULL);
 		usleep(300000);

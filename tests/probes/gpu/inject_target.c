@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A program that knows what each of its system calls and computations must give, and checks it:
+ * A program that checks the result of each of its system calls and computations:
  *
  *	inject_target [-t BUSY] [-s] [-l]
  *
@@ -46,7 +46,7 @@ static int64_t now_ns(void)
 	return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
-/* All general and vector registers hold values for a while, and the red zone does. */
+/* Keeps known values in all general and vector registers and in the red zone for a while. */
 static void registers(void)
 {
 	uint64_t bad;
@@ -220,7 +220,7 @@ static void *times_out(void *arg)
 	return NULL;
 }
 
-/* Signals with numbers: each arrives, in order, though its system calls are interrupted by them. */
+/* Numbered signals: each must arrive, in order, while they interrupt system calls. */
 static atomic_int received, sent, mixed;
 
 static void on_number(int sig, siginfo_t *info, void *context)
@@ -345,7 +345,7 @@ static void begin_calls(void)
 
 	sigaction(SIGRTMIN, &number, NULL);
 	sigaction(SIGALRM, &tick, NULL);
-	/* only the receiver is to be interrupted by numbers; ticks go to threads that compute */
+	/* numbered signals go to the receiver only, ticks to threads that compute */
 	sigemptyset(&set);
 	sigaddset(&set, SIGRTMIN);
 	sigaddset(&set, SIGALRM);

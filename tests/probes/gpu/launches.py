@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Launches kernels of the doubles from lines of Python that are known: launches.py LIBCUDART TIMES"""
+"""Launches kernels of the doubles from marked lines of Python: launches.py LIBCUDART TIMES"""
 import ctypes
 import sys
 import time
@@ -38,7 +38,7 @@ def backward():
         launch(softmax)  # line: backward
 
 
-# a library that is loaded late is probed a moment later, and CUDA is there then
+# a library that is loaded now is probed a moment later; CUDA is initialized by then
 cudart.cudaSetDevice(0)
 time.sleep(0.3)
 for _ in range(times):

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What the tests of the GPU model and its reports share: the reports' rows against what the doubles of CUDA did."""
+"""Shared by the tests of the GPU model and its reports: compares the reports' rows with the work that the doubles of CUDA logged."""
 import collections
 import json
 import os
 import subprocess
-import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from shim_lib import ROOT
 from tap import ok
 
@@ -27,7 +25,7 @@ def report(path, name, *options):
 
 
 def rows_of(path):
-    """Rows of cuda-trace with times as the trace has them, and what the report notes."""
+    """(rows of cuda-trace with the trace's times, the report's notes)"""
     r = report(path, "cuda-trace")
     rows = r["tables"]["trace"]
     for row in rows:
@@ -44,7 +42,7 @@ def kind_of(row):
 
 
 def key_of(kind, e):
-    """Of the truth, as identity() has it of a row."""
+    """The key of an event of the truth, in the form of identity() for a row"""
     name = NAMES[e["name"]] if kind == "kernel" else COPIES[e["kind"]] if kind == "copy" else \
         "[CUDA memset]" if kind == "set" else "[CUDA graph]"
     return (name, e["correlation"], e["device"], e["context"], e["stream"], e["node"] if kind in ("kernel", "set") else 0,
@@ -86,13 +84,13 @@ def compare(label, run, kinds=("kernel", "copy", "set"), probed=True, thread=Non
                 wrong.append(("times", r, e, c))
             elif r["queued_ns"] != max(0, r["start_ns"] - r["launch_start_ns"] - r["launch_ns"]):
                 wrong.append(("queued", r, e, c))
-    ok(not wrong, f"{label}: each joined to its call and thread", len(wrong), wrong[:2])
-    ok(times <= run.error, f"{label}: times equal within {run.error} ns, the clock's error", f"off by {times}")
+    ok(not wrong, f"{label}: each is joined to its call and thread", len(wrong), wrong[:2])
+    ok(times <= run.error, f"{label}: times agree within {run.error} ns, the clock's error", f"off by {times}")
     return rows
 
 
 def sums(label, run):
-    """The reports' sums against the truth's."""
+    """Compares the reports' sums with the truth's."""
     kernels = collections.defaultdict(list)
     for e in run.truth["kernel"]:
         if e["traced"]:
@@ -102,7 +100,7 @@ def sums(label, run):
     ok({k: v["instances"] for k, v in got.items()} == {k: len(v) for k, v in kernels.items()},
        f"{label}: cuda-kern counts all {n} kernels", {k: v["instances"] for k, v in got.items()})
     ok(all(abs(got[k]["total_ns"] - sum(v)) <= 2 * len(v) * run.error and abs(got[k]["max_ns"] - max(v)) <= 2 * run.error
-           for k, v in kernels.items() if k in got) and got, f"{label}: and their time",
+           for k, v in kernels.items() if k in got) and got, f"{label}: cuda-kern adds up their time",
        {k: (got[k]["total_ns"], sum(v)) for k, v in kernels.items() if k in got})
     launched = report(run.path, "cuda-kern-launch")["tables"]["summary"]
     by_thread = collections.Counter()
@@ -123,4 +121,4 @@ def sums(label, run):
     size = {r["operation"]: (r["total_bytes"], r["count"]) for r in report(run.path, "cuda-mem-size")["tables"]["summary"]}
     time = {r["operation"]: (r["bytes"], r["count"]) for r in report(run.path, "cuda-mem-time")["tables"]["summary"]}
     want = {k: (bytes_of[k], count_of[k]) for k in count_of}
-    ok(size == want and time == want, f"{label}: cuda-mem-size and cuda-mem-time have its bytes", size, time, want)
+    ok(size == want and time == want, f"{label}: cuda-mem-size and cuda-mem-time have the bytes", size, time, want)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What the tests of the shim and of family gpu share: the doubles, their truth, what the shim handed over."""
+"""Shared by the tests of the shim and of family gpu: the doubles, the events that they log (the truth), the shim's records."""
 import collections
 import os
 import struct
 import subprocess
-import sys
 import tempfile
 import time
 
@@ -14,7 +13,6 @@ SHIM = os.path.join(BUILD, "libsonde-cupti.so")
 DOUBLES = os.path.join(BUILD, "tests", "fakes", "cuda")
 CONSUMER = os.path.join(DOUBLES, "consumer.so")
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from shim_records import (  # noqa: F401  # noqa: F401
     ALL,
     CALLS,
@@ -37,10 +35,10 @@ from tap import ok, skip_all
 
 
 def versions():
-    """Those whose doubles could be made."""
+    """The CUDA versions whose doubles could be built; skips the test if there is none"""
     found = [v for v in ("12", "13") if os.path.exists(os.path.join(DOUBLES, v, "fake_training"))]
     if not found:
-        skip_all("NVIDIA's CUPTI headers could not be had: scripts/cupti.sh says why")
+        skip_all("NVIDIA's CUPTI headers could not be downloaded: scripts/cupti.sh prints why")
     return found
 
 
@@ -53,20 +51,20 @@ def setting(**values):
 
 
 def read_truth(path):
-    """All that the simulated machine did: dicts by kind."""
-    found = collections.defaultdict(list)
+    """{kind: [event]} that the simulated machine logged. Every line has the same fields, of which the last three are texts."""
+    found, keys = collections.defaultdict(list), None
     for line in open(path) if os.path.exists(path) else ():
-        # the program may have been ended while it wrote
+        # the program may have been killed while it wrote
         if not line.endswith("\n"):
             continue
-        op, rest = line.rstrip("\n").split(" ", 1)
-        e = dict(word.split("=", 1) for word in rest.split(" "))
-        found[op].append({k: v if k in ("name", "grid", "block") else int(v) for k, v in e.items()})
+        op, *words = line[:-1].replace("=", " ").split(" ")
+        keys = keys or words[::2]
+        found[op].append(dict(zip(keys, [*map(int, words[1:-6:2]), *words[-5::2]])))
     return found
 
 
 def key_of(kind, e, names=None):
-    """What makes an event of the truth, or of the shim, the one that it is."""
+    """The fields that identify an event of the truth or of the shim"""
     if kind == "kernel":
         name = e["name"] if names is None else names.get(e["name"], "?")
         return name, e["correlation"], e["device"], e["context"], e["stream"], e["graph"], \
@@ -89,7 +87,7 @@ TRUTH = {"kernel": "kernel", "memcpy": "copy", "memset": "set", "sync": "sync", 
 
 
 def compare(label, truth, got, kinds, names, error, pid=None, unfinished=0):
-    """Each of these kinds exactly once, with times equal within the error (ns); so many may have no end."""
+    """Each event of these kinds must be recorded exactly once, with times within the error (ns). `unfinished` events may lack an end."""
     worst = open_ones = 0
     for kind in kinds:
         want = [e for e in truth[TRUTH[kind]] if e["traced"] and pid in (None, e["pid"])]
@@ -113,13 +111,13 @@ def compare(label, truth, got, kinds, names, error, pid=None, unfinished=0):
                 continue
             worst = max(worst, abs(e["time"] - (t["start"] if moment else t["end"])),
                         0 if moment else abs(e["start"] - t["start"]))
-    ok(worst <= error, f"{label}: times equal within {error} ns, the clock's error", f"off by {worst}")
+    ok(worst <= error, f"{label}: times agree within {error} ns, the clock's error", f"off by {worst}")
     print(f"# {label}: off by {worst} ns at most, said {error}")
     return worst
 
 
 class Shimmed:
-    """A run of the training with the shim and a consumer in it."""
+    """A run of the training with the shim and a consumer loaded"""
 
     def __init__(self, version, *args, groups=ALL, cuda="", cupti="", wait=True, program=None, **env):
         self.dir = tempfile.mkdtemp(prefix="sonde-shim-")
@@ -146,7 +144,7 @@ class Shimmed:
 
 
 class States:
-    """What the shim has said of itself so far, read as it grows."""
+    """The states that the shim has reported so far, read while the file grows"""
 
     def __init__(self, path):
         self.path, self.pos, self.found = path, 0, []
@@ -170,7 +168,7 @@ class States:
             size = struct.unpack_from("<I", data, at + 8)[0]
             if len(data) - at < size:
                 break
-            # it stands alone in its batch, or last
+            # it is alone in its batch, or the last record
             record = at + 24
             while record < at + size:
                 length, kind = struct.unpack_from("<HH", data, record)

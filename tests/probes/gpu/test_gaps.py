@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Reports gpu and memory of a program whose reasons for idle time are planted, against what the doubles and it say."""
+"""Reports gpu and memory of a program with planted reasons for idle time, compared with the logs of the doubles and the program."""
 # test: timeout=180
 import collections
 import json
@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from shim_lib import DOUBLES, ROOT, read_truth, versions
 from sonde_trace import Trace
 from tap import done, ok, skip_all
@@ -21,14 +20,14 @@ PYTHON = "/usr/bin/python3.11"
 ROUNDS = 6
 tmp = tempfile.mkdtemp(prefix="sonde-gaps-")
 
-# the function that plants it, which is the name of the kernel that ends the gap: cause and what of
+# {planting function, which is the name of the kernel that ends the gap: (cause, detail)}
 PLANTED = {
     "wait_for_gil": ("gil", r"^hold_it \(gaps_work.py\)$"),
     "sleep": ("sleep", r"nanosleep$"),
     "read_slowly": ("read", r"^read of pipe"),
     "synchronize": ("sync", r"^cudaStreamSynchronize$"),
     "think": ("python", r"^think \(gaps_work.py\)$"),
-    # the keeper may be late to take it: then it is waited for first
+    # the keeper may take it late: then the main thread waits for the keeper first
     "wait_for_lock": ("lock", r"^a (lock|condition or another thread)$"),
     "wait_for_event": ("event", None),
 }
@@ -58,13 +57,13 @@ def report(path, name):
 
 
 def findings(path, name):
-    """What it says first: the lines before the first empty one."""
+    """The findings of a report: the lines before the first empty line"""
     r = subprocess.run([SONDE, "report", path, name], capture_output=True, text=True, timeout=60)
     return r.stdout.split("\n\n")[0].splitlines()
 
 
 def by_device(truth):
-    """What each device did: lists of (start, end, is it a kernel?, name)"""
+    """{device: [(start, end, is a kernel, name)]}"""
     found = collections.defaultdict(list)
     for kind in ("kernel", "copy", "set"):
         for e in truth[kind]:
@@ -73,7 +72,7 @@ def by_device(truth):
 
 
 def measure(works):
-    """By moments: busy, kernels, copies, both (ns), and the gaps with the name of what ended each."""
+    """(ns busy, with kernels, with copies, with both, [gap with the name of the work that ended it]), by a sweep over all times"""
     moments = sorted({t for s, e, _, _ in works for t in (s, e)})
     sums, gaps, idle = collections.Counter(), [], None
     for a, b in zip(moments, moments[1:]):
@@ -104,28 +103,28 @@ def compare_devices(label, path, truth, found):
         total = sum(g[0] for g in gaps)
         ok(abs(row["idle_ns"] - total) <= total / 50, f"{label}: GPU {device}: idle within 2%", row["idle_ns"], total)
         causes = sum(r["idle_ns"] for r in found["causes"] if r["device"] == device)
-        ok(causes == row["idle_ns"], f"{label}: GPU {device}: the causes sum to the idle time", causes, row["idle_ns"])
+        ok(causes == row["idle_ns"], f"{label}: GPU {device}: the causes add up to the idle time", causes, row["idle_ns"])
         print(f"# {label}: GPU {device}: off by {worst[0]} ns at most, {worst[1]}; {len(works)} pieces of work, error {error} ns")
     parts = collections.Counter()
     for p in found["parts"]:
-        parts[p["gap"]] += p["part_ns"]
-    ok(found["gaps"] and all(parts[g["gap"]] == g["gap_ns"] for g in found["gaps"]), f"{label}: the parts of each gap sum to it")
+        parts[p["gap"]] += p["ns"]
+    ok(found["gaps"] and all(parts[g["gap"]] == g["gap_ns"] for g in found["gaps"]), f"{label}: the parts of each gap add up to it")
 
 
 def compare_causes(label, found):
     parts = collections.defaultdict(list)
     for p in found["parts"]:
-        # that the machine had no CPU for the thread is true, but the test did not plant it
+        # waiting for a CPU is a correct cause, but not a planted one
         if p["cause"] != "cpu":
             parts[p["gap"]].append(p)
     for name, (cause, of) in PLANTED.items():
         gaps = [g for g in found["gaps"] if g["device"] == 0 and g["work"] == name]
-        first = [max(parts[g["gap"]], key=lambda p: p["part_ns"]) for g in gaps]
+        first = [max(parts[g["gap"]], key=lambda p: p["ns"]) for g in gaps]
         right = [p for p in first if p["cause"] == cause and (not of or re.search(of, p["of"] or ""))]
-        # of some waits for the GIL it is not seen who dropped it (docs/gil.md): they are reported without a name, not with another
+        # some waits for the GIL have an unknown dropper (docs/gil.md): they are reported without a name, not with a wrong one
         unseen = [p for p in first if cause == "gil" == p["cause"] and p["of"] is None][:1]
         named = [g for g in gaps if (g["cause"], g["percent"] > 50) == (cause, True)]
-        ok(len(gaps) == ROUNDS and len(right + unseen) == len(gaps), f"{label}: {name}: each gap is put down to it first",
+        ok(len(gaps) == ROUNDS and len(right + unseen) == len(gaps), f"{label}: {name}: it is the first cause of each of its gaps",
            [(g["cause"], g["of"], g["percent"]) for g in gaps], first)
         print(f"# {label}: {name}: {len(named)} of {len(gaps)} gaps are mostly that")
 
@@ -148,14 +147,14 @@ def compare_memory(label, path, output):
     for device in (0, 1):
         row = next(r for r in found["devices"] if r["device"] == device)
         ok((row["peak_bytes"], row["live_bytes"]) == (peak[device][0], live[device]),
-           f"{label}: GPU {device}: peak and live memory to the byte", row, peak[device][0], live[device])
+           f"{label}: GPU {device}: peak and live memory are exact", row, peak[device][0], live[device])
         got = {(device, r["line"]): (r["peak_bytes"], r["live_bytes"]) for r in found["lines"]
                if r["device"] == device and (r["peak_bytes"] or r["live_bytes"])}
         want = {k: (peak[device][1].get(k, 0), n) for k, n in lines.items() if k[0] == device}
-        ok(got == want, f"{label}: GPU {device}: the same by line of Python", got, want)
+        ok(got == want, f"{label}: GPU {device}: also by line of Python", got, want)
         addresses = {r["address"]: r["bytes"] for r in found["live"] if r["device"] == device}
         ok(addresses == {a: size for a, (size, where) in blocks.items() if where[0] == device},
-           f"{label}: GPU {device}: what was not freed", addresses)
+           f"{label}: GPU {device}: memory that was not freed", addresses)
 
 
 def one(version):
@@ -165,27 +164,27 @@ def one(version):
     compare_devices(label, path, truth, found["tables"])
     compare_causes(label, found["tables"])
     said, summary = findings(path, "gpu"), findings(path, "summary")
-    ok(re.match(r"GPU [01] of python3.11 \d+ was busy \d", said[0]), f"{label}: the finding first", said)
-    ok(summary[0] == said[0], f"{label}: and in the summary", summary)
+    ok(re.match(r"GPU [01] of gaps_work.py \d+ was busy \d", said[0]), f"{label}: the report begins with the finding", said)
+    ok(summary[0] == said[0], f"{label}: the summary has the finding", summary)
     print("# " + "\n# ".join(said))
     compare_memory(label, path, output)
     timeline = report(path, "timeline")["tables"]
     bars = collections.Counter()
     for r in timeline["device_parts"]:
         bars[r["device"]] += r["busy_ns"]
-    ok(all(bars[r["device"]] == r["busy_ns"] for r in found["tables"]["devices"]), f"{label}: the timeline's parts sum to it", bars)
+    ok(all(bars[r["device"]] == r["busy_ns"] for r in found["tables"]["devices"]), f"{label}: the parts of the timeline add up to its time", bars)
 
 
 def little():
-    """Without the scheduler and the rest, nothing is claimed that is not known."""
+    """Without family sched and others, reports state nothing that they can't know."""
     path, truth, _ = record(versions()[-1], "gpu,cuda,gil,proc")
     found = report(path, "gpu")
     compare_devices("without sched", path, truth, found["tables"])
     causes = {g["work"]: g["cause"] for g in found["tables"]["gaps"] if g["device"] == 0}
     ok(causes.get("wait_for_gil") == "gil" and causes.get("synchronize") == "sync" and causes.get("sleep") == "unknown" and
-       causes.get("think") == "unknown", "without sched: what is known and what is not", causes)
+       causes.get("think") == "unknown", "without sched: the known causes and the rest are correct", causes)
     said = findings(path, "gpu")
-    ok(any("-t +gpu,sched,syscall,lock" in f for f in said), "without sched: it says what would record it", said)
+    ok(any("-t +gpu,sched,syscall,lock" in f for f in said), "without sched: the report names the families that show more", said)
 
 
 if os.geteuid():

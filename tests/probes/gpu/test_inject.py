@@ -1,16 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=300
-"""`sonde inject`, 50 times (ROUNDS; 1,000 in `make stress`), into programs that check all that they compute and are timed by
-system calls: plain ones, many busy threads, signals and timers, a busy loader and allocator, containers."""
+"""`sonde inject`, 50 times (ROUNDS; 1,000 in `make stress`), into programs that check their computations and system
+calls: plain ones, many busy threads, signals and timers, a busy loader and allocator, containers."""
 import os
 import re
 import shutil
-import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from inject_lib import (
     CONTAINERS,
     TARGET,
@@ -21,12 +19,12 @@ from inject_lib import (
     has_shim,
     inject,
     shim_thread,
-    wait_for,
 )
 from tap import done, ok, skip, skip_all
+from waiting import wait_for
 
 ROUNDS = int(os.environ.get("ROUNDS", 50))
-KINDS = [  # name, arguments, container, of 50
+KINDS = [  # (name, arguments, container, share of 50 rounds)
     ("asleep", [], None, 12),
     ("computing alone", ["-t", "1"], None, 4),
     ("in system calls, with signals and timers", ["-s"], None, 8),
@@ -40,7 +38,7 @@ borrowed, stood = [], []
 
 
 def one(args, container, tmp, again):
-    """What went wrong with it; None: there is no such container."""
+    """The faults of one injection, or None if the container can't be created"""
     t = Target([TARGET, *args], container, tmp)
     if not t.ready:
         t.kill()
@@ -59,7 +57,7 @@ def one(args, container, tmp, again):
             print(f"# {container or ''} {args}: {r.stdout.strip()}")
     if not wait_for(lambda: shim_thread(t.pid)):
         bad.append("its thread does not run")
-    # a loader that opens files has descriptors that come and go
+    # the loader opens and closes files, so that descriptors change
     if not loader:
         bad += differences(before, State(t.pid), container)
     bad += [("code was changed", p) for p in changed_text(t.pid)]
@@ -97,7 +95,7 @@ def main():
         if found is None:
             skip(name, "no such container can be made here")
             continue
-        ok(not bad, f"{name}: {n} times, all as it was", *bad[:5])
+        ok(not bad, f"{name}: {n} times, the state is unchanged", *bad[:5])
     assert set(CONTAINERS) >= {k[2] for k in KINDS if k[2]}
     for what, times in (("borrowed", borrowed), ("stood still", stood)):
         times.sort()

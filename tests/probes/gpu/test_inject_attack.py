@@ -1,10 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""`sonde inject` by root into another user's process whose C library lies: root's files stay as they are."""
+"""`sonde inject` by root into another user's process with a forged C library: root's files must not change."""
 import os
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from account import run_with_account
 from inject_lib import BUILD, Target, inject
 from tap import ok
@@ -14,7 +12,7 @@ SECRET = b"root's\n" * 100
 
 
 def attack(account, kind, path=None):
-    """(exit status, all output) of the injection, None if the target did not begin."""
+    """(exit status, output) of the injection, or None if the target did not start"""
     t = Target(account.command(ATTACKER, kind, *([path] if path else [])))
     try:
         if not t.ready:
@@ -39,11 +37,11 @@ def attacks(account, tmp):
     os.chown(own, account.uid, account.gid)
     for kind, path in (("path", roots), ("file", own), ("memfd", None)):
         r = attack(account, kind, path)
-        ok(r and r[0] == 1 and r[2] and "nothing changed: its memory" not in r[1], f"{kind}: refused, and the process goes on", r)
-        ok(content(roots) == SECRET and os.stat(roots).st_mode & 0o777 == 0o600, f"{kind}: root's file is as it was",
+        ok(r and r[0] == 1 and r[2] and "nothing changed: its memory" not in r[1], f"{kind}: refused, and the process continues", r)
+        ok(content(roots) == SECRET and os.stat(roots).st_mode & 0o777 == 0o600, f"{kind}: root's file is unchanged",
            content(roots)[:80])
     r = attack(account, "handle")
-    ok(r and r[0] == 1 and "does not map it" in r[1], "handle: what it does not map is not loaded", r)
+    ok(r and r[0] == 1 and "does not map it" in r[1], "handle: a library that the process does not map counts as not loaded", r)
 
 
 run_with_account(attacks)

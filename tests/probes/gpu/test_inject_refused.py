@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=180
-"""What `sonde inject` refuses, with the reason, and that it leaves alone; and what goes wrong while it is at it."""
+"""`sonde inject` refuses some processes with a reason and leaves them unchanged; it handles failures during an injection."""
 import ctypes
 import json
 import os
@@ -9,21 +9,20 @@ import resource
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from inject_lib import BUILD, SHIM, SONDE, TARGET, Target, has_shim, inject
 from shim_lib import DOUBLES, training
 from tap import done, ok, skip, skip_all
+from waiting import wait_state
 
 ODD = os.path.join(BUILD, "tests", "probes", "gpu", "inject_odd")
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 PTRACE_SEIZE = 0x4206
 libc = ctypes.CDLL(None, use_errno=True)
 libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
-# maps a file of this name as code, so that it looks like what has such a library
+# maps a file with this name as code, so that the process looks as if it had that library
 POSER = """
 #include <fcntl.h>
 #include <stdio.h>
@@ -86,7 +85,7 @@ def built(name, source, *args, compiler="cc"):
 
 
 def refused(name, pid, reason, target=None, status=1, **how):
-    """Not loaded, for this reason, and the process is there and well."""
+    """The shim is not loaded, for this reason, and the process continues unharmed."""
     r = inject(pid, **how)
     loaded = os.path.exists(f"/proc/{pid}/maps") and has_shim(pid)
     ok(r.returncode == status and reason in r.stderr and "nothing changed" in r.stderr and not loaded, f"{name}: refused",
@@ -100,12 +99,12 @@ def no_processes():
     refused("no such process", 0x7ffffff0, "there is no such process")
     refused("a thread of the kernel", 2, "thread of the kernel")
     child = subprocess.Popen(["true"])
-    time.sleep(0.3)
+    wait_state(child.pid, "Z")
     refused("a zombie", child.pid, "a zombie")
     child.wait()
     path = built("leaderless", LEADERLESS)
     t = Target([path])
-    time.sleep(0.1)
+    wait_state(t.pid, "Z")
     refused("its main thread has ended", t.pid, "its main thread has ended", t)
     t = Target([TARGET, "-t", "1"])
     tid = next(int(i) for i in os.listdir(f"/proc/{t.pid}/task") if int(i) != t.pid)
@@ -115,20 +114,20 @@ def no_processes():
 def states():
     t = Target([TARGET])
     os.kill(t.pid, signal.SIGSTOP)
-    time.sleep(0.1)
+    wait_state(t.pid, "T")
     refused("stopped", t.pid, "it is stopped")
     os.kill(t.pid, signal.SIGCONT)
     libc.ptrace(PTRACE_SEIZE, t.pid, None, None)
     refused("another tracer", t.pid, f"being traced by process {os.getpid()}")
     t.kill()
     t = Target([TARGET])
-    # the build may lie where other users can't get to
+    # other users may have no access to the build directory
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         os.chmod(folder, 0o755)
         shutil.copy(SHIM, folder)
         r = inject(t.pid, prefix=NOBODY, sonde=shutil.copy(SONDE, folder))
     ok(r.returncode == 1 and "belongs to root and is left out" in r.stderr and "sudo sonde inject" in r.stderr and
-       not has_shim(t.pid), "not allowed: refused", r.stderr)
+       not has_shim(t.pid), "another user's process: refused", r.stderr)
     t.kill()
     child = subprocess.Popen([ODD, "vfork"], stdout=subprocess.PIPE, text=True)
     child.stdout.readline()
@@ -155,7 +154,7 @@ def programs():
             t = Target([path, lib])
             refused(f"its C library is {name}", t.pid, reason, t)
     else:
-        skip("static programs", "no static libc here")
+        skip("static programs", "there is no static libc")
     obj, path = os.path.join(tmp, "pause32.o"), os.path.join(tmp, "pause32")
     with open(obj[:-1] + "s", "w") as f:
         f.write(PAUSE32)
@@ -169,15 +168,15 @@ def programs():
         refused("a 32-bit program", t.pid, "32-bit")
         t.kill()
     else:
-        skip("a 32-bit program", "none can be made or run here")
+        skip("a 32-bit program", "32-bit programs can't be built or run")
 
 
 def filters():
     t = Target([ODD, "docker"])
     r = inject(t.pid)
-    ok(r.returncode == 0 and has_shim(t.pid), "a filter as containers have it: loaded", r.stderr)
+    ok(r.returncode == 0 and has_shim(t.pid), "a seccomp filter like a container's: loaded", r.stderr)
     time.sleep(0.2)
-    ok(t.end() == 0 and "errno 99" in t.output, "a filter as containers have it: it goes on", t.output, t.errors)
+    ok(t.end() == 0 and "errno 99" in t.output, "a seccomp filter like a container's: the process continues", t.output, t.errors)
     t = Target([ODD, "kills"])
     refused("a filter that kills", t.pid, "would kill it for mprotect", t)
     t = Target([ODD, "kills"])
@@ -194,7 +193,7 @@ def places():
 
 
 def held_up():
-    """Another thread has the loader's lock: for a while, for too long; signals that come meanwhile; death."""
+    """Another thread holds the loader's lock for a while or for too long; signals or SIGKILL arrive meanwhile."""
     short = built("slow1.so", SLOW, "-shared", "-fPIC", "-DSECONDS=2")
     t = Target([ODD, "loads", short])
     p = subprocess.Popen([SONDE, "inject", str(t.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -206,23 +205,23 @@ def held_up():
     time.sleep(0.1)
     os.kill(t.pid, signal.SIGCONT)
     out, err = p.communicate(timeout=30)
-    ok(p.returncode == 0 and has_shim(t.pid), "the loader is busy: it waits", out, err)
+    ok(p.returncode == 0 and has_shim(t.pid), "the loader is busy: sonde waits", out, err)
     status = t.end()
-    # a signal of one kind waits once
-    ok(status == 0 and "handled 1 " in t.output, "signals that came meanwhile came then", status, t.output)
+    # a pending signal is queued once
+    ok(status == 0 and "handled 1 " in t.output, "signals that arrived meanwhile are delivered afterwards", status, t.output)
     long = built("slow2.so", SLOW, "-shared", "-fPIC", "-DSECONDS=30")
     t = Target([ODD, "loads", long])
     r = inject(t.pid)
-    ok(r.returncode == 1 and "took more than 5 s" in r.stderr, "the loader is busy for too long: it says so", r.stderr)
+    ok(r.returncode == 1 and "took more than 5 s" in r.stderr, "the loader is busy for too long: a message", r.stderr)
     t.go()
-    ok(t.child.stdout.readline() == "handled 0 errno 99\n", "the loader is busy for too long: it goes on")
+    ok(t.child.stdout.readline() == "handled 0 errno 99\n", "the loader is busy for too long: the process continues")
     t.kill()
     t = Target([ODD, "loads", long])
     p = subprocess.Popen([SONDE, "inject", str(t.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     time.sleep(0.7)
     os.kill(t.pid, 9)
     out, err = p.communicate(timeout=30)
-    ok(p.returncode == 1 and "it ended" in err, "killed meanwhile: it says so", out, err)
+    ok(p.returncode == 1 and "it ended" in err, "the target is killed meanwhile: a message", out, err)
     t.kill()
     t = Target([ODD, "loads", short])
     p = subprocess.Popen([SONDE, "inject", str(t.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -231,7 +230,7 @@ def held_up():
     p.communicate(timeout=30)
     time.sleep(2)
     status = t.end()
-    ok(status == 0 and "errno 99" in t.output, "sonde is ended meanwhile: what it began is brought to its end", status, t.output)
+    ok(status == 0 and "errno 99" in t.output, "sonde gets SIGTERM meanwhile: it completes the injection", status, t.output)
     t = Target([ODD, "loads", short])
     p = subprocess.Popen([SONDE, "inject", str(t.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
     time.sleep(0.5)
@@ -239,7 +238,7 @@ def held_up():
     p.communicate(timeout=30)
     time.sleep(2)
     status = t.end()
-    ok(status == 0 and "errno 99" in t.output, "its process group is killed meanwhile: likewise", status, t.output)
+    ok(status == 0 and "errno 99" in t.output, "sonde's process group is killed meanwhile: the injection is completed", status, t.output)
 
 
 def together():
@@ -248,7 +247,7 @@ def together():
                    for _ in range(6)]
     said = [(*p.communicate(timeout=30), p.returncode) for p in all_of_them]
     ok(sum("loaded" in out for out, _, _ in said) == 1 and not any(status for _, _, status in said),
-       "six at once: one loads it, the others find it", said)
+       "six at once: one loads the shim, the others find it loaded", said)
     t.kill()
 
 
@@ -256,16 +255,16 @@ def no_thread():
     t = Target([TARGET])
     with open(f"/proc/{t.pid}/statm") as f:
         mapped = int(f.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    # the calls' stack and the library fit, the arena and stack of a thread do not
+    # there is room for the calls' stack and the library, but not for the arena and stack of a thread
     resource.prlimit(t.pid, resource.RLIMIT_AS, (mapped + 1500000,) * 2)
     r = inject(t.pid)
-    ok(r.returncode == 1 and "no thread for it could begin" in r.stderr, "no memory for its thread: it says so", r.stdout, r.stderr)
+    ok(r.returncode == 1 and "no thread for it could begin" in r.stderr, "no memory for the shim's thread: a message", r.stdout, r.stderr)
     status = t.end()
-    ok(status == 0, "no memory for its thread: it goes on", status, t.errors)
+    ok(status == 0, "no memory for the shim's thread: the process continues", status, t.errors)
 
 
 def other_numbers():
-    """In a pid namespace with the /proc of another, a number there is another process than for ptrace."""
+    """In a pid namespace with the /proc of another namespace, a pid in /proc is another process than for ptrace."""
     r = subprocess.run(["unshare", "--pid", "--fork", "sh", "-c", f"sleep 9 & {SONDE} inject $!; s=$?; kill $!; exit $s"],
                        capture_output=True, text=True, timeout=60)
     if "unshare" in r.stderr:
@@ -282,10 +281,10 @@ def command_line():
        "wrong usage")
     t = Target([TARGET])
     r = inject(t.pid, 0x7ffffff0)
-    ok(r.returncode == 3 and has_shim(t.pid), "one of two: status 3", r.stdout, r.stderr)
+    ok(r.returncode == 3 and has_shim(t.pid), "one of two processes refused: status 3", r.stdout, r.stderr)
     with open("/dev/full", "w") as full:
         r = subprocess.run([SONDE, "inject", str(t.pid)], stdout=full, stderr=subprocess.PIPE, text=True)
-    ok(r.returncode == 1 and "cannot print: No space left" in r.stderr, "a full disk: said so", r.returncode, r.stderr)
+    ok(r.returncode == 1 and "cannot print: No space left" in r.stderr, "a full disk: a message", r.returncode, r.stderr)
     t.kill()
 
 
@@ -294,22 +293,22 @@ def doctor():
         out = subprocess.run([SONDE, "doctor", "--format", "json"], capture_output=True, text=True, timeout=60).stdout
         return next((r for r in json.loads(out)["tables"]["device_times"] if r["pid"] == pid), {})
     if not os.path.exists(os.path.join(DOUBLES, "13", "fake_training")):
-        skip("doctor", "no doubles of CUDA")
+        skip("doctor", "there are no doubles of CUDA")
         return
     env = dict(os.environ, CUDA_INJECTION64_PATH="")
     t = Target([training("13"), "-w"], env=env)
     row = device_times(t.pid)
-    ok(row.get("device_times") == "once loaded" and f"sonde inject {t.pid}" in row["how"], "doctor: how it can be loaded", row)
+    ok(row.get("device_times") == "once loaded" and f"sonde inject {t.pid}" in row["how"], "doctor: how the shim can be loaded", row)
     inject(t.pid)
     row = device_times(t.pid)
-    ok(row.get("device_times") == "yes" and f"-p {t.pid}" in row["how"], "doctor: it has the shim", row)
+    ok(row.get("device_times") == "yes" and f"-p {t.pid}" in row["how"], "doctor: a process has the shim", row)
     t.end()
     t = Target([training("13"), "-w"], env=dict(env, CUDA_INJECTION64_PATH="/opt/other.so"))
     os.kill(t.pid, signal.SIGSTOP)
     time.sleep(0.1)
     row = device_times(t.pid)
     ok(row.get("device_times") == "no" and "stopped" in row["how"] and f"CUDA_INJECTION64_PATH={SHIM}" in row["how"] and
-       "/opt/other.so" in row["how"], "doctor: why not, and another profiler", row)
+       "/opt/other.so" in row["how"], "doctor: why the shim can't be loaded, and another profiler", row)
     os.kill(t.pid, signal.SIGCONT)
     t.end()
 

@@ -1,14 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The model and the reports over what the shim hands over, without eBPF: its records are consumed in the process and made a trace.
-The runtime's calls, which uprobes would see, are put around the driver's."""
+"""Tests the model and the reports on the shim's records without eBPF: the records are read within the process and written as a
+trace. Runtime calls, which uprobes would record, are added around the driver calls."""
 # test: timeout=200 parallel brief
 import collections
 import os
 import subprocess
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from model_lib import compare, report, rows_of, sums, tmp
 from shim_lib import ALL, BUILD, GRAPHS, NODES, ROOT, Shimmed, setting, versions
 from tap import done, ok, skip_all
@@ -17,7 +15,7 @@ MAKE_TRACE = os.path.join(BUILD, "tests", "golden", "make_trace")
 SCHEMA = os.path.join(ROOT, "tests", "golden", "gpu.schema.json")
 START = 1000000000000  # of make_trace's traces
 EVENTS = ("kernel", "memcpy", "memset", "graph", "memory", "call", "device", "name", "clock", "dropped")
-NOT_TOLD = ("start", "time", "tid", "text", "channel", "value", "channel_type")
+NOT_COPIED = ("start", "time", "tid", "text", "channel", "value", "channel_type")
 RUNTIME = {307: ("cuda_launch", 1), 514: ("cuda_graph_launch", 3), 277: ("cuda_copy", 2), 279: ("cuda_copy", 2),
            281: ("cuda_copy", 2), 276: ("cuda_copy", 4), 278: ("cuda_copy", 4), 319: ("cuda_copy_peer", 5),
            216: ("cuda_set", 6)}
@@ -57,7 +55,7 @@ class Run:
                     f"time={self.at(e['end'] + 20)} {more}\n")
         for kind in EVENTS:
             for e in self.got[kind] if calls or kind != "call" else ():
-                fields = " ".join(f"{k}={v}" for k, v in e.items() if k not in NOT_TOLD)
+                fields = " ".join(f"{k}={v}" for k, v in e.items() if k not in NOT_COPIED)
                 start = f"start={self.at(e['start'])}" if kind in ("kernel", "memcpy", "memset", "graph", "call") else ""
                 text = f'text="{e["text"]}"' if kind == "name" else ""
                 f.write(f"gpu_{kind} pid={self.pid} tid={e['tid']} time={self.at(e['time'])} {start} {fields} {text}\n")
@@ -93,18 +91,18 @@ compare("8 devices, 64 streams", run)
 sums("8 devices, 64 streams", run)
 run = Run(newest, "-g", "-n", "50", groups=ALL | GRAPHS)
 rows = compare("graphs as a whole", run, kinds=("kernel", "copy", "graph"))
-ok(len({r["launch_start_ns"] for r in rows["graph"]}) == 50, "graphs as a whole: each has a launch of its own")
+ok(len({r["launch_start_ns"] for r in rows["graph"]}) == 50, "graphs as a whole: each has its own launch")
 run = Run(newest, "-g", "-n", "50", groups=ALL | NODES)
 rows = compare("graphs' nodes", run)
 launches = collections.Counter(r["launch_start_ns"] for k in ("kernel", "set") for r in rows[k] if r["graph"])
-ok(set(launches.values()) == {4} and len(launches) == 50, "graphs' nodes: all nodes of a launch have that launch", launches)
+ok(set(launches.values()) == {4} and len(launches) == 50, "graphs' nodes: all nodes of a launch refer to it", launches)
 compare("without uprobes", Run(newest, "-t", "2", "-n", "30", uprobes=False), probed=False)
 run = Run(newest, "-g", "-s", "4", "-n", "60", groups=ALL | NODES, calls=False)
 compare("without driver calls, by order", run)
 run = Run(newest, "-t", "4", "-n", "60", "-k", "40", calls=False)
 rows = run.rows
 ok(len(rows) == sum(len(run.truth[k]) for k in ("kernel", "copy", "set")) and not any(r["api"] for r in rows),
-   "several threads at once without driver calls: nothing is guessed", len(rows))
+   "concurrent threads without driver calls: no launch is guessed", len(rows))
 run = Run(newest, "-n", "5", cupti="drop=77")
-ok(report(run.path, "cuda-kern")["tables"]["coverage"][0]["dropped_records"] == 77, "what CUPTI dropped is reported")
+ok(report(run.path, "cuda-kern")["tables"]["coverage"][0]["dropped_records"] == 77, "records that CUPTI dropped are reported")
 done()

@@ -1,18 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Family gpu end to end: sonde record, the shim, doubles of CUDA and CUPTI that say what they did."""
+"""Family gpu end to end: sonde record, the shim, and doubles of CUDA and CUPTI that log their work."""
 # test: timeout=180
 import collections
 import os
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
-from inject_lib import descendant, wait_for
+from inject_lib import descendant
 from shim_lib import (
     IMPAIRED,
     REFUSED,
@@ -26,8 +24,10 @@ from shim_lib import (
     training,
     versions,
 )
+from sonde_cli import Sonde
 from sonde_trace import Trace
 from tap import done, ok, skip_all
+from waiting import wait_for
 
 SONDE = os.environ.get("SONDE", os.path.join(ROOT, "build", "sonde"))
 EVERYTHING = ("kernel", "memcpy", "memset", "sync", "memory", "call")
@@ -42,7 +42,7 @@ def environment(cuda="", cupti="", **more):
 
 
 class Seen:
-    """A trace's events of family gpu, in the words of shim_lib."""
+    """A trace's events of family gpu, in the form of shim_lib"""
 
     def __init__(self, path):
         self.trace = Trace(path)
@@ -60,7 +60,7 @@ def record_command(label, version, *args, kinds=EVERYTHING, options=(), env=None
     r = subprocess.run([SONDE, "record", "-f", "-o", path, "-t", "gpu", *options, "--", training(version), *args],
                        env=env, capture_output=True, text=True, timeout=100)
     seen, truth = Seen(path), read_truth(env["FAKE_CUDA_TRUTH"])
-    ok(r.returncode == 0 and not seen.lost and not seen.got["dropped"], f"{label}: nothing lost", r.returncode, r.stderr,
+    ok(r.returncode == 0 and not seen.lost and not seen.got["dropped"], f"{label}: no losses", r.returncode, r.stderr,
        seen.lost, seen.got["dropped"])
     states = [e["state"] for e in seen.got["shim"]]
     ok(states == [STARTED, STOPPED], f"{label}: the shim began and ended", states)
@@ -73,27 +73,27 @@ def commands():
         seen, truth = record_command(f"CUDA {v}", v, "-d", "2", "-t", "2", "-n", "100", "-p", "1000",
                                      env=environment(setting(devices=2), setting(ppm=100, jitter_ns=1000)))
         untraced = [e for k in ("kernel", "copy", "set", "memory") for e in truth[k] if not e["traced"]]
-        ok(not untraced, f"CUDA {v}: from the first on", untraced[:3])
+        ok(not untraced, f"CUDA {v}: work is recorded from the first kernel on", untraced[:3])
         ok({e["tid"] for e in seen.got["call"]} == {e["tid"] for e in truth["call"] if e["traced"]} and
-           not any(e["tid"] for e in seen.got["kernel"]), f"CUDA {v}: calls have their thread, kernels none")
+           not any(e["tid"] for e in seen.got["kernel"]), f"CUDA {v}: calls have their thread, kernels have none")
         ok(seen.got["device"][0]["model"].startswith("Simulated GPU") and len(seen.got["stream"]) >= 4,
-           f"CUDA {v}: devices and streams")
+           f"CUDA {v}: devices and streams are described")
     v = versions()[-1]
     seen, _ = record_command("graphs", v, "-g", "-n", "50", kinds=EVERYTHING + ("graph",))
-    ok(not [e for e in seen.got["kernel"] if e["graph"]], "graphs: as a whole by default")
+    ok(not [e for e in seen.got["kernel"] if e["graph"]], "graphs are recorded as a whole by default")
     seen, _ = record_command("--gpu=nodes", v, "-g", "-n", "50", options=["--gpu=nodes"])
-    ok(len([e for e in seen.got["kernel"] if e["graph_node"]]) == 150 and not seen.got["graph"], "--gpu=nodes: each node")
+    ok(len([e for e in seen.got["kernel"] if e["graph_node"]]) == 150 and not seen.got["graph"], "--gpu=nodes: each node is recorded")
     record_command("200,000 kernels", v, "-n", "400", "-k", "500", "-u", "1", "-p", "4000", kinds=("kernel", "call"))
     seen, truth = record_command("a program that forks", v, "-f", "-n", "40")
     env, path = environment(), os.path.join(tmp, "exec.sonde")
     r = subprocess.run([SONDE, "record", "-f", "-o", path, "-t", "gpu", "--", training(v), "-x", "-n", "40", "-p", "2000"], env=env,
                        capture_output=True, text=True, timeout=60)
-    # the truth's last lines are lost by the exec
+    # the exec loses the truth's last lines
     seen = Seen(path)
     states = [e["state"] for e in seen.got["shim"]]
-    ok(r.returncode == 0 and states == [STARTED, STARTED, STOPPED] and not seen.lost, "a program that executes another: both are traced",
+    ok(r.returncode == 0 and states == [STARTED, STARTED, STOPPED] and not seen.lost, "a program that calls exec: both programs are traced",
        r.returncode, states, r.stderr, seen.lost)
-    ok(len(seen.got["kernel"]) == 800, "a program that executes another: each kernel", len(seen.got["kernel"]))
+    ok(len(seen.got["kernel"]) == 800, "a program that calls exec: each kernel is recorded", len(seen.got["kernel"]))
     record_command("device resets", v, "-r", "-n", "60", "-p", "2000")
     record_command("several contexts a device", v, "-c", "-d", "2", "-t", "4", "-n", "60", "-p", "2000",
                    env=environment(setting(devices=2)))
@@ -102,7 +102,7 @@ def commands():
 
 
 class Late:
-    """A training that runs already, with a dormant shim."""
+    """A running training with a dormant shim"""
 
     def __init__(self, version, *args, **more):
         self.env = environment(CUDA_INJECTION64_PATH=SHIM, **more)
@@ -116,7 +116,7 @@ class Late:
         self.child.stdin.flush()
 
     def semaphores(self):
-        """What the kernel has raised, from the process's memory."""
+        """The semaphores that the kernel has raised, read from the process's memory"""
         out = subprocess.run(["nm", "-D", SHIM], capture_output=True, text=True, check=True).stdout
         offsets = [int(a, 16) for a in re.findall(r"^(\w+) D sonde_cupti_semaphore_", out, re.M)]
         with open(f"/proc/{self.pid}/maps") as f:
@@ -131,15 +131,10 @@ class Late:
 
 
 def start_recording(name, *args):
-    path = os.path.join(tmp, name)
-    p = subprocess.Popen([SONDE, "record", "-f", "-o", path, "-t", "gpu", *args], stderr=subprocess.PIPE, text=True)
-    p.text = ""
-    while "tracing into" not in p.text:
-        line = p.stderr.readline()
-        if not line:
-            raise SystemExit("Bail out! " + p.text)
-        p.text += line
-    return p, path
+    sonde = Sonde(os.path.join(tmp, name), "-t", "gpu", *args)
+    p = sonde.process
+    p.text = sonde.messages
+    return p, sonde.path
 
 
 def stop_recording(p, sig=signal.SIGINT):
@@ -156,7 +151,7 @@ def all_zero(late, seconds=3):
 
 
 def next_pid_like(pid):
-    """The next process gets one that is equal modulo 8, if no other process comes in between."""
+    """Makes the next pid equal modulo 8, if no other process starts in between."""
     for _ in range(100):
         p = subprocess.Popen(["/bin/true"])
         p.wait()
@@ -166,7 +161,7 @@ def next_pid_like(pid):
 
 def coming_and_going():
     late = Late(versions()[-1], "-n", "100000", "-p", "1000", "-k", "5")
-    ok(not any(late.semaphores()), "attached late: before, all semaphores are 0")
+    ok(not any(late.semaphores()), "attached late: all semaphores are 0 before")
     late.go()
     traces = []
     for i in range(2):
@@ -176,16 +171,16 @@ def coming_and_going():
         began = time.monotonic()
         status = stop_recording(p)
         took = time.monotonic() - began
-        ok(took < 2, f"attached late, {i + 1}: stops without waiting in vain ({took:.1f} s)")
+        ok(took < 2, f"attached late, {i + 1}: stops without an unnecessary wait ({took:.1f} s)")
         traces.append(Seen(path))
-        ok(status == 0 and all_zero(late), f"attached late, {i + 1}: afterwards none", status, p.text, late.semaphores())
-    # killed: only the kernel notifies the shim
+        ok(status == 0 and all_zero(late), f"attached late, {i + 1}: all semaphores are 0 afterwards", status, p.text, late.semaphores())
+    # sonde can't notify the shim when it is killed, only the kernel does
     p, path = start_recording("killed.sonde", "-p", str(late.pid))
     time.sleep(1.5)
     raised = sum(v > 0 for v in late.semaphores())
     stop_recording(p, signal.SIGKILL)
     ok(raised == 6 and all_zero(late), "sonde is killed: the shim is dormant again", raised, late.semaphores())
-    # two at once, whose own numbers would lead to the same slot; the first one leaves
+    # two tracers whose pids select the same slot; the first one ends
     p1, path1 = start_recording("one.sonde", "-p", str(late.pid))
     time.sleep(1.5)
     next_pid_like(p1.pid)
@@ -194,10 +189,10 @@ def coming_and_going():
     twice, began = late.semaphores(), time.monotonic()
     stop_recording(p1)
     took = time.monotonic() - began
-    ok(took < 2, f"two tracers: the first one leaves at once ({took:.1f} s)")
+    ok(took < 2, f"two tracers: the first one stops at once ({took:.1f} s)")
     time.sleep(0.7)
     stop_recording(p2)
-    ok(sum(twice) == 12 and max(twice) == 1 and all_zero(late), "two tracers: both raise their own, in slots of their own",
+    ok(sum(twice) == 12 and max(twice) == 1 and all_zero(late), "two tracers: each raises its semaphores, in its own slot",
        twice, late.semaphores())
     traces += [Seen(path1), Seen(path2)]
     late.child.kill()
@@ -208,16 +203,16 @@ def coming_and_going():
         ok(states[0] == STARTED and len(kernels) > 100 and not seen.lost and all(k["name"] in seen.names for k in kernels),
            f"trace {i + 1}: kernels and their names", states, len(kernels), seen.lost, seen.names)
         correlations = collections.Counter(k["correlation"] for k in kernels)
-        # what was launched just before a second tracer came may have had its call reported before
+        # the call of work launched just before the second tracer attached may have been reported before
         settled = seen.got["shim"][0]["time"] + 300000000
         ok(max(correlations.values()) == 1 and
            {k["correlation"] for k in kernels if k["start"] > settled} <= {c["correlation"] for c in seen.got["call"]},
-           f"trace {i + 1}: each once, each with its call")
+           f"trace {i + 1}: each kernel is recorded once, with its call")
     for i, seen in enumerate(traces[:2]):
-        ok([e["state"] for e in seen.got["shim"]] == [STARTED, STOPPED], f"trace {i + 1}: ended in order")
-        # no gap in what was launched in between
+        ok([e["state"] for e in seen.got["shim"]] == [STARTED, STOPPED], f"trace {i + 1}: ended normally")
+        # no gap in the work launched in between
         numbers = sorted(k["correlation"] for k in seen.got["kernel"] + seen.got["memcpy"] + seen.got["memset"])
-        # the shim switches one kind on and off after the other
+        # the shim enables and disables one kind after the other
         begin, edge = seen.got["shim"][0]["time"], seen.got["shim"][-1]["time"] - 300000000
         calls = [c["correlation"] for c in seen.got["call"] if c["function"] in (307, 277, 216, 278) and
                  begin < c["start"] < edge]
@@ -232,16 +227,16 @@ def refusals():
                        env=env, capture_output=True, text=True, timeout=60)
     seen = Seen(path)
     ok(r.returncode == 0 and [e["state"] for e in seen.got["shim"]] == [REFUSED] and "another profiler" in r.stderr,
-       "another profiler is there: sonde says so, the program runs on", r.returncode, r.stderr, seen.got["shim"])
+       "another profiler is active: sonde reports it, the program continues", r.returncode, r.stderr, seen.got["shim"])
     env = environment(cupti="flush=999,flush_after=3")
     r = subprocess.run([SONDE, "record", "-f", "-o", path, "-t", "gpu", "--", training(versions()[-1]), "-n", "100", "-p", "5000"],
                        env=env, capture_output=True, text=True, timeout=60)
     ok(r.returncode == 0 and [e["state"] for e in Seen(path).got["shim"]] == [STARTED, IMPAIRED, STOPPED] and
-       "does not give back its buffers" in r.stderr, "CUPTI fails while tracing: sonde says so", r.returncode, r.stderr)
+       "does not give back its buffers" in r.stderr, "CUPTI fails while tracing: sonde reports it", r.returncode, r.stderr)
     env = environment(CUDA_INJECTION64_PATH="/nonexistent/other.so")
     r = subprocess.run([SONDE, "record", "-f", "-o", path, "-t", "gpu", "--", training(versions()[-1])], env=env,
                        capture_output=True, text=True, timeout=60)
-    ok(r.returncode == 0 and "CUDA_INJECTION64_PATH is set already" in r.stderr, "another injection is left alone", r.stderr)
+    ok(r.returncode == 0 and "CUDA_INJECTION64_PATH is set already" in r.stderr, "another injected library is not replaced", r.stderr)
 
 
 def killed_target():
@@ -255,18 +250,18 @@ def killed_target():
     p.text += p.communicate(timeout=30)[1]
     seen = Seen(path)
     ok(p.returncode == 0 and time.monotonic() - began < 3 and [d["reason"] for d in seen.got["dropped"]] == [4],
-       "a target that is killed: that something is missing is reported", p.text, seen.got["dropped"])
+       "a killed target: the trace reports that records are missing", p.text, seen.got["dropped"])
 
 
 def recorded_while_asked():
-    """A process that ends in order between sonde's question whether it still lives and the answer."""
+    """A process that ends normally between sonde's query whether the shim is alive and the answer."""
     late = Late(versions()[-1], "-n", "20", "-p", "1000")
     p, path = start_recording("asked.sonde", "-p", str(late.pid))
     raised = wait_for(lambda: sum(v > 0 for v in late.semaphores()) == 6)
-    time.sleep(1.4)  # a shim that is dormant looks once a second
+    time.sleep(1.4)  # a dormant shim checks once a second
     opener = descendant(p.pid, "sonde-opener")
     os.kill(opener, signal.SIGSTOP)
-    time.sleep(0.5)  # sonde asks four times a second
+    time.sleep(0.5)  # sonde queries four times a second
     late.go()
     late.child.wait(30)
     os.kill(opener, signal.SIGCONT)
@@ -275,16 +270,16 @@ def recorded_while_asked():
 
 
 def ends_while_asked():
-    """With its last records it has said that this was all: nothing is missing, and the trace must not say that something is."""
+    """The shim marks its last records as the last ones: nothing is missing, and the trace must not report a loss."""
     for i in range(2):
         for _ in range(3):
             p, seen, raised = recorded_while_asked()
-            # sonde gives up after 2 s: then the machine was too slow for this
+            # sonde gives up after 2 s, which a very slow machine may exceed
             if "does not answer" not in p.text:
                 break
         states = [e["state"] for e in seen.got["shim"]]
         ok(p.returncode == 0 and raised and states == [STARTED, STOPPED] and not seen.lost and not seen.got["dropped"],
-           f"a target that ends in order while sonde asks for it, {i + 1}: nothing is said to be missing", p.returncode, states,
+           f"a target that ends normally during sonde's query, {i + 1}: no loss is reported", p.returncode, states,
            seen.lost, seen.got["dropped"], p.text)
 
 

@@ -1,23 +1,21 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A million kernels through the shim: each one once, by its correlation, with its name, stream and times."""
+"""A million kernels through the shim: each is recorded once, with its correlation id, name, stream and times."""
 # test: timeout=300 parallel
 import array
 import os
 import struct
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from shim_lib import CALLS, KERNELS, KINDS, Shimmed, versions
 from tap import done, ok
 
 MILLION = 1_000_000
-ROOM = MILLION + 100_000  # correlation ids: other calls have some too
+ROOM = MILLION + 100_000  # correlation ids, which other calls have too
 KERNEL, CALL, NAME, CLOCK, DROPPED = (KINDS.index(k) for k in ("kernel", "call", "name", "clock", "dropped"))
 
 
 class Lean(Shimmed):
-    """Without a dict for each event."""
+    """Reads records without creating a dict for each."""
 
     def finish(self, timeout=200):
         self.errors = self.child.communicate(timeout=timeout)[1]
@@ -26,7 +24,7 @@ class Lean(Shimmed):
 
 
 def truth_of(path):
-    """By correlation: start, end, stream, name; and of calls their thread."""
+    """({correlation id: (start, end, stream, name)}, {correlation id: thread of the call})"""
     start, end, stream = (array.array("Q", bytes(8 * (ROOM))) for _ in range(3))
     names, calls, number = [None] * (ROOM), array.array("Q", bytes(8 * (ROOM))), 0
     with open(path) as f:
@@ -80,10 +78,10 @@ def main():
             at += length
         pos += size
     launched = [c for c, name in enumerate(names) if name]
-    ok(all(seen[c] == 1 for c in launched) and sum(seen) == MILLION and not dropped, "each exactly once",
+    ok(all(seen[c] == 1 for c in launched) and sum(seen) == MILLION and not dropped, "each is recorded exactly once",
        sum(seen), dropped, [c for c in launched if seen[c] != 1][:5])
-    ok(all(seen_calls[c] == 1 for c in launched) and not wrong, "each with its name, its stream, its call and that call's thread", wrong[:5])
-    ok(worst <= error + 3, f"times equal within {error + 3} ns, the clock's error", worst)
+    ok(all(seen_calls[c] == 1 for c in launched) and not wrong, "each has its name, stream, call and that call's thread", wrong[:5])
+    ok(worst <= error + 3, f"times agree within {error + 3} ns, the clock's error", worst)
     print(f"# off by {worst} ns at most")
 
 

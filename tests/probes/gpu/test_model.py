@@ -1,14 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What the model and the reports make of GPU work, against what the doubles of CUDA did: each piece of work once, joined to the
-call, the thread and, where it is known, the line of Python that asked for it."""
+"""The model and the reports of GPU work, compared with the work that the doubles of CUDA logged: each work item is shown once, joined
+to its call, thread and, where known, line of Python."""
 # test: timeout=400
 import collections
 import os
 import subprocess
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from model_lib import APIS, SONDE, compare, kind_of, report, rows_of, sums, tmp
 from shim_lib import read_truth, setting, training, versions
 from sonde_trace import Trace
@@ -18,7 +16,7 @@ number = 0
 
 
 class Run:
-    """A training that is recorded, and what it did in truth."""
+    """A recorded training, and the work that its doubles logged"""
 
     def __init__(self, version, *args, families="gpu,cuda", options=(), cuda="", cupti="", wrap=(), program=None, **env):
         global number
@@ -31,7 +29,7 @@ class Run:
         self.trace = Trace(self.path)
         self.error = max((e["error"] for e in self.trace.events("gpu_clock")), default=0) + 3
         self.lost = [e for e in self.trace.events("meta_loss") if e["reason"] != 8]
-        # threads as their own namespace numbers them
+        # threads by their tids in their own pid namespace
         self.tids = {}
         for e in self.trace.events("proc_task"):
             self.tids[e["pid"], e["ns_tid"]] = e["tid"]
@@ -47,7 +45,7 @@ class Run:
 
 
 def whole(label, run):
-    ok(run.done.returncode == 0 and not run.lost, f"{label}: nothing lost", run.done.stderr, run.lost)
+    ok(run.done.returncode == 0 and not run.lost, f"{label}: no losses", run.done.stderr, run.lost)
 
 
 def joins():
@@ -73,29 +71,29 @@ def joins():
 
 def namespace(families):
     label = f"a pid namespace, -t {families}"
-    # sonde looks ahead at the libraries of unshare, not at the training's: a process that has them mapped brings the probes
-    # before its first call, however busy the machine is
+    # sonde preattaches to the libraries of unshare, not to the training's: a process that has them mapped makes sure that they
+    # are probed before the training's first call
     idle = subprocess.Popen([training(versions()[-1]), "-w"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
     run = Run(versions()[-1], "-t", "3", "-n", "30", families=families, wrap=["unshare", "--pid", "--fork"])
     idle.kill()
     idle.wait()
     inner = {e["pid"] for e in run.truth["call"]}
     pids = {e["pid"] for e in run.trace.events("gpu_call")}
-    if not ok(len(inner) == 1 and len(pids) == 1 and inner != pids, f"{label}: the process has another number in it", inner, pids,
+    if not ok(len(inner) == 1 and len(pids) == 1 and inner != pids, f"{label}: the process has another pid in its namespace", inner, pids,
               run.done.stderr):
         return
     pid = pids.pop()
     if "proc" in families:
         compare(label, run, thread=lambda p, ns: run.tids.get((p, ns)), pid_of=lambda ns: pid)
         return
-    # threads by what they were in alone: the numbers rise as the namespace's do
+    # tids in order, as they rise like those of the namespace
     tids = sorted({e["tid"] for e in run.trace.events("cuda_launch")})
     inner = dict(zip(sorted({e["tid"] for e in run.truth["call"]}), tids))
     calls = {e["correlation"]: inner[e["tid"]] for e in run.truth["call"]}
     rows = run.rows
     joined = [r for r in rows if r["tid"] is not None]
     ok(all(r["tid"] == calls[r["correlation"]] for r in joined) and len(joined) > len(rows) // 2,
-       f"{label}: no thread is wrong, and most are known", len(rows), len(joined))
+       f"{label}: no thread is wrong, and most threads are known", len(rows), len(joined))
 
 
 def calls_alone():
@@ -108,8 +106,8 @@ def calls_alone():
         tids.add(r["tid"])
         marked &= bool(r["host_time"] and r["device"] is None and r["api"] in APIS[kind_of(r)])
     truth = {k: len([e for e in run.truth[k] if k == "graph" or not e["graph"]]) for k in ("kernel", "copy", "set")}
-    ok(dict(rows) == dict(truth, graph=80), "no shim: each launch, copy, set and graph once, by its call", rows, truth)
-    ok(marked and tids == {e["tid"] for e in run.truth["call"]}, "no shim: marked as the host's time, with its thread", tids)
+    ok(dict(rows) == dict(truth, graph=80), "no shim: each launch, copy, set and graph is shown once, by its call", rows, truth)
+    ok(marked and tids == {e["tid"] for e in run.truth["call"]}, "no shim: times are marked as the host's, and have their thread", tids)
     kern = report(run.path, "cuda-kern")
     ok(not kern["tables"]["summary"] and sum(r["instances"] for r in kern["tables"]["host_time"]) == truth["kernel"],
        "no shim: cuda-kern has them in a table of their own", kern["tables"])
@@ -120,7 +118,7 @@ def none_and_many():
     run = Run(v, cuda=setting(devices=0))
     got = report(run.path, "cuda-kern")
     text = subprocess.run([SONDE, "report", run.path, "cuda-kern"], capture_output=True, text=True).stdout
-    ok(not got["tables"]["summary"] and "No kernel was recorded" in text, "no device: nothing, and that is said", text)
+    ok(not got["tables"]["summary"] and "No kernel was recorded" in text, "no device: no rows, and a note", text)
     run = Run(v, "-n", "2000", "-k", "500", "-u", "1", "-s", "8", "-p", "4000")
     whole("1,000,000 kernels", run)
     sums("1,000,000 kernels", run)
@@ -130,7 +128,7 @@ def none_and_many():
 
 
 def stacks():
-    """Kernels by the stack of their launch: a program of Python whose lines are known."""
+    """Kernels by the stack of their launch, in a Python program with marked lines."""
     if "--cuda=stacks" not in subprocess.run([SONDE, "list", "options"], capture_output=True, text=True).stdout:
         skip("Python stacks", "this build has no --cuda=stacks")
         return
@@ -144,23 +142,23 @@ def stacks():
         inner = r["line"].replace(" ", "").split(";")
         stacks[next((f for f in ("forward", "backward") if any(f in frame for frame in inner)), "?"), r["longest_kernel"]] += r["kernels"]
     ok(stacks == {("forward", "void gemm<128>(float*, float*, float*, int)"): 80, ("backward", "softmax(float*, int)"): 120},
-       "Python stacks: each kernel at the line that launched it", stacks, got["stacks"])
+       "Python stacks: each kernel has the line that launched it", stacks, got["stacks"])
     line = next(i + 1 for i, text in enumerate(open(program)) if text.rstrip().endswith("# line: launch"))
     ok([(r["line"], r["kernels"], r["launches"]) for r in got["lines"]] == [(f"launches.py:{line} launch", 200, 200)],
-       "Python stacks: and by line", got["lines"])
+       "Python stacks: kernels by line are correct", got["lines"])
 
 
 def lost():
     v = versions()[-1]
     run = Run(v, "-n", "20", cupti="drop=77")
     reported = report(run.path, "cuda-kern")["tables"]["coverage"][0]
-    ok(reported["dropped_records"] == 77, "what CUPTI dropped is reported", reported)
+    ok(reported["dropped_records"] == 77, "records that CUPTI dropped are reported", reported)
     run = Run(v, "-n", "200", "-k", "2000", "-u", "1", SONDE_CUPTI_BUFFERS="1")
     dropped = sum(e["records"] for e in run.trace.events("gpu_dropped"))
     made = sum(e["traced"] for e in run.truth["kernel"])
     reported = sum(r["instances"] for r in report(run.path, "cuda-kern")["tables"]["summary"])
     ok(reported <= made and (dropped > 0 or reported == made) and made - reported <= dropped + sum(e["count"] for e in run.lost),
-       "a single buffer: what is missing is counted", made, reported, dropped)
+       "a single buffer: missing records are counted", made, reported, dropped)
     print(f"# a single buffer: {made} kernels, {reported} reported, {dropped} records of all kinds dropped")
 
 

@@ -1,16 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The shim alone, against doubles of CUDA and CUPTI of both versions, its records consumed in the same process."""
+"""The shim without sonde, with doubles of CUDA and CUPTI of both versions. A consumer in the same process reads its records."""
 # test: timeout=180
 import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from shim_lib import (
     ALL,
     GRAPHS,
@@ -34,7 +32,7 @@ EVERYTHING = ("kernel", "memcpy", "memset", "sync", "memory", "call")
 
 
 def check_run(label, r, kinds=EVERYTHING):
-    ok(r.status == 0 and r.whole is True, f"{label}: the program ends well, no batch is missing", r.status, r.errors, r.whole)
+    ok(r.status == 0 and r.whole is True, f"{label}: the program succeeds, no batch is missing", r.status, r.errors, r.whole)
     ok(r.states()[:1] == [STARTED] and r.states()[-1:] == [STOPPED], f"{label}: started and stopped", r.got["shim"])
     ok(not r.got["dropped"], f"{label}: nothing dropped", r.got["dropped"])
     compare(label, r.truth, r.got, kinds, r.names, r.error)
@@ -45,7 +43,7 @@ def everything(version):
                 cupti=setting(ppm=100, jitter_ns=2000))
     check_run(f"CUDA {version}", r)
     untraced = [e for kind in ("kernel", "copy", "set", "sync", "memory") for e in r.truth[kind] if not e["traced"]]
-    ok(not untraced, f"CUDA {version}: from the first on", untraced[:3])
+    ok(not untraced, f"CUDA {version}: work is recorded from the first kernel on", untraced[:3])
     devices = {e["device"] for e in r.got["device"]}
     streams = {e["stream"] for e in r.got["stream"]}
     ok(devices == {0, 1} and streams == {e["stream"] for e in r.truth["stream"]} and len(r.got["context"]) >= 2,
@@ -55,30 +53,30 @@ def everything(version):
        and k["priority"] == (-3 if version == "13" else 0), f"CUDA {version}: a kernel's fields", k)
     calls = {e["correlation"] for e in r.got["call"]}
     ok({e["correlation"] for e in r.got["kernel"] + r.got["memcpy"] + r.got["memset"]} <= calls,
-       f"CUDA {version}: each kernel, copy and set has its call")
+       f"CUDA {version}: each kernel, copy and memset has its call")
     rates = [e["drift_ppb"] for e in r.got["clock"][1:]]
-    ok(not any(e["restarted"] for e in r.got["clock"]) and len(r.got["clock"]) > 1, f"CUDA {version}: the clock runs", rates[:5])
+    ok(not any(e["restarted"] for e in r.got["clock"]) and len(r.got["clock"]) > 1, f"CUDA {version}: the clock is monotonic", rates[:5])
 
 
 def graphs(version):
     r = Shimmed(version, "-g", "-n", "30", groups=ALL | GRAPHS)
     check_run("graphs as a whole", r, EVERYTHING + ("graph",))
-    ok(not [e for e in r.got["kernel"] if e["graph"]], "graphs as a whole: none of their nodes")
+    ok(not [e for e in r.got["kernel"] if e["graph"]], "graphs as a whole: no nodes are recorded")
     r = Shimmed(version, "-g", "-n", "30", groups=ALL | GRAPHS | NODES)
     check_run("graphs by node", r)
-    ok(not r.got["graph"] and len([e for e in r.got["kernel"] if e["graph_node"]]) == 90, "graphs by node: each node")
+    ok(not r.got["graph"] and len([e for e in r.got["kernel"] if e["graph_node"]]) == 90, "graphs by node: each node is recorded")
 
 
 def many(version):
     r = Shimmed(version, "-d", "8", "-t", "8", "-s", "64", "-n", "10", "-k", "128", "-u", "5", cuda="devices=8")
     check_run("8 devices, 64 streams each", r)
     ok({e["device"] for e in r.got["kernel"]} == set(range(8)) and len({(e["context"], e["stream"]) for e in r.got["kernel"]}) == 512,
-       "8 devices, 64 streams each: all of them")
+       "8 devices, 64 streams each: all are described")
     r = Shimmed(version, cuda="devices=0")
-    ok(r.status == 1 and not r.got["kernel"], "no device: the program says so itself", r.status, r.errors)
+    ok(r.status == 1 and not r.got["kernel"], "no device: the program reports it", r.status, r.errors)
     r = Shimmed(version, "-n", "200", "-k", "500", "-u", "1", groups=KERNELS)
     check_run("100,000 kernels", r, ("kernel",))
-    ok(not r.got["memcpy"] and not r.got["call"], "a group that is not asked for is not there")
+    ok(not r.got["memcpy"] and not r.got["call"], "a group that is not requested is not recorded")
 
 
 def exhausted(version):
@@ -88,9 +86,9 @@ def exhausted(version):
     made, reported = sum(e["traced"] for k in kinds for e in r.truth[k]), sum(len(r.got[k]) for k in kinds)
     unknown = sum(e["bytes"] for e in r.got["dropped"])
     ok(r.status == 0 and lost > 0 and unknown == 0 and reported + lost == made,
-       "no buffer is free: what is missing is counted, exactly", r.status, made, reported, lost, unknown)
+       "no free buffer: missing records are counted exactly", r.status, made, reported, lost, unknown)
     r = Shimmed(version, "-n", "5", cupti="drop=77")
-    ok(sum(e["records"] for e in r.got["dropped"] if e["reason"] == 2) == 77, "what CUPTI itself dropped is reported", r.got["dropped"])
+    ok(sum(e["records"] for e in r.got["dropped"] if e["reason"] == 2) == 77, "records that CUPTI dropped are reported", r.got["dropped"])
 
 
 def refusals(version):
@@ -100,21 +98,21 @@ def refusals(version):
             ("CUPTI takes no buffers", "register=999", "no buffers")):
         r = Shimmed(version, "-n", "20", "-p", "2000", cupti=cupti)
         ok(r.status == 0 and r.states() == [REFUSED] and words in r.got["shim"][0]["text"] and not r.got["kernel"],
-           f"{label}: the shim says so once and stays away", r.status, r.got["shim"])
+           f"{label}: the shim reports it once and stays inactive", r.status, r.got["shim"])
     if version == "13":
         r = Shimmed(version, cupti="taken=1")
-        ok("Another Profiler 1.0" in r.got["shim"][0]["text"], "the other one's name is reported", r.got["shim"])
+        ok("Another Profiler 1.0" in r.got["shim"][0]["text"], "the other profiler's name is reported", r.got["shim"])
     r = Shimmed(version, "-n", "20", cupti="enable=27")
     ok(r.status == 0 and r.states() == [STARTED, STOPPED] and "not traced" in r.got["shim"][0]["text"],
-       "a kind that CUPTI refuses is reported", r.got["shim"])
+       "an activity kind that CUPTI refuses is reported", r.got["shim"])
     r = Shimmed(version, "-n", "20", "-p", "1000", cupti="timestamp=1")
-    ok(r.status == 0 and not r.got["clock"], "a clock that can't be read does no harm", r.status)
+    ok(r.status == 0 and not r.got["clock"], "an unreadable clock does no harm", r.status)
     if version != versions()[-1]:
         return
     began = time.monotonic()
     r = Shimmed(version, "-n", "5", cupti="flush_ms=2500", wait=False)
     r.finish()
-    ok(r.status == 0 and time.monotonic() - began < 10, "a CUPTI that is slow does not keep the program from ending",
+    ok(r.status == 0 and time.monotonic() - began < 10, "a slow CUPTI does not keep the program from ending",
        time.monotonic() - began)
 
 
@@ -133,20 +131,20 @@ def coming_and_going(version):
         time.sleep(0.4)
     r.child.terminate()
     r.finish()
-    ok(r.states() == [STARTED, STARTED, LEFT, STOPPED, STARTED, STOPPED], f"{label}: in order", r.states(), r.status)
-    # a tracer that goes does not wait for what still runs
+    ok(r.states() == [STARTED, STARTED, LEFT, STOPPED, STARTED, STOPPED], f"{label}: states are in order", r.states(), r.status)
+    # a tracer that detaches does not wait for running work
     compare(label, r.truth, r.got, ("kernel", "memcpy", "memset", "call"), r.names, r.error, unfinished=40)
     untraced = [e for e in r.truth["kernel"] if not e["traced"]]
-    ok(untraced, f"{label}: in between CUPTI traced nothing")
+    ok(untraced, f"{label}: CUPTI traced nothing in between")
     begins = [i["time"] for i in r.got["shim"] if i["state"] == STARTED]
     reported = {n["text"]: 0 for n in r.got["name"]}
     for n in r.got["name"]:
         reported[n["text"]] += 1
-    ok(len(reported) == 4 and min(reported.values()) >= 2 and len(begins) == 3, f"{label}: names for each", reported)
+    ok(len(reported) == 4 and min(reported.values()) >= 2 and len(begins) == 3, f"{label}: each tracer gets the names", reported)
 
 
 def switches(pid):
-    """Voluntary context switches of each thread, by name and number."""
+    """{(name, tid): voluntary context switches}"""
     found = {}
     for tid in os.listdir(f"/proc/{pid}/task"):
         text = open(f"/proc/{pid}/task/{tid}/status").read()
@@ -165,29 +163,29 @@ def dormant(version):
     new = {k: after[k] - before.get(k, 0) for k in after}
     mine = [n for (name, _), n in new.items() if name == "sonde-cupti"]
     maps = open(f"/proc/{r.child.pid}/maps").read()
-    ok(len(mine) == 1 and mine[0] <= passed + 1, f"dormant: looks once a second at most ({mine} in {passed:.1f} s)", new)
-    ok(sum(new.values()) == mine[0], "dormant: no other thread does anything", new)
-    ok("libcupti" not in maps, "dormant: CUPTI is not even loaded")
+    ok(len(mine) == 1 and mine[0] <= passed + 1, f"dormant: wakes at most once a second ({mine} in {passed:.1f} s)", new)
+    ok(sum(new.values()) == mine[0], "dormant: no other thread runs", new)
+    ok("libcupti" not in maps, "dormant: CUPTI is not loaded")
     r.child.stdin.write("\n")
     r.finish()
-    ok(r.status == 0 and not any(r.got.values()), "dormant: nothing is handed over", dict(r.got))
+    ok(r.status == 0 and not any(r.got.values()), "dormant: no batch is passed to the probe site", dict(r.got))
 
 
 def finding(version):
     r = Shimmed(version, "1", program="/bin/sleep", CUDA_INJECTION64_PATH="")
-    ok(r.states() == [WAITING] and "libcuda is not loaded" in r.got["shim"][0]["text"], "a process without CUDA: it waits for it",
+    ok(r.states() == [WAITING] and "libcuda is not loaded" in r.got["shim"][0]["text"], "a process without CUDA: the shim waits for CUDA",
        r.got["shim"])
     # CUDA alone, without CUPTI
     bare = tempfile.mkdtemp(prefix="sonde-bare-")
     for name in ("libcuda.so.1", f"libcudart.so.{version}", "fake_training"):
         shutil.copy(os.path.join(os.path.dirname(training(version)), name), bare)
     r = Shimmed(version, "-n", "5", program=os.path.join(bare, "fake_training"))
-    # a real one may be installed, for which there is no GPU
+    # a real CUPTI may be installed, which fails without a GPU
     said = "CUPTI says" if "libcupti.so" in subprocess.run(["ldconfig", "-p"], capture_output=True, text=True).stdout \
         else f"no libcupti.so.{version} was found"
-    ok(r.status == 0 and r.states() == [REFUSED] and said in r.got["shim"][0]["text"], "no CUPTI: it is said what is missing",
+    ok(r.status == 0 and r.states() == [REFUSED] and said in r.got["shim"][0]["text"], "no CUPTI: the shim reports what is missing",
        r.status, r.got["shim"], said)
-    # where a toolkit has it
+    # the path in a CUDA toolkit
     os.makedirs(os.path.join(bare, "lib64"))
     os.makedirs(os.path.join(bare, "extras", "CUPTI", "lib64"))
     for name in ("libcuda.so.1", f"libcudart.so.{version}", "fake_training"):
@@ -202,7 +200,7 @@ def finding(version):
 
 def forks(version):
     r = Shimmed(version, "-f", "-n", "30", cupti="ppm=100")
-    check_run("with forks in between", r)
+    check_run("forks in between", r)
 
 
 for v in versions():

@@ -1,14 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The shim where other users can write to folders that CUPTI or the shim's own libraries may be searched for in."""
+"""The shim loads no library from folders in which other users can write, although CUPTI and its own libraries are searched for there."""
 # test: parallel
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from shim_lib import DOUBLES, REFUSED, SHIM, STARTED, STOPPED, Shimmed, versions
 from tap import done, ok
 
@@ -16,15 +14,15 @@ PLANTED = "#include <stdlib.h>\n__attribute__((constructor)) static void planted
 
 
 def own_libraries(folder, marker):
-    """The process's current folder is searched for what the shim needs, and holds another user's libraries."""
+    """The process's library path includes the current folder, which has another user's libraries."""
     load = f"import ctypes, os; os.chdir({folder!r}); ctypes.CDLL({SHIM!r}); print('loaded')"
     r = subprocess.run(["/usr/bin/python3", "-c", load], cwd="/", env={**os.environ, "LD_LIBRARY_PATH": "/nowhere:"},
                        capture_output=True, text=True)
-    ok(r.stdout == "loaded\n" and not os.path.exists(marker), "the shim brings no library of the current folder with it", r)
+    ok(r.stdout == "loaded\n" and not os.path.exists(marker), "the shim loads no library of the current folder", r)
 
 
 def beside(tmp, version, cuda, marker):
-    """libcudart in a folder of root's in one like /tmp, where another user has made what is beside it."""
+    """libcudart is in root's folder within one like /tmp, and another user has created files beside that folder."""
     shared = os.path.join(tmp, "shared")
     bundle, extras = os.path.join(shared, "bundle"), os.path.join(shared, "extras", "CUPTI", "lib64")
     planted = os.path.join(extras, f"libcupti.so.{version}")
@@ -38,7 +36,7 @@ def beside(tmp, version, cuda, marker):
     if os.path.exists(marker):
         os.unlink(marker)
     r = Shimmed(version, "-n", "5", program=os.path.join(bundle, "fake_training"))
-    # where a CUPTI is installed that one is found then, and does not work without a GPU
+    # an installed CUPTI is found instead, which fails without a GPU
     text = r.got["shim"][0]["text"]
     ok(r.status == 0 and not os.path.exists(marker) and r.states() == [REFUSED] and ("other users can write" in text or "CUPTI says" in text),
        "another user's CUPTI beside libcudart is not loaded", r.status, os.path.exists(marker), r.got["shim"])
@@ -46,11 +44,11 @@ def beside(tmp, version, cuda, marker):
         os.chown(path, 0, 0)
     shutil.copy(os.path.join(DOUBLES, version, f"libcupti.so.{version}"), extras)
     r = Shimmed(version, "-n", "5", program=os.path.join(bundle, "fake_training"))
-    ok(r.status == 0 and r.states() == [STARTED, STOPPED], "one that belongs to the process's user is", r.status, r.got["shim"])
+    ok(r.status == 0 and r.states() == [STARTED, STOPPED], "a CUPTI of the process's own user is loaded", r.status, r.got["shim"])
 
 
 def by_link(tmp, version, cuda, marker):
-    """An absolute folder of LD_LIBRARY_PATH that a link of root's leads to, through a folder in which any user may rename."""
+    """LD_LIBRARY_PATH has an absolute folder, reached by root's link through a folder in which any user may rename."""
     shared, link = os.path.join(tmp, "all"), os.path.join(tmp, "link")
     os.makedirs(os.path.join(shared, "own"))
     os.chmod(shared, 0o777)
@@ -60,13 +58,13 @@ def by_link(tmp, version, cuda, marker):
         os.unlink(marker)
     r = Shimmed(version, "-n", "5", program=os.path.join(cuda, "fake_training"), LD_LIBRARY_PATH=link)
     ok(r.status == 0 and not os.path.exists(marker) and r.states() == [REFUSED] and "LD_LIBRARY_PATH" in r.got["shim"][0]["text"],
-       "a link into a folder that any user can replace: nothing is loaded", r.status, r.got["shim"])
+       "a link through a folder that any user can replace: nothing is loaded", r.status, r.got["shim"])
 
 
 def main():
     version = versions()[-1]
     with tempfile.TemporaryDirectory(prefix="sonde-path-") as tmp:
-        # CUDA without a CUPTI beside it, so that it is searched for by name
+        # CUDA without CUPTI beside it, so that CUPTI is searched for by name
         cuda, folder = os.path.join(tmp, "cuda"), os.path.join(tmp, "folder")
         os.mkdir(cuda)
         os.mkdir(folder)
@@ -86,7 +84,7 @@ def main():
         os.chmod(folder, 0o755)
         shutil.copy(os.path.join(DOUBLES, version, f"libcupti.so.{version}"), library)
         r = Shimmed(version, "-n", "5", program=os.path.join(cuda, "fake_training"), LD_LIBRARY_PATH=f".:{cuda}")
-        ok(r.status == 0 and r.states() == [STARTED, STOPPED], "a relative folder that is the process's own is searched",
+        ok(r.status == 0 and r.states() == [STARTED, STOPPED], "a relative folder of the process's own user is searched",
            r.status, r.got["shim"])
         shutil.copy(os.path.join(tmp, "planted.so"), os.path.join(folder, "libdl.so.2"))
         shutil.copy(os.path.join(tmp, "planted.so"), os.path.join(folder, "libpthread.so.0"))

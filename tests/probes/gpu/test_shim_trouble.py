@@ -1,14 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The shim where things go wrong: calls of CUPTI that fail or hang, other profilers, resets, many tracers, exec."""
+"""The shim's failures: calls of CUPTI that fail or hang, other profilers, device resets, many tracers, exec."""
 # test: timeout=300 parallel
 import collections
 import os
 import signal
-import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from shim_lib import (
     IMPAIRED,
     KERNELS,
@@ -31,7 +29,7 @@ def texts(r):
     return "; ".join(e["text"] for e in r.got["shim"] if e["text"])
 
 
-# call: the states that follow, and what is said
+# call: (states that follow, message)
 FAILURES = {
     "version": ([STARTED, STOPPED], ""),
     "timestamp": ([REFUSED], "clock can't be read"),
@@ -55,22 +53,22 @@ def failures(version):
         r = Shimmed(version, "-n", "80", "-p", "5000", cupti=setting(**{call: 999, "result_string": 7}))
         said = texts(r)
         ok(r.status == 0 and r.states() == states and words in said and (words or not said),
-           f"CUDA {version}: {call} fails: the program runs, and the reason is reported", r.status, r.got["shim"], r.errors)
+           f"CUDA {version}: {call} fails: the program continues, and the reason is reported", r.status, r.got["shim"], r.errors)
         if call in ("version", "dump", "dropped", "driver_api"):
-            ok(len(r.got["kernel"]) == 800, f"CUDA {version}: {call} fails: the kernels are there", len(r.got["kernel"]))
+            ok(len(r.got["kernel"]) == 800, f"CUDA {version}: {call} fails: kernels are recorded", len(r.got["kernel"]))
         if call in ("get_thread", "set_thread"):
-            ok(r.got["call"] and not any(e["tid"] for e in r.got["call"]), f"CUDA {version}: {call}: no wrong thread", r.got["call"][:1])
+            ok(r.got["call"] and not any(e["tid"] for e in r.got["call"]), f"CUDA {version}: {call} fails: no wrong thread is recorded", r.got["call"][:1])
         if call == "next":
             ok(sum(e["bytes"] for e in r.got["dropped"] if e["reason"] == 3) > 0 and not r.got["kernel"],
-               f"CUDA {version}: what could not be read is counted", r.got["dropped"])
-    # in the middle of it
+               f"CUDA {version}: unreadable records are counted", r.got["dropped"])
+    # fails while tracing
     for call, after, words in (("flush", 5, "give back"), ("timestamp", 40, "clock can't be read any more")):
         r = Shimmed(version, "-n", "60", "-p", "10000", cupti=setting(**{call: 999, call + "_after": after}))
         ok(r.status == 0 and r.states() == [STARTED, IMPAIRED, STOPPED] and words in texts(r) and r.got["kernel"],
            f"CUDA {version}: {call} fails later: reported once", r.status, r.got["shim"], len(r.got["kernel"]))
     r = Shimmed(version, "-n", "20", "-p", "1000", cupti="next_stuck=1")
     ok(r.status == 0 and sum(e["bytes"] for e in r.got["dropped"] if e["reason"] == 3) > 0,
-       f"CUDA {version}: a buffer that leads nowhere does not hold it up", r.status, r.got["dropped"])
+       f"CUDA {version}: an invalid buffer does not block the shim", r.status, r.got["dropped"])
 
 
 def hangs():
@@ -81,7 +79,7 @@ def hangs():
         took = time.monotonic() - began
         wall = sum(e["end"] for e in r.truth["call"][-1:]) - sum(e["start"] for e in r.truth["call"][:1])
         print(f"# {call}: the program worked {wall / 1e9:.1f} s, ended after {took:.1f} s")
-        ok(r.status == 0 and 2.5 < took - wall / 1e9 < 9 and r.states() == [STARTED], f"{call} hangs: the program ends, 3 s later at most", r.status, took,
+        ok(r.status == 0 and 2.5 < took - wall / 1e9 < 9 and r.states() == [STARTED], f"{call} hangs: the program ends at most 3 s later", r.status, took,
            wall)
     r = Shimmed(newest, "-w", "-n", "300", "-p", "2000", wait=False, SHIM_LATER="1", SONDE_CUPTI_LOOK_MS="20",
                 cupti="subscribe_hang=1")
@@ -91,13 +89,13 @@ def hangs():
     began = time.monotonic()
     r.child.stdin.write("\n")
     r.finish()
-    ok(r.status == 0 and not r.states() and time.monotonic() - began < 10, "a subscription that hangs is nothing to the program",
+    ok(r.status == 0 and not r.states() and time.monotonic() - began < 10, "a hanging subscription does not affect the program",
        r.status, r.states())
 
 
 def slow():
     r = Shimmed(newest, "-n", "200", "-p", "5000", cupti="flush_ms=300,enable_ms=20,timestamp_ms=1")
-    ok(r.status == 0 and r.states() == [STARTED, STOPPED], "everything is slow: it goes on", r.status, r.got["shim"])
+    ok(r.status == 0 and r.states() == [STARTED, STOPPED], "slow calls: tracing continues", r.status, r.got["shim"])
     compare("everything is slow", r.truth, r.got, ("kernel", "memcpy", "memset", "sync", "call"), r.names, r.error)
     r = Shimmed(newest, "-w", "-n", "1000", "-p", "2000", wait=False, SHIM_LATER="1", SONDE_CUPTI_LOOK_MS="20",
                 cupti="subscribe_ms=1500")
@@ -108,7 +106,7 @@ def slow():
     time.sleep(0.4)
     os.kill(r.child.pid, signal.SIGUSR2)
     r.finish()
-    ok(r.status == 0 and r.states() == [STARTED, STOPPED], "a tracer that goes before CUPTI is there: it is given back at once",
+    ok(r.status == 0 and r.states() == [STARTED, STOPPED], "the tracer detaches before CUPTI is initialized: CUPTI is released at once",
        r.got["shim"])
 
 
@@ -117,7 +115,7 @@ def resets():
                               ("resets of two devices", ["-r", "-n", "50", "-p", "2000", "-d", "2", "-t", "2"], "devices=2")):
         r = Shimmed(newest, *args, cuda=cuda)
         ok(r.status == 0 and r.states() == [STARTED, STOPPED] and not r.got["dropped"] and len(r.truth["reset"]) >= 6,
-           f"{label}: tracing goes on", r.status, r.got["shim"], r.got["dropped"], r.errors)
+           f"{label}: tracing continues", r.status, r.got["shim"], r.got["dropped"], r.errors)
         compare(label, r.truth, r.got, EVERYTHING, r.names, r.error)
         contexts = {e["context"] for e in r.got["context"]}
         ok({e["context"] for e in r.got["kernel"]} <= contexts and len(contexts) > 6,
@@ -128,32 +126,32 @@ def resets():
     described = [sum(e["traced"] for k in ("device", "context", "stream") for e in r.truth[k]),
                  sum(len(r.got[k]) for k in ("device", "context", "stream"))]
     ok(r.status == 0 and lost > 0 and reported + described[1] + lost == made + described[0],
-       "a reset at which CUPTI loses records: they are counted, exactly", made, reported, lost, described)
+       "a reset at which CUPTI loses records: they are counted exactly", made, reported, lost, described)
 
 
 def contexts():
     r = Shimmed(newest, "-c", "-d", "2", "-t", "6", "-n", "30", cuda="devices=2")
-    ok(r.status == 0 and r.states() == [STARTED, STOPPED], "several contexts a device: started and stopped", r.got["shim"])
+    ok(r.status == 0 and r.states() == [STARTED, STOPPED], "several contexts per device: started and stopped", r.got["shim"])
     compare("several contexts a device", r.truth, r.got, EVERYTHING, r.names, r.error)
     of = {e["context"]: e["device"] for e in r.got["context"]}
     used = {e["context"] for e in r.got["kernel"]}
-    ok(len(used) == 6 and all(of[e["context"]] == e["device"] for e in r.got["kernel"]), "several contexts a device: each of them",
+    ok(len(used) == 6 and all(of[e["context"]] == e["device"] for e in r.got["kernel"]), "several contexts per device: each is described",
        of, used)
     r = Shimmed(newest, "-n", "20", cuda="mps=1")
     ok(r.status == 0 and {e["api"] for e in r.got["context"]} == {2} and len(r.got["kernel"]) == 200,
-       "below MPS: contexts say so, and all is there", r.got["context"])
+       "with MPS: contexts are marked, and all work is recorded", r.got["context"])
 
 
 def execs():
     r = Shimmed(newest, "-x", "-n", "30")
     ok(r.status == 0 and r.states() == [STARTED, STARTED, STOPPED] and len(r.got["kernel"]) == 600,
-       "a program that executes another: both are traced", r.status, r.states(), len(r.got["kernel"]))
+       "a program that calls exec: both programs are traced", r.status, r.states(), len(r.got["kernel"]))
 
 
 def profilers():
     r = Shimmed(newest, "-n", "400", "-p", "5000", cupti="taken_ms=1200", SONDE_CUPTI_RETRY_MS="300")
     ok(r.status == 0 and r.states() == [REFUSED, STARTED, STOPPED] and "Another Profiler 1.0" in r.got["shim"][0]["text"],
-       "a profiler that leaves: the shim comes then", r.got["shim"])
+       "another profiler detaches: the shim starts then", r.got["shim"])
     compare("a profiler that leaves", r.truth, r.got, ("kernel", "memcpy", "memset", "call"), r.names, r.error)
     if newest != "13":
         return
@@ -161,22 +159,22 @@ def profilers():
     r = Shimmed(newest, "-n", "100000", "-p", "2000", wait=False, SHIM_RIVAL=rival, SONDE_CUPTI_RETRY_MS="200",
                 SONDE_CUPTI_LOOK_MS="20")
     states = States(r.out)
-    ok(states.wait_for(STARTED, 1), "a profiler comes later: the shim was first")
+    ok(states.wait_for(STARTED, 1), "another profiler attaches later: the shim keeps CUPTI")
     time.sleep(1)
     os.kill(r.child.pid, signal.SIGUSR2)
-    ok(states.wait_for(STOPPED, 1), "a profiler comes later: the tracer goes")
+    ok(states.wait_for(STOPPED, 1), "another profiler attaches later: the tracer detaches")
     while r.child.poll() is None and "subscribed" not in open(rival).read():
         time.sleep(0.01)
     os.kill(r.child.pid, signal.SIGUSR1)
-    ok(states.wait_for(STARTED, 2), "a profiler comes later: another tracer, after it")
+    ok(states.wait_for(STARTED, 2), "another profiler attaches later: another tracer follows it")
     r.child.terminate()
     r.finish()
     log = open(rival).read().split("\n")
     ok(log[0] == "refused 39, sonde has it" and log[1:3] == ["subscribed", "left 0"],
-       "a profiler comes later: it learns which tool has CUPTI, and gets it as soon as the tracer is gone", log)
+       "another profiler attaches later: it is refused with the tool's name, and gets CUPTI when the tracer has detached", log)
     ok(r.states() == [STARTED, STOPPED, REFUSED, STARTED, STOPPED] and "rival" in r.got["shim"][2]["text"],
-       "a profiler comes later: meanwhile the shim says who has it", r.got["shim"])
-    # a tracer that goes does not wait for what still runs
+       "another profiler attaches later: meanwhile the shim reports which tool has CUPTI", r.got["shim"])
+    # a tracer that detaches does not wait for running work
     compare("a profiler comes later", r.truth, r.got, ("kernel", "memcpy", "memset", "call"), r.names, r.error, unfinished=100)
 
 
@@ -205,8 +203,8 @@ def again_and_again(rounds=100):
     ok(good and r.states() == [STARTED, STOPPED] * rounds, f"{rounds} tracers, one after the other: each starts and ends",
        len(r.states()), collections.Counter(r.states()))
     compare(f"{rounds} tracers", r.truth, r.got, ("kernel", "memcpy", "memset", "call"), r.names, r.error, unfinished=20 * rounds)
-    # what the first rounds needed is kept: names, a buffer
-    ok(threads == 3 and sizes[-1] - sizes[9] < 8192, f"{rounds} tracers: no thread and no memory is left of them", threads, sizes)
+    # memory of the first rounds stays allocated: names, a buffer
+    ok(threads == 3 and sizes[-1] - sizes[9] < 8192, f"{rounds} tracers: they leave no thread and no memory", threads, sizes)
     ok(not r.got["dropped"], f"{rounds} tracers: nothing dropped", r.got["dropped"][:3])
 
 

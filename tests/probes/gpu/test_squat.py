@@ -1,22 +1,20 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Another user who takes what sondes distinguish each other by: slots of the shim, and the turn to load into a process."""
+"""Another user occupies the names and locks by which sondes coordinate: slots of the shim, and the lock for injecting into a process."""
 import os
-import signal
 import subprocess
-import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from account import Account
-from inject_lib import BUILD, SONDE, TARGET, Target, inject
+from inject_lib import BUILD, TARGET, Target, inject
 from shim_lib import SHIM
+from sonde_cli import Sonde
 from tap import done, ok, skip_all
 
 HOSTILE = os.path.join(BUILD, "tests", "probes", "gpu", "hostile")
 SLOTS = 8  # bpf/core/shim.h
-# What other versions of sonde took: names in the abstract namespace, and a file of /proc that all users may open
+# The names and locks of other versions of sonde: abstract socket names, and a file of /proc that all users may open
 SQUATTER = """
 import fcntl, os, socket, sys, time
 held = []
@@ -43,31 +41,14 @@ class Squatter:
         self.child.communicate()
 
 
-class Tracer:
-    """A recording of the shim in one process."""
-
-    def __init__(self, tmp, name, pid):
-        self.child = subprocess.Popen([SONDE, "record", "-t", "gpu", "-p", str(pid), "-o", os.path.join(tmp, name)],
-                                      stderr=subprocess.PIPE, text=True)
-        self.said = ""
-        for line in self.child.stderr:
-            self.said += line
-            if "tracing into" in line:
-                break
-
-    def end(self):
-        self.child.send_signal(signal.SIGINT)
-        self.said += self.child.communicate(timeout=60)[1]
-
-
 def slots(account, tmp):
     target = subprocess.Popen([HOSTILE, SHIM], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
     squatter = Squatter(account, 0, SLOTS)
-    tracer = Tracer(tmp, "squatted.sonde", target.pid)
+    tracer = Sonde(os.path.join(tmp, "squatted.sonde"), "-t", "gpu", "-p", str(target.pid))
     tracer.end()
     squatter.end()
-    ok(squatter.ready and "at work already" not in tracer.said, "names that a user has taken keep no tracer from its slot",
-       tracer.said)
+    ok(squatter.ready and "at work already" not in tracer.messages, "names taken by another user don't keep a tracer from its slot",
+       tracer.messages)
     target.kill()
     target.wait()
 
@@ -80,8 +61,8 @@ def turns(account):
     took = time.monotonic() - began
     squatter.end()
     t.kill()
-    # it waits for ten seconds at most: a slow machine loads in less
-    ok(squatter.ready and r.returncode == 0 and took < 10, "a user's lock on a file of /proc holds no injection up",
+    # sonde waits for at most ten seconds, and even a slow machine loads in less
+    ok(squatter.ready and r.returncode == 0 and took < 10, "a user's lock on a file of /proc does not delay an injection",
        took, r.stdout, r.stderr)
 
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Waits on futexes that are known: how many, on what, from when to when, who had
- * the lock and who let go. Each is said on stdout. Waits for a line first.
+ * Known futex waits. Prints the number, object, times, holder and waker of each. Waits
+ * for a line first.
  */
 #include <errno.h>
 #include <limits.h>
@@ -35,7 +35,7 @@ static int gettid_(void)
 	return (int)syscall(SYS_gettid);
 }
 
-/* Until the thread sleeps in a futex call. */
+/* Waits until the thread sleeps in a futex call. */
 static void until_waiting(int pid, int tid)
 {
 	char path[64], line[64] = "";
@@ -77,7 +77,7 @@ static void *woken(void *arg)
 	return NULL;
 }
 
-/* ROUNDS waits that the main thread ends. */
+/* ROUNDS waits, each ended by the main thread. */
 static void plain(void)
 {
 	pthread_t t;
@@ -94,7 +94,7 @@ static void plain(void)
 	printf("plain %d %p\n", waiter_tid, (void *)&word);
 }
 
-/* The word has changed, time is up. */
+/* The futex's value has changed; the timeout expires. */
 static void no_waker(void)
 {
 	struct timespec t = { .tv_nsec = 2000000 };
@@ -154,7 +154,7 @@ static void *in_convoy(void *arg)
 	return NULL;
 }
 
-/* WAITERS wait for a mutex that this thread has. */
+/* WAITERS threads wait for a mutex that this thread holds. */
 static void convoy(const char *name, int protocol, int robust)
 {
 	static pthread_mutex_t mutexes[8];
@@ -187,7 +187,7 @@ static void convoy(const char *name, int protocol, int robust)
 static void *sleeper(void *arg)
 {
 	*(volatile int *)arg = gettid_();
-	/* the main thread waits for the end already */
+	/* the main thread already waits for this thread's end */
 	until_waiting(getpid(), getpid());
 	return NULL;
 }
@@ -202,7 +202,7 @@ static void join(void)
 	printf("join %d\n", tid);
 }
 
-/* Another process wakes. */
+/* A wait that another process ends. */
 static void shared(void)
 {
 	int *at = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -222,7 +222,7 @@ static void shared(void)
 	printf("shared %p %d\n", (void *)at, child);
 }
 
-/* One that no thread ends. */
+/* A wait that no thread ends. */
 static void *forever(void *arg)
 {
 	static int stuck;

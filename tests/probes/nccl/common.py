@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What the tests of family nccl share; programs and recordings are those of family cuda."""
+"""Shared by the tests of family nccl; programs and recordings are those of family cuda."""
 import importlib.util
 import os
 
@@ -17,7 +17,7 @@ FAMILY = 5
 
 
 def library(version):
-    """The real library, None: it could not be had."""
+    """The path of the real library, or None if it could not be downloaded"""
     path = os.path.join(NCCL, version, "lib", "libnccl.so.2")
     return path if os.path.exists(path) else None
 
@@ -27,7 +27,7 @@ class Recording(cuda.Recording):
         super().__init__(path, *args, families="nccl", **kwargs)
 
     def calls(self, pids):
-        """All calls in these processes, by thread, in order of their start; {(pid, tid): [call]}."""
+        """{(pid, tid): [call]} in these processes, ordered by start"""
         threads = {}
         for kind in self.trace.head["schema"]["events"]:
             if kind["id"] >> 8 != FAMILY or kind["name"] in ("nccl_communicator", "nccl_library"):
@@ -41,10 +41,10 @@ class Recording(cuda.Recording):
         return threads
 
     def libraries(self):
-        """{path: nccl_library} with its why as text."""
+        """{path: nccl_library event, with its reason as text}"""
         strings = {e["string"]: e["text"] for e in self.trace.events("meta_string")}
         return {strings[e["path"]]: dict(e, why=strings.get(e["why"], "")) for e in self.trace.events("nccl_library")}
 
     def losses(self, *pids):
-        """pids: of these processes, or of no certain one."""
+        """pids: losses of these processes or of no known process"""
         return [e for e in self.trace.events("meta_loss") if e["family"] in (0, FAMILY) and (not pids or e["pid"] in (0, *pids))]

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Uses tests/fakes/libnccl.c: communicators made before tracing begins, and all
- * ways to make one later.
+ * Creates communicators of tests/fakes/libnccl.c, before tracing begins and later in
+ * every possible way.
  *
- *	comms LIBRARY	prints "ready", waits for a line, calls, prints what its communicators are:
+ *	comms LIBRARY	prints "ready", waits for a line, calls, prints its communicators:
  *			`NAME PID ADDRESS`; waits for another line and ends
  */
 #include <dlfcn.h>
@@ -111,7 +111,7 @@ static void groups(void)
 	say("first", c);
 	use(c, 3);
 	destroy(c);
-	/* at the same place */
+	/* at the same address */
 	init_rank(&c, 5, id_of(0xb), 2);
 	say("second", c);
 	use(c, 4);
@@ -138,7 +138,7 @@ static void results(void)
 	text(1);
 	all_reduce(NULL, NULL, 9, 7, 0, older[1], NULL);
 	init_rank(&bad, 2, id_of(1), 2);
-	/* no communicators: not mapped, not one */
+	/* invalid communicators: an unmapped address, other data */
 	use((comm_t)0x1000, 5);
 	use((comm_t)find("ncclSend"), 6);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Calls the real NCCL: first each function once with arguments that differ, then
- * some of them many times from several threads. Communicators are blocks of zeros,
- * which NCCL takes for corrupted ones: nearly all calls fail, and are calls all
- * the same. Writes what the trace must say of each, a line a call:
+ * Calls the real NCCL: first each function once with different arguments, then some of
+ * them many times from several threads. Communicators are blocks of zeros, which NCCL
+ * takes for corrupted ones: nearly all calls fail, and are recorded nevertheless. Writes
+ * the expected event of each, one line per call:
  * `TID FUNCTION EVENT RETURNED BEFORE AFTER FIELD=VALUE ..`, times CLOCK_MONOTONIC.
  *
  *	nccl_calls FILE ROUNDS		prints "ready", waits for a line, calls, writes
@@ -60,7 +60,7 @@ static void note(const char *function, const char *event, int ret, unsigned long
 	pthread_mutex_unlock(&lock);
 }
 
-/* Fields may speak of what the call handed back. */
+/* Fields may have results of the call. */
 #define CALL(event, function, args, ...)                                    \
 	do {                                                                \
 		unsigned long long before_ = now();                         \
@@ -69,7 +69,7 @@ static void note(const char *function, const char *event, int ret, unsigned long
 		note(#function, event, ret_, before_, after_, __VA_ARGS__); \
 	} while (0)
 
-/* What returns something else has 0 in the trace. */
+/* Functions with another return type have 0 in the trace. */
 #define OTHER(function, args)                                               \
 	do {                                                                \
 		unsigned long long before_ = now();                         \
@@ -151,7 +151,7 @@ static void communicators(void)
 	memset(&id, 0x11, sizeof(id));
 	memcpy(&first, &id, sizeof(first));
 #define INIT "comm=%llu parent=%llu unique_id=%llu rank=%d size=%d color=%d key=%d api_flags=%d"
-	/* a rank that is too large fails before anything is asked of a device */
+	/* a rank that is too large fails before any device is used */
 	CALL("nccl_comm", ncclCommInitRank, (&made, 4, id, 9), INIT, 0ull, 0ull, first, 9, 4, 0, 0, 0);
 	CALL("nccl_comm", ncclCommInitRankConfig, (&made, 5, id, 10, &c), INIT, 0ull, 0ull, first, 10, 5, 0, 0, 0);
 	CALL("nccl_comm", ncclCommInitAll, (two, 2, devices), INIT " devices=%llu", 0ull, 0ull, 0ull, -1, 2, 0, 0, 0,
@@ -264,7 +264,7 @@ int main(int argc, char **argv)
 			return 1;
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
-	/* so that sonde has the time to read the library's debug information */
+	/* gives sonde the time to read the library's debug information */
 	sleep(1);
 	return fclose(out) ? 1 : 0;
 }

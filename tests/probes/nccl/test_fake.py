@@ -1,25 +1,23 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Communicators in a libnccl of our own: older than the trace, made in every way, destroyed and made again, a child's;
-with and without debug information. What calls hand back through pointers, and a call that never returns.
+"""Communicators of a fake libnccl: created before the trace, created in every way, destroyed and created again, in a child process;
+with and without debug information. Also results through pointers, and a call that never returns.
 test: timeout=300 brief"""
 import os
 import shutil
 import subprocess
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from common import FAKE, HERE, Program, Recording, directory
 from tap import done, ok, skip
 
 OPEN = 1
 FROM_CALL, FROM_MEMORY = 1, 2
-# what tests/fakes/libnccl.c and comms.c make of each: rank, size, device, hash
+# name: (rank, size, device, hash), as created by comms.c with tests/fakes/libnccl.c
 OLDER = {"older": (3, 8, 6, 0xfeedf00d), "child": (3, 8, 6, 0xfeedf00d), "asked": (4, 9, 6, 0xbeef)}
 MADE = {"init": (11, 16, 6, 0x1234), "scalable": (31, 32, 6, 0x5ca1ab1e), "join": (17, 18, 5, 0x9109),
         "all0": (0, 3, 7, 0xa11), "all1": (1, 3, 4, 0xa11), "all2": (2, 3, 1, 0xa11),
         "group": (63, 64, 6, 0x6109), "first": (1, 4, 6, 0xa), "second": (2, 5, 6, 0xb)}
-# their calls do not know which rank they will be
+# the calls that create these don't have the rank
 DERIVED = {"split": (2, 8, 6, 0x1234 + 3), "shrink": (10, 15, 6, 0x1234 + 100), "grow": (11, 17, 5, 0x9109)}
 
 
@@ -32,7 +30,7 @@ def run(library, tmp, test=""):
         while not {"done", "tid"} <= set(names):
             name, pid, address = p.child.stdout.readline().split()
             names[name] = (int(pid), int(address))
-        # until the last thread hangs in its call
+        # waits until the last thread hangs in its call
         while "pause" not in open(f"/proc/{p.pid}/task/{names['tid'][0]}/wchan").read() and \
                 open(f"/proc/{p.pid}/task/{names['tid'][0]}/syscall").read().split()[0] != "34":
             pass
@@ -41,12 +39,12 @@ def run(library, tmp, test=""):
 
 
 def described(r, names):
-    """{name: [(rank, size, device, hash, source)]}, in order of time; the two at one address are distinguished by time."""
+    """{name: [(rank, size, device, hash, source)]}, ordered by time, which also distinguishes the two communicators at one address"""
     events = sorted(r.trace.events("nccl_communicator"), key=lambda e: e["time"])
     found = {n: [(e["rank"], e["size"], e["device"], e["hash"], e["source"]) for e in events
                  if (e["pid"], e["comm"]) == names[n]] for n in names if n not in ("done", "tid")}
     assert names["first"] == names["second"]
-    # by who they say they are: sizes 4 and 5
+    # by their sizes, 4 and 5
     for name, size in (("first", 4), ("second", 5)):
         found[name] = [f for f in found[name] if f[1] == size]
     return found, len(events)
@@ -56,19 +54,19 @@ def check_with(r, names, how):
     found, n = described(r, names)
     for name, want in {**OLDER, **MADE, **DERIVED}.items():
         expect = [want + (FROM_MEMORY,)]
-        if name == "group": # before its first use only the call knows
+        if name == "group": # before its first use only the creating call is known
             expect.insert(0, want[:2] + (-1, 0, FROM_CALL))
         ok(found[name] == expect, f"{how}: communicator '{name}' is described once, as {want}", found[name])
-    ok(n == len(OLDER) + len(MADE) + len(DERIVED) + 1, f"{how}: and no other", n)
+    ok(n == len(OLDER) + len(MADE) + len(DERIVED) + 1, f"{how}: no other communicator is described", n)
 
 
 def check_without(r, names):
     found, _ = described(r, names)
     wrong = {n: f for n, f in found.items() if n in MADE and
              f != [MADE[n][:2] + (MADE[n][2] if n.startswith("all") else -1, 0, FROM_CALL)] and n != "join"}
-    ok(not wrong, "without debug information: those that are made are described by their call", wrong)
+    ok(not wrong, "without debug information: new communicators are described by their creating call", wrong)
     wrong = {n: found[n] for n in (*OLDER, *DERIVED) if found[n] and n != "grow"}
-    ok(not wrong, "without debug information: nothing is said of the others", wrong)
+    ok(not wrong, "without debug information: older ones are not described", wrong)
 
 
 def one(calls, function, **fields):
@@ -99,7 +97,7 @@ def check_calls(r, names, pid):
         one(main, "ncclAllReduce", count=count, ret=0)
     hung = threads[pid, names["tid"][0]]
     ok([(c["function"], c["flags"], c["comm"]) for c in hung] == [("ncclAllReduce", OPEN, names["older"][1])],
-       "a collective that hangs is open", hung)
+       "a hanging collective is an open call", hung)
 
 
 def main():
@@ -107,7 +105,7 @@ def main():
     library = os.path.join(tmp, "libnccl.so.2")
     shutil.copy(FAKE, library)
     r, names, pid = run(library, tmp)
-    ok(r.status == 0 and not r.losses(pid), "nothing lost", r.status, r.losses(), r.text)
+    ok(r.status == 0 and not r.losses(pid), "no losses", r.status, r.losses(), r.text)
     check_with(r, names, "session")
     check_calls(r, names, pid)
     r, names, pid = run(library, tmp, "no-session")
@@ -120,7 +118,7 @@ def main():
         r, names, pid = run(other, tmp)
         why = {k: e["why"] for k, e in r.libraries().items()}
         ok(r.status == 0 and list(why) == [other] and "no debug information" in why[other],
-           "without debug information: the trace says so", why, r.status, r.text)
+           "without debug information: the trace has the reason", why, r.status, r.text)
         check_without(r, names)
     shutil.rmtree(tmp)
     done()

@@ -1,15 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The functions that the family's programs name, against those of the real NCCL (functions.txt and what is here): each
-exists, none is named twice, and those that return no ncclResult_t by the header are nccl_other's.
+"""Compares the functions that the family's BPF programs name with those of the real NCCL (functions.txt and installed versions):
+each exists, none is probed twice, and program nccl_other has exactly those that return no ncclResult_t.
 test: parallel"""
 import glob
 import os
 import re
 import subprocess
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from common import BUILD, NCCL
 from tap import done, ok, skip
 
@@ -28,7 +26,7 @@ def exported(path):
 
 
 def declared(path):
-    """{function: what it returns} of a header."""
+    """{function: return type} of a header"""
     text = re.sub(r"/\*.*?\*/|//[^\n]*|^#[^\n]*", "", open(path).read(), flags=re.S | re.M)
     return {name: kind for kind, name in re.findall(r"\b(ncclResult_t|void|const char ?\*|int)\s+(nccl\w+)\(", text)}
 
@@ -43,16 +41,16 @@ def main():
     for path in libraries:
         new = exported(path) - found
         ok(not new, f"functions.txt has all of {os.path.relpath(path, NCCL)}", sorted(new))
-    ok(0 < len(lists) <= 10 and ["nccl*"] in lists, f"{len(lists)} programs, one for the rest", lists)
-    ok(set(named) <= found, f"each of {len(named)} names is in an NCCL", sorted(set(named) - found))
+    ok(0 < len(lists) <= 10 and ["nccl*"] in lists, f"{len(lists)} programs, one of which is for all other functions", lists)
+    ok(set(named) <= found, f"each of {len(named)} names exists in an NCCL", sorted(set(named) - found))
     ok(len(set(named)) == len(named), "none is named twice", sorted(f for f in named if named.count(f) > 1))
     headers = sorted(glob.glob(os.path.join(NCCL, "*", "include", "nccl.h")))
     for path in headers:
         wrong = {f: kind for f, kind in declared(path).items() if (kind == "ncclResult_t") == (f in other)}
         ok(len(declared(path)) > 30 and not wrong,
-           f"what returns no ncclResult_t is known: {len(declared(path))} functions of {os.path.relpath(path, NCCL)}", wrong)
+           f"the functions that return no ncclResult_t are known: {len(declared(path))} functions of {os.path.relpath(path, NCCL)}", wrong)
     if not headers:
-        skip("headers", "not there: scripts/nccl.sh")
+        skip("headers", "NCCL is missing; scripts/nccl.sh downloads it")
     done()
 
 

@@ -1,20 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Every function of the real NCCL, three versions of it: each call of each thread is in the trace once, in order, with
-its arguments, its return code and a time within the program's own. The libraries' layouts are those that gdb prints.
+"""Every function of three versions of the real NCCL: each call of each thread is in the trace once, in order, with its
+arguments, return code and a time within the program's own. The libraries' struct layouts are those that gdb prints.
 test: timeout=300"""
 import os
 import re
 import shutil
 import subprocess
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from common import HERE, WANTED, Program, Recording, directory, library
 from tap import done, ok, skip
 
 ROUNDS = 200
-# What NCCL calls by its public functions itself
+# Public functions that NCCL calls itself
 INNER = {"2.21.5": {(a, b) for a in ("ncclSend", "ncclRecv")
                     for b in ("ncclGroupStart", "ncclGroupEnd", "ncclCommGetAsyncError")}}
 MEMBERS = {"start_magic": "startMagic", "end_magic": "endMagic", "hash": "commHash", "rank": "rank", "size": "nRanks",
@@ -32,7 +30,7 @@ def read_truth(path):
 
 
 def outermost(calls):
-    """Without those that a call of NCCL makes itself; and these, as pairs of names."""
+    """(calls that are not nested in another, {(outer name, nested name)})"""
     out, inner, last = [], set(), None
     for c in calls:
         if last and c["start"] >= last["start"] and c["time"] <= last["time"]:
@@ -44,12 +42,12 @@ def outermost(calls):
 
 
 def compare(version, truth, got, pid):
-    ok({(pid, t) for t in truth} == set(got), f"NCCL {version}: the {len(truth)} threads", sorted(truth), sorted(got))
+    ok({(pid, t) for t in truth} == set(got), f"NCCL {version}: calls of exactly {len(truth)} threads", sorted(truth), sorted(got))
     order, fields, returns, times, nested = [], [], [], [], set()
     for tid, want in truth.items():
         calls, inner = outermost(got.get((pid, tid), []))
         nested |= inner
-        # an alias is recorded by the function's name
+        # an alias is recorded under the function's name
         names = [w[0][1:] if w[0].startswith("pnccl") else w[0] for w in want]
         if names != [c["function"] for c in calls]:
             order.append((tid, names, [c["function"] for c in calls]))
@@ -65,14 +63,14 @@ def compare(version, truth, got, pid):
     total = sum(map(len, truth.values()))
     functions = len({w[0] for t in truth.values() for w in t})
     ok(not order, f"NCCL {version}: {total} calls of {functions} functions, each once, in order", *order)
-    ok(not fields, f"NCCL {version}: their arguments", *fields[:10])
-    ok(not returns, f"NCCL {version}: their return codes", *returns[:10])
-    ok(not times, f"NCCL {version}: times within the program's own", *times[:5])
-    ok(nested <= INNER.get(version, set()) | {("ncclBcast", "ncclBroadcast")}, f"NCCL {version}: calls within calls: {sorted(nested)}", nested)
+    ok(not fields, f"NCCL {version}: the arguments of calls", *fields[:10])
+    ok(not returns, f"NCCL {version}: the return codes of calls", *returns[:10])
+    ok(not times, f"NCCL {version}: times within those of the program", *times[:5])
+    ok(nested <= INNER.get(version, set()) | {("ncclBcast", "ncclBroadcast")}, f"NCCL {version}: nested calls: {sorted(nested)}", nested)
 
 
 def gdb_offsets(path):
-    """{member: offset}, None without gdb."""
+    """{member: offset}, or None without gdb"""
     if not shutil.which("gdb"):
         return None
     args = [a for m in MEMBERS.values() for a in ("-ex", f"print/d (unsigned long)&((struct ncclComm *)0)->{m}")]
@@ -100,11 +98,11 @@ def check(version, path):
     with Recording(os.path.join(tmp, "trace"), "-p", str(p.pid)) as r:
         p.go()
         status = p.wait()
-    ok(status == 0 and r.status == 0 and not r.losses(), f"NCCL {version}: nothing lost", status, r.status, r.losses(),
+    ok(status == 0 and r.status == 0 and not r.losses(), f"NCCL {version}: no losses", status, r.status, r.losses(),
        r.text)
     compare(version, read_truth(truth), r.calls([p.pid]), p.pid)
     described = list(r.trace.events("nccl_communicator"))
-    ok(not described, f"NCCL {version}: what is no communicator is not described", described)
+    ok(not described, f"NCCL {version}: invalid communicators are not described", described)
     check_layout(version, path, r)
     shutil.rmtree(tmp)
 
@@ -115,7 +113,7 @@ def main():
         if path and os.path.exists(os.path.join(HERE, f"nccl_calls-{version}")):
             check(version, path)
         else:
-            skip(f"NCCL {version}", "not there: scripts/nccl.sh, and scripts/cuda.sh 13 for its headers")
+            skip(f"NCCL {version}", "NCCL is missing; scripts/nccl.sh downloads it, and scripts/cuda.sh 13 its headers")
     done()
 
 

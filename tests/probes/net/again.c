@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * again: makes the kernel send segments again, in a network namespace of its own, whose counters say how many. First to a
- * receiver that acknowledges late, then to one that drops what comes. Each is a connection and a line on stdout:
+ * again: makes the kernel retransmit segments in a network namespace of its own, whose counters have their number. First to a
+ * receiver that acknowledges late, then to one that drops segments. Prints one line per connection:
  *
  *	late|lost CLIENT-PORT SEGMENTS-SENT-AGAIN OF-THEM-TAIL-LOSS-PROBES
  */
@@ -101,7 +101,7 @@ static void give(int fd, size_t n)
 		die("send");
 }
 
-/* After questions with answers the kernel delays acknowledgements in the hope of an answer to send them with. */
+/* After some requests with answers the kernel delays acknowledgements, to send them with the next answer. */
 static void talk(int client, int server)
 {
 	for (int i = 0; i < 40; i++) {
@@ -135,10 +135,10 @@ static void late(void)
 	for (int i = 0; i < TRIES && counts().probes < before.probes + ENOUGH; i++) {
 		give(client, 100);
 		give(client, 100);
-		/* who reads acknowledges: so it reads later */
+		/* reading sends an acknowledgement, so the receiver reads later */
 		usleep(60000);
 		take(server, 200);
-		/* an answer, so that it goes on hoping */
+		/* an answer, so that the kernel keeps delaying acknowledgements */
 		give(server, 100);
 		take(client, 100);
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * talk: TCP connections over the loopback device, to a listener in a child, each
- * said on stdout with the bytes sent both ways and what the own clock read.
+ * talk: TCP connections over the loopback device, to a listener in a child process, each
+ * printed with the bytes in both directions and the times of its own clock.
  *
  *	server PID
  *	talk FAMILY CLIENT-PORT SERVER-PORT TO-SERVER TO-CLIENT CONNECT-BEGIN CONNECT-END CLOSE
@@ -98,7 +98,7 @@ static void give(int fd, size_t n)
 	}
 }
 
-/* Answers as the first 16 bytes ask: so many bytes follow, so many come back. */
+/* The first 16 bytes have the number of bytes that follow and the number to send back. */
 static void serve(int listening)
 {
 	unsigned long ask[2];
@@ -175,7 +175,7 @@ static void run(int family)
 	printf("server %d\n", child);
 	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		talk(family, port_of(listening), sizes[i][0], sizes[i][1]);
-	/* the server has seen the last end when the next one is served */
+	/* the server has handled the end of the last connection when it serves the next one */
 	talk(family, port_of(listening), 0, 0);
 	usleep(200000);
 	kill(child, SIGKILL);

@@ -1,14 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Connections that are open when the recording stops, while others end and begin: each with its own ends, and none twice."""
+"""Connections that are open when the recording stops, while others start and end: each is recorded once, with its own addresses."""
 import os
 import socket
 import sys
 import threading
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from recording import EVENT_OPEN, Recording
 from tap import done, ok
 
@@ -60,13 +58,13 @@ def main():
 	still = [e for e in closes if e["flags"] & EVENT_OPEN]
 	ok(rec.status == 0 and len(closes) > 4 and still, f"recorded: {len(still)} of {len(closes)} were open at the end", rec.messages)
 	wrong = [e for e in closes if (e["pid"], e["local_port"]) != (server, port) and (e["pid"], e["peer_port"]) != (rec.pid, port)]
-	ok(not wrong, "each has its own process and ends", wrong)
-	# a client sends ten times what it gets, and its last answer may be under way
+	ok(not wrong, "each has its own process and addresses", wrong)
+	# a client sends ten times as much as it receives, and its last answer may be in flight
 	odd = [e for e in closes if e["pid"] == rec.pid and e["side"] == CONNECTED and
 	       not e["received"] * 10 <= e["sent"] <= e["received"] * 10 + 100]
-	ok(not odd, "and its own bytes", odd)
+	ok(not odd, "each has its own bytes", odd)
 	keys = [(e["pid"], e["local_port"], e["peer_port"], e["start"]) for e in closes]
-	ok(len(keys) == len(set(keys)), "none is written twice", [k for k in keys if keys.count(k) > 1])
+	ok(len(keys) == len(set(keys)), "none is recorded twice", [k for k in keys if keys.count(k) > 1])
 	done()
 
 

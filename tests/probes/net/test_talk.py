@@ -1,12 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: brief
-"""TCP connections over the loopback device, IPv4 and IPv6: both ends' bytes, ports and owners against the program's list."""
+"""TCP connections over the loopback device, IPv4 and IPv6: bytes, ports and owners of both ends are those of the program's list."""
 import os
-import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from recording import Recording, compile_c, counted
 from tap import done, ok
 
@@ -20,7 +18,7 @@ def ends(e):
 
 def main():
 	rec = Recording([compile_c(os.path.join(HERE, "talk.c"))], "net")
-	ok(rec.status == 0 and " 0 lost" in rec.messages, "recorded without loss", rec.messages)
+	ok(rec.status == 0 and " 0 lost" in rec.messages, "recorded without losses", rec.messages)
 	servers, talks, refused, none = [], [], [], []
 	for line in rec.output:
 		word, *numbers = line.split()
@@ -55,13 +53,13 @@ def main():
 			wrong["in"].append((back, there, i))
 	n = len(talks)
 	ok(n >= 6, f"{n} connections were made")
-	ok(not wrong["connect"], f"{n} connects: by the process, inside of its own clock", wrong["connect"][:1])
-	ok(not wrong["accept"], f"{n} accepts: by the server, though packets made them", wrong["accept"][:1])
-	ok(not wrong["out"], f"{n} closes of the connecting side: bytes both ways, exactly", wrong["out"][:1])
-	ok(not wrong["in"], f"{n} closes of the accepting side: bytes both ways, exactly", wrong["in"][:1])
+	ok(not wrong["connect"], f"{n} connects: by the process, within the times of its own clock", wrong["connect"][:1])
+	ok(not wrong["accept"], f"{n} accepts: by the server, although packets caused them", wrong["accept"][:1])
+	ok(not wrong["out"], f"{n} closes of the connecting side: exact bytes in both directions", wrong["out"][:1])
+	ok(not wrong["in"], f"{n} closes of the accepting side: exact bytes in both directions", wrong["in"][:1])
 	failed = [e for e in connects if e["failed"]]
 	ok([e["peer_port"] for e in failed] == refused, "a refused connect is reported as failed", failed)
-	ok(len(connects) == n + 1 and len(accepts) == n and len(closes) == 2 * n, "and there is nothing else",
+	ok(len(connects) == n + 1 and len(accepts) == n and len(closes) == 2 * n, "no other connections are recorded",
 	   f"{counted(len(connects) + len(accepts) + len(closes), 4 * n + 1)}: {len(connects)} {len(accepts)} {len(closes)}")
 	done()
 

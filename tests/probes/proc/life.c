@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Does one of everything that happens to a process, and says what it did: an event a line. */
+/* Causes every kind of event of a process once, and prints one line per event. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -69,7 +69,7 @@ static void *named(void *arg)
 	return NULL;
 }
 
-/* Has the process's first thread ended? Its state in stat comes after its name, and is Z then. */
+/* True if the process's first thread has ended: its state, which follows its name in stat, is Z. */
 static int leader_ended(void)
 {
 	char text[256], *name_end;
@@ -100,7 +100,7 @@ static void leads_and_ends(int unused)
 	pthread_t t;
 
 	(void)unused;
-	/* the first thread goes before another one: the process ends with that */
+	/* the first thread ends before another one, with which the process ends */
 	pthread_create(&t, NULL, stays, NULL);
 	pthread_exit(NULL);
 }
@@ -130,7 +130,7 @@ int main(int argc, char **argv)
 	prctl(PR_SET_NAME, "renamed");
 	pthread_create(&t, NULL, named, &tid);
 	pthread_join(t, NULL);
-	/* in older kernels a thread is joined before the tracepoint of its end, and this process may end in between */
+	/* older kernels let a join return before the tracepoint of the thread's end, and this process could end in between */
 	while (!syscall(SYS_tgkill, getpid(), tid, 0))
 		usleep(1000);
 	printf("thread %ld\n", tid);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Threads that are parked in all kinds of code, or that never stand still: first a line with the threads' numbers. At
-SIGUSR1 faulthandler writes down where the parked ones are.
+Threads that are parked in all kinds of code, or that run constantly. Prints a line with their tids. At SIGUSR1 faulthandler
+writes the stacks of the parked threads.
 """
 import faulthandler
 import os
@@ -57,7 +57,7 @@ def run_generator(event):
 
 def sorter(event):
     note()
-    # Python called from C called from Python
+    # Python code called by C code that Python called
     return sorted([2, 1], key=lambda x: (time.sleep(1000), x))
 
 
@@ -87,7 +87,7 @@ def run_fast():
 
 
 def run_interpreters(n):
-    """n interpreters, each in a thread of its own; of the thread the interpreter's number is what it notes."""
+    """Runs n interpreters, each in a thread of its own, and stores the interpreter's id for each thread."""
     try:
         import _interpreters as interpreters
     except ImportError:
@@ -97,13 +97,13 @@ def run_interpreters(n):
             print(os.getpid(), [], flush=True)
             time.sleep(1000)
 
-    # up to 3.12 an interpreter's first state is that of the thread that made it, whichever thread runs code there
+    # up to 3.12 an interpreter's first thread state is that of its creator, regardless of the thread that runs it
     def run():
         one = interpreters.create()
         native[threading.get_native_id()] = int(one)
         getattr(interpreters, "exec", interpreters.run_string)(one, "import time\ntime.sleep(1000)")
 
-    # numbers are not used again: what is left is not numbered without a gap
+    # ids are not reused, so that the remaining ones have gaps
     interpreters.destroy(interpreters.create())
     for _ in range(n - 1):
         threading.Thread(target=run, daemon=True).start()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Collects garbage, imports and starts threads, and logs what it sees of that itself, as a line of Python."""
+"""Collects garbage, imports modules and starts threads, and prints its own log of these as a Python literal."""
 import gc
 import os
 import sys
@@ -31,7 +31,7 @@ def thread():
 
 def import_again():
     for _ in range(20000):
-        import threading as again  # in sys.modules: no search
+        import threading as again  # already in sys.modules: no search
     return again
 
 
@@ -50,7 +50,7 @@ def main():
         t.start()
     for t in threads:
         t.join()
-    # some of which a small installation does not have: those are searched for in vain
+    # a small installation lacks some of these, and searches for them without success
     for name in "argparse", "tempfile", "xml.dom.minidom", "email.mime.text", "no_such_module", "nö_such":
         try:
             __import__(name)
@@ -59,7 +59,7 @@ def main():
     gc.collect()
     gc.callbacks.remove(on_gc)
     print(log, flush=True)
-    # what comes after this is not in the log
+    # later events are not logged
     sys.stderr.flush()
     os._exit(0)
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=240
 """
-`sonde dump` against faulthandler for parked threads of each CPython there is; what it says of the GIL, of a thread that
-never stands still, of 200 threads, and of processes that it can't look into.
+Compares `sonde dump` with faulthandler for parked threads of each CPython. Also: the GIL, a thread that runs constantly, 200
+threads, and processes that it can't inspect.
 """
 import ast
 import json
@@ -17,7 +17,6 @@ import tempfile
 import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "gil"))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 import gil_lib
 import tap
 
@@ -26,7 +25,7 @@ FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
 
 
 class Work:
-    """dump_work.py in a CPython, until the with is left."""
+    """dump_work.py in a CPython, for the time of a with block"""
 
     def __init__(self, python, kind, before=()):
         self.dir = tempfile.mkdtemp(prefix="sonde-dump-", dir=os.path.join(python.root, "tmp"))
@@ -42,14 +41,14 @@ class Work:
     def __enter__(self):
         line = self.p.stdout.readline().split(" ", 1)
         self.pid, self.native = int(line[0]), dict(ast.literal_eval(line[1]))
-        self.host_pid = self.p.pid  # as the machine numbers it
+        self.host_pid = self.p.pid  # the pid in this test's namespace
         if self.pid != self.p.pid:
             with open("/proc/%d/task/%d/children" % (self.p.pid, self.p.pid)) as f:
                 self.host_pid = int(f.read().split()[0])
         return self
 
     def settle(self):
-        """Until all threads sleep, and none has run for a while: on a busy machine one may be long on its way to where it parks."""
+        """Waits until all threads have slept for a while, as on a busy machine a thread may take long to park."""
         before, end = None, time.monotonic() + 30
         while time.monotonic() < end:
             now, place = {}, "/proc/%d/task" % self.host_pid
@@ -109,7 +108,7 @@ def read_truth(work):
 
 
 def ascii_of(stack):
-    """As faulthandler writes it: what is not ASCII is escaped."""
+    """The stack as faulthandler writes it, with non-ASCII characters escaped"""
     return [(f.encode("ascii", "backslashreplace").decode(), line, n.encode("ascii", "backslashreplace").decode())
             for f, line, n in stack]
 
@@ -128,7 +127,7 @@ def check_parked(python):
            % python.name, "\n".join(wrong) or "%s %s" % (sorted(truth), sorted(stacks)))
     states = {t["tid"]: t for t in tables["threads"]}
     asleep = [t for t in states.values() if t["tid"] in truth]
-    tap.ok(all(t["state"] == "asleep" and t["syscall"] and t["gil"] is None and
+    tap.ok(asleep and all(t["state"] == "asleep" and t["syscall"] and t["gil"] is None and
                (t["sleep_ns"] is None or 10000000 < t["sleep_ns"] < 60000000000) for t in asleep),
            "parked threads, %s: asleep since some time, no part in the GIL" % python.name, asleep)
     tap.ok(tables["interpreters"][0]["gil"] and tables["interpreters"][0]["holder_tid"] is None,
@@ -136,12 +135,12 @@ def check_parked(python):
 
 
 def check_gil(python):
-    """Two that compute: one holds it, the other waits for it."""
+    """Two threads compute: one holds the GIL, the other waits for it."""
     holders, waiters, bad = set(), set(), []
     with Work(python, "spin") as work:
         spinners = set(work.native.values()) - {work.p.pid}
         for i in range(60):
-            # on a busy machine one may be off the CPU for long
+            # on a busy machine a thread may be off the CPU for long
             if i >= 12 and holders and waiters:
                 break
             tables, stacks = dump_json(work.pid)
@@ -156,7 +155,7 @@ def check_gil(python):
 
 
 def check_fast(python):
-    """A stack that changes all the time is reported whole or not at all: ping calls pong calls ping."""
+    """A stack that changes constantly (ping calls pong calls ping) is printed completely or not at all."""
     whole = torn = 0
     wrong = []
     with Work(python, "fast") as work:
@@ -187,44 +186,44 @@ def check_many(python):
     good = [s for s in stacks.values() if [f[2] for f in s][3:6] == ["<listcomp>", "sell", "run"]
             or [f[2] for f in s][3:5] == ["sell", "run"]]
     tap.ok(p.returncode == 0 and p.stdout.count("Shop.sell (") + p.stdout.count("    sell (") >= 200 and
-           len(good) == 200, "200 threads: all of them, whole", "%d %s" % (len(good), list(stacks.values())[:1]))
+           len(good) == 200, "200 threads: all have complete stacks", "%d %s" % (len(good), list(stacks.values())[:1]))
 
 
 def check_errors(python):
     with Work(python, "parked") as work, subprocess.Popen(["sleep", "100"]) as sleep:
         work.settle()
         p = dump(sleep.pid)
-        tap.ok(p.returncode == 1 and "does not run CPython" in p.stderr and not p.stdout, "a program that is no Python",
+        tap.ok(p.returncode == 1 and "does not run CPython" in p.stderr and not p.stdout, "a program that is not Python",
                "%d %s" % (p.returncode, p.stderr))
         p = dump(work.pid, sleep.pid)
         tap.ok(p.returncode == 3 and "does not run CPython" in p.stderr and "Shop.sell" in p.stdout,
-               "one of two: status 3", "%d %s" % (p.returncode, p.stderr))
+               "one of two processes can't be dumped: status 3", "%d %s" % (p.returncode, p.stderr))
         p = dump(work.pid, work.pid, "--format", "csv")
-        tap.ok(p.returncode == 0 and p.stdout.count("CPython") == 0 and "frames" in p.stdout, "as CSV", p.stdout[:300])
+        tap.ok(p.returncode == 0 and p.stdout.count("CPython") == 0 and "frames" in p.stdout, "CSV output", p.stdout[:300])
         unprivileged = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]
         p = subprocess.run(unprivileged + [gil_lib.SONDE, "dump", str(work.pid)], stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE, universal_newlines=True)
         if "execut" in p.stderr or p.returncode == 126:
-            tap.skip("another user's process", "other users may not run this build")
+            tap.skip("another user's process", "other users can't execute this build")
         else:
             tap.ok(p.returncode == 1 and "is left out by --scope user" in p.stderr and "sudo sonde dump" in p.stderr,
-                   "another user's process: refused, with what to do", "%d %s" % (p.returncode, p.stderr))
+                   "another user's process: refused with advice", "%d %s" % (p.returncode, p.stderr))
         sleep.kill()
         sleep.wait()
         p = dump(sleep.pid)
-        tap.ok(p.returncode == 1 and "there is no process" in p.stderr, "a process that is gone", p.stderr)
-    for args, what in (([], "which process"), (["0"], "wants process ids"), (["x"], "wants process ids"),
+        tap.ok(p.returncode == 1 and "there is no process" in p.stderr, "a process that has ended", p.stderr)
+    for args, what in (([], "which process"), (["0"], "needs process ids"), (["x"], "needs process ids"),
                        (["1", "--wrong"], "unknown option"), (["1", "--format", "xml"], "no format")):
         p = dump(*args)
         tap.ok(p.returncode == 2 and what in p.stderr, "dump %s: wrong usage" % " ".join(args), p.stderr)
 
 
 def check_interpreters(python):
-    """Numbered as Python numbers them, the main one 0; their list is in another order, and has gaps."""
+    """Interpreters have Python's ids, the main one 0. Their list is in another order and has gaps."""
     with Work(python, "interpreters") as work:
         truth = work.native
         if not truth:
-            tap.skip("interpreters, %s" % python.name, "it has no module for them")
+            tap.skip("interpreters, %s" % python.name, "this Python has no module for interpreters")
             return
         tables, _ = dump_json(work.pid)
     numbers = sorted(i["interpreter"] for i in tables["interpreters"])
@@ -234,7 +233,7 @@ def check_interpreters(python):
 
 
 def check_container(python):
-    """In a pid namespace a thread has another number for itself than for the machine."""
+    """In a pid namespace a thread's own tid differs from the one outside."""
     with Work(python, "parked", ["unshare", "--pid", "--fork", "--kill-child"]) as work:
         truth = read_truth(work)
         pid = work.host_pid
@@ -251,14 +250,14 @@ def check_container(python):
 
 
 def check_own(python):
-    """Without root, of one's own processes."""
+    """An unprivileged user dumps their own processes."""
     run = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
-    # not in the test's own directory, where no other user gets to
+    # not in the test's own directory, which other users can't enter
     shown = tempfile.mkdtemp(prefix="sonde-dump-", dir="/tmp")
     os.chmod(shown, 0o755)
     shutil.copy(gil_lib.SONDE, shown)
     try:
-        # the shell's child is its own: the same user, and an ancestor where Yama wants one
+        # the shell's child has the same user, and sonde as an ancestor, if Yama requires one
         script = "%s -c 'import time; time.sleep(30)' & p=$!; sleep 0.5; %s/sonde dump $p; s=$?; kill $p; exit $s" % (
             python.exe, shown)
         p = subprocess.run(run + ["sh", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=240 brief
 """
-Garbage collections, imports and threads of each CPython there is, against what the program itself saw:
-gc.callbacks, `-X importtime` of the same run, threading.get_native_id().
+Garbage collections, imports and threads of each CPython, compared with the program's own log: gc.callbacks,
+`-X importtime` of the same run, threading.get_native_id().
 """
 import ast
 import collections
@@ -15,7 +15,6 @@ import sys
 import tempfile
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "gil"))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 import gil_lib
 import tap
 from sonde_trace import Trace
@@ -24,18 +23,18 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 IMPORT_LINE = re.compile(r"^import time:\s+(\d+) \|\s+(\d+) \| ( *)(\S+)")
 OPEN = 1
 
-# What the two clocks' places are apart by: the call of gc.callbacks, and the probe's trap. USDT's place is behind that
-# call: there the walk of the stack, some 10 us and 40 if it is cold, is part of what the program sees, not of the pause.
+# The allowed difference between the two times: the call of gc.callbacks, and the probe's trap. The USDT probe site is after that
+# call: there the stack walk, about 10 us, 40 if cold, is part of the program's time but not of the recorded pause.
 GC_SLACK_NS = 15000
 GC_USDT_SLACK_NS = 60000
-# An import has its own probes' traps, and a line printed, within the time of the one around it
+# The time of an outer import includes the traps of nested imports' probes and the line that each prints
 IMPORT_SLACK_NS = 60000
 
 Run = collections.namedtuple("Run", "trace printed stderr status hits")
 
 
 def command(python, *args):
-    """Of the program: -I would change sys.path, -S leaves site out, which a root may not have."""
+    """The program's command: -I would change sys.path; -S, as a root directory may lack site-packages."""
     root = [] if python.root == "/" else ["/usr/sbin/chroot", python.root]
     with open(os.path.join(HERE, "events_work.py")) as f:
         text = f.read()
@@ -46,7 +45,7 @@ def record(python, switches=""):
     out = os.path.join(place, "python.sonde")
     if os.path.exists(out):
         os.unlink(out)
-    # a program in another root is not known before it runs, and its first imports would be missed: one of it runs already
+    # sonde can't preattach to a program in another root, and would miss its first imports: another instance already runs
     known = subprocess.Popen(command(python, "wait"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                              stderr=subprocess.DEVNULL) if python.root != "/" else None
     if known:
@@ -62,7 +61,7 @@ def record(python, switches=""):
     numbers = {e["number"]: strings.get(e["program"]) for e in trace.events("meta_probe")}
     hits = collections.Counter()
     for e in trace.events("meta_hits"):
-        # other processes run the same files: those were turned away
+        # other processes run the same files and were filtered out
         hits[numbers.get(e["number"])] += e["hits"] - e["skipped"]
     return Run(trace, p.stdout, p.stderr, p.returncode, hits)
 
@@ -74,7 +73,7 @@ def truth_of(run):
 def check_gc(name, run, log, usdt):
     events = sorted((e for e in run.trace.events("python_gc") if not e["flags"] & OPEN), key=lambda e: e["start"])
     first, last = log["gc"][0][1], log["gc"][-1][1]
-    # before the callback was there, collections were not logged
+    # collections before the callback was installed were not logged
     truth = [(a[1], b[1], b[2], b[3], b[4]) for a, b in zip(log["gc"][::2], log["gc"][1::2])]
     between = [e for e in events if first - GC_SLACK_NS <= e["start"] <= last]
     good = tap.ok(len(between) == len(truth) and len(truth) > 60, "%s: as many collections" % name,
@@ -104,7 +103,7 @@ def check_imports(name, run, usdt):
             truth.append((re.sub("[^ -~]", "?", m.group(4)) if not usdt else m.group(4), len(m.group(3)) // 2, int(m.group(1)) * 1000, int(m.group(2)) * 1000))
     events = sorted((e for e in run.trace.events("python_import") if not e["flags"] & OPEN), key=lambda e: e["time"])
     mine = [(e["module"], e["depth"]) for e in events]
-    # a module that is not there is searched for, and has a line all the same
+    # a missing module is searched for, and has a line too
     good = tap.ok(len(truth) > 20 and mine == [t[:2] for t in truth], "%s: the same imports, nested alike" % name,
                   "\n".join("%s, truly %s" % p for p in zip(mine, [t[:2] for t in truth]) if p[0] != p[1])
                   or "%d, truly %d" % (len(mine), len(truth)))
@@ -118,13 +117,13 @@ def check_imports(name, run, usdt):
         nested[e["depth"]] += took
         apart.append(max(abs(took - t[3]) - 0.01 * t[3], abs(own - t[2]) - 0.01 * t[2]))
     apart.sort()
-    # one that is preempted between the probe and the interpreter's own look at the clock is apart by a time slice: on a busy machine
-    # one import of ten is
+    # an import that is preempted between the probe and the interpreter's clock reading differs by a time slice: on a busy machine
+    # this is one import in ten
     most = apart[len(apart) * 8 // 10]
     tap.note("%s: imports differ from -X importtime by %.1f us in the median, %.1f at the 80th percentile"
              % (name, apart[len(apart) // 2] / 1000, most / 1000))
     tap.ok(most < IMPORT_SLACK_NS, "%s: as long, self and cumulative" % name, apart[-8:])
-    # 20,000 imports of what is there must not have been looked at
+    # 20,000 imports of loaded modules must not hit a probe
     searches = run.hits["python_import_start"] + run.hits["python_import_audit"]
     tap.ok(searches == len(truth), "%s: no probe hit for a module that is there" % name,
            "%d hits, %d searches" % (searches, len(truth)))
@@ -153,7 +152,7 @@ def check_python(python, switches=""):
 
 
 def semaphore(binary, name):
-    """Its address, in a program that is not relocated; None: there is none."""
+    """The address of a probe's semaphore in a non-relocated program, or None"""
     notes = subprocess.run(["readelf", "-nW", binary], stdout=subprocess.PIPE, universal_newlines=True).stdout
     m = re.search(r"Name: %s\s.*?Semaphore: 0x([0-9a-f]+)" % name, notes, re.S)
     return int(m.group(1), 16) if m else None
@@ -166,11 +165,11 @@ def counter(pid, address):
 
 
 def check_running():
-    """Attached to one that runs: its semaphores rise, and fall again; what was open before is not reported."""
+    """Attaches to a running program: its semaphores are raised and lowered; spans that were open before are not reported."""
     found = gil_lib.pythons()[0].get("3.11 debian")
     address = semaphore(found.binary, "gc__start") if found else None
     if address is None:
-        return tap.skip("a program that runs", "no CPython with USDT probes")
+        return tap.skip("a running program", "no CPython with USDT probes")
     out = os.path.join(place, "running.sonde")
     work = subprocess.Popen(command(found, "wait"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                             stderr=subprocess.DEVNULL, universal_newlines=True)
@@ -180,14 +179,14 @@ def check_running():
                              stderr=subprocess.PIPE, universal_newlines=True)
     sonde.stderr.readline()
     during = counter(work.pid, address)
-    # a second sonde comes and goes, and takes only its own away
+    # a second sonde attaches and detaches, and removes only its own probes
     subprocess.run([gil_lib.SONDE, "record", "-t", "python", "-o", out + "2", "-p", str(work.pid), "-d", "0.1"],
                    stderr=subprocess.DEVNULL)
     still = counter(work.pid, address)
     sonde.terminate()
     sonde.communicate(timeout=30)
     after = counter(work.pid, address)
-    tap.ok((before, during, still, after) == (0, 1, 1, 0), "a program that runs: its semaphores rise and fall",
+    tap.ok((before, during, still, after) == (0, 1, 1, 0), "a running program: its semaphores are raised and lowered",
            (before, during, still, after))
     sonde = subprocess.Popen([gil_lib.SONDE, "record", "-f", "-t", "python", "-o", out, "-p", str(work.pid)],
                              stderr=subprocess.PIPE, universal_newlines=True)
@@ -197,17 +196,17 @@ def check_running():
     log, trace = ast.literal_eval(printed.splitlines()[-1]), Trace(out)
     collections_ = [e for e in trace.events("python_gc") if e["time"] > log["gc"][0][1] - 1000000]
     tap.ok(len(collections_) >= len(log["gc"]) // 2 and list(trace.events("python_import")),
-           "a program that runs: traced from there on", len(collections_))
+           "a running program: it is traced from then on", len(collections_))
 
 
 def check_unknown():
-    """Without its USDT probes a stripped one has nothing to go by: said, and the rest is traced."""
+    """A stripped Python without USDT probes can't be probed: this is reported, and everything else is traced."""
     found = gil_lib.pythons()[0].get("3.11 debian")
     if not found:
-        return tap.skip("a stripped one without USDT probes", "no Debian Python")
+        return tap.skip("a stripped Python without USDT probes", "no Debian Python")
     run = record(found, "no-usdt")
     tap.ok("imports are not traced" in run.stderr and list(run.trace.events("python_thread_run")),
-           "a stripped one without USDT probes: said", run.stderr[-1000:])
+           "a stripped Python without USDT probes is reported", run.stderr[-1000:])
 
 
 place = tempfile.mkdtemp(prefix="sonde-python-")

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Spends CPU time in functions of known names, 70/20/10, each measured by the thread's own
- * CPU clock, or sleeps known times in them: native_work cpu|sleep SECONDS. Built with frame
- * pointers. Prints "NAME NANOSECONDS" a line, of sleeps with the CPU time that they took beside.
+ * Spends CPU time in three functions with shares 70/20/10, measured by the thread's CPU
+ * clock, or sleeps for known times in them: native_work cpu|sleep SECONDS. Built with frame
+ * pointers. Prints "NAME NANOSECONDS" lines, for sleeps followed by their CPU time.
  *
- * native_work popped SECONDS: spends it between the end of a function, where the caller's frame pointer has been popped, and its return.
+ * native_work popped SECONDS: spends the time between a function's pop of the caller's frame pointer and its return.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ __attribute__((noinline)) static void burn(unsigned long n)
 		sink += i * i;
 }
 
-/* Frames of one function one above the other, more than the copied part of a stack has. */
+/* Recursion with more frames than the copied part of a stack has. */
 __attribute__((noinline)) static void deep(int depth, unsigned long n)
 {
 	volatile char room[64];
@@ -57,7 +57,7 @@ WORK(twenty, 1, CLOCK_THREAD_CPUTIME_ID, burn(200000))
 WORK(ten, 2, CLOCK_THREAD_CPUTIME_ID, deep(100, 100000))
 
 #ifdef __x86_64__
-/* As compilers do, the unwind table names the slot of the frame pointer up to the return. */
+/* As compilers generate it, the unwind table refers to the frame pointer's slot up to the return. */
 void popped(unsigned long n);
 __asm__(".text\n"
 	".type popped, @function\n"

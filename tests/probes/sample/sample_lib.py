@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What the tests of sampling share: stacks of a trace, shares, the CPythons there are."""
+"""Shared by the tests of sampling: a trace's stacks, shares of time, the installed CPythons."""
 import collections
 import math
 import os
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "..", "gil"))
@@ -16,7 +15,7 @@ WORK = os.path.join(HERE, "sample_work.py")
 
 
 class Stacks:
-    """stack(id): its frames, the outermost first."""
+    """stack(id): its frames, outermost first"""
 
     def __init__(self, trace):
         self.texts = {e["string"]: e["text"] for e in trace.events("meta_string")}
@@ -55,14 +54,14 @@ def shares(weights):
 
 
 def allowed(points, share, samples):
-    """How far a share may be off: so many points, or four standard deviations where the program had so little of the CPU that the
-    samples are few."""
+    """The allowed error of a share: this many percentage points, or four standard deviations if there are few samples because the
+    program had little CPU time."""
     return max(points, 4 * 100 * math.sqrt(share / 100 * (1 - share / 100) / max(samples, 1)))
 
 
 def cpu_time(samples, spent):
-    """The CPU time of samples by the time in ns that the program says it has spent, and whether chance can have it so: a thread that
-    had a part of a CPU is met by each tick with this probability."""
+    """(sampled CPU time divided by the program's own in ns, True if the difference may be by chance). Each tick meets a thread that had a
+    part of a CPU with that probability."""
     cpu, wall = sum(e["period"] for e in samples), samples[-1]["time"] - samples[0]["time"] if samples else 0
     chance = 4 * math.sqrt(max(0, 1 - spent / max(wall, 1)) / max(len(samples), 1))
     ratio = cpu / max(spent, 1)
@@ -70,5 +69,5 @@ def cpu_time(samples, spent):
 
 
 def worst(truth, seen):
-    """(points, what): the largest difference of two distributions."""
+    """(percentage points, name): the largest difference of two distributions"""
     return max((abs(truth.get(k, 0) - seen.get(k, 0)), k) for k in set(truth) | set(seen))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Spends time in known functions and lines, and measures it itself: sample_work.py cpu|flat|sleep|hang|gil SECONDS.
+"""Spends measured time in known functions and lines: sample_work.py cpu|flat|sleep|hang|gil SECONDS.
 
-Waits for a line on stdin and prints JSON. Runs on every CPython from 3.8 on.
+Waits for a line on stdin and prints its measurements as JSON. Runs on every CPython from 3.8 on.
 """
 import json
 import os
@@ -22,7 +22,7 @@ def burn(n):
 
 
 def logged(n):
-    """Its caller's line, as CPython itself has it, gets the time."""
+    """Adds the time to the caller's line, as CPython reports it."""
     line = sys._getframe(1).f_lineno
     start = time.thread_time_ns()
     x = 0
@@ -195,7 +195,7 @@ def main():
     else:
         drawn = 1
         while time.monotonic() < end:
-            # rounds differ by more than a sampling period: of one length, they could go in step with the clock
+            # rounds differ by more than a sampling period, as rounds of equal length could synchronize with the clock
             drawn = (drawn * 1103515245 + 12345) % (1 << 31)
             timed(seventy, 50000 + drawn % 40000)
             timed(twenty)

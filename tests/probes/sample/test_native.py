@@ -1,15 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A C program: shares of its functions, exact native stacks, sums of its sleeps, and what is left afterwards."""
+"""A C program: shares of its functions, exact native stacks, its total sleep, and no programs or links left afterwards."""
 import collections
 import glob
 import os
 import platform
 import subprocess
-import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from recording import Recording, workdir
 from sample_lib import CUT, HERE, Stacks, allowed, cpu_time, shares, worst
 from tap import done, ok, skip
@@ -29,12 +27,12 @@ KINDS = ("seventy", "twenty", "ten")
 
 
 def plain(name):
-    """Without what the compiler appends to parts of a function."""
+    """A name without the suffix that the compiler adds to parts of a function"""
     return name.split(".")[0]
 
 
 def cut_stacks(rec, stacks, samples):
-    """A line for each sample whose stack is cut: when, what is there, and where the innermost frame lies."""
+    """A line per sample with a cut stack: its time, its frames, and the module of the innermost frame"""
     first, lines = samples[0]["time"] if samples else 0, []
     for e in samples:
         frames = stacks.stack(e["stack"])
@@ -59,26 +57,26 @@ def on_cpu():
         if stack[-1:] != ["burn"]:
             continue
         deep += "deep" in stack
-        wanted = {"seventy": ["main", "seventy", "burn"], "twenty": ["main", "twenty", "burn"],
+        expected = {"seventy": ["main", "seventy", "burn"], "twenty": ["main", "twenty", "burn"],
                   "ten": ["main", "ten"] + ["deep"] * 101 + ["burn"]}.get(kind)
-        if stack != wanted:
+        if stack != expected:
             odd[";".join(stack)[:200]] += 1
     off, what = worst(shares(truth), shares(seen))
     most = allowed(3, shares(truth).get(what, 0), len(samples))
-    ok(off < most, "functions within 3 points, or four deviations of so few samples",
+    ok(off < most, "shares of functions are right within 3 points, or four standard deviations",
        f"{off:.2f} of {most:.2f} at {what} of {len(samples)}: {shares(truth)} {shares(seen)}")
     ok(not odd and deep, f"every native stack is exact, {deep} samples of 104 frames", odd)
     cut = cut_stacks(rec, stacks, samples)
-    ok(not cut, "none is cut", cut)
+    ok(not cut, "no stack is cut", cut)
     ratio, fits = cpu_time(samples, sum(truth.values()))
-    ok(fits, "their CPU time is the program's", f"{ratio:.3f} with {len(samples)} samples")
+    ok(fits, "the sampled CPU time is the program's", f"{ratio:.3f} with {len(samples)} samples")
 
 
 def popped():
-    """The caller's frame pointer is in its register again, and the unwind table still names its slot, below the stack pointer."""
+    """The caller's frame pointer has been popped, and the unwind table still refers to its slot, now below the stack pointer."""
     name = "samples between the end of a frame and the return have their callers"
     if platform.machine() != "x86_64":
-        skip(name, "its function is written for x86-64")
+        skip(name, "the test's function is x86-64 assembly")
         return
     rec = Recording([PROGRAM, "popped", "1"], "sample", ["-F", "499"])
     stacks = Stacks(rec.trace)
@@ -88,7 +86,7 @@ def popped():
 
 
 def without_frame_pointers():
-    """By the unwind tables alone, as far as the part of the stack goes that is taken; what is there is right."""
+    """Stacks by unwind tables alone are right as far as the copied part of the stack goes."""
     rec = Recording([built("-fomit-frame-pointer"), "cpu", "3"], "sample", ["-F", "499"])
     stacks, odd, short = Stacks(rec.trace), collections.Counter(), 0
     whole = {"seventy": ["main", "seventy", "burn"], "twenty": ["main", "twenty", "burn"],
@@ -96,19 +94,19 @@ def without_frame_pointers():
     for e in rec.of("sample_cpu"):
         frames = stacks.stack(e["stack"])
         stack = [plain(f.name) for f in frames if f.kind != CUT]
-        wanted = next((whole[k] for k in whole if k in stack), None)
-        if not wanted or stack[-1] != "burn":
+        expected = next((whole[k] for k in whole if k in stack), None)
+        if not expected or stack[-1] != "burn":
             continue
         cut = frames[0].kind == CUT
-        if stack != (wanted[-len(stack):] if cut else wanted):
+        if stack != (expected[-len(stack):] if cut else expected):
             odd[";".join(stack)[:200]] += 1
         short += cut and len(stack) < 10
-    ok(not odd and not short, "without frame pointers a stack is exact, or cut and says so", odd)
+    ok(not odd and not short, "without frame pointers a stack is exact, or marked as cut", odd)
 
 
 def off_cpu():
     rec = Recording([PROGRAM, "sleep", "5"], "sample", ["--off-cpu"])
-    # without what falling asleep and waking take of the CPU
+    # without the CPU time of falling asleep and waking up
     truth = {k: int(ns) - int(cpu) for k, ns, cpu in (line.split() for line in rec.output)}
     stacks, seen, reasons = Stacks(rec.trace), collections.Counter(), collections.Counter()
     for e in rec.of("sample_off"):
@@ -123,8 +121,8 @@ def off_cpu():
             print("#", e["start"], e["time"] - e["start"], e["reason"], [f.name for f in stacks.stack(e.get("stack", 0))])
     for k, ns in truth.items():
         ok(abs(seen[k] - ns) < 0.01 * ns, f"{k}: {ns / 1e9:.3f} s asleep, within 1%", f"{seen[k] / 1e9:.4f} s")
-    ok(reasons[OFF_SLEEP] > 0.98 * sum(reasons.values()), "because it asked to sleep", reasons)
-    ok(not rec.of("sample_cpu"), "no samples of the clock, which was not asked for")
+    ok(reasons[OFF_SLEEP] > 0.98 * sum(reasons.values()), "the reason is sleep", reasons)
+    ok(not rec.of("sample_cpu"), "no samples of the clock, which was not requested")
 
 
 def read(path):
@@ -136,7 +134,7 @@ def read(path):
 
 
 def nothing_left():
-    # the kernel frees them a while later
+    # the kernel frees them with a delay
     for _ in range(60):
         p = subprocess.run(["bpftool", "prog", "show"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         own = [line for line in p.stdout.splitlines() if "name sample_" in line]
@@ -145,9 +143,9 @@ def nothing_left():
         time.sleep(0.5)
     # another recording may run
     if any(read(path) == "sonde-attacher\n" for path in glob.glob("/proc/[0-9]*/comm")):
-        skip("no program is left", "another recording runs")
+        skip("no BPF program is left", "another recording runs")
     else:
-        ok(not own, "no program is left", own)
+        ok(not own, "no BPF program is left", own)
 
 
 def wrong_usage():

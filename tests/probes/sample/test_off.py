@@ -1,12 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Off-CPU time by Python function and reason, against the program's own clock."""
+"""Off-CPU time by Python function and reason, compared with the program's own clock."""
 import collections
 import json
-import os
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from recording import EVENT_OPEN, Recording
 from sample_lib import WORK, Stacks, python_of
 from tap import done, ok
@@ -26,14 +23,14 @@ def sleeps():
         if kind:
             seen[kind] += e["time"] - e["start"]
             reasons[kind][e.get("reason", 0)] += e["time"] - e["start"]
-    wanted = {"nap": SLEEP, "wait_for_lock": LOCK, "wait_for_pipe": IO, "wait_for_child": CHILD}
-    for k, reason in wanted.items():
-        # a child has to be made first
+    expected = {"nap": SLEEP, "wait_for_lock": LOCK, "wait_for_pipe": IO, "wait_for_child": CHILD}
+    for k, reason in expected.items():
+        # creating the child process takes time too
         low = 0.9 if k == "wait_for_child" else 0.99
         ok(low * truth[k] < seen[k] < 1.01 * truth[k], f"{k}: {truth[k] / 1e9:.3f} s, within {100 - 100 * low:.0f}%",
            f"{seen[k] / 1e9:.4f} s")
-        ok(reasons[k][reason] > 0.9 * seen[k], f"{k}: for the right reason", reasons[k])
-    ok(not bare, "each stretch of the program has a stack", bare)
+        ok(reasons[k][reason] > 0.9 * seen[k], f"{k}: the reason is right", reasons[k])
+    ok(not bare, "each of the program's off-CPU intervals has a stack", bare)
 
 
 def gil():
@@ -47,7 +44,7 @@ def gil():
     ok(waits > 50 and in_spin > 0.95 * waits, "two threads that compute wait for the GIL, in their own lines",
        f"{waits} {in_spin} {by_reason}")
     held = [e.get("gil", 0) == 1 for e in rec.of("sample_cpu")]
-    ok(sum(held) > 0.8 * len(held), "who is on a CPU mostly holds it", f"{sum(held)} of {len(held)}")
+    ok(sum(held) > 0.8 * len(held), "threads on a CPU mostly hold the GIL", f"{sum(held)} of {len(held)}")
 
 
 def hang():
@@ -55,9 +52,9 @@ def hang():
     stacks = Stacks(rec.trace)
     last = [e for e in rec.of("sample_off") if e["flags"] & EVENT_OPEN]
     names = [f.name for f in stacks.stack(last[0].get("stack", 0))] if last else []
-    # and on top of it libc's functions
+    # libc's functions are further inward
     ok(len(last) == 1 and names[:3] == ["<module>", "main", "hang"] and last[0].get("reason", 0) == SLEEP,
-       "what lasts beyond the trace has a stack too", f"{last} {names}")
+       "an interval that outlasts the trace has a stack", f"{last} {names}")
 
 
 sleeps()

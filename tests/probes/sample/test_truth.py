@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Sampled CPU time of Python functions and lines against what the program measured itself, and against py-spy."""
+"""Sampled CPU time of Python functions and lines, compared with the program's own measurement and with py-spy."""
 # test: timeout=240 brief
 import collections
 import json
@@ -8,10 +8,8 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from recording import Recording, workdir
 from sample_lib import NATIVE, WORK, Stacks, allowed, cpu_time, python_of, shares, worst
 from tap import done, ok, skip
@@ -21,7 +19,7 @@ KINDS = ("seventy", "twenty", "ten", "constructs")
 
 
 def measured(rec):
-    """Shares of functions (with all they call) and of lines of constructs(), by samples."""
+    """(shares of functions by total time, shares of the lines of constructs()), by samples"""
     stacks, functions, lines = Stacks(rec.trace), collections.Counter(), collections.Counter()
     deepest = gil = samples = 0
     for e in rec.of("sample_cpu"):
@@ -46,17 +44,18 @@ def check(rec, name, points):
     functions, lines, deepest, gil, samples = measured(rec)
     truth, line_truth = truth_of(rec)
     off, what = worst(shares(truth), shares(functions))
-    ok(off < allowed(points, shares(truth).get(what, 0), samples), f"{name}: functions within {points} points of {samples} samples",
+    ok(off < allowed(points, shares(truth).get(what, 0), samples), f"{name}: shares of functions are right within {points} points, of {samples} samples",
        f"{off:.2f} at {what}; truth {shares(truth)}, seen {shares(functions)}")
     off, what = worst(shares(line_truth), shares(lines))
-    ok(off < allowed(points, shares(line_truth).get(what, 0), sum(lines.values())), f"{name}: lines of multi-line constructs within {points} points",
+    ok(off < allowed(points, shares(line_truth).get(what, 0), sum(lines.values())),
+       f"{name}: shares of lines of multi-line constructs are right within {points} points",
        f"{off:.2f} at line {what}\n{shares(line_truth)}\n{shares(lines)}")
-    ok(not set(lines) - set(line_truth), f"{name}: no line that ran nothing", set(lines) - set(line_truth))
-    ok(deepest == 201, f"{name}: 200 calls of a function by itself are all there", deepest)
+    ok(not set(lines) - set(line_truth), f"{name}: no line without code has samples", set(lines) - set(line_truth))
+    ok(deepest == 201, f"{name}: a recursion of 200 calls is complete", deepest)
     ok(gil > 0.98 * samples, f"{name}: the only thread holds the GIL", f"{gil} of {samples}")
-    # within what the kernel charged: a sample too much would be another thread's
+    # a surplus sample would be another thread's
     ratio, fits = cpu_time(rec.of("sample_cpu"), sum(truth.values()))
-    ok(fits, f"{name}: their CPU time is the program's", f"{ratio:.3f} with {samples} samples")
+    ok(fits, f"{name}: the sampled CPU time is the program's", f"{ratio:.3f} with {samples} samples")
     return shares(functions)
 
 
@@ -66,11 +65,11 @@ def native_inside(rec):
         stack = stacks.stack(e.get("stack", 0))
         if not any(f.kind == NATIVE for f in stack) or not python_of(stack):
             continue
-        # above Python only what Python called
+        # frames further inward than Python's are those that Python called
         wrong.update(f.name for f in stack if f.kind == NATIVE and f.name in ("main", "Py_RunMain", "Py_BytesMain", "_PyEval_EvalFrameDefault"))
         first = next(i for i, f in enumerate(stack) if f.kind == NATIVE)
         wrong["python above native"] += any(f.kind != NATIVE for f in stack[first:])
-    ok(not +wrong, "native frames are those inside of the innermost Python function", wrong)
+    ok(not +wrong, "native frames are those called by the innermost Python function", wrong)
 
 
 def report(path, name):
@@ -83,21 +82,21 @@ def reports(path, folder):
     out = {name: report(path, name)["tables"] for name in ("python", "lines", "stacks")}
     functions = {r["function"]: r for r in out["python"]["functions"]}
     ok(functions["seventy"]["self_percent"] > 15 and functions["recurse"]["total_percent"] < 20,
-       "report python: self and total, a function that calls itself counted once", functions["recurse"])
+       "report python: self and total time, with recursive functions counted once", functions["recurse"])
     lines = [r for r in out["lines"]["lines"] if r["function"] == "seventy"]
-    ok(any(r["source"] == "x += i * i" for r in lines), "report lines: with the source", lines)
-    # The report gives up root before it reads the trace, and without capabilities no user gets into such a folder
+    ok(any(r["source"] == "x += i * i" for r in lines), "report lines: it has the source", lines)
+    # The report gives up root's rights before it reads the trace, and no other user may enter such a folder
     os.chmod(folder, 0)
     hidden = report(path, "lines")
     os.chmod(folder, 0o755)
     lines = [r for r in hidden["tables"]["lines"] if r["function"] == "seventy"]
     ok(lines and not any(r["source"] for r in lines) and "can't be read here" in " ".join(hidden["notes"]),
-       "report lines: without the source of a file that its user may not read, and it says so", (lines, hidden["notes"]))
-    ok(any(";seventy" in r["stack"] for r in out["stacks"]["stacks"]), "report stacks: folded", out["stacks"]["stacks"][:2])
+       "report lines: a file that its user may not read is reported, and its source is not shown", (lines, hidden["notes"]))
+    ok(any(";seventy" in r["stack"] for r in out["stacks"]["stacks"]), "report stacks: folded output", out["stacks"]["stacks"][:2])
 
 
 def py_spy():
-    """The program, or why it is not to be had."""
+    """(path of py-spy, None), or (None, reason) if it can't be installed"""
     found = shutil.which("py-spy")
     venv = os.path.join(os.environ.get("B", "build"), "py-spy")
     if found:
@@ -114,7 +113,7 @@ def py_spy():
 
 
 def spied(program):
-    """Samples by function as py-spy has them of a run of its own, and what it said."""
+    """(py-spy's samples by function in a run of its own, its output)"""
     out = os.path.join(workdir(), "spy")
     target = subprocess.Popen([PYTHON3, WORK, "flat", "10"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     target.stdin.write("go\n")
@@ -131,13 +130,13 @@ def spied(program):
 
 
 def beside_py_spy(seen):
-    """Without the recursion: py-spy stops the process for longer the deeper its stack, and has too many of those."""
+    """Compares shares with py-spy's, without the recursion: py-spy stops the process for longer if the stack is deeper, and overcounts it."""
     seen = shares({k: v for k, v in seen.items() if k != "ten"})
     program, why = py_spy()
     if not program:
-        skip("shares as py-spy has them", f"py-spy can't be had: {why}")
+        skip("shares of functions equal py-spy's", f"py-spy can't be installed: {why}")
         return
-    # py-spy stops the program by the wall clock: beside other load its shares vary by some points from run to run
+    # py-spy samples by the wall clock: on a loaded machine its shares vary by some points between runs
     runs = []
     for _ in range(3):
         counts, said = spied(program)
@@ -145,7 +144,7 @@ def beside_py_spy(seen):
         runs.append(f"{off:.2f} at {what}: {shares(counts) if counts else None}")
         if off < 3:
             break
-    ok(off < 3, "shares as py-spy has them, within 3 points", f"{runs}, here {seen}")
+    ok(off < 3, "shares of functions equal py-spy's within 3 points", f"{runs}, here {seen}")
 
 
 # Not in the tree or in the test's own folder, which root alone may be able to enter: a report shows the source as another user

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The same as test_truth.py, shorter, on every CPython there is."""
+"""test_truth.py in a shorter form, on every CPython."""
 # test: timeout=240
 import collections
 import json
@@ -9,17 +9,16 @@ import shutil
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "gil"))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 import gil_lib
 from recording import Recording
 from sample_lib import WORK, Stacks, allowed, python_of, shares, worst
 from tap import done, ok, skip
 
-POINTS = 5  # 1,000 samples and more
+POINTS = 5  # gives at least 1,000 samples
 
 
 def too_far(truth, seen):
-    """The lines that are further from the truth than chance has it: four standard deviations and a point."""
+    """The lines whose error is not by chance: more than four standard deviations and a percentage point"""
     n = sum(seen.values())
     truth, seen = shares(truth), shares(seen)
     return {k: (truth.get(k, 0), seen.get(k, 0)) for k in set(truth) | set(seen)
@@ -44,17 +43,17 @@ def run(python):
     said = json.loads(rec.output[-1])
     off, what = worst(shares(said["functions"]), shares(functions)) if functions else (100, rec.messages)
     most = allowed(POINTS, shares(said["functions"]).get(what, 0), len(samples))
-    ok(off < most, f"{python.name}: functions within {POINTS} points of {len(samples)} samples", f"{off:.2f} at {what}")
+    ok(off < most, f"{python.name}: shares of functions are right within {POINTS} points, of {len(samples)} samples", f"{off:.2f} at {what}")
     truth = {int(k): v for k, v in said["lines"].items()}
     wrong = too_far(truth, lines) if lines else "nothing"
-    ok(not wrong and not set(lines) - set(truth), f"{python.name}: lines of multi-line constructs",
+    ok(not wrong and not set(lines) - set(truth), f"{python.name}: shares of lines of multi-line constructs are right",
        f"{wrong} {set(lines) - set(truth)}")
     ok(gil > 0.95 * len(samples), f"{python.name}: the only thread holds the GIL", f"{gil} of {len(samples)}")
 
 
 found, missing = gil_lib.pythons()
 for name in sorted(found):
-    # test_truth.py has it
+    # test_truth.py tests this version
     if name != "3.11 debian":
         run(found[name])
 for name, why in sorted(missing.items()):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What the sched tests share: on and off spans of each thread as one sequence."""
+"""Shared by the sched tests: the on-CPU and off-CPU spans of each thread as one sequence."""
 
 RUNNABLE, SLEEP, BLOCKED, STOPPED, TRACED, DEAD = range(6)
 NEW = 9
@@ -19,7 +19,7 @@ def by_thread(spans):
 
 
 def gaps(spans):
-	"""Where a thread's spans do not tile, as text."""
+	"""The times at which a thread's spans leave a gap or overlap, as text"""
 	found = []
 	for a, b in zip(spans, spans[1:]):
 		if a["time"] != b["start"]:

@@ -1,10 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Time on the CPU and waiting for one, against the kernel's own counters."""
+"""Running and runnable times, compared with the kernel's own counters."""
 import os
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from recording import EVENT_OPEN, Recording, compile_c
 from spans import by_thread, gaps, merged
 from tap import done, ok
@@ -13,7 +11,7 @@ MS = 1_000_000
 
 
 def close(traced, counted, steal, extra):
-	"""Within 1%, and above by steal time; below 10 ms of it: within 0.1 ms"""
+	"""True if the times agree within 1% plus steal time, or within 0.1 ms below 10 ms"""
 	margin = max(counted // 100, MS // 10) + extra
 	return counted - margin <= traced <= counted + margin + steal
 
@@ -46,7 +44,7 @@ def main():
 		for what, counted in (("run", run), ("wait", wait), ("length", run), ("since", wait)):
 			if counted > 10 * MS:
 				worst[what] = max(worst[what], abs(traced[what] / counted - 1))
-			# The kernel dates a switch from the wake-up that asked for it, the trace from the switch.
+			# For the kernel a switch is at the wake-up that requested it, for the trace at the switch itself.
 			extra = 20000 * int(times) if what in ("length", "since") else 0
 			if not close(traced[what], counted, rec.steal, extra):
 				wrong[what].append(f"{kind} {tid}: traced {traced[what]}, kernel {counted}")
@@ -55,13 +53,13 @@ def main():
 	   f"length of spans {worst['length']:.3%}, from wake-up {worst['since']:.3%}")
 	ok(not wrong["run"], "time on the CPU is the kernel's within 1% plus steal", "\n".join(wrong["run"]))
 	ok(not wrong["wait"], "time waiting for a CPU is the kernel's within 1% plus steal", "\n".join(wrong["wait"]))
-	ok(not wrong["length"] and not wrong["since"], "so are the spans, but for what a wake-up takes to switch",
+	ok(not wrong["length"] and not wrong["since"], "lengths of spans agree too, except for the time from a wake-up to the switch",
 	   "\n".join(wrong["length"] + wrong["since"]))
 	bad = [g for tid, list_ in threads.items() for g in gaps(list_)]
 	ok(not bad, f"spans of {len(threads)} threads tile without gap or overlap", "\n".join(bad[:5]))
 	waits = [e for e in spans if "wake" in e and not e["flags"] & EVENT_OPEN]
-	ok(all(e["start"] <= e["wake"] <= e["time"] for e in waits),
-	   f"{len(waits)} times of becoming runnable lie inside of their spans")
+	ok(waits and all(e["start"] <= e["wake"] <= e["time"] for e in waits),
+	   f"{len(waits)} times of becoming runnable are within their spans")
 	print("# " + rec.messages.replace("\n", "\n# "))
 	done()
 

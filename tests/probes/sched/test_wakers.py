@@ -1,12 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: brief
-"""Who woke a thread, how soon it ran, why it was off: what the program did, counted."""
+"""The waker of each sleep, the delay until the thread ran, and the state in which it was off the CPU, for a known number of each."""
 import os
-import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from recording import EVENT_OPEN, SLOW, Recording, compile_c, counted
 from spans import (
 	BLOCKED,
@@ -45,23 +43,23 @@ def wakers(program):
 	waker, woken, n = said(rec, "wake")[0]
 	begin, end = said(rec, "begin")[0][0], said(rec, "end")[0][0]
 	threads = by_thread(merged(rec))
-	# it may have begun its first sleep before
+	# its first sleep may have begun before the trace
 	asleep = [e for e in between(threads[woken], 0, end) if e["state"] == SLEEP and e["time"] >= begin]
 	named = [e for e in asleep if (e["waker"], e["waker_pid"], e["waker_tid"]) == (WAKER_THREAD, rec.pid, waker)]
-	ok(len(asleep) == len(named) == n, f"woken {n} times, the waker named each time",
+	ok(len(asleep) == len(named) == n, f"woken {n} times, each time with the waker",
 	   f"{counted(len(asleep), n)} sleeps, {len(named)} with the waker")
 	mine = [e for e in between(threads[waker], begin, end) if e["state"] == SLEEP]
 	answered = [e for e in mine if (e["waker"], e["waker_tid"]) == (WAKER_THREAD, woken)]
 	timer = [e for e in mine if e["waker"] in (WAKER_IRQ, WAKER_SOFTIRQ) and not e["waker_tid"] and not e["waker_pid"]]
-	# an interrupt of a task for which the kernel runs no BPF programs names no thread
+	# no waker is known if the interrupt was in a task for which the kernel runs no BPF programs
 	unseen = [e for e in mine if e["waker"] == WAKER_NONE and not e["waker_tid"] and not e["waker_pid"]]
 	others = [(e["waker"], e["waker_pid"], e["waker_tid"]) for e in mine if e not in timer and e not in unseen and e not in answered]
-	ok(len(timer) + len(unseen) == n and len(unseen) <= n // 10, f"{n} sleeps ended by the timer, no thread blamed for it",
+	ok(len(timer) + len(unseen) == n and len(unseen) <= n // 10, f"{n} sleeps ended by the timer, without a thread as waker",
 	   f"{len(timer)} by an interrupt, {len(unseen)} by what was not seen, others by (kind, pid, tid) {others} of {rec.pid}, {waker} woken {woken}")
-	ok(len(answered) <= n and len(answered) == len(mine) - n, f"{len(answered)} waits for the answer, ended by its giver",
+	ok(len(answered) <= n and len(answered) == len(mine) - n, f"{len(answered)} waits for an answer, ended by the answering thread",
 	   f"of {len(mine) - n}")
 	late = sorted(e["time"] - e["wake"] for e in asleep)
-	ok(late[0] >= 0 and all(e["start"] <= e["wake"] for e in asleep), "a thread runs after its wake-up, which is inside of its sleep",
+	ok(late[0] >= 0 and all(e["start"] <= e["wake"] for e in asleep), "a thread runs after its wake-up, which is within its sleep",
 	   f"least {late[0] / 1000:.1f} us, median {late[n // 2] / 1000:.1f}, most {late[-1] / 1000:.1f}")
 	return rec
 
@@ -76,8 +74,8 @@ def states(program):
 	def count(state):
 		return sum(e["state"] == state for e in long)
 
-	# a wait for a child that is gone already does not sleep, so only naps and vforks are sure
-	# one that is preempted on its way to sleep may sleep only for what is left of a millisecond
+	# waiting for an ended child does not sleep, so that only naps and vforks are certain
+	# a thread that is preempted before it sleeps may sleep only for the rest of a millisecond
 	blocked = sum(e["state"] == BLOCKED for e in mine)
 	ok(count(BLOCKED) <= times <= blocked, f"{times} waits for a vfork are uninterruptible", f"{count(BLOCKED)} long, {blocked} in all")
 	naps = [e for e in long if e["state"] == SLEEP and e["waker"] != WAKER_THREAD]
@@ -89,7 +87,7 @@ def states(program):
 		ok(n == times == len(got), f"{times} stops are {NAMES[state]}", len(got))
 		ok(all(e["waker_tid"] == rec.pid for e in got), "continued by the parent")
 	rows = [e for e in rec.trace.events("sched_run") if e["pid"] != rec.pid and e["state"] == DEAD]
-	ok(len(rows) == times + 2, f"{times + 2} children run their last", counted(len(rows), times + 2))
+	ok(len(rows) == times + 2, f"{times + 2} children end with a run", counted(len(rows), times + 2))
 
 
 def churn(program):
@@ -98,20 +96,20 @@ def churn(program):
 	tids = [x[0] for x in said(rec, "thread")]
 	threads = by_thread(merged(rec))
 	whole = [threads.get(t, []) for t in tids]
-	ok(len(set(tids)) == times and all(len(w) >= 2 for w in whole), f"{times} threads made and ended are all there")
+	ok(len(set(tids)) == times and all(len(w) >= 2 for w in whole), f"{times} threads that started and ended have spans")
 	ok(all(w and "wake" in w[0] and w[0]["state"] == NEW and w[0]["waker_tid"] == rec.pid and
-	       w[0]["wake"] == w[0]["start"] and not w[0]["flags"] for w in whole), "each begins new, made by its parent")
+	       w[0]["wake"] == w[0]["start"] and not w[0]["flags"] for w in whole), "each begins as new, woken by its parent")
 	ok(all(w and "wake" not in w[-1] and w[-1]["state"] == DEAD and not w[-1]["flags"] for w in whole),
 	   "each ends with a run of state DEAD")
 	bad = [g for w in threads.values() for g in gaps(w)]
-	ok(not bad, "and tiles in between", "\n".join(bad[:5]))
+	ok(not bad, "the spans in between have no gap", "\n".join(bad[:5]))
 	runnable = [e for w in whole for e in w if "wake" in e and e["state"] == RUNNABLE]
 	ok(all(e["wake"] == e["start"] and not e["waker_tid"] for e in runnable),
-	   f"{len(runnable)} preemptions: runnable all the while, woken by no thread")
-	# the kernel charges from its run queue's clock, which a host that takes the CPU away lets lag
+	   f"{len(runnable)} preemptions: runnable throughout, without a waker")
+	# the kernel charges by its run queue's clock, which lags if a host takes the CPU away
 	more = [e for w in whole for e in w
 		if "wake" not in e and e["charged"] > e["time"] - e["start"] + 10 * MS * SLOW + rec.steal]
-	ok(not more, "no run is charged more than it took", more[:3])
+	ok(not more, "no run is charged more than its duration", more[:3])
 	return not [e for w in whole for e in w if e["flags"] & EVENT_OPEN]
 
 
@@ -119,7 +117,7 @@ def main():
 	program = compile_c(os.path.join(HERE, "work.c"))
 	wakers(program)
 	states(program)
-	ok(churn(program), "nothing of an ended thread is open")
+	ok(churn(program), "an ended thread has no open span")
 	done()
 
 

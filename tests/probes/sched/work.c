@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Threads that do a known amount of running, waiting and waking; see the tests beside it. */
+/* Threads that run, wait and wake for known times and numbers; see the tests in this folder. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -47,7 +47,7 @@ static void short_nap(void)
 	nap(getenv("SLOW") ? 40000000 : 2000000);
 }
 
-/* --- load: threads of several kinds, and what the kernel says that each used --- */
+/* --- load: threads of several kinds, with the kernel's counters of each --- */
 
 struct worker {
 	pthread_t thread;
@@ -85,7 +85,7 @@ static void yielder(struct worker *w)
 	}
 }
 
-/* Two threads take turns under a mutex and a condition. */
+/* Two threads take turns by a mutex and a condition. */
 static void mutex_pair(struct worker *w)
 {
 	while (now() < w->until) {
@@ -174,7 +174,7 @@ static int load(void)
 		pthread_create(&w[i].thread, NULL, run_worker, &w[i]);
 	}
 	pthread_barrier_wait(&idle);
-	/* all of them blocked: their counters stand still */
+	/* all threads are blocked, so that their counters don't change */
 	nap(50000000);
 	printf("idle %lld\n", now());
 	for (int i = 0; i < n; i++)
@@ -208,7 +208,7 @@ static void *noise(void *arg)
 	return NULL;
 }
 
-/* Until the kernel has the thread asleep: under load that takes it longer than any fixed time. */
+/* Waits until the thread sleeps, which under load may take longer than any fixed time. */
 static void wait_until_asleep(pid_t tid)
 {
 	char path[64], line[256], *end;
@@ -223,14 +223,14 @@ static void wait_until_asleep(pid_t tid)
 		fclose(f);
 		if (!end || end[2] == 'S')
 			return;
-		/* no nap: those are counted */
+		/* not a nap, as naps are counted */
 		sched_yield();
 	}
 }
 
 static int wake(int times)
 {
-	/* something for interrupts to interrupt */
+	/* computes, so that interrupts have a thread to interrupt */
 	long long noise_ns = times * 1500000LL;
 	pthread_t t, other[2];
 	char c = 'x';
@@ -262,9 +262,9 @@ static int wake(int times)
 	return 0;
 }
 
-/* --- states: a known number of each reason to be off the CPU --- */
+/* --- states: a known number of each reason for being off the CPU --- */
 
-/* The parent of a vfork waits until the child has ended, uninterruptibly but for kills. */
+/* The parent of a vfork waits until the child has ended, interruptible only by fatal signals. */
 static void wait_for_vfork(void)
 {
 	pid_t child = vfork();
@@ -318,7 +318,7 @@ static int states(int times)
 	return 0;
 }
 
-/* --- churn: threads that live and end while they are traced --- */
+/* --- churn: threads that start and end while they are traced --- */
 
 static pid_t tids[1000];
 
@@ -344,7 +344,7 @@ static int churn(int times)
 	return 0;
 }
 
-/* --- before: threads that run and sleep since before the trace, and after it --- */
+/* --- before: threads that run and sleep before, during and after the trace --- */
 
 static void *forever(void *arg)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Makes a known list of system calls with syscall(), so that the C library adds
- * none, and says for each when it began and ended by its own clock. What it says is
- * kept in memory until the end.
+ * Makes a known list of system calls with syscall(), so that the C library adds none,
+ * and prints the start and end of each by its own clock. The output is buffered in
+ * memory until the end.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +39,7 @@ static uint64_t now(void)
 {
 	struct timespec t;
 
-	/* in the vDSO: no call */
+	/* in the vDSO, so no system call */
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
@@ -86,7 +86,7 @@ static void files(void)
 	CALL(SYS_read, 1000, block, 1);
 }
 
-/* Longer ones, for durations: 1% is more than the clocks' own cost. */
+/* Longer calls, for durations: 1% of them is more than the cost of reading the clock. */
 static void naps(void)
 {
 	struct timespec t = { .tv_nsec = 3000000 };
@@ -138,7 +138,7 @@ static void on_signal(int sig)
 {
 }
 
-/* Until the process sleeps in this call. */
+/* Waits until the process sleeps in this call. */
 static void until_in(int pid, int nr)
 {
 	char path[64], line[64] = "";
@@ -155,7 +155,7 @@ static void until_in(int pid, int nr)
 	}
 }
 
-/* A read that a signal interrupts, and one that is made anew after it. */
+/* A read that a signal interrupts, and one that is restarted after a signal. */
 static void signals(void)
 {
 	struct sigaction sa = { .sa_handler = on_signal };
@@ -192,7 +192,7 @@ static void signals(void)
 	}
 }
 
-/* getpriority is refused before it begins. */
+/* seccomp refuses getpriority before it begins. */
 static void refused(void)
 {
 	struct sock_filter code[] = {
@@ -209,7 +209,7 @@ static void refused(void)
 		CALL(SYS_getpriority, 0, 0);
 }
 
-/* 32-bit calls from 64-bit code; -ENOSYS where the kernel has none. */
+/* 32-bit calls from 64-bit code; -ENOSYS if the kernel does not support them. */
 static void compat(void)
 {
 #ifdef __x86_64__

@@ -1,12 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""--osrt-threshold leaves short calls out and counts them; wrong numbers are refused."""
+"""--osrt-threshold leaves out short calls and counts them; invalid numbers are refused."""
 import os
 import subprocess
-import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from recording import EVENT_OPEN, ROOT, Recording, compile_c, workdir
 from tap import done, ok
 
@@ -21,31 +19,31 @@ def main():
 	long, shorts = rec.of("syscall"), rec.of("syscall_short")
 	whole = [e for e in long if not e["flags"] & (EVENT_OPEN | NO_DURATION | STARTED_BEFORE)]
 	ok(whole and all(e["time"] - e["start"] >= 1_000_000 for e in whole), f"{len(whole)} calls of at least 1 ms")
-	ok(sum(e["nr"] == NANOSLEEP for e in whole) == CALLS[NANOSLEEP], "the naps are all there")
+	ok(sum(e["nr"] == NANOSLEEP for e in whole) == CALLS[NANOSLEEP], "all naps are recorded")
 	for nr, n in CALLS.items():
 		counted = sum(e["count"] for e in shorts if e["nr"] == nr)
-		# the program's own lines are written too
+		# the program also writes its own lines
 		there = sum(e["nr"] == nr for e in long)
-		ok(counted + there == n or (nr == WRITE and counted + there > n), f"call {nr}: {counted} counted and {there} there",
+		ok(counted + there == n or (nr == WRITE and counted + there > n), f"call {nr}: {counted} counted and {there} recorded",
 		   n)
 	errors = sum(e["errors"] for e in shorts if e["nr"] == OPENAT) + sum(e["nr"] == OPENAT and e["ret"] < 0 for e in long)
-	ok(errors == 1, "the one that failed among them", errors)
-	ok(all(0 < e["since"] < e["time"] and e["total"] <= e["count"] * 1_000_000 for e in shorts), "counted with their times")
+	ok(errors == 1, "the failed call is counted", errors)
+	ok(all(0 < e["since"] < e["time"] and e["total"] <= e["count"] * 1_000_000 for e in shorts), "the times of counted calls are summed")
 	said = [e["threshold"] for e in rec.trace.events("syscall_threshold")]
-	ok(said == [1_000_000], "the trace says so", said)
+	ok(said == [1_000_000], "the trace has the threshold", said)
 	report = subprocess.run([os.environ.get("SONDE", os.path.join(ROOT, "build", "sonde")), "report", rec.path, "osrt",
 				 "--format", "csv"], capture_output=True, text=True).stdout
 	line = next(row.split(",") for row in report.splitlines() if ",getppid," in row)
-	ok(int(line[2]) == CALLS[GETPPID], "and the report counts them", line)
+	ok(int(line[2]) == CALLS[GETPPID], "the report counts them", line)
 	refused()
 	done()
 
 
 def refused():
 	sonde = os.environ.get("SONDE", os.path.join(ROOT, "build", "sonde"))
-	for words, what in ((["--osrt-threshold=-1"], "wants a number"), (["--osrt-threshold=1e3"], "wants a number"),
-			    (["--osrt-threshold=99999999999999999999"], "wants a number"), (["--osrt-limit=1"], "unknown option"),
-			    (["--osrt-threshold"], "wants a number")):
+	for words, what in ((["--osrt-threshold=-1"], "needs a number"), (["--osrt-threshold=1e3"], "needs a number"),
+			    (["--osrt-threshold=99999999999999999999"], "needs a number"), (["--osrt-limit=1"], "unknown option"),
+			    (["--osrt-threshold"], "needs a number")):
 		p = subprocess.run([sonde, "record", "-d", "0.1", "-o", os.path.join(workdir(), "no"), *words],
 				   capture_output=True, text=True)
 		ok(p.returncode == 2 and what in p.stderr, " ".join(words) + " is refused", p.stderr.strip())

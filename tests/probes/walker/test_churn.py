@@ -2,13 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=300 brief
 """
-A program that makes functions and forgets them all the time, so that their code objects' memory is used
-again, and interpreters that start and end all the time: fewer than one frame in a thousand is unresolved, and none is taken for another.
+A program that constantly creates and drops functions, so that the memory of their code objects is reused, and interpreters that
+start and end constantly: fewer than one frame in a thousand is unresolved, and none has a wrong name.
 """
-import os
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 import tap
 import walk_lib
 
@@ -38,23 +35,23 @@ walk_lib.each_python("functions made and forgotten", check)
 HERE = [p for p in walk_lib.pythons()[0].values() if p.root == "/"]
 judge(walk_lib.record([p.exe for p in HERE], "many", 6), "interpreters started and ended")
 
-# The loader never enters a process: the kernel has to know a new one by its file, at its exec or at its first wait.
+# The loader never adds a process: the BPF programs must recognize a new one by its file, at its exec or its first wait.
 for kind, ones in [("a program", [p for p in HERE if ".so" not in p.binary]), ("a library", [p for p in HERE if ".so" in p.binary])]:
     what = "interpreters that the loader hears of too late, in %s" % kind
     if ones:
         judge(walk_lib.record([ones[-1].exe], "many", 3, switches="late-python"), what, 20)
     else:
         tap.skip(what, "there is none")
-# Nor by its file: each stack that is not taken is counted.
+# The file is not recognized either: each missing stack is counted.
 unknown = walk_lib.record([HERE[0].exe], "many", 2, switches="late-python,no-python-files")
 c = walk_lib.compare(unknown)
 tap.ok(c.waits > 20 and c.unwalked == c.waits and unknown.losses[walk_lib.UNKNOWN] >= c.unwalked,
-       "each stack of a process that is not known is counted as a loss",
+       "each missing stack of an unknown process is counted as a loss",
        "%d waits, %d not walked; losses %s\n%s" % (c.waits, c.unwalked, dict(unknown.losses), unknown.messages))
-# The attacher refuses a process the first time, as it does where data is not mapped yet: it is asked again.
+# The attacher refuses a process the first time, as if its data were not mapped yet: the worker repeats the request.
 refused = walk_lib.record(HERE[0], "churn", SECONDS, switches="refuse-python,no-python-files")
 c = walk_lib.compare(refused)
 tap.ok(c.waits > 50 and c.unwalked * 2 < c.waits and c.unwalked <= walk_lib.counted(refused),
-       "a process that is refused at first is entered later",
+       "a process that is refused at first is added later",
        "%d waits, %d not walked; losses %s\n%s" % (c.waits, c.unwalked, dict(refused.losses), refused.messages))
 tap.done()

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-A program whose calls are recorded with their Python stacks most of the time: the clock's program interrupts the walks, and each
-of its samples has a stack all the same, that of the function which makes the calls.
+A program whose time is mostly spent in stack walks of its recorded calls: the sampling program interrupts these walks, and
+each of its samples must still have the stack of the calling function.
 """
 import os
 import shutil
@@ -10,7 +10,6 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "sample"))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 from recording import Recording, workdir
 from sample_lib import Stacks, python_of
 from tap import done, ok
@@ -34,13 +33,13 @@ def main():
     ok(rec.status == 0, "recorded", rec.messages)
     stacks, samples = Stacks(rec.trace), rec.of("sample_cpu")
     names = [[f.name for f in python_of(stacks.stack(e.get("stack", 0)))] for e in samples]
-    # before and after its loop the program has other functions, or none
+    # outside its loop the program is in other functions, or in none
     inside = [n for n in names if "copies" in n]
-    # as an interrupted walk is most of the time that a call takes, a good part of the samples is of it
+    # a walk is most of a call's time, so that many samples interrupt one
     print(f"# {len(samples)} samples, {len(inside)} in the loop, {len(rec.of('cuda_copy'))} calls")
-    ok(len(inside) > 100 and all(n[:2] == ["<module>", "copies"] for n in inside), "samples have the stack of what makes the calls", names[:3])
+    ok(len(inside) > 100 and all(n[:2] == ["<module>", "copies"] for n in inside), "samples have the stack of the calling function", names[:3])
     lost = [e for e in rec.trace.events("meta_loss") if e["family"] == 0 and e["reason"] in (4, NESTED)]
-    ok(not lost, "no stack is missing because another one was being read", lost)
+    ok(not lost, "no stack is missing because of an interrupted walk", lost)
     done()
 
 

@@ -1,16 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=300
-"""The stacks of waits are those that the program itself saw: every kind of call, on every CPython there is."""
+"""The Python stacks of GIL waits are those that the program logged, for every kind of call, on every CPython."""
 import collections
-import os
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 import tap
 import walk_lib
 
-# of the marks: with the GIL free by chance, there is no wait
+# share of the marks with a wait: if the GIL happens to be free, there is none
 SEEN = 0.5
 
 
@@ -25,7 +22,7 @@ def check(python):
         why.append("%s: %s" % (kind, what))
     why.append(str(kinds))
     good = run.status == 0 and c.marks > 200 and c.seen >= SEEN * c.marks and not c.wrong
-    # the stack of the thread that holds the GIL is read while that thread runs: its code may be gone before it is sent
+    # a holder's stack is read while the holder runs: its code object may be freed before it is sent
     lost = run.losses[walk_lib.READ] + run.losses[walk_lib.TORN]
     good = good and c.unwalked <= c.waits // 1000 and lost <= 1 + c.waits // 1000
     tap.ok(good, name, "\n".join(why) + "\n" + run.messages + run.printed)

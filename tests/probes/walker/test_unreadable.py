@@ -1,15 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-A new code object is read once more to be sent, and may be gone by then (SONDE_TEST=unreadable-code stands for that): the stack
-is lost, which is counted.
+A new code object is read a second time to be sent, and may be freed by then (simulated by SONDE_TEST=unreadable-code): the
+stack is lost, which is counted.
 """
 import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "sample"))
-sys.path.insert(0, os.path.join(HERE, "..", "..", "lib"))
 from recording import Recording
 from sample_lib import Stacks, python_of
 from tap import done, ok

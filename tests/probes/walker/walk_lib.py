@@ -23,7 +23,7 @@ Run = collections.namedtuple("Run", "waits marks losses messages status printed"
 
 
 class Stacks:
-    """The tree of frames of a trace."""
+    """The frame tree of a trace"""
 
     def __init__(self, trace):
         strings = {e["string"]: e["text"] for e in trace.events("meta_string")}
@@ -32,7 +32,7 @@ class Stacks:
         self.frames = {e["frame"]: e for e in trace.events("meta_frame")}
 
     def of(self, number):
-        """[[name, file, line], ...] from the innermost frame, and is it cut?"""
+        """([[name, file, line], ...] from the innermost frame, True if the stack is cut)"""
         out, cut = [], False
         while number:
             f = self.frames[number]
@@ -60,7 +60,7 @@ print(n, "started")
 
 
 def start_many(place, seconds, exes):
-    """A program that starts interpreters, one after the other."""
+    """Starts a program that runs interpreters, one after the other."""
     shutil.copy(os.path.join(HERE, "walk_work.py"), place)
     command = [sys.executable, "-c", STARTER, place + "/log", place + "/walk_work.py", str(seconds)] + exes
     p = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -120,12 +120,12 @@ def record(python, what, seconds=3, options=(), switches=""):
 
 
 def counted(run):
-    """How many stacks the recording says that it lacks."""
+    """The number of missing stacks that the recording reports"""
     return sum(run.losses[reason] for reason in OF_STACKS)
 
 
 def expected(stack):
-    """What sonde should show of a stack as Python itself has it."""
+    """The stack that sonde should show for one logged by Python"""
     return [[name, file, line] for name, file, line in stack[:FRAMES]], len(stack) > FRAMES
 
 
@@ -133,7 +133,7 @@ Compared = collections.namedtuple("Compared", "marks seen waits unwalked wrong")
 
 
 def compare(run):
-    """Each mark with the waits that began in it."""
+    """Compares each mark with the waits that began in it."""
     by_tid = collections.defaultdict(list)
     for m in run.marks:
         by_tid[m["tid"]].append((m["a"], m["b"], m))

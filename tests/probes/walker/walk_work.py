@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Calls in every way that Python has, on 3.8 and later, and says where it was: each mark() waits
-for the GIL, which another thread holds, and logs its whole stack and the time before and after.
-argv: the log; "all", "churn" or "short"; seconds
+Makes calls of every kind that Python has, on 3.8 and later: each mark() waits for the GIL, which another
+thread holds, and logs its stack and the times before and after.
+argv: the log file; "all", "churn" or "short"; seconds
 """
 import json
 import os
@@ -13,7 +13,7 @@ import time
 LOG = None
 STOP = False
 now = time.monotonic_ns
-NAMED = sys.version_info >= (3, 11)  # code objects know their qualified names
+NAMED = sys.version_info >= (3, 11)  # code objects have qualified names
 
 
 def frames(f):
@@ -31,7 +31,7 @@ def log(kind, a, b, stack):
 
 
 def mark(kind, times=3):
-    """Logs, for each time, when it slept and its stack; all on the one line that sleeps."""
+    """Logs the times and the stack of each sleep; everything is on the line that sleeps."""
     for _ in range(times):
         s = frames(sys._getframe()); a = now(); time.sleep(0.0005); b = now()
         log(kind, a, b, s)

@@ -5,16 +5,16 @@
 
 #include "core/event.h"
 
-FAMILY(tiny, 0x7f, FAMILY_ASKED, "calls of libtiny");
+FAMILY(tiny, 0x3f, FAMILY_ASKED, "calls of libtiny");
 
 struct tiny_work {
 	struct call call;
 	u64 bytes UNIT(bytes) DOC("how much was asked for");
-} EVENT(tiny_work, 0x7f01, "a piece of work");
+} EVENT(tiny_work, 0x3f01, "a piece of work");
 
 struct tiny_fork {
 	struct event event;
 	u32 child_pid UNIT(task);
-} EVENT(tiny_fork, 0x7f02, "a thread or process was made");
+} EVENT(tiny_fork, 0x3f02, "a thread or process was made");
 
 #endif

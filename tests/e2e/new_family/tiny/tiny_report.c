@@ -37,7 +37,7 @@ static int on_work(const struct rows *rows, void *arg)
 static const struct column columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },     { "name", "Process", VALUE_TEXT, SHOW_PLAIN },
 	{ "calls", "Calls", VALUE_U64, SHOW_COUNT }, { "bytes", "Asked for", VALUE_U64, SHOW_BYTES },
-	{ "time_ns", "Time", VALUE_U64, SHOW_NS },
+	{ "total_ns", "Time", VALUE_U64, SHOW_NS },
 };
 
 static void add_finding(const struct tiny_report *r, struct report_output *out)
@@ -77,7 +77,7 @@ static int run(const struct query *args, struct report_output *out)
 		table__add(t, V_U64(pid), V_TEXT(names__comm(args->names, pid, 0)), V_U64(a->calls), V_U64(a->bytes),
 			   V_U64(a->ns));
 	}
-	table__sort(t, "time_ns");
+	table__sort(t, "total_ns");
 	if (!err && !r.processes.n)
 		report__nothing(args, out, "No call of libtiny was recorded", "tiny");
 	add_finding(&r, out);

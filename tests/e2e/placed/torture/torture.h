@@ -4,18 +4,18 @@
 
 #include "core/event.h"
 
-FAMILY(torture, 0x7e, FAMILY_ASKED, "calls that end in every way there is");
+FAMILY(torture, 0x3e, FAMILY_ASKED, "calls that end in every way there is");
 
 struct torture_placed {
 	struct span span;
 	u64 a DOC("the first argument");
 	u64 b DOC("the second");
-} EVENT(torture_placed, 0x7e01, "a call whose ends are found in the code");
+} EVENT(torture_placed, 0x3e01, "a call whose ends are found in the code");
 
 struct torture_span {
 	struct call call;
 	u64 a DOC("the first argument");
 	u64 b DOC("the second");
-} EVENT(torture_span, 0x7e02, "a call whose return is probed");
+} EVENT(torture_span, 0x3e02, "a call whose return is probed");
 
 #endif

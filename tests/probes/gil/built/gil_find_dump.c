@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Prints what gil_find.h finds in each file it is given, a JSON object a line. */
+/* Prints the results of gil_find.h for each file in its arguments, one JSON object per line. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A Python extension whose threads take and drop the GIL from C at moments that
- * it knows: hold(seconds, held_us, free_us) works with the GIL, drops it, works
- * without it, takes it, ... and returns a list of (taken, dropped) in
- * CLOCK_MONOTONIC ns. Limited API of 3.8: one build for all versions.
+ * A Python extension that takes and drops the GIL from C at known times:
+ * hold(seconds, held_us, free_us) works with the GIL, drops it, works without it,
+ * takes it, ... and returns a list of (taken, dropped) in CLOCK_MONOTONIC ns.
+ * Limited API of 3.8: one build for all versions.
  */
 #define Py_LIMITED_API 0x03080000
 #define PY_SSIZE_T_CLEAN

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A Python extension that holds the GIL for a known time and lets go of it for a
- * known time, again and again, and logs both by its own clock: turns(seconds,
- * hold_us, rest_us, spin) returns a list of (taken, dropped, back), CLOCK_MONOTONIC ns: it had the
- * GIL from taken to dropped, rested until it wanted it back, and then waited
- * until the next one's taken. All of it happens in C, so that the interpreter has no
- * chance to let go of the GIL in between. Limited API of 3.8: one build for all versions.
+ * A Python extension that repeatedly holds the GIL for a known time and rests for a
+ * known time: turns(seconds, hold_us, rest_us, spin) returns a list of (taken, dropped,
+ * back) in CLOCK_MONOTONIC ns. It held the GIL from taken to dropped, rested until back,
+ * and then waited until the next taken. All of it is in C, so that the interpreter can't
+ * drop the GIL in between. Limited API of 3.8: one build for all versions.
  */
 #define Py_LIMITED_API 0x03080000
 #define PY_SSIZE_T_CLEAN
@@ -28,7 +27,7 @@ static uint64_t now(void)
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
 
-/* Computes; the one function of this file that a sampler is to find on top (spin 2). Its name is exported: it outlasts stripping. */
+/* Computes (spin 2): the innermost function in samples. It is exported, so that its name survives stripping. */
 __attribute__((noinline)) uint64_t planted_burn(uint64_t until, uint64_t x)
 {
 	while (now() < until)
@@ -93,7 +92,7 @@ static PyObject *turns(PyObject *self, PyObject *args)
 		PyEval_RestoreThread(state);
 		t[++n].taken = now();
 	}
-	/* the last one's taking ends the last wait */
+	/* taking the GIL here ends the last wait */
 	t[n].dropped = t[n].back = t[n].taken;
 	list = to_list(t, n + 1);
 	free(t);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* A library that looks like CPython to the finder: waits of several shapes, and some that are none. */
+/* A library that looks like CPython to gil_find.h: calls of several shapes that match, and some that don't. */
 #include <errno.h>
 #include <pthread.h>
 
@@ -27,7 +27,7 @@ static __attribute__((noinline)) void take_gil(struct gil *g, void *state)
 		if (r == ETIMEDOUT && g->locked) {
 			side(1);
 #ifdef FAR_JUMP
-			/* more code than a short jump reaches over */
+			/* more code than a short jump can cross */
 			__asm__ volatile(".skip 300, 0x90");
 #endif
 			continue;
@@ -45,7 +45,7 @@ void PyEval_RestoreThread(void *state)
 	side(0);
 }
 
-/* the call, but another error */
+/* the call, but compared with another error */
 int other_errno(void)
 {
 	struct timespec t = { 0, 0 };
@@ -55,14 +55,14 @@ int other_errno(void)
 	return 0;
 }
 
-/* the bytes of the whole pattern, as the constant of another instruction */
+/* the bytes of the whole pattern in the constant of another instruction */
 void looks_like_it(void)
 {
 #ifndef __PIC__
 #error "to be built with -fPIC"
 #endif
 	__asm__ volatile("jmp 1f\n"
-			 ".byte 0x48, 0xb8\n" /* movabs $..., %rax: five bytes of a call, then the compare */
+			 ".byte 0x48, 0xb8\n" /* movabs $..., %rax: the five bytes of a call, then the comparison */
 			 "call pthread_cond_timedwait@plt\n"
 			 ".byte 0x83, 0xf8, 0x6e\n"
 			 ".byte 0x74, 0x00\n"

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What really happened to the GIL, seen from inside: an LD_PRELOAD library that
- * wraps the libc calls by which CPython waits for it, takes and drops it. Every wait
- * and every drop of the process is kept in memory and written at exit to the file
- * that GIL_TRUTH names, a JSON object a line:
+ * Logs what really happened to the GIL: an LD_PRELOAD library that wraps the libc
+ * calls by which CPython waits for, takes and drops it. Every wait and drop of the
+ * process is stored in memory and written at exit to the file in GIL_TRUTH, one JSON
+ * object per line:
  *	{"wait": [tid, start, end, cond, ret]}   times: CLOCK_MONOTONIC, ns
  *	{"drop": [tid, time, cond]}
  *	{"switch": [tid, start, end, cond]}
- * A drop is a signal of the condition, made with gil->mutex held, as a wait's
- * start and end are: their order in time is the order in which they happened. A
- * "drop" of switch_cond, 88 bytes behind a GIL's condition, is a taking of that GIL, and a
- * "switch" is a wait for it.
+ * A drop is a signal of the condition. Drops and the starts and ends of waits are
+ * under gil->mutex, so that their times have the true order. A "drop" of switch_cond, 88
+ * bytes after a GIL's condition, means that a thread took that GIL, and a "switch" is a
+ * wait for that.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -22,16 +22,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#define COND_TO_MUTEX 48 /* in struct _gil_runtime_state */
+#define COND_TO_MUTEX 48 /* offset in struct _gil_runtime_state */
 #define RECORDS	      (1 << 16)
 
 struct record {
 	uint64_t start, end;
 	void *cond;
-	int ret; /* of a wait; -1: a drop; -2: a wait for a switch */
+	int ret; /* result of a wait; -1: a drop; -2: a wait for a switch */
 };
 
-/* One thread's records, in pieces; never freed. */
+/* One thread's records, in blocks that are never freed. */
 struct piece {
 	struct piece *next;
 	int tid;
@@ -96,7 +96,7 @@ static void init(void)
 
 	if (inside)
 		dl_iterate_phdr(find_runtime, inside);
-	/* dlsym would give the oldest version, which is another function */
+	/* dlsym would return the oldest version, which is another function */
 	real_signal = (int (*)(pthread_cond_t *))dlvsym(RTLD_NEXT, "pthread_cond_signal", "GLIBC_2.3.2");
 	real_wait = (int (*)(pthread_cond_t *, pthread_mutex_t *,
 			     const struct timespec *))dlvsym(RTLD_NEXT, "pthread_cond_timedwait", "GLIBC_2.3.2");

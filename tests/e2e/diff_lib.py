@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Programs whose truth is known, recorded, and what `sonde diff` and `sonde report FILE why` say of them."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+SONDE = os.environ["SONDE"]
+
+# Requests at a fixed rate: each runs work() for a given CPU time by the thread's own clock, and other() for a constant one
+PACED = r"""
+import os, sys, time
+
+def work(ns):
+    until = time.thread_time_ns() + ns
+    while time.thread_time_ns() < until:
+        pass
+
+def other(ns):
+    until = time.thread_time_ns() + ns
+    while time.thread_time_ns() < until:
+        pass
+
+def main(work_ms, seconds):
+    # other programs on the machine change neither the rate nor the waits
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    sys.stdin.readline()
+    begin = now = time.monotonic()
+    at, took, n = begin, 0, 0
+    while now < begin + seconds:
+        before = time.thread_time_ns()
+        work(int(work_ms * 1e6))
+        took += time.thread_time_ns() - before
+        other(2_000_000)
+        n += 1
+        at += 0.05
+        now = time.monotonic()
+        if at > now:
+            time.sleep(at - now)
+            now = at
+    print(took / (time.monotonic() - begin) / 1e9, n, flush=True)
+
+main(float(sys.argv[1]), float(sys.argv[2]))
+"""
+
+# handle() waits for a lock that holder() holds while it sleeps
+CHAIN = r"""
+import sys, threading, time
+
+lock = threading.Lock()
+waited = [0.0]
+
+def holder(until):
+    while time.monotonic() < until:
+        with lock:
+            time.sleep(0.2)
+        time.sleep(0.02)
+
+def handle(until):
+    while time.monotonic() < until:
+        time.sleep(0.005)
+        before = time.monotonic()
+        with lock:
+            waited[0] += time.monotonic() - before
+
+def main(seconds):
+    sys.stdin.readline()
+    until = time.monotonic() + seconds
+    threads = [threading.Thread(target=f, args=(until,)) for f in (holder, handle)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    print(waited[0], flush=True)
+
+main(float(sys.argv[1]))
+"""
+
+
+# ask() waits for an answer of another process, which sleeps in answer() before it sends one
+ASKING = r"""
+import os, socket, sys, time
+
+def answer(connection):
+    while connection.recv(10):
+        time.sleep(0.05)
+        connection.send(b"x")
+
+def ask(connection, until):
+    while time.monotonic() < until:
+        connection.send(b"x")
+        connection.recv(10)
+
+listener = socket.create_server(("127.0.0.1", 0))
+client = socket.create_connection(listener.getsockname())
+server = listener.accept()[0]
+child = os.fork()
+if not child:
+    client.close()
+    answer(server)
+    os._exit(0)
+server.close()
+sys.stdin.readline()
+ask(client, time.monotonic() + float(sys.argv[1]))
+client.close()
+os.waitpid(child, 0)
+"""
+
+
+def write_program(folder, name, text):
+    path = os.path.join(folder, name)
+    with open(path, "w") as f:
+        f.write(text)
+    return path
+
+
+def record(folder, name, script, *args, options=()):
+    """The program with these arguments, recorded from its first line to its end: the trace, and what the program printed."""
+    path = os.path.join(folder, name + ".sonde")
+    target = subprocess.Popen([sys.executable, script, *map(str, args)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    tracer = subprocess.Popen([SONDE, "record", "-p", str(target.pid), "-f", "-o", path, *options], stderr=subprocess.PIPE, text=True)
+    messages = ""
+    for line in tracer.stderr:
+        messages += line
+        if "tracing into" in line:
+            break
+    out = target.communicate("go\n")[0]
+    messages += tracer.communicate()[1]
+    if not os.path.exists(path):
+        raise SystemExit(f"Bail out! sonde record made no trace:\n{messages}")
+    return path, out
+
+
+def say(*args, status=0):
+    r = subprocess.run([SONDE, *args], capture_output=True, text=True, check=False)
+    if r.returncode != status:
+        raise SystemExit(f"Bail out! sonde {' '.join(args)}: {r.returncode}\n{r.stderr}{r.stdout[:2000]}")
+    return r.stdout
+
+
+def compare(*args):
+    return json.loads(say("diff", *args, "--format", "json"))
+
+
+def folder():
+    return tempfile.mkdtemp(prefix="sonde-diff-", dir=os.environ.get("TMPDIR"))

@@ -1,0 +1,211 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: parallel
+"""Planted causes in traces of the default set, beside traces in which each is just not true."""
+import json
+import os
+import tempfile
+
+from planted import first_of, merged_schema, say, written
+from tap import done, ok
+
+END = "meta_end time=@8 reason=END_SIGNAL"
+
+
+def process(pid, comm, command=""):
+    lines = [f'proc_task time=@0 pid={pid} tid={pid} ppid=1 comm="{comm}"']
+    return lines + ([f'proc_image time=@0 pid={pid} tid={pid} exe="/usr/bin/python3" command="{command}"'] if command else [])
+
+
+def code(number, *functions):
+    """A stack: functions from the outermost to the innermost, each "name file line"; "name file" is native. Its frame is the last"""
+    lines, caller = [], 0
+    for i, function in enumerate(functions):
+        name, file, *line = function.split(" ")
+        kind, frame = ("FRAME_PYTHON" if line else "FRAME_NATIVE"), 100 * number + i
+        lines += [f'meta_code time=@0 code={frame} name="{name}" file="{file}" line={line[0] if line else 0} kind={kind}',
+                  f"meta_frame time=@0 frame={frame} caller={caller} code={frame} line={line[0] if line else 0} kind={kind}"]
+        caller = frame
+    return lines, caller
+
+
+def off(pid, tid, start, wake, end, state, waker=0):
+    by = f"waker_pid={waker} waker_tid={waker} waker=WAKER_THREAD" if waker else ""
+    return f"sched_off pid={pid} tid={tid} start=@{start:.6f} time=@{end:.6f} wake=@{wake:.6f} state={state} {by}"
+
+
+def off_stack(pid, tid, start, end, stack, call, reason="SAMPLE_OTHER"):
+    return f"sample_off pid={pid} tid={tid} start=@{start:.6f} time=@{end:.6f} stack={stack} in_call=1 nr={call} reason={reason}"
+
+
+def run(pid, tid, start, end, **fields):
+    fields = " ".join(f"{k}={v}" for k, v in {"state": "SCHED_SLEEP", **fields}.items())
+    return f"sched_run pid={pid} tid={tid} start=@{start:.6f} time=@{end:.6f} {fields}"
+
+
+def findings(folder, *lines):
+    return written(folder, "planted", [*lines, END], merged_schema(folder), "proc,sched,gil,sample")[1]
+
+
+def check_delay(folder):
+    """Each receive takes 40 ms; after it the thread waits for a CPU for 160 ms, as others run"""
+    stack, frame = code(1, "ask /app/a.py 7")
+    lines = [*process(10, "a"), *stack]
+    for i in range(30):
+        at = 0.5 + i * 0.25
+        lines += [off(10, 10, at, at + 0.04, at + 0.2, "SCHED_SLEEP"), off_stack(10, 10, at, at + 0.2, frame, "SYS_recvfrom"),
+                  run(10, 10, at + 0.2, at + 0.25)]
+    found = findings(folder, *lines)
+    ok(found[0].get("kind") == "peer" and found[0]["code"]["line"] == 7 and 75 < found[0]["share_percent"] < 85 and
+       "80% of this it waited for a CPU" in found[0]["text"], "a wait for a CPU after a receive is a part of what the receive costs",
+       found[0]["text"])
+    lines = [line.replace("SCHED_SLEEP", "SCHED_RUNNABLE").replace(f"wake=@{0.54 + i * 0.25:.6f}", "wake=@0") if line.startswith("sched_off") else line
+             for i, line in enumerate(lines)]
+    lines = [line.split(" wake=")[0] + " state=SCHED_RUNNABLE" if line.startswith("sched_off") else line for line in lines]
+    found = findings(folder, *lines)
+    ok(not first_of(found, kind="peer") and first_of(found, kind="cpu"), "but not that of a thread that was preempted", found[0]["text"])
+
+
+def check_short(folder):
+    """4,000 waits of 0.9 ms, of which a few have a stack"""
+    stack, frame = code(1, "commit /app/db.py 9")
+    for stacks, kind in ((20, "disk"), (0, "blocked")):
+        lines = [*process(10, "db"), *stack, "sample_clock time=@0 period=20408163 threshold=1000000"]
+        for i in range(4000):
+            at = 1 + i * 0.0015
+            lines += [off(10, 10, at, at + 0.0009, at + 0.0009, "SCHED_BLOCKED"), run(10, 10, at + 0.0009, at + 0.0015)]
+            if stacks and i % (4000 // stacks) == 7:
+                lines += [off_stack(10, 10, at, at + 0.0009, frame, "SYS_write")]
+        found = findings(folder, *lines)
+        waits = first_of(found, kind=kind)
+        ok(waits and 50 < waits["share_percent"] < 70 and ((waits["call"], waits["code"]["line"]) == ("write", 9)) == (kind == "disk"),
+           "short waits of which some have a stack are for what these are" if stacks else "where none has a stack, the cause is unknown",
+           [f["text"] for f in found])
+
+
+def check_demand(folder):
+    """It ran for 3 s and waited for a CPU for 4"""
+    lines = process(10, "a")
+    for i in range(10):
+        lines += [run(10, 10, 1 + i * 0.7, 1.3 + i * 0.7, state="SCHED_RUNNABLE", next_tid=20),
+                  off(10, 10, 1.3 + i * 0.7, 1.3 + i * 0.7, 1.7 + i * 0.7, "SCHED_RUNNABLE")]
+    found = findings(folder, *lines, *process(20, "xz"))
+    ok(len([f for f in found if f.get("pid") == 10]) == 1 and "needed a CPU for 100% of 7.000 s and had one for 43%" in found[0]["text"] and
+       found[0]["kind"] == "cpu", "what ran and what waited for a CPU are one finding", [f["text"] for f in found])
+    ok("xz 20 took the CPU from it most often (100% of the times)" in found[0]["text"], "which names the process that took the CPU",
+       found[0]["text"])
+    return lines
+
+
+def check_pinned(folder, lines):
+    lines = [line + " allowed=1" if line.startswith("sched_run") else line for line in [*lines, *process(20, "xz")]]
+    pinned = first_of(findings(folder, *lines), kind="affinity")
+    ok("CPU 0, to which it is pinned" in pinned.get("text", "") and pinned["confidence"] == "measured", "a thread that may use one CPU is pinned",
+       pinned)
+    others = findings(folder, *(line.replace("allowed=1", "allowed=8") for line in lines))
+    ok(not first_of(others, kind="affinity"), "one that may use all of them is not", [f["text"] for f in others])
+
+
+def check_import(folder):
+    importing = ["main /app/job.py 4", "_find_and_load <frozen_importlib._bootstrap> 1176",
+                 "<module> /venv/lib/python3.11/site-packages/pandas/__init__.py 3"]
+    for inner, kind in (((), "import"), (("work /app/job.py 30",), "compute")):
+        stack, frame = code(1, *importing, *inner)
+        stack = [line.replace("frozen_importlib", "frozen importlib") for line in stack]
+        samples = [f"sample_cpu pid=10 tid=10 time=@{1 + i * 0.1:.1f} period=100000000 stack={frame}" for i in range(60)]
+        found = findings(folder, *process(10, "a"), *stack, run(10, 10, 1, 7), *samples)
+        first = found[0]
+        ok(first.get("kind") == kind and (kind != "import" or ("job.py:4" in first["text"] and "most of it `pandas`" in first["text"])),
+           "samples below importlib are an import" if kind == "import" else "but not the user's function that an import runs",
+           [f["text"] for f in found])
+
+
+def check_chain(folder):
+    """The main thread waits for a result, that a thread hands on which reads from a worker process, which computes"""
+    waits, waiting = code(1, "report /app/a.py 5", "result /usr/lib/python3.11/concurrent/futures/_base.py 440")
+    reads, reading = code(2, "run /usr/lib/python3.11/concurrent/futures/process.py 320")
+    works, working = code(3, "summarise /app/a.py 9")
+    lines = [*process(10, "a"), *process(20, "worker"), *waits, *reads, *works]
+    for i in range(10):
+        at = 0.5 + i * 0.7
+        lines += [off(10, 10, at, at + 0.65, at + 0.65, "SCHED_SLEEP", 11).replace("waker_pid=11", "waker_pid=10"),
+                  off_stack(10, 10, at, at + 0.65, waiting, "SYS_futex", "SAMPLE_LOCK"), run(10, 10, at + 0.65, at + 0.7),
+                  off(10, 11, at, at + 0.64, at + 0.64, "SCHED_SLEEP", 20), off_stack(10, 11, at, at + 0.64, reading, "SYS_read"),
+                  run(10, 11, at + 0.64, at + 0.7), run(20, 20, at, at + 0.7)]
+        lines += [f"sample_cpu pid=20 tid=20 time=@{at + k * 0.1:.1f} period=100000000 stack={working}" for k in range(7)]
+    found = findings(folder, *lines)
+    result = first_of(found, kind="result")
+    ok(result and result["counterpart"]["pid"] == 20 and "in the end it waited for worker 20, which computed in summarise (a.py:9)" in result["text"],
+       "a chain of waits is followed to its end", [f["text"] for f in found])
+
+
+def check_cycle(folder):
+    """The threads of two processes wait for each other: the chain does not go around until it has its most levels."""
+    stack, frame = code(1, "ask /app/a.py 7")
+    lines = [*process(10, "a"), *process(20, "b"), *stack]
+    for i in range(10):
+        at = 0.5 + i * 0.7
+        for pid, tid, waker in ((10, 10, 20), (10, 11, 21), (20, 20, 10), (20, 21, 11)):
+            by = f"waker_pid={30 - pid} waker_tid={waker} waker=WAKER_THREAD"
+            lines += [off(pid, tid, at, at + 0.65, at + 0.65, "SCHED_SLEEP") + by,
+                      off_stack(pid, tid, at, at + 0.65, frame, "SYS_recvfrom"), run(pid, tid, at + 0.65, at + 0.7)]
+    findings(folder, *lines)
+    levels = json.loads(say("report", os.path.join(folder, "planted.sonde"), "why", "a", "--format", "json"))["tables"]["levels"]
+    ok([(x["pid"], x["tid"], x["kind"]) for x in levels] == [(10, None, "peer"), (20, None, "peer")] and levels[-1]["end"] == "cycle",
+       "a chain that comes back to the threads of a process ends", levels)
+
+
+def check_peer(folder):
+    """The other end of a connection is a process whose number another one had before."""
+    asks, asking = code(1, "ask /app/a.py 7")
+    naps, napping = code(2, "answer /app/b.py 9")
+    end = "kind=SYSCALL_FILE_SOCKET family=2 type=1 local0=0x100007f peer0=0x100007f"
+    born = "pid=1 tid=1 child_pid=20 child_tid=20 child_ns_pid=20"
+    lines = [*process(10, "a"), *asks, *naps, f'proc_fork time=@0.01 {born} comm="old"', run(20, 20, 0.02, 0.2),
+             "proc_exit time=@0.21 pid=20 tid=20", f'proc_fork time=@0.3 {born} comm="new"',
+             f"syscall_file time=@0.35 pid=20 tid=20 file=2 ino=2 local_port=80 peer_port=40000 {end}",
+             f"syscall_file time=@0.4 pid=10 tid=10 file=1 ino=1 local_port=40000 peer_port=80 {end}"]
+    for i in range(10):
+        at = 0.5 + i * 0.7
+        lines += [off(10, 10, at, at + 0.65, at + 0.65, "SCHED_SLEEP"), off_stack(10, 10, at, at + 0.65, asking, "SYS_recvfrom"),
+                  run(10, 10, at + 0.65, at + 0.7),
+                  f"syscall pid=10 tid=10 start=@{at:.6f} time=@{at + 0.65:.6f} nr=SYS_recvfrom ret=1 bytes=1 file=1 sleeps=1",
+                  off(20, 20, at, at + 0.64, at + 0.64, "SCHED_SLEEP"),
+                  off_stack(20, 20, at, at + 0.64, napping, "SYS_clock_nanosleep"), run(20, 20, at + 0.64, at + 0.7)]
+    path, _ = written(folder, "peer", [*lines, END], merged_schema(folder), "proc,sched,gil,sample,syscall")
+    levels = json.loads(say("report", path, "why", "a", "--format", "json"))["tables"]["levels"]
+    ok([(x["name"], x["kind"]) for x in levels] == [("a 10", "peer"), ("new 20", "sleep")],
+       "of several processes with one number, that at the other end of a connection is followed", levels)
+
+
+def check_round_trips(folder):
+    stack, frame = code(1, "load /app/a.py 6", "recv /usr/lib/python3.11/site-packages/redis/connection.py 200")
+    lines = [*process(10, "a"), *stack, "sample_clock time=@0 period=20408163 threshold=1000000"]
+    for i in range(2000):
+        at = 1 + i * 0.003
+        lines += [off(10, 10, at, at + 0.0012, at + 0.0012, "SCHED_SLEEP"), off_stack(10, 10, at, at + 0.0012, frame, "SYS_recvfrom"),
+                  run(10, 10, at + 0.0012, at + 0.003)]
+    lines += [f"sample_cpu pid=10 tid=10 time=@{1 + i * 0.1:.1f} period=100000000 stack={frame}" for i in range(60)]
+    found = first_of(findings(folder, *lines), kind="peer")
+    ok("many small round trips: with the CPU time of this function 100%" in found.get("text", ""), "many small round trips of one function", found)
+
+
+def check_titles(folder):
+    for command, title in (("python3 -u /app/train.py --lr 1", "train.py"), ("python3 -X dev -m uvicorn app:app", "uvicorn"),
+                           ("python3 -c pass", "python3"), ("", "python3")):
+        found = findings(folder, *process(10, "python3", command), run(10, 10, 1, 7))
+        ok(found[0]["text"].startswith(title + " 10 ") and found[0]["process"] == title, f"`{command}` is called {title}", found[0]["text"])
+    ok("python3" in say("report", os.path.join(folder, "planted.sonde"), "processes"), "the process's own name is still there")
+
+
+with tempfile.TemporaryDirectory() as there:
+    check_delay(there)
+    check_short(there)
+    check_pinned(there, check_demand(there))
+    check_import(there)
+    check_chain(there)
+    check_cycle(there)
+    check_peer(there)
+    check_round_trips(there)
+    check_titles(there)
+done()

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Traces that are made from lines of text, with a planted cause, and what reports find in them."""
+import json
+import os
+import subprocess
+
+ROOT, B, SONDE = (os.environ[n] for n in ("ROOT", "B", "SONDE"))
+GOLDEN = os.path.join(ROOT, "tests", "golden")
+
+
+def say(*args):
+    return subprocess.run([SONDE, *args], capture_output=True, text=True, check=True).stdout
+
+
+def make(folder, name, events, schema, *families):
+    path = os.path.join(folder, name + ".sonde")
+    subprocess.run([os.path.join(B, "tests", "golden", "make_trace"), os.path.join(GOLDEN, schema), events, path, *families],
+                   check=True)
+    return path
+
+
+def written(folder, name, lines, schema, *families):
+    """A trace of these events, and the findings of its summary"""
+    events = os.path.join(folder, "lines.events")
+    with open(events, "w") as f:
+        f.write("\n".join(lines) + "\n")
+    path = make(folder, name, events, schema, *families)
+    return path, json.loads(say("report", path, "--format", "json"))["findings"]
+
+
+def merged_schema(folder):
+    """The families of several traces in one schema"""
+    merged = {"families": {}, "options": {}, "enums": {}, "events": {}}
+    for name in ("idle", "os", "disk"):
+        with open(os.path.join(GOLDEN, name + ".schema.json")) as f:
+            for part, values in json.load(f).items():
+                for value in values:
+                    merged[part].setdefault(value.get("name", str(value)), value)
+    off = merged["events"]["sample_off"]
+    wake = {**off, "name": "sample_wake", "id": off["id"] + 2, "fields": [f for f in off["fields"] if f["name"] != "start" and f["offset"] < 24],
+            "size": 24}
+    of_wake = ("since", "futex", "lock", "stack", "woken_pid", "woken_tid", "how", "value")
+    for event, fields in ((off, ("futex", "lock")), (merged["events"]["sched_run"], ("allowed",)), (wake, of_wake)):
+        for name in fields:
+            at = event["size"] = (event["size"] + 7) // 8 * 8
+            event["fields"].append({"name": name, "type": "unsigned", "size": 8, "offset": at})
+            event["size"] += 8
+    merged["events"]["sample_wake"] = wake
+    collection = {**off, "name": "python_gc", "id": 0x0b01, "size": 64, "fields": [f for f in off["fields"] if f["offset"] < 32] + [
+        {"name": name, "type": "signed", "size": 8, "offset": 32 + 8 * i} for i, name in enumerate(("collected", "uncollectable", "generation"))] + [
+        {"name": "stack", "type": "unsigned", "size": 8, "offset": 56, "unit": "stack"}]}
+    merged["events"]["python_gc"] = collection
+    merged["families"].setdefault("python", {"id": 11, "name": "python", "doc": "", "default": False})
+    path = os.path.join(folder, "merged.schema.json")
+    with open(path, "w") as f:
+        json.dump({part: list(values.values()) for part, values in merged.items()}, f)
+    return path
+
+
+def first_of(found, **fields):
+    return next((f for f in found if all(f.get(k) == v for k, v in fields.items())), {})
