@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * CUPTI while a tracer wants it. It has one subscription a process, and asks every
- * client for it, also those that only want activity records: buffers are handed to
- * who registered last, so two clients would take each other's. Where it is taken
- * the shim says by whom and stays away; it gives it back as soon as it is off.
+ * Uses CUPTI while a tracer asks for it. CUPTI allows one subscription per process, and expects every client to
+ * subscribe, even one that only uses activity records: buffers go to the client that registered last, so two clients
+ * would take each other's. If CUPTI is in use, the shim reports by whom and leaves it alone. It unsubscribes as soon
+ * as no tracer asks.
  */
 #define _GNU_SOURCE
 #include "shim.h"
@@ -12,13 +12,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SAMPLE_NS 50000000 /* between samples of the clock, while there is something to convert */
+#define SAMPLE_NS 50000000 /* between samples of the clock, while there are times to convert */
 
 struct kind_of_group {
 	uint8_t group, kind;
 };
 
-/* What describes things comes along with any. */
+/* Records that describe devices, contexts and streams are enabled with any group. */
 static const struct kind_of_group kinds[] = {
 	{ SHIM_KERNELS, KIND_CONCURRENT_KERNEL },
 	{ SHIM_COPIES, KIND_MEMCPY },
@@ -33,7 +33,7 @@ static const uint8_t describing[] = { KIND_DEVICE, KIND_CONTEXT, KIND_STREAM };
 
 /* CUPTI_DRIVER_TRACE_CBID_... of cupti_driver_cbid.h, CUDA 13.5: they are never renumbered */
 static const uint16_t launches[] = { 115, 116, 117, 307, 442, 477, 478, 480, 514, 515, 652, 653 };
-/* From, to: all of cuMemcpy* and cuMemset*, with which copies are joined to their threads as launches are */
+/* From, to: all cuMemcpy* and cuMemset*, which relate copies to their threads as launches do for kernels */
 static const uint16_t copies[][2] = { { 276, 293 }, { 249, 254 }, { 305, 306 }, { 318, 321 }, { 397, 433 },
 				      { 776, 779 }, { 796, 799 }, { 837, 840 }, { 216, 216 }, { 218, 218 },
 				      { 220, 220 }, { 222, 222 }, { 224, 224 }, { 226, 226 } };
@@ -73,7 +73,7 @@ static bool sample_clock(struct activities *a)
 	return true;
 }
 
-/* For who runs out of buffers, in a thread of the target. */
+/* For the callback that runs out of buffers, in a thread of the target. */
 static const struct cupti *counting;
 
 static uint64_t count_records(uint8_t *buffer, size_t valid)
@@ -131,7 +131,7 @@ static int subscribe(struct activities *a)
 	return -EBUSY;
 }
 
-/* As the kernel does. */
+/* Makes CUPTI use the kernel's thread ids. */
 static void number_threads(struct activities *a)
 {
 	uint32_t result = CUPTI_INVALID_PARAMETER;
@@ -166,7 +166,7 @@ int activities__start(struct activities *a)
 		return -EIO;
 	}
 	memset(&a->clock, 0, sizeof(a->clock));
-	/* times that can't be brought to the host's clock are none */
+	/* times that can't be converted to the host's clock are useless */
 	if (!sample_clock(a)) {
 		explain(a, "CUPTI's clock can't be read", a->clock_result);
 		a->cupti.unsubscribe(a->subscriber);
@@ -190,7 +190,7 @@ static void switch_kind(struct activities *a, uint8_t kind, bool on)
 			explain(a, what, result);
 		return;
 	}
-	/* what was there before the tracer came is reported too */
+	/* objects that existed before the tracer came are reported, too */
 	if (a->cupti.enable_and_dump && (kind == KIND_DEVICE || kind == KIND_CONTEXT || kind == KIND_STREAM))
 		result = a->cupti.enable_and_dump(kind);
 	if (result)
@@ -200,7 +200,7 @@ static void switch_kind(struct activities *a, uint8_t kind, bool on)
 		explain(a, what, result);
 }
 
-/* false: an older CUPTI does not know the newer ones. */
+/* Returns false for an older CUPTI, which does not know newer functions. */
 static bool switch_call(struct activities *a, uint16_t function, bool on)
 {
 	return a->cupti.enable_driver_api && !a->cupti.enable_driver_api(function, on);
@@ -234,14 +234,17 @@ void activities__set(struct activities *a, uint32_t groups)
 	bool launching, calls;
 	size_t i;
 
-	/* with graphs as a whole CUPTI says nothing of their nodes */
+	/* with graphs as a whole CUPTI emits no records of their nodes */
 	if (has(groups, SHIM_NODES))
 		groups = (groups & ~(1U << SHIM_GRAPHS)) | 1U << SHIM_KERNELS;
 	if (groups == before)
 		return;
 	launching = has(groups, SHIM_CALLS);
 	calls = has(groups ^ before, SHIM_CALLS) || (launching && has(groups ^ before, SHIM_COPIES));
-	/* on before and off after what they launch: a call without its kernel does less harm than a kernel without its call */
+	/*
+	 * enabled before and disabled after what they launch: a call without its kernel does less harm than a kernel
+	 * without its call
+	 */
 	if (calls && launching)
 		switch_calls(a, true, has(groups, SHIM_COPIES));
 	for (i = 0; i < sizeof(describing); i++)
@@ -265,7 +268,7 @@ static void report_dropped(uint64_t records, uint64_t bytes, uint32_t reason)
 	*d = (struct shim_dropped){ .records = records, .bytes = bytes, .reason = reason };
 }
 
-/* No sample may be older than that: what comes after the last one is extrapolated. */
+/* Takes a sample if the last one is older than `age`: times after the last sample are extrapolated. */
 static void follow_clock(struct activities *a, uint64_t age)
 {
 	const struct clock_sample *last = clock__last(&a->clock);
@@ -288,9 +291,12 @@ void activities__flush(struct activities *a, bool forced)
 	if (result)
 		explain(a, "CUPTI does not give back its buffers", result);
 	buffer = buffers__take(&valid);
-	/* after the flush: what it brought lies before this sample */
+	/* after the flush, whose records are older than this sample */
 	follow_clock(a, buffer ? 0 : CLOCK_EVERY);
-	/* a target that fills them as fast as they are emptied is not to keep the shim from looking up */
+	/*
+	 * limited: a target that fills buffers as fast as they are emptied must not keep the shim from checking for
+	 * requests
+	 */
 	for (n = 0; buffer; buffer = ++n < 2 * BUFFERS_MAX ? buffers__take(&valid) : NULL) {
 		follow_clock(a, SAMPLE_NS);
 		r.now = shim__now();
@@ -305,12 +311,12 @@ void activities__flush(struct activities *a, bool forced)
 	out__flush();
 }
 
-/* cuptiFinalize is left alone: outside one of CUDA's own calls it is not safe (docs/gpu.md). */
+/* cuptiFinalize is not called: it is only safe inside of one of CUDA's own calls (docs/gpu.md). */
 void activities__stop(struct activities *a)
 {
 	uint32_t result;
 
-	/* what was refused before has been reported */
+	/* earlier refusals have been reported */
 	a->refused = 0;
 	a->why[0] = '\0';
 	activities__set(a, 0);

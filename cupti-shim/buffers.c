@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The buffers that CUPTI fills. It asks for one during the target's calls,
- * from any thread: nothing is allocated then but a mapping, once, and no thread waits.
- * When all are in use it gets one that is thrown away: no buffer at all can crash CUPTI
- * before CUDA 12.9. Full ones wait in a list for the shim's thread.
+ * The buffers that CUPTI fills. It requests one during the target's calls, from any thread: so nothing is allocated
+ * there except for a mapping, once, and no thread waits. If all buffers are in use, CUPTI gets one whose contents are
+ * discarded: without any buffer, CUPTI before CUDA 12.9 can crash. Full buffers wait in a list for the shim's thread.
  */
 #define _GNU_SOURCE
 #include "libc.h"
@@ -22,15 +21,18 @@ static struct {
 		uint8_t *data; /* NULL: not mapped */
 		enum buffer_use use;
 		size_t valid;
-		uint64_t number; /* of its completion */
+		uint64_t number; /* order of completion */
 	} list[BUFFERS_MAX];
 	uint64_t completed;
-	uint64_t records, bytes; /* thrown away: counted, and not to be counted */
+	uint64_t records, bytes; /* discarded: number of records, and bytes whose records could not be counted */
 	buffers__count count;
-	int max; /* of them in use at once */
+	int max; /* buffers in use at once */
 } buffers = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* What is in them is only counted, and not even that if CUPTI had to get one of them twice at a time. */
+/*
+ * Buffers whose contents are discarded. Their records are counted, unless CUPTI had to get one of them twice at the
+ * same time.
+ */
 static struct {
 	uint8_t data[64 << 10] __attribute__((aligned(8)));
 	int holders;
@@ -186,7 +188,7 @@ void buffers__release(void)
 	pthread_mutex_unlock(&buffers.lock);
 }
 
-/* CUPTI may still hold some, but nothing comes from it in a child. */
+/* CUPTI may still use some buffers, but it delivers nothing in a child. */
 void buffers__after_fork(void)
 {
 	pthread_mutex_init(&buffers.lock, NULL);

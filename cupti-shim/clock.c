@@ -4,16 +4,16 @@
 #include <stddef.h>
 #include <string.h>
 
-#define BLOCK_READS   16 /* brackets that become one bound */
-#define DRIFT_MAX     1000000LL /* parts in 10^9: beyond, the device's clock was set and did not drift */
+#define BLOCK_READS   16 /* reads that become one bound */
+#define DRIFT_MAX     1000000LL /* parts in 10^9; beyond that, the device's clock was set and did not drift */
 #define GOOD_ENOUGH   100 /* ns of error: no more reads are needed */
 #define GOOD_FOR_MORE 250 /* after MORE reads */
 #define GOOD_FOR_MOST 1000 /* after MOST */
-#define READS_NS      30000000 /* with slower reads, fewer of them */
+#define READS_NS      30000000 /* time limit: with slow reads there are fewer of them */
 #define MORE	      16
 #define MOST	      64
 
-/* i-th youngest */
+/* The sample at index i, from the newest. */
 static const struct clock_sample *sample(const struct clock *c, uint32_t i)
 {
 	return &c->list[(c->next + CLOCK_SAMPLES - 1 - i) % CLOCK_SAMPLES];
@@ -24,11 +24,11 @@ const struct clock_sample *clock__last(const struct clock *c)
 	return c->n ? sample(c, 0) : NULL;
 }
 
-/* What is found out about the present. */
+/* The result of reading both clocks. */
 struct reading {
 	const struct clock_source *source;
-	uint64_t device; /* the last block's first */
-	double low, high; /* of host less device, against the bounds' base */
+	uint64_t device; /* the first device time of the last block */
+	double low, high; /* host time minus device time, relative to the base of the bounds */
 	uint32_t reads;
 	uint64_t began, last; /* host times */
 };
@@ -47,11 +47,10 @@ static bool is_enough(const struct reading *r)
 }
 
 /*
- * Each read says: at this device time it was no earlier than `before` and no later
- * than `after`. Brought to the block's first device time, all of them hold at once, and
- * what is known from before holds too: the latest of the one and the earliest of the
- * other are closer than any bracket, as a read is seldom held up on both sides.
- * 0, -1: the clock can't be read; 1: what is known from before can't be true.
+ * Each read shows that at this device time the host time was between `before` and `after`. Converted to the block's
+ * first device time, all of these bounds hold at once, and so do the earlier ones: the highest lower bound and the
+ * lowest upper bound are closer than those of any read, because a read is seldom delayed on both sides. Returns 0,
+ * -1: the clock can't be read; 1: the earlier bounds can't be true.
  */
 static int read_block(struct reading *r, const struct clock_bounds *known)
 {
@@ -79,7 +78,7 @@ static int read_block(struct reading *r, const struct clock_bounds *known)
 		}
 		/* the device's clock stood still, or went back */
 		passed = device > r->device ? device - r->device : 0;
-		/* each is a ns later than it says, perhaps */
+		/* each time may be 1 ns later than its value */
 		lower = before - device - known->base - 1;
 		upper = after - device - known->base + 1;
 		if (lower - passed * most > r->low)
@@ -93,7 +92,7 @@ static int read_block(struct reading *r, const struct clock_bounds *known)
 	return 0;
 }
 
-/* -1: no clock. Sets *anew if what was known before is no longer true. */
+/* Returns -1 if the clock can't be read. Sets *anew if the earlier bounds are no longer true. */
 static int read_clock(struct clock *c, struct reading *r, bool *anew)
 {
 	int err, failures = 0;
@@ -105,7 +104,7 @@ static int read_clock(struct clock *c, struct reading *r, bool *anew)
 		if (err < 0)
 			return -1;
 		if (err) {
-			/* a clock that contradicts itself again and again is none */
+			/* a clock that contradicts itself repeatedly is unusable */
 			if (failures++ > 8)
 				return -1;
 			*anew = c->bounds.n;
@@ -122,11 +121,11 @@ static int64_t drift_of(const struct clock_bounds *b)
 	double least, most;
 
 	bounds__rate(b, &least, &most);
-	/* a device that runs fast is one to which the host's clock falls behind */
+	/* the host's clock falls behind that of a fast device */
 	return -(least + most) / 2 * 1e9;
 }
 
-/* Did the device's clock jump since? Over a short time the errors of both look like drift. */
+/* Did the device's clock jump since then? Over a short time the errors of both samples look like drift. */
 static bool has_jumped(const struct clock_sample *before, const struct clock_sample *s)
 {
 	int64_t host = s->host - before->host, drift, slack;
@@ -151,7 +150,7 @@ bool clock__sample(struct clock *c, const struct clock_source *source)
 	s.host = r.device + c->bounds.base + (int64_t)((r.low + r.high) / 2);
 	s.error = error_of(&r);
 	s.reads = r.reads;
-	/* a sample that came soon after the last that is to stay gives way */
+	/* a sample that came soon after the last permanent one is replaced */
 	if (c->n > 1 && last->host < c->kept + CLOCK_EVERY) {
 		c->next = (c->next + CLOCK_SAMPLES - 1) % CLOCK_SAMPLES;
 		c->n--;
@@ -172,7 +171,7 @@ bool clock__sample(struct clock *c, const struct clock_source *source)
 	return true;
 }
 
-/* On the line through two samples. */
+/* Interpolates on the line through two samples. */
 static uint64_t on_line(const struct clock_sample *a, const struct clock_sample *b, uint64_t device)
 {
 	int64_t width = b->device - a->device, from = device - a->device;
@@ -190,7 +189,7 @@ uint64_t clock__host(const struct clock *c, uint64_t device)
 		return 0;
 	if (c->n == 1)
 		return sample(c, 0)->host + (device - sample(c, 0)->device);
-	/* the youngest pair whose older one lies before it; what is older than all goes by the oldest pair */
+	/* the newest pair whose older sample is before the time; a time before all samples uses the oldest pair */
 	for (i = 1; i + 1 < c->n && sample(c, i)->device > device; i++)
 		;
 	return on_line(sample(c, i), sample(c, i - 1), device);

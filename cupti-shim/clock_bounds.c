@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Bounds on where two clocks lie to one another, from earlier bounds. The difference
- * is nearly a line: its rate is within RATE_MAX of 0, and changes by RATE_CHANGE a
- * second at most, so that a bound is worth less the older it is, and nothing in the end.
+ * Bounds of the difference of two clocks, from earlier bounds. The difference is nearly linear: its rate is within
+ * RATE_MAX of 0, and changes by at most RATE_CHANGE per second, so that a bound gets wider with its age, and finally
+ * useless.
  */
 #include "clock.h"
 
 #include <string.h>
 
 #define RATE_MAX    1e-3
-#define RATE_CHANGE 100e-9 /* a second: what a quartz that warms up does in the worst case, several times over */
+#define RATE_CHANGE 100e-9 /* per second: several times what a quartz that warms up does in the worst case */
 #define OLD	    4e9 /* ns */
 
-/* What the rate may have done since. */
+/* The possible change of the rate since then. */
 static double slack(double age)
 {
 	return age * age / 1e9 * RATE_CHANGE / 2;
@@ -23,7 +23,7 @@ static double age_of(const struct clock_bound *b, uint64_t device)
 	return (double)(int64_t)(device - b->device);
 }
 
-/* By the line through the low of an older one and the high of a younger one, and the other way round. */
+/* Uses the line through the low of an older bound and the high of a newer one, and the other way round. */
 static void narrow(const struct clock_bound *old, const struct clock_bound *young, uint64_t device, double *low,
 		   double *high)
 {

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * How a tracer says what it wants: by a probe on one of the places below. With the
- * probe the kernel raises the semaphore that the tracer named with it (a uprobe's
- * reference counter), in every process that the link is for, and lowers it when
- * the link goes, also when the tracer was killed. Nothing ever runs through the
- * places themselves.
+ * A tracer requests records by a probe on one of the functions below. For the probe the kernel increments the
+ * semaphore that the tracer named with it (a uprobe's reference counter), in every process that the link applies to,
+ * and decrements it when the link is closed, also if the tracer was killed. The functions themselves are never
+ * called.
  *
- * A fork copies both: breakpoints of a link that is not for the child, and
- * semaphores that this link has raised. When it goes, the kernel takes the
- * breakpoints out of the child too and lowers what it finds there; had the child
- * set the semaphore to 0, that would fail and leave the breakpoint. And a count
- * that is not the child's own can't be distinguished from one that is. So the pages of both
- * are left out of a fork (MADV_DONTFORK), and the child maps them anew from the
- * file, whereupon the kernel puts in what is meant for the child.
+ * A fork copies both: breakpoints of a link that does not apply to the child, and semaphores that this link has
+ * incremented. When the link is closed, the kernel removes the breakpoints from the child, too, and decrements the
+ * semaphores there; if the child had reset a semaphore to 0, that would fail and leave the breakpoint. And a count
+ * that was copied can't be distinguished from the child's own. So the pages of both are excluded from a fork
+ * (MADV_DONTFORK), and the child maps them again from the file, whereupon the kernel inserts what applies to the
+ * child.
  */
 #define _GNU_SOURCE
 #include "shim.h"
@@ -31,7 +29,7 @@
 #define PAGE	   4096
 #define OWN_FD_MIN 200
 
-/* A page each, and nothing else in it; not in .bss, which has no place in the file. */
+/* A page each, with nothing else in it; not in .bss, which is not in the file. */
 #define TEXT_(x)		    #x
 #define TEXT(x)			    TEXT_(x)
 #define BEGIN(section, flags, page) ".pushsection " section ",\"" flags "\",@progbits\n.p2align 12\n" page ":\n"
@@ -50,7 +48,7 @@ __asm__(BEGIN(".sonde_semaphores", "aw", "sonde_semaphore_page") ".ascii \"" SHI
 								 "\"\n.p2align 3\n" SHIM_GROUPS(SEMAPHORE) END);
 _Static_assert(SHIM_CONTROL_BYTES == 16 && SHIM_SEMAPHORE_BYTES == 8, "as above");
 
-/* The kernel's words have 16 bits. */
+/* The kernel's semaphores have 16 bits. */
 struct semaphore {
 	volatile uint16_t count;
 	uint16_t pad[3];
@@ -71,11 +69,11 @@ struct page {
 
 static struct {
 	char path[PATH_MAX];
-	int fd; /* of a file that has no name (a memfd, by `sonde inject`), -1: it has one */
+	int fd; /* for a file without a name (a memfd of `sonde inject`); -1: it has a name */
 	dev_t dev;
 	ino_t ino;
 	struct page pages[2];
-	bool lost; /* in a child: there is nothing to look at */
+	bool lost; /* in a child: the pages could not be mapped */
 	uint16_t seen[SHIM_GROUP_COUNT][SHIM_SLOTS];
 	struct control_changes changes;
 } control = {
@@ -84,7 +82,7 @@ static struct {
 		   { sonde_semaphore_page, 0, PROT_READ | PROT_WRITE } },
 };
 
-/* Where in its file a loaded object has an address. */
+/* The file offset of an address in a loaded object. */
 static int find_offsets(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	int found = 0, i, j;
@@ -118,7 +116,7 @@ void control__init(void)
 {
 	struct stat st;
 
-	/* a page that can't be left out goes along: a child that inherits a count is then taken for wanted */
+	/* a page that can't be excluded is copied: a child that inherits a count then counts as a request */
 	if (!dl_iterate_phdr(find_offsets, NULL) || sysconf(_SC_PAGESIZE) != PAGE ||
 	    !file__status(AT_FDCWD, control.path, &st) || control.pages[0].offset % PAGE ||
 	    control.pages[1].offset % PAGE) {
@@ -127,11 +125,11 @@ void control__init(void)
 	}
 	control.dev = st.st_dev;
 	control.ino = st.st_ino;
-	/* by a descriptor of who loaded it, who closes that one */
+	/* the path uses a descriptor of the loader, which will close it */
 	if (!strncmp(control.path, "/proc/", 6)) {
 		int fd = open(control.path, O_RDONLY | O_CLOEXEC);
 
-		/* out of the way of programs that count on the next number */
+		/* a high number, for programs that rely on getting the next free one */
 		control.fd = fcntl(fd, F_DUPFD_CLOEXEC, OWN_FD_MIN);
 		if (control.fd < 0)
 			control.fd = fd;
@@ -142,7 +140,7 @@ void control__init(void)
 	madvise(control.pages[1].at, PAGE, MADV_DONTFORK);
 }
 
-/* Between fork and exec perhaps: nothing here takes a lock. */
+/* This may run between fork and exec, so nothing here takes a lock. */
 void control__after_fork(void)
 {
 	int fd, i;
@@ -151,7 +149,7 @@ void control__after_fork(void)
 	if (!control.path[0])
 		return;
 	fd = control.fd >= 0 ? control.fd : open(control.path, O_RDONLY | O_CLOEXEC);
-	/* replaced or closed since: there is no such file any more, and no tracer can ask */
+	/* replaced or closed since: no tracer can find the file, and so none can request records */
 	control.lost = fd < 0 || !is_file(fd);
 	for (i = 0; i < 2; i++) {
 		struct page *p = &control.pages[i];
@@ -167,9 +165,9 @@ void control__after_fork(void)
 		close(fd);
 }
 
-uint32_t control__wanted(struct control_changes *changes)
+uint32_t control__requested(struct control_changes *changes)
 {
-	uint32_t wanted = 0;
+	uint32_t requested = 0;
 	bool came = false, left = false;
 	int i, slot;
 
@@ -178,7 +176,7 @@ uint32_t control__wanted(struct control_changes *changes)
 			uint16_t now = semaphores[i][slot].count;
 
 			if (now)
-				wanted |= 1U << i;
+				requested |= 1U << i;
 			came |= now > control.seen[i][slot];
 			left |= now < control.seen[i][slot];
 			control.seen[i][slot] = now;
@@ -186,5 +184,5 @@ uint32_t control__wanted(struct control_changes *changes)
 	control.changes.came += came;
 	control.changes.left += left;
 	*changes = control.changes;
-	return wanted;
+	return requested;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the shim uses of CUPTI, declared here because NVIDIA's headers may not be
- * there where it is built. Layouts as in cupti_activity.h of CUDA 11.8 to 13.5:
- * a kind's record has only ever grown at its end, so what is declared here is what
- * the oldest has, and what came later is read only from a CUPTI that is new enough.
+ * The part of CUPTI that the shim uses, declared here because NVIDIA's headers may be missing where it is built.
+ * Layouts as in cupti_activity.h of CUDA 11.8 to 13.5: a kind's record has only ever grown at its end. So the oldest
+ * version has what is declared here, and later members are read only from a CUPTI that is new enough.
  * tests/fakes/cuda/layouts.c compares this file with NVIDIA's headers field by field.
  */
 #ifndef SHIM_CUPTI_H
@@ -74,11 +73,11 @@ struct cupti_kernel {
 	uint32_t channel, channel_type;
 	uint32_t cluster[3], cluster_policy;
 	uint64_t local_total_2;
-	/* 12 */
+	/* since 12 */
 	uint32_t cluster_max, cluster_active;
-	/* 13.0 */
+	/* since 13.0 */
 	uint8_t device_launched, pad3[7];
-	/* 13.1 */
+	/* since 13.1 */
 	int32_t priority;
 	uint32_t pad4;
 } __attribute__((packed, aligned(8)));
@@ -94,7 +93,7 @@ struct cupti_memcpy {
 	uint64_t graph_node;
 	uint32_t graph, channel, channel_type;
 	uint32_t pad2;
-	/* 12.8 */
+	/* since 12.8 */
 	uint64_t copies;
 } __attribute__((packed, aligned(8)));
 
@@ -129,7 +128,7 @@ struct cupti_sync {
 	uint32_t type;
 	uint64_t start, end;
 	uint32_t correlation, context, stream, event;
-	/* 12.8 */
+	/* since 12.8 */
 	uint64_t event_sync;
 	uint32_t result;
 } __attribute__((packed, aligned(8)));
@@ -162,7 +161,7 @@ struct cupti_graph {
 	uint64_t start, end;
 	uint32_t device, graph, context, stream;
 	void *reserved;
-	/* 12.0 */
+	/* since 12.0 */
 	uint32_t end_device, end_context;
 } __attribute__((packed, aligned(8)));
 
@@ -201,7 +200,7 @@ struct cupti_stream {
 	uint32_t context, stream, priority, flag, correlation;
 } __attribute__((packed, aligned(8)));
 
-/* CUpti_SubscriberParams of 13.5; one that was smaller is refused, and cuptiSubscribe asked */
+/* CUpti_SubscriberParams of 13.5; an older CUPTI refuses this size, and cuptiSubscribe is used */
 struct cupti_subscriber_params {
 	size_t size;
 	const char *name;
@@ -215,7 +214,7 @@ typedef void (*cupti_callback)(void *user, int domain, uint32_t id, const void *
 typedef void (*cupti_requested)(uint8_t **buffer, size_t *size, size_t *max_records);
 typedef void (*cupti_completed)(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid);
 
-/* X(required, name in here, rest of CUPTI's name, arguments) */
+/* X(required, name in this struct, rest of CUPTI's name, arguments) */
 #define CUPTI_FUNCTIONS(X)                                                                                          \
 	X(1, get_version, GetVersion, (uint32_t * version))                                                         \
 	X(1, get_timestamp, GetTimestamp, (uint64_t * timestamp))                                                   \
@@ -242,7 +241,7 @@ struct cupti {
 	CUPTI_FUNCTIONS(CUPTI_POINTER)
 };
 
-/* find.c: 0; -EAGAIN: the process has not loaded libcuda (yet); -ENOENT and why. */
+/* In find.c. Returns 0; -EAGAIN: the process has not loaded libcuda (yet); -ENOENT with the reason in why. */
 int cupti__find(struct cupti *c, char *why, size_t len);
 
 #endif

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Where CUPTI is. First among what the process has loaded: dlopen by a plain name
- * misses pip's libcupti.so.13, and a second CUPTI beside a loaded one would see
- * nothing. Then where the loaded libcudart comes from (a toolkit, a wheel), then by
- * its sonames. Where the loader would search folders relative to one that other users can write to (an empty or relative
- * entry of LD_LIBRARY_PATH) nothing is loaded that is not there yet: CUPTI's own libraries are searched for in the same
- * way, and the process, perhaps root's, did not choose the moment. CUDA_VERSION of libcudart goes first: a CUPTI that is newer than the driver does not work.
+ * Finds CUPTI. First among the libraries that the process has loaded: dlopen by a plain name misses pip's
+ * libcupti.so.13, and a second CUPTI beside a loaded one would get no records. Then next to the loaded libcudart (a
+ * toolkit, a wheel), then by its sonames. If the loader would search a folder relative to one that other users can
+ * write to (an empty or relative entry of LD_LIBRARY_PATH), nothing is loaded that is not loaded yet: CUPTI's own
+ * libraries are searched in the same way, and the process, which may be root's, did not choose the moment. The CUDA
+ * version of libcudart is tried first, because a CUPTI that is newer than the driver does not work.
  */
 #define _GNU_SOURCE
 #include "libc.h"
@@ -26,11 +26,11 @@
 
 struct loaded {
 	char cupti[PATH_MAX], runtime[PATH_MAX];
-	int major; /* of libcudart, 0: none is loaded */
+	int major; /* of libcudart; 0: none is loaded */
 	int driver;
 };
 
-/* The one after "libcudart.so", and its point. */
+/* The version number after "libcudart.so". */
 static int number(const char *p)
 {
 	int n = 0;
@@ -57,7 +57,7 @@ static int look(struct dl_phdr_info *info, size_t size, void *arg)
 	return 0;
 }
 
-/* All that is needed of a library, or nothing. */
+/* Loads a library and finds all required functions, or nothing. */
 static int load(struct cupti *c, const char *path, int flags)
 {
 	c->library = dlopen(path, RTLD_NOW | RTLD_LOCAL | flags);
@@ -74,9 +74,9 @@ static int load(struct cupti *c, const char *path, int flags)
 }
 
 /*
- * In a wheel: nvidia/cuda_runtime/lib beside nvidia/cuda_cupti/lib (12), nvidia/cu13/lib for both; in a toolkit: extras. Only
- * what is written by those alone who can write to the folder that libcudart was loaded from: another user may have made
- * "../extras" of a folder in /tmp.
+ * In a wheel: nvidia/cuda_runtime/lib next to nvidia/cuda_cupti/lib (12), nvidia/cu13/lib for both; in a toolkit:
+ * extras. The file must be writable only by the users who can write to the folder that libcudart was loaded from:
+ * another user may have created "../extras" of a folder in /tmp.
  */
 static int load_beside(struct cupti *c, const struct loaded *l)
 {
@@ -87,14 +87,14 @@ static int load_beside(struct cupti *c, const struct loaded *l)
 	int err = -ENOENT;
 	size_t i;
 
-	/* a relative one began in what was the current folder then */
+	/* a relative path began in the current folder of that time */
 	if (l->runtime[0] != '/')
 		return -ENOENT;
 	snprintf(path, sizeof(path), "%.*s", (int)(strrchr(l->runtime, '/') - l->runtime), l->runtime);
 	if (!realpath(*path ? path : "/", folder) || writers__of_folder(folder, &writers))
 		return -EPERM;
 	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		/* 11's is libcupti.so.11.8 */
+		/* that of CUDA 11 is libcupti.so.11.8 */
 		snprintf(path, sizeof(path), places[i], folder, l->major, l->major == 11 ? ".8" : "");
 		if (!realpath(path, real))
 			continue;
@@ -117,10 +117,10 @@ static int load_by_name(struct cupti *c, int major)
 	return major ? -ENOENT : load(c, "libcupti.so", 0);
 }
 
-/* Where the loader searches, as it was when the program began: is one of the folders unsafe? */
+/* Is one of the folders unsafe that the loader searches, as they were when the program started? */
 static int searches_others_folders(void)
 {
-	/* an absolute one was chosen with those who own it; a folder that any user can make was not */
+	/* the user who set an absolute folder trusts its owners; a folder that any user can create is unsafe */
 	static const struct writers absolute = { .any_but_all = 1 }, relative = { 0, (uid_t)-1, (gid_t)-1 };
 	void *program = dlopen(NULL, RTLD_NOW | RTLD_NOLOAD);
 	Dl_serinfo head, *info = NULL;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Included first by every file that uses such functions. The shim is loaded into whatever libc the target
- * has, which in a container may be older than the one that it is built against. What
- * glibc moved into libc.so.6 in 2.34 (threads, dlopen) is the same function under its first
- * version, so that is asked for. An older glibc has it in libpthread and libdl. The shim does not name these two as needed:
- * the loader would search for them by the process's LD_LIBRARY_PATH, and an empty or relative folder there may be one that other
- * users write to. Every program that uses CUDA has both; where the process lacks one the functions below are NULL, and the
- * shim does nothing (shim.c). The rest here is kept clear of functions that came late.
+ * Included first by every file that uses such functions. The shim is loaded into the libc of the target, which in a
+ * container may be older than the one that the shim is built against. The functions that glibc moved into libc.so.6
+ * in 2.34 (threads, dlopen) are the same under their first symbol version, so that version is used. An older glibc
+ * has them in libpthread and libdl. The shim does not declare these two as needed: the loader would search them by
+ * the process's LD_LIBRARY_PATH, and an empty or relative folder there may be writable for other users. Every program
+ * that uses CUDA has both; if the process lacks one, the functions below are NULL, and the shim does nothing
+ * (shim.c). Other functions that were added late are avoided.
  */
 #ifndef SHIM_LIBC_H
 #define SHIM_LIBC_H
 
-/* since which all of it has been there on this architecture */
+/* the version since which this architecture has all of them */
 #if defined(__x86_64__)
 #define SHIM_GLIBC	  "GLIBC_2.2.5"
 #define SHIM_GLIBC_DLINFO "GLIBC_2.3.3"

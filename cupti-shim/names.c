@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Kernels' names go out once; kernels carry a hash, which is the same in every
- * process and after an exec, so that no numbering has to be kept apart. What
- * describes devices, contexts and streams is kept too: a tracer that comes second
- * would never hear of them otherwise.
+ * Names of kernels are sent once; kernels carry a hash of the name, which is the same in every process and after an
+ * exec, so that no numbers have to be kept apart. Descriptions of devices, contexts and streams are stored, too: a
+ * second tracer would otherwise never get them.
  */
 #include "shim.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define NAMES_MAX  65536 /* a power of two; beyond, names are reported every time */
+#define NAMES_MAX  65536 /* a power of two; beyond that, names are sent every time */
 #define CHAIN	   16
 #define THINGS_MAX 4096
 
-/* By hash, and by address in front of that: kernels come with the same pointer again and again. */
+/* Looked up by address first and by hash after that: kernels come with the same pointer again and again. */
 static struct name {
 	uint64_t hash;
 	char *text;
@@ -28,7 +27,7 @@ static struct thing {
 } * things;
 static uint32_t n_things;
 
-/* FNV-1a, 64 bits, finished by a multiplication so that the low bits are good too */
+/* FNV-1a, 64 bits, finished by a multiplication so that the low bits are well distributed, too. */
 static uint64_t hash(const char *text)
 {
 	uint64_t h = 0xcbf29ce484222325;
@@ -116,7 +115,7 @@ void names__report_all(void)
 			report(names[i].hash, names[i].text);
 }
 
-/* In a child, where malloc may have been locked by another thread of the parent: the memory stays. */
+/* In a child, where another thread of the parent may have locked malloc: the memory is not freed. */
 void names__reset(void)
 {
 	names = NULL;

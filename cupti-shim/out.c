@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Records are gathered in a batch, and the batch is handed over at the probe site. All under the shim's lock. */
+/* Collects records in a batch, and hands the batch over at the probe site. Runs under the shim's lock. */
 #include "shim.h"
 
 #include <string.h>
 #include <time.h>
 
-#define PACE_BATCHES 8 /* a millisecond */
+#define PACE_BATCHES 8 /* per millisecond */
 
-/* As many as one run of the BPF program takes. */
+/* As many bytes as one run of the BPF program reads. */
 static uint8_t batch[SHIM_BATCH_MAX] __attribute__((aligned(64)));
 static uint64_t number, handed_over;
 
 /*
- * The probe site. A tracer's probe reads the batch out; a program that consumes it
- * in this process, where there is no eBPF (gVisor), sets sonde_cupti_consumer.
+ * The probe site. A tracer's probe reads the batch; a program that reads it in this process, where there is no eBPF
+ * (gVisor), sets sonde_cupti_consumer.
  */
 SHIM_EXPORT void (*volatile sonde_cupti_consumer)(const void *batch, uint64_t bytes);
 SHIM_EXPORT void sonde_cupti_records(const void *batch, uint64_t bytes);
 
-/* It begins with an instruction that the kernel emulates, and has nothing else to be probed by mistake. */
+/* It begins with an instruction that the kernel emulates. */
 __asm__(".text\n"
 	".globl sonde_cupti_records\n"
 	".type sonde_cupti_records, @function\n"
@@ -47,7 +47,7 @@ void out__flush(void)
 	if (consumer)
 		consumer(batch, h->bytes);
 	handed_over += h->records;
-	/* who reads the rings on the other side has to keep up: a million records a second are enough */
+	/* limits the rate to a million records per second, so that the reader of the rings can keep up */
 	if (number % PACE_BATCHES == 0)
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	memset(h, 0, sizeof(*h));
@@ -88,7 +88,7 @@ uint64_t out__handed_over(void)
 	return handed_over + head()->records;
 }
 
-/* A tracer's count begins; in a child of a fork what waited was the parent's. */
+/* A new tracer's numbers begin at 1; in a child of a fork the waiting records were the parent's. */
 void out__reset(void)
 {
 	memset(batch, 0, sizeof(struct shim_batch));

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* One function a kind of CUPTI's records; what a field means says core/shim.h, where it comes from cupti.h. */
+/* One function per kind of CUPTI record; core/shim.h describes the fields, cupti.h their sources. */
 #include "shim.h"
 
 #include <string.h>
 
+/* Declares c: the record as the type of its kind. */
 #define AS(type, a) const struct type *c = (const struct type *)(a)
 
-/* Device times of a span. What has not ended has no end. */
+/* Converts the device times of a span. Work that has not ended has end 0. */
 static void *span(struct records *r, enum shim_kind kind, size_t body, uint64_t start, uint64_t end)
 {
 	uint64_t from = clock__host(r->clock, start);
@@ -17,7 +18,7 @@ static void *span(struct records *r, enum shim_kind kind, size_t body, uint64_t 
 static void kernel(struct records *r, const struct cupti_activity *a)
 {
 	AS(cupti_kernel, a);
-	uint64_t name = names__id(c->name); /* first: a name is reported before its use */
+	uint64_t name = names__id(c->name); /* first, because a name is sent before its use */
 	struct shim_kernel *k = span(r, SHIM_KERNEL, sizeof(*k), c->start, c->end);
 
 	*k = (struct shim_kernel){
@@ -124,16 +125,16 @@ static void synchronization(struct records *r, const struct cupti_activity *a)
 {
 	AS(cupti_sync, a);
 	struct shim_sync *s = span(r, SHIM_SYNCHRONIZATION, sizeof(*s), c->start, c->end);
-	bool more = r->cupti->version >= CUPTI_IN_12_8;
+	bool is_new = r->cupti->version >= CUPTI_IN_12_8;
 
 	*s = (struct shim_sync){
-		.event_sync = more ? c->event_sync : 0,
+		.event_sync = is_new ? c->event_sync : 0,
 		.context = c->context,
 		.stream = c->stream,
 		.correlation = c->correlation,
 		.cuda_event = c->event,
 		.kind = c->type,
-		.result = more ? c->result : 0,
+		.result = is_new ? c->result : 0,
 	};
 }
 
@@ -141,7 +142,7 @@ static void graph(struct records *r, const struct cupti_activity *a)
 {
 	AS(cupti_graph, a);
 	struct shim_graph *g = span(r, SHIM_GRAPH, sizeof(*g), c->start, c->end);
-	bool more = r->cupti->version >= CUPTI_IN_12_0;
+	bool is_new = r->cupti->version >= CUPTI_IN_12_0;
 
 	*g = (struct shim_graph){
 		.device = c->device,
@@ -149,8 +150,8 @@ static void graph(struct records *r, const struct cupti_activity *a)
 		.stream = c->stream,
 		.correlation = c->correlation,
 		.graph = c->graph,
-		.end_device = more ? c->end_device : c->device,
-		.end_context = more ? c->end_context : c->context,
+		.end_device = is_new ? c->end_device : c->device,
+		.end_context = is_new ? c->end_context : c->context,
 	};
 }
 
@@ -289,7 +290,7 @@ int records__next(const struct cupti *c, uint8_t *buffer, size_t valid, struct c
 	at = (uint8_t *)*a;
 	if (result == CUPTI_MAX_LIMIT_REACHED)
 		return 0;
-	/* CUPTI goes by the buffer's bytes: what it leads to must lie in there, and farther on each time */
+	/* CUPTI follows the contents of the buffer: each record must be inside of it, and after the last one */
 	if (!result && at >= buffer && at > before && at + sizeof(**a) <= buffer + valid)
 		return 1;
 	*bytes = before ? (size_t)(buffer + valid - before) : valid;

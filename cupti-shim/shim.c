@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The shim's one thread. Without a tracer it reads a few words once a second
- * and does nothing else: no call of CUPTI, no subscription. While a tracer asks it
- * has CUPTI give back its buffers ten times a second, and hands over what is in them.
+ * The shim's only thread. Without a tracer it reads a few semaphores once a second and does nothing else: it makes no
+ * call of CUPTI and has no subscription. While a tracer asks for records it makes CUPTI return its buffers ten times
+ * a second, and hands over their contents.
  */
 #define _GNU_SOURCE
 #include "libc.h"
@@ -21,26 +21,27 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DORMANT_MS	 1000 /* at first after 1, 2, 4 ms ..: a tracer comes when the library is loaded, or much later */
+/* at first after 1, 2, 4 ms ..: a tracer comes either when the library is loaded or much later */
+#define DORMANT_MS	 1000
 #define ACTIVE_MS	 100
 #define DORMANT_SLACK_NS 50000000UL
-#define RETRY_MS	 10000 /* after another profiler was there */
-#define STACK_BYTES	 (1 << 20) /* CUPTI's too */
+#define RETRY_MS	 10000 /* after another profiler was using CUPTI */
+#define STACK_BYTES	 (1 << 20) /* for CUPTI's calls, too */
 #define EXIT_NS		 3000000000ULL
 
 SHIM_EXPORT int InitializeInjection(void);
 
 static struct {
-	pthread_mutex_t lock; /* CUPTI, clock, names and batch */
+	pthread_mutex_t lock; /* protects CUPTI, clock, names and batch */
 	struct activities activities;
 	bool active;
-	struct control_changes changes; /* as far as they are known */
+	struct control_changes changes; /* the changes that were handled */
 	uint64_t retry, retry_after; /* CLOCK_MONOTONIC, ns */
-	bool impaired; /* has been reported */
+	bool impaired; /* this has been reported */
 	long look_ms;
-	int reported; /* enum gpu_shim_state that was reported last and is not reported again */
+	int reported; /* enum gpu_shim_state that was reported last and is not repeated */
 	bool thread, ending;
-	bool has_cuda; /* what a fork leaves behind can't use CUDA then */
+	bool has_cuda; /* a child of a fork can't use CUDA then */
 	sem_t wake, ended;
 } shim = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -67,7 +68,7 @@ static void report_state(enum gpu_shim_state state, const char *text)
 	out__flush();
 }
 
-/* Once, until something else is asked for. */
+/* Reports a state once, until other groups are requested. */
 static void report_once(enum gpu_shim_state state, const char *text, bool again)
 {
 	if (again || shim.reported != (int)state)
@@ -75,7 +76,7 @@ static void report_once(enum gpu_shim_state state, const char *text, bool again)
 	shim.reported = state;
 }
 
-static void start(uint32_t wanted, bool changed)
+static void start(uint32_t requested, bool changed)
 {
 	struct activities *a = &shim.activities;
 	int err;
@@ -94,7 +95,7 @@ static void start(uint32_t wanted, bool changed)
 		return;
 	}
 	shim.has_cuda = true;
-	activities__set(a, wanted);
+	activities__set(a, requested);
 	shim.active = true;
 	report_state(GPU_SHIM_STARTED, a->why);
 	shim.reported = 0;
@@ -111,7 +112,7 @@ static void stop(void)
 	report_state(GPU_SHIM_STOPPED, shim.activities.why);
 }
 
-/* What CUPTI refuses after a good start is reported once. */
+/* Reports once what CUPTI refuses after a successful start. */
 static void report_refused(void)
 {
 	if (!shim.activities.refused || shim.impaired)
@@ -124,16 +125,16 @@ static void step(void)
 {
 	struct activities *a = &shim.activities;
 	struct control_changes changes;
-	uint32_t wanted = control__wanted(&changes);
+	uint32_t requested = control__requested(&changes);
 	bool came = changes.came != shim.changes.came, left = changes.left != shim.changes.left;
 
 	shim.changes = changes;
 	if (!shim.active) {
-		if (wanted)
-			start(wanted, came);
+		if (requested)
+			start(requested, came);
 		return;
 	}
-	if (!wanted) {
+	if (!requested) {
 		stop();
 		return;
 	}
@@ -141,11 +142,11 @@ static void step(void)
 		report_state(GPU_SHIM_STARTED, a->why);
 		names__report_all();
 	}
-	/* who has left waits for what was done until then */
+	/* a tracer that has left waits for the records until then */
 	activities__flush(a, left);
 	if (left)
 		report_state(GPU_SHIM_LEFT, "");
-	activities__set(a, wanted);
+	activities__set(a, requested);
 	report_refused();
 }
 
@@ -174,7 +175,7 @@ static void *run(void *arg)
 		ms = shim.active ? ACTIVE_MS : first < shim.look_ms ? first : shim.look_ms;
 		first += first < shim.look_ms ? first : 0;
 		pthread_mutex_unlock(&shim.lock);
-		/* a look may come later than asked, if that saves the machine a wake-up */
+		/* the check may be delayed if that saves the machine a wake-up */
 		prctl(PR_SET_TIMERSLACK, ms == shim.look_ms ? DORMANT_SLACK_NS : 0);
 		wait_ms(ms);
 	}
@@ -192,7 +193,7 @@ static void set_signals(const sigset_t *mask, sigset_t *before)
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, mask, before, 8);
 }
 
-/* With all signals blocked: the target's handlers are none of this thread's business. */
+/* Starts the thread with all signals blocked, so that it never runs the target's handlers. */
 static void start_thread(void)
 {
 	pthread_attr_t attr;
@@ -210,12 +211,12 @@ static void start_thread(void)
 	pthread_attr_destroy(&attr);
 }
 
-/* The last records are fetched by the thread; a CUPTI that hangs does not keep the process from ending. */
+/* The thread fetches the last records; a CUPTI that hangs does not keep the process from ending. */
 static void at_exit(void)
 {
 	struct timespec t;
 
-	/* registered twice, and what did not end in time the first time won't the second */
+	/* the handler is registered twice, and what did not end in time the first time will not the second time */
 	if (shim.ending)
 		return;
 	shim.ending = true;
@@ -229,8 +230,8 @@ static void at_exit(void)
 }
 
 /*
- * CUPTI, CUDA and the thread are the parent's; their state in here is of no use. The
- * child of a process that uses CUDA can't use it: no thread.
+ * CUPTI, CUDA and the thread belong to the parent; their state here is of no use. The child of a process that uses
+ * CUDA can't use it, so no thread is started.
  */
 static void in_child(void)
 {
@@ -257,7 +258,7 @@ static bool comes_by_injection(void)
 	return path && strstr(path, "libsonde-cupti");
 }
 
-/* By LD_PRELOAD or dlopen this is all there is; by CUDA's injection, InitializeInjection follows. */
+/* With LD_PRELOAD or dlopen this is the only call; with CUDA's injection, InitializeInjection follows. */
 /* An older glibc has these in libraries that this process may lack; then it can't use CUDA either. */
 static bool has_functions(void)
 {
@@ -282,10 +283,9 @@ static __attribute__((constructor)) void loaded(void)
 }
 
 /*
- * CUDA calls this during cuInit. A tracer that has just started this
- * program (SONDE_CUPTI_WAIT, ms) gets a moment to say what it wants, so that the
- * first kernel is seen. CUPTI is called by this thread: another one might wait for what
- * this one holds.
+ * CUDA calls this during cuInit. A tracer that has just started this program (SONDE_CUPTI_WAIT, ms) gets a moment to
+ * make its requests, so that the first kernel is recorded. CUPTI is called by this thread, because another one might
+ * wait for a lock that this one holds.
  */
 int InitializeInjection(void)
 {
@@ -293,14 +293,14 @@ int InitializeInjection(void)
 	struct control_changes changes;
 
 	shim.has_cuda = true;
-	/* a tracer asks for kernels last */
-	for (; ms && ms <= 1000 && !(control__wanted(&changes) >> SHIM_KERNELS & 1); ms--)
+	/* a tracer requests kernels last */
+	for (; ms && ms <= 1000 && !(control__requested(&changes) >> SHIM_KERNELS & 1); ms--)
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	if (!pthread_mutex_trylock(&shim.lock)) {
 		step();
 		pthread_mutex_unlock(&shim.lock);
 	}
-	/* again: what is registered last is called first, before CUDA's own */
+	/* registered again: the handler that is registered last is called first, before CUDA's own */
 	atexit(at_exit);
 	start_thread();
 	return 1;

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define LINKS_MAX 40 /* on one way, as the kernel follows */
+#define LINKS_MAX 40 /* on one path, the kernel's own limit */
 
 bool file__status(int fd, const char *path, struct stat *st)
 {
@@ -31,11 +31,11 @@ static int others_may_write(const struct stat *st, const struct writers *w)
 		return 0;
 	if (!is_own(st) && st->st_uid != w->owner)
 		return 1;
-	/* a user's own group, which distributions number like the user, has no other members */
+	/* a user's own group, which distributions give the user's number, has no other members */
 	return st->st_mode & S_IWGRP && st->st_gid && st->st_gid != st->st_uid && st->st_gid != w->group;
 }
 
-/* entry: NULL: there is none. In a sticky folder others can't move what is not theirs. */
+/* entry NULL: it does not exist. In a sticky folder other users can't move what they do not own. */
 static int others_decide(const struct stat *folder, const struct stat *entry, const struct writers *w)
 {
 	return others_may_write(folder, w) && !(folder->st_mode & S_ISVTX && is_own(folder) && entry && is_own(entry));
@@ -43,7 +43,7 @@ static int others_decide(const struct stat *folder, const struct stat *entry, co
 
 enum way { WAY_CLOSED, WAY_OPEN, WAY_LINK };
 
-/* The path with the link that begins at `name` in it replaced by what it points to. 0 or -1. */
+/* Replaces the link that begins at `name` in the path by its target. Returns 0 or -1. */
 static int follow(char *path, char *name, size_t len, int folder)
 {
 	char target[PATH_MAX], rest[PATH_MAX];
@@ -61,7 +61,7 @@ static int follow(char *path, char *name, size_t len, int folder)
 														  0;
 }
 
-/* Up to the first link on the way, which is followed in `path` then. */
+/* Checks up to the first link on the path, which is then replaced in `path`. */
 static enum way judge(char *path, const struct writers *w)
 {
 	int at = open(*path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC), next;
@@ -89,7 +89,7 @@ static enum way judge(char *path, const struct writers *w)
 		close(at);
 		at = next;
 		here = entry;
-		/* what is not there, others can't make either */
+		/* others can't create it either */
 		if (next < 0)
 			return way;
 	}

@@ -129,6 +129,7 @@ struct file {
 	struct path f_path;
 	struct inode *f_inode;
 	void *private_data;
+	unsigned int f_mode;
 };
 
 /* include/linux/fdtable.h */
@@ -148,12 +149,25 @@ struct in6_addr {
 	} in6_u;
 };
 
+struct ns_common {
+	unsigned int inum;
+};
+
+struct net {
+	struct ns_common ns;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
 struct sock_common {
 	__be32 skc_daddr, skc_rcv_saddr;
 	__be16 skc_dport;
 	u16 skc_num;
 	u16 skc_family;
 	volatile unsigned char skc_state;
+	possible_net_t skc_net;
 	struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr;
 	unsigned long skc_flags;
 };
@@ -161,10 +175,13 @@ struct sock_common {
 struct sock {
 	struct sock_common __sk_common;
 	u16 sk_protocol;
+	struct pid *sk_peer_pid;
+	struct socket *sk_socket;
 };
 
 struct socket {
 	short type;
+	struct file *file;
 	struct sock *sk;
 };
 
@@ -306,6 +323,7 @@ typedef struct {
 
 struct signal_struct {
 	atomic_t live; /* threads that have not begun to exit */
+	int nr_threads;
 };
 
 /* arch/x86/include/asm/thread_info.h */
@@ -449,6 +467,7 @@ struct task_struct {
 	int exit_code;
 	int prio;
 	unsigned int flags;
+	int nr_cpus_allowed;
 	unsigned int in_execve : 1;
 	unsigned int in_iowait : 1;
 	char comm[16];
@@ -496,6 +515,13 @@ struct bpf_iter_meta {
 struct bpf_iter__task {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;
+};
+
+struct bpf_iter__task_file {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+	u32 fd;
+	struct file *file;
 };
 
 struct bpf_iter__task_vma {
