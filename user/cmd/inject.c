@@ -18,7 +18,7 @@ static const char help[] =
 	"Loads the library that records GPU work (libsonde-cupti.so) into running processes, so that\n"
 	"`sonde record -t gpu -p PID` has device times of them. One thread of each is interrupted where it\n"
 	"holds no lock, calls dlopen and then continues; the others are not stopped. In a container that\n"
-	"does not see the library's file, a copy in memory is used. The library sleeps until the process ends.\n"
+	"does not see the library's file, a copy in memory is used. The library stays inactive until `sonde record` uses it.\n"
 	"`sonde record --inject` does the same and records; a command that sonde starts needs neither.\n"
 	"Needs root, or the right to trace the process (its user, where kernel.yama.ptrace_scope is 0).\n"
 	"\n"

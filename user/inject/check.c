@@ -15,7 +15,7 @@
 #include "sandbox/privileges.h"
 #include "util/file.h"
 
-#define ENVIRONMENT_MAX (8 << 20) /* bytes: more than the kernel allows a program by default */
+#define ENVIRONMENT_MAX (8 << 20) /* bytes: more than the kernel allows for the environment of a program by default */
 
 static bool read_field(u32 pid, const char *name, char *to, size_t size)
 {
@@ -69,11 +69,11 @@ static int check_program(u32 pid, char *why, size_t len)
 	n = pread(fd, &head, sizeof(head), 0);
 	close(fd);
 	if (n != sizeof(head) || memcmp(head.e_ident, ELFMAG, SELFMAG))
-		return refuse(why, len, "its program is no ELF file");
+		return refuse(why, len, "its program is not an ELF file");
 	if (head.e_ident[EI_CLASS] != ELFCLASS64)
 		return refuse(why, len, "it is a 32-bit program; the library is a 64-bit one");
 	if (head.e_machine != EM_X86_64)
-		return refuse(why, len, "it is a program for another machine than x86-64");
+		return refuse(why, len, "its program is for a machine other than x86-64");
 	return 0;
 }
 
@@ -130,16 +130,16 @@ int check__process(u32 pid, char *why, size_t len)
 	if (check_tracer(pid, why, len))
 		return -ENOTSUP;
 	if (*state == 'T' || *state == 't')
-		return refuse(why, len, "it is stopped; let it go on first (kill -CONT)");
+		return refuse(why, len, "it is stopped; continue it first (kill -CONT)");
 	if (check__status(pid, "SigIgn", 16) >> (SIGSEGV - 1) & 1)
-		return refuse(why, len, "it ignores SIGSEGV, by which the end of a call is known");
+		return refuse(why, len, "it ignores SIGSEGV, by which sonde notices the end of a call");
 	if (shares_memory(pid))
 		return refuse(why, len,
-			      "it runs in its parent's memory (a child of vfork); try again once it has begun");
+			      "it runs in its parent's memory (a child of vfork); try again once it has executed its program");
 	return check_program(pid, why, len);
 }
 
-/* The process chooses the names of its libraries, so they are printed with care. */
+/* Writes a reason with the name of a library, made printable because the process chooses it. */
 static int refuse_library(char *why, size_t len, const char *format, const char *name)
 {
 	snprintf(why, len, format, name);
@@ -163,8 +163,8 @@ static int check_version(const char *name, void *arg)
 }
 
 /*
- * Checked in advance: the dynamic loader would report the same, but may leave the library half loaded when a symbol
- * is missing.
+ * Checks this in advance: the dynamic loader would report the same, but may leave the library half loaded when a
+ * symbol is missing.
  */
 static int check_versions(struct foreign_file *libc, const char *shim, char *why, size_t len)
 {
@@ -200,10 +200,10 @@ int check__libraries(struct space *s, const char *shim, char *why, size_t len)
 	if (!libc && space__library(s, "ld-android"))
 		return refuse(why, len, "its C library is Android's; the shim needs glibc");
 	if (!libc && space__library(s, "ld-linux"))
-		return refuse(why, len, "it has only just begun: its C library is not loaded yet; try again");
+		return refuse(why, len, "it has just started: its C library is not loaded yet; try again");
 	if (!libc)
 		return refuse(why, len,
-			      "it is statically linked (it maps no libc.so.6): nothing in it can load a library");
+			      "it is statically linked (it maps no libc.so.6): it has no function that loads a library");
 	if (!code__open(s, libc) && s->remote) {
 		snprintf(
 			why, len,
@@ -226,7 +226,7 @@ u64 check__file_limit(u32 pid)
 
 	snprintf(path, sizeof(path), "/proc/%u/limits", pid);
 	f = fopen(path, "re");
-	/* "unlimited" leaves the initial value */
+	/* "unlimited" does not match, so the initial value remains */
 	while (f && fgets(line, sizeof(line), f) && sscanf(line, "Max file size %llu", &limit) != 1)
 		;
 	if (f)

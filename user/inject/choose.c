@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A sleeping thread is the best one: no other thread waits for it, and its system call shows that it holds no lock of
- * libc. The main thread comes first, because other threads may be bound to a CPU, or may serve only CUDA. Running
- * threads come last. A thread is stopped only while its stack is examined. If no thread is suitable, all are examined
- * again a little later.
+ * Chooses among a process's threads. A sleeping thread is the best one: no other thread waits for it, and its system
+ * call shows that it holds no lock of libc. The main thread comes first, because other threads may be bound to a CPU,
+ * or may serve only CUDA. Running threads come last. A thread is stopped only while its stack is examined. If no
+ * thread is suitable, all are examined again a little later.
  */
 #include "inject/choose.h"
 
@@ -26,7 +26,7 @@
 
 #define ROUNDS	     100
 #define PAUSE_NS     20000000 /* between two attempts: two seconds in all */
-#define STOPPED_MS   200 /* for all questions about the files while a thread is stopped */
+#define STOPPED_MS   200 /* for all requests about the files while a thread is stopped */
 #define THREADS_MAX  256 /* examined per attempt */
 #define NT_X86_SHSTK 0x204 /* linux/elf.h, from 6.6 on */
 #ifndef PTRACE_GET_RSEQ_CONFIGURATION
@@ -35,7 +35,7 @@
 
 struct candidate {
 	u32 tid;
-	u32 rank; /* lowest first */
+	u32 rank; /* the candidate with the lowest rank is examined first */
 };
 
 static char state_of(u32 pid, u32 tid)
@@ -82,7 +82,7 @@ static u32 list(u32 pid, struct candidate *out)
 		/* a thread in state D stops only when its wait ends */
 		if (!tid || (state != 'S' && state != 'R' && state != 'I'))
 			continue;
-		/* the library's thread would inherit its real-time priority */
+		/* a thread with a real-time priority comes late: the library's own thread would inherit it */
 		out[n++] = (struct candidate){ tid, (state == 'R') * 2 + (tid != pid) +
 							    4 * (policy != SCHED_OTHER && policy != SCHED_BATCH &&
 								 policy != SCHED_IDLE) };
@@ -138,7 +138,7 @@ static int examine(struct space *s, struct tracee *t, u32 tid, bool force, char 
 			 privileges__refusal(refusal, sizeof(refusal)));
 		return -EPERM;
 	}
-	/* it stays traced until this process ends, which should then be soon */
+	/* the thread stays traced until this process ends, so no other thread is tried */
 	if (err == -ETIMEDOUT) {
 		snprintf(why, len, "thread %u does not stop: it is in the kernel, or its cgroup is frozen", tid);
 		return -ENOTSUP;
@@ -153,7 +153,7 @@ static int examine(struct space *s, struct tracee *t, u32 tid, bool force, char 
 		return -ENOTSUP;
 	}
 	if (has_shadow_stack(t)) {
-		snprintf(why, len, "it has a shadow stack (CET), which no call from outside can be put on");
+		snprintf(why, len, "it has a shadow stack (CET), so that sonde can't make it call a function");
 		return -ENOTSUP;
 	}
 	if (in_rseq(s, t)) {
@@ -177,7 +177,7 @@ int choose__thread(struct space *s, struct tracee *t, bool force, struct inject_
 {
 	static struct candidate threads[THREADS_MAX];
 
-	snprintf(r->why, sizeof(r->why), "no thread of it is asleep or runs");
+	snprintf(r->why, sizeof(r->why), "none of its threads is asleep or running");
 	for (u32 round = 0; round < ROUNDS; round++) {
 		u32 n = list(s->pid, threads);
 

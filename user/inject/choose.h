@@ -8,8 +8,8 @@
 #include "inject/tracee.h"
 
 /*
- * Stops a thread where calls can be made. Returns 0, or negative errno with the reason in the result and no thread
- * stopped.
+ * Stops a thread at a point where it can be made to call functions. Returns 0, or negative errno with the reason in
+ * the result and no thread stopped.
  */
 int choose__thread(struct space *s, struct tracee *t, bool force, struct inject_result *r);
 

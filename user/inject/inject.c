@@ -27,14 +27,14 @@
 
 #define LIBRARY	 "libsonde-cupti.so"
 #define VARIABLE "CUDA_INJECTION64_PATH"
-/* checks whether another sonde is done: ten seconds in all */
+/* number of checks whether another sonde is done: ten seconds in all */
 #define OTHERS	  500
 #define OTHERS_NS 20000000
 /* The sum of all the time limits inside the child is lower. */
 #define CHILD_MS 60000
 #define POLL_MS	 50 /* interval of checks whether the caller is stopped */
-#define QUIET_MS 1000 /* before the caller's waiting() is called */
-#define KILLED	 50 /* checks whether a killed child has ended: a second in all */
+#define QUIET_MS 1000 /* time until the caller's waiting() is called */
+#define KILLED	 50 /* number of checks whether a killed child has ended: a second in all */
 #define WAIT_NS	 1000000
 
 static bool is_mapped(struct space *s, const char *a, const char *b)
@@ -42,7 +42,7 @@ static bool is_mapped(struct space *s, const char *a, const char *b)
 	return space__library(s, a) || (b && space__library(s, b));
 }
 
-/* Finds out everything that is possible without stopping the process. Returns 0 or -ENOTSUP with the reason. */
+/* Checks everything that can be checked without stopping the process. Returns 0 or -ENOTSUP with the reason. */
 static int examine(struct space *s, const char *shim, struct inject_status *out)
 {
 	out->has_shim = is_mapped(s, LIBRARY, NULL);
@@ -54,7 +54,7 @@ static int examine(struct space *s, const char *shim, struct inject_status *out)
 	if (strstr(out->injection, "libsonde-cupti")) {
 		snprintf(out->why, sizeof(out->why),
 			 VARIABLE
-			 " names the shim, which CUDA loads when it is initialized; it has not, or could not find %s",
+			 " names the shim, which CUDA loads when it is initialized; CUDA was not initialized yet, or could not find %s",
 			 out->injection);
 		return -ENOTSUP;
 	}
@@ -162,7 +162,7 @@ static void inject(struct space *s, u32 pid, const char *shim, const struct inje
 	if (!proc_is_ours()) {
 		snprintf(
 			r->why, sizeof(r->why),
-			"/proc is of another pid namespace, where the number is another process's; run sonde in that one "
+			"/proc is of another pid namespace, in which this number is that of another process; run sonde in that namespace "
 			"(docker run --pid=host, nsenter -t 1 -p), or mount its own /proc");
 		return;
 	}
@@ -176,7 +176,7 @@ static void inject(struct space *s, u32 pid, const char *shim, const struct inje
 		err = open_space(s, pid, r->why, sizeof(r->why));
 	if (!err && s->pidfd < 0) {
 		snprintf(r->why, sizeof(r->why),
-			 "no pidfd of it can be opened (pidfd_open), which Linux has from 5.3 on");
+			 "the kernel can't open a pidfd of it (pidfd_open), which needs Linux 5.3 or newer");
 		err = -ENOTSUP;
 	}
 	if (!err) {
@@ -272,8 +272,8 @@ static void check_result(struct inject_result *r)
 	r->outcome = INJECT_FAILED;
 	snprintf(
 		r->why, sizeof(r->why),
-		"the filter of system calls refused %s to the process that loads it: a fault of sonde, or of the target, "
-		"which may have the library or not",
+		"the filter of system calls refused %s to sonde's child that loads the library: a bug in sonde, or an attack by the "
+		"process; the library may be loaded or not",
 		syscalls__name(r->refused, name, sizeof(name)));
 }
 
@@ -312,9 +312,9 @@ void inject__process(u32 pid, const char *shim, const struct inject_options *opt
 	else if (n == -ETIMEDOUT)
 		snprintf(
 			out->why, sizeof(out->why),
-			"it took more than %d s and was given up: the process may have memory or files that do not answer",
+			"it took more than %d s and was abandoned: reading the process's memory or files may block forever",
 			CHILD_MS / 1000);
 	else
 		snprintf(out->why, sizeof(out->why),
-			 child < 0 ? "cannot fork" : "the process that loads it ended with status %#x", status);
+			 child < 0 ? "cannot fork" : "sonde's child that loads the library ended with status %#x", status);
 }

@@ -22,16 +22,13 @@ struct inject_result {
 	bool memfd; /* the library was passed as a memfd, because the process can't see its file */
 	u32 tid; /* the thread that made the calls */
 	u64 held_ns; /* from the interruption of the thread to its release; no other thread was stopped meanwhile */
-	/*
-	 * the part of held_ns in which the thread did not run; also the longest time that any other thread was
-	 * stopped
-	 */
+	/* the part of held_ns in which the thread was stopped; no thread was stopped for longer than this */
 	u64 stopped_ns;
 	u32 tried; /* number of threads that were examined */
 	int refused; /* the first system call that the child's filter refused (sandbox/syscalls.h); -1: none */
 };
 
-/* What can be found out without stopping the process. */
+/* The results of the checks that need not stop the process. */
 struct inject_status {
 	bool possible; /* as far as that is known in advance */
 	bool has_shim;

@@ -25,11 +25,11 @@
 #define PRIORITY      (-15) /* nice */
 #define TEXT_MAX      512
 #define CALL_NS	      1000000000ULL
-#define DLOPEN_NS     5000000000ULL /* another thread may be loading a library: it continues, and then this one can */
+#define DLOPEN_NS     5000000000ULL /* time limit of dlopen, which waits for other threads that load libraries */
 #define IMPATIENT_NS  1000000000ULL /* the same with `impatient` */
 #define RTLD_DLOPEN_2 0x80000000U /* flag that __libc_dlopen_mode needs before 2.34 */
 #define THREAD_NAME   "sonde-cupti" /* cupti-shim/shim.c */
-#define LOOKS	      100 /* checks for the thread: two seconds in all */
+#define LOOKS	      100 /* number of checks for the shim's thread: two seconds in all */
 #define LOOK_NS	      20000000
 
 int load__call(struct load *l, u64 function, u64 a, u64 b, u64 c, u64 *result)
@@ -48,7 +48,7 @@ int load__system_call(struct load *l, u64 number, u64 a, u64 b, u64 c, u64 *resu
 		return err;
 	if (!space__copy(l->s, l->errno_at, &reason, sizeof(reason)) || reason <= 0 || reason >= 4096)
 		return -EIO;
-	/* these values mean here that the call could not be made */
+	/* these values already mean that the call could not be made */
 	return reason == ESRCH || reason == EFAULT || reason == ETIMEDOUT ? -EIO : -reason;
 }
 
@@ -108,7 +108,7 @@ static void copy_error(struct load *l)
 			break;
 	}
 	check__plain(text);
-	snprintf(l->r->why, sizeof(l->r->why), "its dynamic loader says: %s", text);
+	snprintf(l->r->why, sizeof(l->r->why), "its dynamic loader reports: %s", text);
 }
 
 /* Returns 0, -ENOENT with the reason if the loader refused, or negative errno. */
@@ -169,7 +169,7 @@ static int map_scratch(struct load *l)
 	return err;
 }
 
-/* Makes all calls in a borrowed thread. Returns 0, -ENOENT with the reason, or negative errno. */
+/* Makes the borrowed thread call all functions. Returns 0, -ENOENT with the reason, or negative errno. */
 static int make_calls(struct load *l)
 {
 	u64 scratch, ignored;
@@ -183,7 +183,7 @@ static int make_calls(struct load *l)
 	if (err)
 		return err;
 	err = shim_file__is_visible(l) ? open_library(l, l->shim) : -ENOENT;
-	/* also if the process's user may not search the folders of the path */
+	/* also used if the process's user may not enter the folders of the path */
 	if (err == -ENOENT)
 		err = open_by_memfd(l);
 	if (err && err != -ENOENT)
@@ -202,23 +202,23 @@ static void explain(struct load *l, int err)
 	size_t len = sizeof(l->r->why);
 
 	if (err == -ESRCH)
-		snprintf(why, len, "it ended, or began another program, while it was being loaded");
+		snprintf(why, len, "it ended, or executed another program, while the library was being loaded");
 	else if (err == -EFAULT)
 		snprintf(
 			why, len,
-			"it crashed in a call that was made for it, which was broken off: it goes on, but its dynamic loader may "
+			"a function that sonde made it call crashed, and the call was aborted: the process continues, but its dynamic loader may "
 			"stay locked");
 	else if (err == -ETIMEDOUT)
 		snprintf(
 			why, len,
-			"a call that was made for it took more than %llu s and was broken off: it goes on, but its dynamic "
+			"a function that sonde made it call took more than %llu s and was aborted: the process continues, but its dynamic "
 			"loader may stay locked",
 			l->dlopen_ns / 1000000000);
 	else if (err != -ENOENT)
 		snprintf(why, len, "%s", strerror(-err));
 }
 
-/* What the loader returned is untrusted, too: exactly this file has to be mapped. */
+/* The loader's result is untrusted, so the mappings are checked for exactly this file. */
 static bool is_loaded(const struct load *l)
 {
 	struct space now = SPACE_NONE;
@@ -228,7 +228,7 @@ static bool is_loaded(const struct load *l)
 	return is;
 }
 
-/* The shim's thread sets its name when it first runs. A process that has ended needs none. */
+/* Does the shim's thread run? It sets its name first of all. Also true for a process that has ended. */
 static bool has_thread(u32 pid)
 {
 	char path[320], name[32];
@@ -283,7 +283,7 @@ static bool prepare(struct load *l)
 		snprintf(why, len, "its C library has no dlopen");
 	else
 		snprintf(why, len,
-			 "it has not loaded libpthread.so.0, which its C library keeps threads in: it uses no CUDA");
+			 "it has not loaded libpthread.so.0, without which it has no threads: it does not use CUDA");
 	return false;
 }
 
@@ -300,14 +300,15 @@ void load__shim(struct space *s, const char *shim, const struct inject_options *
 	if (!prepare(&l))
 		return;
 	/*
-	 * A stopped thread waits whenever this process waits for a CPU. If the priority is refused, go on without it.
-	 * Children that are forked from here on parse untrusted bytes, and do not inherit the priority.
+	 * The target's thread stays stopped while this process waits for a CPU, so this process gets a real-time
+	 * priority if it may have one. Children that are forked from here on parse untrusted bytes, and do not inherit
+	 * the priority.
 	 */
 	if (sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &(struct sched_param){ .sched_priority = 1 }))
 		setpriority(PRIO_PROCESS, 0, PRIORITY);
 	if (choose__thread(s, &l.t, options->force, r))
 		return;
-	/* the target's filter has been read, which a filter of this process would have prevented */
+	/* not earlier: a process with a filter of its own can't read the target's */
 	if (privileges__filter_injector()) {
 		tracee__release(&l.t);
 		snprintf(r->why, sizeof(r->why), INJECT_NO_ROOM);
@@ -330,14 +331,14 @@ void load__shim(struct space *s, const char *shim, const struct inject_options *
 	r->stopped_ns = l.t.stopped_ns > r->stopped_ns ? l.t.stopped_ns : r->stopped_ns;
 	if (!err)
 		snprintf(r->why, sizeof(r->why),
-			 "its dynamic loader says that it took the library, but does not map it");
+			 "its dynamic loader reported success, but the library is not mapped");
 	if (err || !is_loaded(&l))
 		return;
 	if (!thread_begins(s->pid)) {
 		snprintf(
 			r->why, sizeof(r->why),
-			"it has the library, but no thread for it could begin, and without one it stays asleep: see the "
-			"process's limits (/proc/%u/limits: processes, address space, locked memory; pids.max of its cgroup)",
+			"the library is loaded but could not start its thread, and records nothing without it: check the "
+			"limits of the process (/proc/%u/limits: processes, address space, locked memory; pids.max of its cgroup)",
 			s->pid);
 		return;
 	}

@@ -9,7 +9,7 @@
 #define INJECT_NO_ROOM \
 	"sonde has no memory for the filter of its own system calls: raise the limit that it was started with (`ulimit -d` and `ulimit -v`)"
 
-#define LOAD_FILES_MS 30000 /* for all questions about the files before a thread is stopped: space__limit() */
+#define LOAD_FILES_MS 30000 /* for all requests about the files before a thread is stopped: space__limit() */
 
 /* Fills the result. Call it for a process that passed check.h. */
 void load__shim(struct space *s, const char *shim, const struct inject_options *options, struct inject_result *r);

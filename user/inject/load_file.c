@@ -17,7 +17,7 @@
 #define MEMFD_FLAGS (MFD_CLOEXEC | MFD_ALLOW_SEALING)
 #define MEMFD_EXEC  0x10U /* linux/memfd.h, from 6.3 on */
 #define LIBRARY_MAX (16 << 20)
-#define PART	    (SCRATCH / 2) /* of the library, written at once */
+#define PART	    (SCRATCH / 2) /* bytes of the library that are written at once */
 #define SEALS	    (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 int shim_file__read(struct load *l)
@@ -79,7 +79,7 @@ static int fill(struct load *l, int memfd)
 	return load__system_call(l, SYS_fcntl, (u64)memfd, F_ADD_SEALS, SEALS, &n);
 }
 
-/* Is it a memfd? They all are on one device, which a memfd of sonde's own shows. */
+/* Is it a memfd? All memfds are on one device, and a memfd of sonde's own shows which. */
 static bool is_memfd(const struct stat *st)
 {
 	int fd = memfd_create("sonde", MFD_CLOEXEC);
@@ -175,7 +175,7 @@ void shim_file__explain(struct load *l, int err)
 	else if (err == -EBADFD)
 		snprintf(
 			why, len,
-			"it can't see the library's file, and what it has instead of a memfd with the library is not one");
+			"it can't see the library's file, and the memfd that it should have made does not contain the library");
 	else
 		snprintf(why, len, "it can't see the library's file, and a memfd for it can't be made: %s",
 			 strerror(-err));

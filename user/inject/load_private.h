@@ -36,7 +36,7 @@ bool shim_file__is_visible(const struct load *l);
 /* Makes a descriptor in the process with the library in it; negative errno if that fails. */
 int shim_file__make_memfd(struct load *l, struct stat *st);
 int shim_file__close_memfd(struct load *l, int memfd);
-/* Writes why that failed. */
+/* Writes the reason for the failure of shim_file__make_memfd. */
 void shim_file__explain(struct load *l, int err);
 
 #endif

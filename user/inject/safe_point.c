@@ -124,7 +124,7 @@ bool safe_point__prepare(struct space *s)
 {
 	for (u32 i = 0; i < s->n; i++) {
 		find_dangers(s, &s->codes[i]);
-		/* a second time after a timeout; otherwise the answer is known by now */
+		/* this asks about a file a second time after a timeout; otherwise the answer is known by now */
 		find_dangers(s, &s->codes[i]);
 		if (space__is_late(s))
 			return false;
@@ -232,7 +232,7 @@ static bool scan_stack(struct space *s, u64 sp, struct found_danger *at_danger)
 	return false;
 }
 
-/* Is the thread in a private function of libc, without a public name? It is unknown which locks that holds. */
+/* Is the thread in a private function of libc, one without a public name? It may hold any lock of libc. */
 static bool is_nameless(struct space *s, u64 pc)
 {
 	struct code *c = space__at(s, pc);
@@ -249,7 +249,7 @@ static bool refuse(const struct tracee *t, const struct found_danger *at, bool u
 	if (at->unknown && at->unopened)
 		snprintf(
 			why, len,
-			"thread %u %s inside %.64s, of which is not known whether it holds a lock: the file could not be opened "
+			"thread %u %s inside %.64s, where it may hold a lock: the file could not be opened "
 			"(%s)%s",
 			t->tid, may_be, at->file,
 			at->unknown == -EREMOTE ? "its server may never answer" : strerror(-at->unknown),
@@ -259,7 +259,7 @@ static bool refuse(const struct tracee *t, const struct found_danger *at, bool u
 	else if (at->unknown)
 		snprintf(
 			why, len,
-			"thread %u %s inside %.64s, of which is not known whether it holds a lock: sonde's child that parses the "
+			"thread %u %s inside %.64s, where it may hold a lock: sonde's child that parses the "
 			"file did not answer (%s)",
 			t->tid, may_be, at->file, strerror(-at->unknown));
 	else
@@ -287,7 +287,7 @@ bool safe_point__is_safe(struct space *s, const struct tracee *t, char *why, siz
 	if (more && scan_stack(s, f.sp, &at))
 		return refuse(t, &at, false, why, len);
 	if (space__is_late(s)) {
-		snprintf(why, len, "unwinding the stack of thread %u took too long, and it went on", t->tid);
+		snprintf(why, len, "unwinding the stack of thread %u took too long, so the thread was released", t->tid);
 		return false;
 	}
 	return true;

@@ -178,16 +178,16 @@ static int judge(u32 action, const struct call *c, char *why, size_t len)
 	case SECCOMP_RET_ERRNO:
 		if (!c->must)
 			return 0;
-		snprintf(why, len, "its seccomp filter does not let it call %s, which loading a library takes",
+		snprintf(why, len, "its seccomp filter does not let it call %s, which loading a library requires",
 			 c->name);
 		return -EPERM;
 	case SECCOMP_RET_KILL_PROCESS:
 	case SECCOMP_RET_KILL_THREAD:
 	case SECCOMP_RET_TRAP:
-		snprintf(why, len, "its seccomp filter would kill it for %s, which loading a library takes", c->name);
+		snprintf(why, len, "its seccomp filter would kill it for %s, which loading a library requires", c->name);
 		return -EPERM;
 	}
-	snprintf(why, len, "its seccomp filter asks another process about %s, which loading a library takes", c->name);
+	snprintf(why, len, "its seccomp filter asks another process about %s, which loading a library requires", c->name);
 	return -EPERM;
 }
 
@@ -236,8 +236,8 @@ int seccomp__check(const struct tracee *t, char *why, size_t len)
 		if (n < 0) {
 			snprintf(
 				why, len,
-				"it has a seccomp filter, which can't be read (%s) and may kill it for what loading a library "
-				"takes; --force does it all the same",
+				"it has a seccomp filter that can't be read (%s) and may kill it for a call that loading a library "
+				"requires; --force loads it nevertheless",
 				strerror(-n));
 			return -EACCES;
 		}

@@ -62,7 +62,7 @@ void space__open(struct space *s, u32 pid)
 
 /*
  * The pids of the process and of a thread may have been reused since they were read: a target chooses when it ends.
- * As long as the process of the pidfd lives its pid is not reused, and the tid of a stopped thread is not either.
+ * But the pid is not reused while the process of the pidfd lives, nor is the tid of a stopped thread.
  */
 static bool is_thread_of(const struct space *s, u32 tid)
 {
@@ -84,7 +84,7 @@ int space__read(struct space *s, u32 pid)
 {
 	s->pid = pid;
 	s->n = 0;
-	/* read first: an exec after it is then detected */
+	/* this is read first, so that a later exec is detected */
 	s->auxv_size = read_auxv(pid, s->auxv);
 	return procs__each_mapping_of(pid, add, s);
 }

@@ -44,7 +44,7 @@ struct space {
 	int memory;
 	struct code *codes;
 	u32 n;
-	/* one child for SPACE_FILES codes, which share its CPU time; NULL: not started */
+	/* the children that parse files, one for each SPACE_FILES codes, which share its CPU time; NULL: not started */
 	struct foreign **parsers;
 	u64 until; /* time limit of all questions about files: ms of message__now(), 0: none */
 	bool remote_files; /* also open files on remote file systems */
@@ -56,12 +56,12 @@ struct space {
 
 #define SPACE_NONE ((struct space){ .pidfd = -1, .memory = -1 })
 
-/* Reads the mappings; leaves what space__open opened. Returns 0 or negative errno. */
+/* Reads the mappings, without a change of what space__open opened. Returns 0 or negative errno. */
 int space__read(struct space *s, u32 pid);
 void space__free(struct space *s);
 /*
- * Opens pidfd and memory. Call it before anything is read from the process, and with all capabilities, because the
- * memory's file belongs to the process's user. -1 remains for what can't be opened.
+ * Opens pidfd and memory; what can't be opened stays -1. Call it before anything is read from the process, and with
+ * all capabilities, because the memory's file belongs to the process's user.
  */
 void space__open(struct space *s, u32 pid);
 /* For a stopped thread: is the program still the one that was read, and the thread one of the process? */
@@ -75,9 +75,9 @@ struct code *space__library(struct space *s, const char *name);
 const char *code__name(const struct code *c);
 /* Sets the time limit for all questions about files from now on together. */
 void space__limit(struct space *s, u32 ms);
-/* Has that time passed? */
+/* Has the time limit passed? */
 bool space__is_late(const struct space *s);
-/* Makes a child parse the file, if it has not. false: the file can't be read; c->error has the reason. */
+/* Makes a child parse the file unless that was done before. false: the file can't be read; c->error has the reason. */
 bool code__open(struct space *s, struct code *c);
 /* The address of a function in the process; 0: none. */
 u64 code__function(struct space *s, struct code *c, const char *name);

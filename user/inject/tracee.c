@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The mechanics on x86-64. A call returns to an address without memory, which faults and so stops the thread: no
- * breakpoint is written anywhere. Meanwhile all signals that can be blocked are, so that they wait in the kernel.
+ * Makes a thread of another process call functions, on x86-64. A call returns to an address without memory, which
+ * faults and so stops the thread: no breakpoint is written anywhere. During a call all signals that can be blocked are
+ * blocked, so they stay pending in the kernel.
  *
  * Stops for a signal and for PTRACE_INTERRUPT happen on the kernel's return path from a system call: when the thread
- * continues, the kernel reads orig_rax and rax to find out whether a call was interrupted and is to be restarted.
- * With all registers restored it does what it would have done.
+ * continues, the kernel reads orig_rax and rax to find out whether a call was interrupted and has to be restarted.
+ * With all registers restored the kernel does what it would have done anyway.
  */
 #include "inject/tracee.h"
 #include "util/array.h"
@@ -25,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STOP_NS	     3000000000ULL /* for a thread to stop, which needs a CPU, on a busy machine */
+#define STOP_NS	     3000000000ULL /* time limit for a thread to stop, for which it needs a CPU on a busy machine */
 #define POLL_NS	     50000
 #define POLL_MAX_NS  1000000
 #define USER_CS	     0x33 /* __USER_CS: 64-bit code */
@@ -42,7 +43,7 @@ static u64 bit(int sig)
 
 static int request(const struct tracee *t, int what, u64 addr, void *data)
 {
-	/* the syscall itself: libc's ptrace() takes an enumeration of its own */
+	/* the system call itself, because libc's ptrace() requires a value of its own enumeration */
 	return syscall(SYS_ptrace, what, t->tid, addr, data) < 0 ? -errno : 0;
 }
 
@@ -69,7 +70,7 @@ static int wait_for(struct tracee *t, u64 limit_ns, int *status)
 		now = timing__now();
 		if (now >= end)
 			return -ETIMEDOUT;
-		/* a thread that waits for a lock may do so for long */
+		/* the pauses get longer, as a thread may wait for a lock for a long time */
 		pause_ns = (now - began) / 32;
 		pause_ns = pause_ns < POLL_NS ? POLL_NS : pause_ns > POLL_MAX_NS ? POLL_MAX_NS : pause_ns;
 		nanosleep(&(struct timespec){ .tv_nsec = (long)pause_ns }, NULL);

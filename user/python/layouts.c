@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Up to 3.12 by version, as the headers of its releases have it: a minor version
- * keeps its layout from the first release to the last. From 3.13 on CPython says it itself,
- * in the _Py_DebugOffsets at the start of _PyRuntime.
+ * The layouts of CPython's structs. Those of 3.8 to 3.12 are tables by version, from the headers of its releases: all
+ * releases of a minor version have one layout. From 3.13 on CPython publishes its layout itself, as _Py_DebugOffsets
+ * at the start of _PyRuntime.
  */
 #include "python/layouts.h"
 
@@ -12,7 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Include/cpython/unicodeobject.h: PyASCIIObject's and PyCompactUnicodeObject's sizes, the kind's place in `state` */
+/*
+ * Include/cpython/unicodeobject.h: sizes of PyASCIIObject and PyCompactUnicodeObject, position of the kind in `state`
+ */
 #define TEXT_TO_311 .str_ascii = 48, .str_compact = 72, .str_kind_shift = 2, .bytes_data = 32
 #define TEXT_312    .str_ascii = 40, .str_compact = 56, .str_kind_shift = 2, .bytes_data = 32
 /* Include/cpython/pystate.h, Include/cpython/code.h (3.8: code.h), Include/internal/pycore_pystate.h, pycore_interp.h, pycore_runtime.h */
@@ -84,7 +86,10 @@ static const struct python_layout layouts[] = {
 	  TEXT_312 },
 };
 
-/* Where in _Py_DebugOffsets, in words of 8 bytes; Include/internal/pycore_runtime.h (3.13), pycore_debug_offsets.h */
+/*
+ * The index of each offset in _Py_DebugOffsets, an array of 8-byte numbers; the order is that of
+ * Include/internal/pycore_runtime.h (3.13) and pycore_debug_offsets.h (later).
+ */
 struct offset_places {
 	u8 interpreters, interp_id, interp_next, interp_threads, interp_gil, interp_epoch;
 	u8 state_prev, state_next, state_interp, state_frame, state_thread_id, state_status;
@@ -180,16 +185,22 @@ static const struct offset_places places[] = {
 };
 
 #define COOKIE "xdebugpy"
-/* 3.13's offsets lack func_state.next_version; Include/internal/pycore_interp.h of 3.13.0, whose state has this size */
+/*
+ * The offsets of 3.13 lack func_state.next_version. It is at EPOCH_313 where PyInterpreterState has the size SIZE_313,
+ * as in Include/internal/pycore_interp.h of 3.13.0.
+ */
 #define SIZE_313  194968
 #define EPOCH_313 17000
-/* What the walker reads of a thread state */
+/* Bytes of a thread state that the walker reads. */
 #define STATE_MAX 184
-/* What the walker reads of a frame and of a code object at most */
+/* The most bytes that the walker reads of a frame and of a code object. */
 #define FRAME_MAX 128
 #define CODE_MAX  144
 
-/* The walker takes some things for granted, and all offsets together have to make sense. */
+/*
+ * The walker relies on some properties of the layout, and reads only the first bytes of each struct. The offsets come
+ * from an untrusted file, so they are used only if they fit that.
+ */
 static bool makes_sense(const u64 *w, const struct offset_places *p)
 {
 	const u8 pointers[] = { p->code_file, p->code_name, p->code_lines, p->code_line };
@@ -197,7 +208,7 @@ static bool makes_sense(const u64 *w, const struct offset_places *p)
 	for (u32 i = 0; i < sizeof(pointers); i++)
 		if (w[pointers[i]] > CODE_MAX - 8 || w[pointers[i]] % 4)
 			return false;
-	/* the ends of what is read; prev, next and interp follow one another */
+	/* all members lie within the bytes that are read; prev, next and interp are adjacent */
 	return w[p->frame_size] <= FRAME_MAX && w[p->frame_owner] < w[p->frame_size] &&
 	       w[p->frame_code] < w[p->frame_owner] && w[p->frame_previous] < w[p->frame_owner] &&
 	       w[p->frame_instr] < w[p->frame_owner] && w[p->state_prev] + 8 == w[p->state_next] &&
@@ -217,7 +228,7 @@ int python__layout_of_offsets(const u64 *words, u32 n, struct python_layout *out
 	const struct offset_places *p;
 
 	if (n < PYTHON_OFFSET_WORDS || memcmp(words, COOKIE, 8)) {
-		snprintf(why, len, "its debug offsets are not there");
+		snprintf(why, len, "it has no _Py_DebugOffsets at the start of _PyRuntime");
 		return -ENOTSUP;
 	}
 	if (words[2]) {
@@ -225,12 +236,12 @@ int python__layout_of_offsets(const u64 *words, u32 n, struct python_layout *out
 		return -ENOTSUP;
 	}
 	if (version >> 8 != 3 || minor < 13 || minor >= ARRAY_LEN(places)) {
-		snprintf(why, len, "CPython %u.%u is not known", version >> 8, minor);
+		snprintf(why, len, "sonde does not know the layout of CPython %u.%u", version >> 8, minor);
 		return -ENOTSUP;
 	}
 	p = &places[minor];
 	if (!makes_sense(words, p)) {
-		snprintf(why, len, "its debug offsets are not those of CPython %u.%u", version >> 8, minor);
+		snprintf(why, len, "its _Py_DebugOffsets are not those of a CPython %u.%u", version >> 8, minor);
 		return -ENOTSUP;
 	}
 	*out = (struct python_layout){
@@ -253,17 +264,20 @@ int python__layout_of_offsets(const u64 *words, u32 n, struct python_layout *out
 		.frame_previous = words[p->frame_previous],
 		.frame_instr = words[p->frame_instr],
 		.frame_owner = words[p->frame_owner],
-		/* FRAME_OWNED_BY_CSTACK, in 3.14 FRAME_OWNED_BY_INTERPRETER and that, in 3.15 the first alone */
+		/*
+		 * skips FRAME_OWNED_BY_CSTACK (3.13), that and FRAME_OWNED_BY_INTERPRETER (3.14), the latter alone
+		 * (3.15)
+		 */
 		.owner_skipped = 3,
 		.code_name = words[p->code_name],
 		.code_file = words[p->code_file],
 		.code_line = words[p->code_line],
 		.code_lines = words[p->code_lines],
 		.code_start = words[p->code_start],
-		/* Include/cpython/code.h: co_flags to co_version stand before co_localsplusnames */
+		/* Include/cpython/code.h: the members from co_flags to co_version precede co_localsplusnames */
 		.code_version = words[p->code_names] - 4,
 		.code_check = words[p->code_names] - 48,
-		/* and _co_firsttraceable and co_extra before co_code_adaptive, where there is a GIL */
+		/* with a GIL, _co_firsttraceable and co_extra precede co_code_adaptive */
 		.code_traceable = words[p->code_start] - 16,
 		.str_ascii = words[p->str_ascii],
 		.str_compact = words[p->str_ascii] + 16,
@@ -280,7 +294,10 @@ static bool has(struct elf *elf, const char *name)
 	return !elf__find_symbol(elf, name, &sym) && sym.dynamic;
 }
 
-/* Which minor version, by what its interface first had; 3.11 and later say it. */
+/*
+ * The minor version: 3.11 and later export it, older ones are recognized by functions that they were the first to
+ * export.
+ */
 static u32 version_of(struct elf *elf)
 {
 	struct elf_symbol sym;
@@ -317,7 +334,7 @@ static int layout_of(struct elf *elf, const struct elf_symbol *runtime, struct p
 		return 0;
 	}
 	if (version < 0x030d) {
-		snprintf(why, len, version ? "CPython %u.%u is not known" : "its version is not to be found",
+		snprintf(why, len, version ? "sonde does not know the layout of CPython %u.%u" : "its version can't be determined",
 			 version >> 8, version & 0xff);
 		return -ENOTSUP;
 	}

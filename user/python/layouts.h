@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* How a CPython's structs are laid out, found in its ELF file; untrusted. */
+/* Finds how the structs of a CPython are laid out, from its ELF file, which is untrusted. */
 #ifndef SONDE_PYTHON_LAYOUTS_H
 #define SONDE_PYTHON_LAYOUTS_H
 
@@ -8,18 +8,19 @@
 
 struct python_runtime {
 	struct python_layout layout;
-	u64 runtime; /* _PyRuntime, an address of the file's */
-	u64 code_type; /* PyCode_Type */
+	u64 runtime; /* address of _PyRuntime in the file */
+	u64 code_type; /* address of PyCode_Type in the file */
 };
 
 /*
- * 0; -ENOENT: not CPython; -ENOTSUP: a CPython that can't be walked; why (of size len) is a text that continues
- * "Python stacks are not walked: ".
+ * Returns 0; -ENOENT: the file is not a CPython; -ENOTSUP: it is one whose stacks can't be walked, and why (of size
+ * len) is a text that continues "Python stacks are not walked: ".
  */
 int python__identify(struct elf *elf, struct python_runtime *out, char *why, size_t len);
-#define PYTHON_OFFSET_WORDS 93 /* the number of _Py_DebugOffsets's words that are read */
+#define PYTHON_OFFSET_WORDS 93 /* the number of 8-byte words of _Py_DebugOffsets that are read */
 /*
- * By the words of _Py_DebugOffsets (3.13 on), n of them. 0 or -ENOTSUP with a reason. For python__identify and tests.
+ * Fills the layout from the first n words of _Py_DebugOffsets (3.13 and later). Returns 0, or -ENOTSUP with a reason.
+ * For python__identify and tests.
  */
 int python__layout_of_offsets(const u64 *words, u32 n, struct python_layout *out, char *why, size_t len);
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Objects/lnotab_notes.txt (3.8 to 3.10) and Objects/locations.md (3.11 on; since 3.13
- * InternalDocs/code_objects.md) in CPython's sources describe the three formats.
+ * Decodes the line tables of code objects. There are three formats, which CPython's sources describe in
+ * Objects/lnotab_notes.txt (3.8 to 3.10) and Objects/locations.md (3.11 and later; since 3.13
+ * InternalDocs/code_objects.md).
  */
 #include "python/lines.h"
 
-/* co_lnotab: pairs of bytes, by how much address and line grow. */
+/* co_lnotab, 3.8 and 3.9: pairs of bytes, the increments of address and line. */
 static s64 by_lnotab(const u8 *table, size_t size, s64 line, s64 offset)
 {
 	s64 addr = 0;
@@ -19,7 +20,10 @@ static s64 by_lnotab(const u8 *table, size_t size, s64 line, s64 offset)
 	return line;
 }
 
-/* 3.10's co_linetable: pairs of bytes, a range's length and by how much its line grows; -128: it has none. */
+/*
+ * co_linetable of 3.10: pairs of bytes, the length of a range and the increment of its line; -128: the range has no
+ * line.
+ */
 static s64 by_ranges(const u8 *table, size_t size, s64 line, s64 offset)
 {
 	s64 end = 0;
@@ -36,7 +40,10 @@ static s64 by_ranges(const u8 *table, size_t size, s64 line, s64 offset)
 	return 0;
 }
 
-/* 6 bits a byte, the lowest first, 0x40: there is more; the number's lowest bit is its sign */
+/*
+ * A number of 6 bits per byte, the lowest bits first; bit 6 of a byte: another byte follows. The lowest bit of the
+ * number is its sign.
+ */
 static s64 read_signed(const u8 *p, const u8 *end)
 {
 	u64 number = 0;
@@ -51,7 +58,10 @@ static s64 read_signed(const u8 *p, const u8 *end)
 	return number & 1 ? -(s64)(number >> 1) : (s64)(number >> 1);
 }
 
-/* 3.11 on: entries that begin with a byte of bit 7, a kind and a length in instructions of two bytes. */
+/*
+ * co_linetable, 3.11 and later: each entry begins with a byte that has bit 7 set, its kind, and its length in
+ * instructions of two bytes.
+ */
 static s64 by_locations(const u8 *table, size_t size, s64 line, s64 offset)
 {
 	const u8 *p = table, *stop = table + size;
@@ -63,7 +73,7 @@ static s64 by_locations(const u8 *table, size_t size, s64 line, s64 offset)
 		end += ((*p & 7) + 1) * 2;
 		p++;
 		if (kind == 13 || kind == 14)
-			/* the table may hold any numbers: what does not fit wraps, and is no line */
+			/* the table is untrusted: a line that overflows wraps, and counts as no line */
 			line = (s64)((u64)line + (u64)read_signed(p, stop));
 		else if (kind >= 10 && kind <= 12)
 			line += kind - 10;

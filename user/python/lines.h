@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Line tables of code objects, of every version; untrusted. */
+/* Line tables of code objects, in the formats of all versions. The tables are untrusted. */
 #ifndef SONDE_PYTHON_LINES_H
 #define SONDE_PYTHON_LINES_H
 
 #include "core/types.h"
 
 /*
- * The line of the instruction at `offset` bytes in the bytecode, 0: it has none.
- * Negative: the frame has not begun, which is the first line's.
+ * Returns the line of the instruction at `offset` bytes in the bytecode; 0: it has no line. A negative offset stands
+ * for a frame that has not begun: its line is the first one.
  */
 u32 python__line(u16 version, const u8 *table, size_t size, u32 first_line, s64 offset);
 

@@ -19,10 +19,13 @@
 #define THREADS_MAX	 65536
 
 #define SYS_FUTEX 202 /* x86-64 */
-/* struct pthread of glibc on x86-64: its tid. Checked against the threads that there are. */
+/*
+ * Offset of the tid in glibc's struct pthread on x86-64. A tid that is read there counts only if the process has such
+ * a thread.
+ */
 #define PTHREAD_TID 720
 
-/* struct _gil_runtime_state, 3.7 to 3.15: before the condition and the mutex, which are 48 and 40 bytes long */
+/* The members of struct _gil_runtime_state (3.7 to 3.15) before its condition and mutex. */
 struct gil_head {
 	u64 interval; /* us */
 	u64 last_holder;
@@ -55,13 +58,13 @@ static void on_mapping(const struct mapping *m, void *arg)
 	u32 at = l->n_files;
 	int fd;
 
-	/* at most so many files that hardly are an interpreter: it may be linked into any */
+	/* any file may contain an interpreter, but the last 8 entries are for files that are likely to */
 	if (l->n_files == SNAPSHOT_FILES_MAX || (!likely && l->n_files >= SNAPSHOT_FILES_MAX - 8))
 		return;
 	fd = mapped__open(m, MAPPED_ANY, l->remote_files, &remote);
 	if (remote)
 		l->remote = remote;
-	/* procs.c asks errno whether the list could be read */
+	/* on_mapping's caller takes errno for an error of reading the list */
 	errno = 0;
 	if (fd < 0)
 		return;
@@ -113,7 +116,7 @@ int snapshot__open(struct snapshot *l, u32 pid, char *err, size_t len)
 	return ret ? refused(pid, ret, err, len) : 0;
 }
 
-/* What the process adds to the file's addresses. */
+/* Finds the load bias: the difference between addresses in the process and in the file. */
 static bool bias_of(struct elf *elf, const struct snapshot *l, u32 file, u64 *bias)
 {
 	u64 addr, size, offset;
@@ -170,7 +173,7 @@ static int compare_tids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* By the number that the thread has for itself: what the process's memory holds. */
+/* The thread with this tid in the process's own pid namespace, which is the tid that its memory contains. */
 static const struct snapshot_task *task_of(const struct snapshot *l, u32 tid)
 {
 	struct snapshot_task key = { .own_tid = tid };
@@ -178,7 +181,10 @@ static const struct snapshot_task *task_of(const struct snapshot *l, u32 tid)
 	return bsearch(&key, l->tasks, l->n_tasks, sizeof(key), compare_tids);
 }
 
-/* Which thread has this state: from 3.11 on it says so itself, before libc does. */
+/*
+ * The thread that a thread state belongs to. From 3.11 on the thread state has the tid; in older versions it is read
+ * from libc's struct pthread.
+ */
 static const struct snapshot_task *owner_of(const struct snapshot *l, u64 state)
 {
 	u64 ids[2] = {};
@@ -194,7 +200,7 @@ static const struct snapshot_task *owner_of(const struct snapshot *l, u64 state)
 	return t;
 }
 
-/* Where the GIL is that an interpreter uses; before 3.12 there is one for all. */
+/* The address of an interpreter's GIL; before 3.12 all interpreters share one. */
 static u64 gil_of(const struct snapshot *l, u64 interpreter)
 {
 	if (l->layout.runtime_gil)
@@ -222,7 +228,10 @@ static struct snapshot_thread *add_thread(struct snapshot *l)
 	return &l->threads[l->n_threads++];
 }
 
-/* Reads the interpreter's current list of threads; a state without a known thread is skipped: it begins or ends. */
+/*
+ * Reads the interpreter's list of threads. A thread state whose thread is not known is skipped, because that thread is
+ * just starting or ending.
+ */
 static int read_states(struct snapshot *l, u32 interpreter)
 {
 	u64 state = snapshot__word(l, l->interpreters[interpreter].id + l->layout.interp_threads);
@@ -231,7 +240,7 @@ static int read_states(struct snapshot *l, u32 interpreter)
 		const struct snapshot_task *task = owner_of(l, state);
 		struct snapshot_thread *t;
 
-		/* the list has become a circle under way */
+		/* the list was changed while it was read, and seems to be a cycle */
 		if (i == THREADS_MAX || l->n_threads > 4 * l->n_tasks + 64)
 			return -EAGAIN;
 		if (task) {
@@ -284,7 +293,7 @@ static bool has_state(const struct snapshot *l, u32 tid)
 	return false;
 }
 
-/* Threads that have nothing to do with Python, or not yet. */
+/* Adds the threads without a thread state: they do not run Python code, or not yet. */
 static int add_others(struct snapshot *l)
 {
 	u32 n = l->n_threads;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The frames of one thread of a process that runs, and the code that they are in. */
+/* Reads the frames of one thread, and the code objects that they execute, while the process runs. */
 #include "python/snapshot.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 struct raw_frame {
 	u64 frame, code;
-	s64 offset; /* in the bytecode, bytes; negative: not begun */
+	s64 offset; /* bytes, in the bytecode; negative: the frame has not begun */
 };
 
 #define PAGE 4096
@@ -29,7 +29,7 @@ struct walk {
 	struct raw_frame *list;
 	u32 n;
 	bool cut;
-	u64 page; /* address of what is in `bytes`, 1: nothing */
+	u64 page; /* address of the page that `bytes` contains; 1: none */
 	u8 bytes[PAGE];
 };
 
@@ -41,7 +41,7 @@ static u64 word_in(const u8 *bytes, u32 offset)
 	return word;
 }
 
-/* A frame that has not come to its first traceable instruction is none yet for Python either. */
+/* Python itself does not show a frame that has not reached its first traceable instruction. */
 static bool incomplete(const struct snapshot *l, u64 code, s64 offset, u32 owner)
 {
 	s32 first;
@@ -68,7 +68,10 @@ static int add_frame(struct walk *w, const struct raw_frame *f)
 	return 0;
 }
 
-/* From 3.11 on a thread's frames are contiguous: read a page at a time, so that a walk takes less time. */
+/*
+ * Reads a frame. From 3.11 on the frames of a thread are contiguous, so a page is read at once, which makes a walk
+ * faster.
+ */
 static bool read_frame(const struct snapshot *l, struct walk *w, u64 at, u8 *frame)
 {
 	u64 page = at & ~(u64)(PAGE - 1);
@@ -86,7 +89,7 @@ static bool read_frame(const struct snapshot *l, struct walk *w, u64 at, u8 *fra
 	return true;
 }
 
-/* 0; -EAGAIN: what was read makes no sense, the thread runs; -ENOMEM */
+/* Returns 0; -EAGAIN: the frames were inconsistent, as the thread ran meanwhile; -ENOMEM. */
 static int walk_frames(const struct snapshot *l, u64 state, struct walk *w)
 {
 	const struct python_layout *p = &l->layout;
@@ -110,7 +113,7 @@ static int walk_frames(const struct snapshot *l, u64 state, struct walk *w)
 			continue;
 		/* from 3.14 on the lowest bits are a tag */
 		f.code = word_in(frame, p->frame_code) & ~7ULL;
-		/* a frame that was met before need not be read again */
+		/* a code object that was read before need not be checked again */
 		if (!map__find(&l->codes, &f.code) &&
 		    (!snapshot__read(l, f.code + 8, &type, sizeof(type)) || type != l->code_type))
 			return -EAGAIN;
@@ -124,7 +127,7 @@ static int walk_frames(const struct snapshot *l, u64 state, struct walk *w)
 	return 0;
 }
 
-/* Ignores the innermost frame's position in its code, which changes while the stack does not. */
+/* Do two walks agree? The position in the innermost frame may differ: it changes while the stack stays the same. */
 static bool same(const struct walk *a, const struct walk *b)
 {
 	if (a->n != b->n || a->cut != b->cut)
@@ -136,7 +139,7 @@ static bool same(const struct walk *a, const struct walk *b)
 	return true;
 }
 
-/* A str of the process as UTF-8, malloc'ed; NULL: it is none, or no memory. */
+/* A str of the process as UTF-8, malloc'ed; NULL: it is not a str, or there is no memory. */
 static char *read_text(const struct snapshot *l, u64 str)
 {
 	const struct python_layout *p = &l->layout;
@@ -149,7 +152,7 @@ static char *read_text(const struct snapshot *l, u64 str)
 		return NULL;
 	state = (u32)head[4] >> p->str_kind_shift;
 	kind = state & 7;
-	/* only what is stored with its head */
+	/* only compact strings, whose characters directly follow the head */
 	if (!(state & 8) || (kind != 1 && kind != 2 && kind != 4))
 		return NULL;
 	length = head[2] < TEXT_MAX / kind ? head[2] : TEXT_MAX / kind;
@@ -171,7 +174,7 @@ static void read_lines(const struct snapshot *l, struct snapshot_code *c, u64 by
 		c->lines_size = (u32)size;
 }
 
-/* Reads a code object once: it does not change, and its memory is hardly reused during one dump. */
+/* Reads a code object once per dump: it does not change, and its memory is hardly ever reused during a dump. */
 static struct snapshot_code *code_at(struct snapshot *l, u64 code)
 {
 	const struct python_layout *p = &l->layout;
@@ -224,7 +227,7 @@ int snapshot__stack(struct snapshot *l, struct snapshot_thread *t)
 		swap = first;
 		first = second;
 		second = swap;
-		/* the last attempt must have been reported */
+		/* a stack that changed at every attempt is reported as torn */
 		err = again ? again : i + 1 < TRIES ? 0 : -EAGAIN;
 	}
 	t->torn = err == -EAGAIN;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What /proc says of a process's threads: their names, what they do, since when they sleep. */
+/*
+ * Reads from /proc what the kernel knows of a process's threads: names, states, system calls, and for how long they
+ * have been asleep.
+ */
 #include "python/snapshot.h"
 
 #include "util/array.h"
@@ -29,7 +32,10 @@ static bool read_file(int dir, const char *name, char *buf, size_t size)
 	return n > 0;
 }
 
-/* A thread's scheduler clock at its last update: when it was switched out, if it sleeps. ns, 0: not known */
+/*
+ * The time of the scheduler's clock at which a thread was last accounted: of a sleeping thread, when it was switched
+ * out. ns; 0: not known.
+ */
 static u64 last_seen(int dir, const char *name)
 {
 	unsigned long long ms, ns;
@@ -45,13 +51,13 @@ static u64 last_seen(int dir, const char *name)
 }
 
 /*
- * The same clock now, by CPU: each has its own, which stands still while the machine's host takes the CPU
- * away. So this process goes there for a moment and reads its own.
+ * The current time of the scheduler's clock on each CPU. Each CPU has its own clock, which stops while the hypervisor
+ * takes the CPU away. So this process moves to that CPU for a moment and reads its own thread's time.
  */
 struct clocks {
 	cpu_set_t *allowed;
 	size_t size;
-	u64 now[CPUS_MAX]; /* 0: not asked; 1: not to be had */
+	u64 now[CPUS_MAX]; /* 0: not read yet; 1: can't be read */
 	bool moved;
 };
 
@@ -82,7 +88,7 @@ static u64 clocks__now(struct clocks *c, int cpu)
 		CPU_SET_S(cpu, c->size, one);
 		c->moved = true;
 		if (!sched_setaffinity(0, c->size, one)) {
-			/* what it reads of itself is as old as the last tick or switch: this makes one */
+			/* this process's own time is as old as its last tick or switch: sleeping causes a switch */
 			nanosleep(&(struct timespec){ .tv_nsec = 1000 }, NULL);
 			c->now[cpu] = last_seen(dir, "sched") ?: 1;
 		}
@@ -100,7 +106,10 @@ static void clocks__done(struct clocks *c)
 	CPU_FREE(c->allowed);
 }
 
-/* "TID (COMM) S ...", the CPU as the 39th; the name may hold anything, but no newline: the kernel escapes it */
+/*
+ * Parses "TID (COMM) S ...", whose 39th field is the CPU. The name may contain any characters but a newline, which the
+ * kernel escapes.
+ */
 static bool parse_stat(const char *text, struct snapshot_task *t, int *cpu)
 {
 	const char *from = strchr(text, '('), *p = strrchr(text, ')');
@@ -118,7 +127,10 @@ static bool parse_stat(const char *text, struct snapshot_task *t, int *cpu)
 	return true;
 }
 
-/* "NSpid: 4711 17 3": its number here, and in each pid namespace further in. The innermost; 0: it has but one */
+/*
+ * Parses "NSpid: 4711 17 3": the tid in this pid namespace and in each one nested in it. Returns the innermost; 0:
+ * there is only one.
+ */
 static u32 innermost_tid(int dir, const char *name)
 {
 	char text[8192], *at, *end;
@@ -136,7 +148,7 @@ static u32 innermost_tid(int dir, const char *name)
 	return end ? (u32)strtoul(end + 1, NULL, 10) : 0;
 }
 
-/* Three small files a thread, four in a container: to open them is what this costs. */
+/* Reads three small files per thread, four in a container; most of the time is spent on opening them. */
 static void read_task(struct snapshot_task *t, int tasks, bool container, struct clocks *clocks)
 {
 	char text[1024], path[32];
@@ -154,7 +166,7 @@ static void read_task(struct snapshot_task *t, int tasks, bool container, struct
 		return;
 	if (t->state != 'S' && t->state != 'D')
 		return;
-	/* a number of -1 is a thread that sleeps outside of a call */
+	/* a number of -1 means that the thread sleeps outside of a system call */
 	snprintf(path, sizeof(path), "%u/syscall", t->tid);
 	if (read_file(tasks, path, text, sizeof(text)) && sscanf(text, "%d %llx", &t->syscall, &t->arg) == 2 &&
 	    t->syscall >= 0)

@@ -32,7 +32,7 @@ char *python__utf8(const u8 *chars, size_t size, u32 width)
 
 	if (width != 1 && width != 2 && width != 4)
 		return NULL;
-	/* a character of one byte becomes two at most, of two bytes three, of four bytes four */
+	/* a character of one byte takes at most two in UTF-8, one of two bytes three, one of four bytes four */
 	text = to = malloc(size * 2 + 1);
 	if (!text)
 		return NULL;

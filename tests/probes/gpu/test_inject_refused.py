@@ -258,7 +258,7 @@ def no_thread():
     # there is room for the calls' stack and the library, but not for the arena and stack of a thread
     resource.prlimit(t.pid, resource.RLIMIT_AS, (mapped + 1500000,) * 2)
     r = inject(t.pid)
-    ok(r.returncode == 1 and "no thread for it could begin" in r.stderr, "no memory for the shim's thread: a message", r.stdout, r.stderr)
+    ok(r.returncode == 1 and "could not start its thread" in r.stderr, "no memory for the shim's thread: a message", r.stdout, r.stderr)
     status = t.end()
     ok(status == 0, "no memory for the shim's thread: the process continues", status, t.errors)
 
