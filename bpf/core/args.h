@@ -36,7 +36,7 @@ static __always_inline u64 args__out(struct call *call, u64 where)
 	return v;
 }
 
-#define ARGS_SUMMED 31 /* the verifier knows the bound by this mask */
+#define ARGS_SUMMED 31 /* a power of two minus 1: the verifier derives the bound of a number from a mask */
 
 /* The sum of n numbers in the target's memory, or of the first ARGS_SUMMED if there are more. */
 static __always_inline u64 args__sum(u64 where, u64 n)

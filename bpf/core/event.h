@@ -9,7 +9,7 @@
  *	struct cuda_copy {
  *		struct call call;
  *		u64 bytes UNIT(bytes) DOC("asked for");
- *	} EVENT(cuda_copy, 0x0301, "a copy asked for through the runtime");
+ *	} EVENT(cuda_copy, 0x0301, "a copy requested through the runtime");
  *
  * Fields are little-endian integers, char[N] (text, NUL-padded), enums, nested structs (flattened; a field's name
  * must be unique in its event) and, as the last one, `char NAME[]`: text that takes the rest of the record.
@@ -97,9 +97,9 @@ struct event {
 	u64 time UNIT(moment) DOC("CLOCK_MONOTONIC; a span's end");
 	u32 pid UNIT(task) DOC("process (tgid) as the initial pid namespace numbers it");
 	u32 tid UNIT(task) DOC("thread");
-	u16 id DOC("which event this is");
-	u16 probe DOC("which probe made it (see event meta_probe), 0 if none");
-	u16 cpu DOC("CPU that made the record");
+	u16 id DOC("id of the kind of event");
+	u16 probe DOC("number of the probe (see event meta_probe), 0: none");
+	u16 cpu DOC("CPU on which the record was made");
 	u16 flags DOC("enum event_flags, or-ed");
 };
 

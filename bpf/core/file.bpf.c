@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The tables of file.bpf.h, and who has the other ends of the pipes and connections that threads used. */
+/*
+ * The tables of file.bpf.h, and the search for the processes at the other ends of the pipes and connections that
+ * threads used.
+ */
 #include "core/file.bpf.h"
 
 struct files_map files SEC(".maps");
@@ -10,7 +13,7 @@ u32 file_last = 0;
 #define TCP_LISTEN  10 /* include/net/tcp_states.h */
 #define SOCK_STREAM 1 /* include/linux/net.h */
 
-/* What an end is recorded by if a thread waits for its process, and the process is not the one recorded last. */
+/* Returns the end's entry if its processes were requested and this one is not the process recorded last; else NULL. */
 static __always_inline struct file_end *end_to_record(u64 end, u32 tgid)
 {
 	struct file_end *known = end ? bpf_map_lookup_elem(&file_ends, &end) : NULL;
@@ -18,7 +21,10 @@ static __always_inline struct file_end *end_to_record(u64 end, u32 tgid)
 	return known && known->tgid != tgid && known->n < FILE_END_PROCESSES ? known : NULL;
 }
 
-/* Fills in where a socket listens. Returns its end, 0: it does not. A UDP socket without a peer gets what is sent there. */
+/*
+ * Fills in the address and port at which a socket listens. Returns the number that identifies them; 0: the socket does
+ * not listen. A UDP socket without a peer counts as listening.
+ */
 static __always_inline u64 describe_listener(struct syscall_peer *e, struct socket *socket, struct sock *sk, u16 family)
 {
 	e->local_port = BPF_CORE_READ(sk, __sk_common.skc_num);
@@ -33,7 +39,7 @@ static __always_inline u64 describe_listener(struct syscall_peer *e, struct sock
 	return port__end(e->net, e->type, e->local_port);
 }
 
-/* Fills in what a socket is for the threads that wait for its process. */
+/* Fills in the event for a socket, as a peer's end or a listener. Returns its entry; NULL: it was not requested. */
 static __always_inline struct file_end *describe_peer(struct syscall_peer *e, struct file *file, u64 ino, u32 tgid)
 {
 	struct socket *socket = BPF_CORE_READ(file, private_data);
@@ -53,7 +59,7 @@ static __always_inline struct file_end *describe_peer(struct syscall_peer *e, st
 	return end_to_record(describe_listener(e, socket, sk, family), tgid);
 }
 
-/* Run once, when tracing stops, over all open files of the machine: some 0.1 us each. */
+/* Runs once, when tracing stops, over all open files of the machine; each takes some 0.1 us. */
 SEC("iter/task_file")
 int core_file_peers(struct bpf_iter__task_file *ctx)
 {
@@ -83,7 +89,7 @@ int core_file_peers(struct bpf_iter__task_file *ctx)
 	e.event.pid = e.event.tid = tgid;
 	e.event.id = ID_syscall_peer;
 	bpf_probe_read_kernel_str(e.comm, sizeof(e.comm), BPF_CORE_READ(task, group_leader, comm));
-	/* what has no room in the reader's buffer comes once more */
+	/* if the reader's buffer is full, the kernel runs the program again for this file */
 	if (iter__write(seq, &e, sizeof(e)))
 		return 0;
 	end->tgid = tgid;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The file that a descriptor refers to, read in the thread that uses it, where it hardly ever changes meanwhile. Each
- * file is reported once a process (event syscall_file) and gets an id. Families syscall and sample share the table.
+ * The file that a descriptor refers to. It is read in the thread that uses the descriptor, because the descriptor's
+ * file hardly ever changes meanwhile. Each file is reported once per process (event syscall_file) and gets an id.
+ * Families syscall and sample share the table.
  *
- * Layouts: struct file, fdtable, dentry, mount, socket, sock, unix_sock and pid of the kernel's headers (vmlinux/ says which
- * header each is from), relocated by CO-RE.
+ * Layouts: struct file, fdtable, dentry, mount, socket, sock, unix_sock and pid of the kernel's headers (vmlinux/ says
+ * which header each is from), relocated by CO-RE.
  */
 #ifndef SONDE_FILE_BPF_H
 #define SONDE_FILE_BPF_H
@@ -29,9 +30,9 @@
 struct file_key {
 	u64 dentry;
 	u64 ino;
-	u64 peer; /* of a socket its address and ports, hashed; of a pipe, which end it is */
+	u64 peer; /* for a socket, a hash of its addresses and ports; for a pipe, which end it is */
 	u32 generation;
-	u32 tgid; /* so that the events of each process can be read without those of others */
+	u32 tgid; /* part of the key, so that the events of each process can be read without those of others */
 };
 
 struct files_map {
@@ -41,15 +42,15 @@ struct files_map {
 	__type(value, u32);
 };
 
-/* The processes that core_file_peers found at an end. */
+/* How many processes core_file_peers has recorded at one end of a pipe or connection. */
 struct file_end {
-	u32 tgid; /* the last one */
+	u32 tgid; /* the process recorded last */
 	u32 n;
 };
 
-#define FILE_END_PROCESSES 16 /* at most are recorded of an end: children have it, too */
+#define FILE_END_PROCESSES 16 /* the most processes recorded per end: children inherit it */
 
-/* Other ends of pipes and connections whose processes core_file_peers is to find; key: struct syscall_file.other_end. */
+/* The ends whose processes core_file_peers records. Key: struct syscall_file.other_end. */
 struct file_ends_map {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
@@ -63,7 +64,7 @@ struct file_room {
 	u32 pos; /* start of the finished part in path */
 	/* a struct syscall_file */
 	u8 event[sizeof(struct syscall_file)] __attribute__((aligned(8)));
-	/* the path is built from its end; a component may extend beyond that */
+	/* the path is built backwards, from its last component; a component may extend beyond FILE_PATH */
 	char path[FILE_PATH + NAME_ROOM];
 	u8 record[sizeof(struct syscall_file) + FILE_PATH] __attribute__((aligned(8)));
 };
@@ -79,7 +80,7 @@ struct file_rooms_map {
 extern struct files_map files SEC(".maps");
 extern struct file_ends_map file_ends SEC(".maps");
 extern struct file_rooms_map file_rooms SEC(".maps");
-extern u32 file_last; /* the last id given */
+extern u32 file_last; /* the id that was assigned last */
 
 /* Puts a name in front of pos; returns the new pos. */
 static __always_inline u32 put_name(struct file_room *room, u32 pos, struct dentry *dentry, bool slash)
@@ -124,7 +125,7 @@ __weak __noinline int file__step_up(void)
 	}
 	up = BPF_CORE_READ(mount, mnt_parent);
 	if (up == mount || !up) {
-		/* a file without a mount has a name of its own, such as [eventfd] */
+		/* a file without a mount is named by the kernel, such as [eventfd] */
 		if (room->pos == FILE_PATH)
 			room->pos = put_name(room, FILE_PATH, dentry, false);
 		return false;
@@ -134,7 +135,7 @@ __weak __noinline int file__step_up(void)
 	return true;
 }
 
-/* The process at this end of a pipe or connection is to be found as tracing ends. */
+/* Requests that the processes at this end of a pipe or connection are recorded when tracing ends. */
 static __noinline int file__want_end(u64 end)
 {
 	struct file_end none = {};
@@ -153,11 +154,11 @@ static __noinline u32 build_path(struct file_room *room, struct file *file)
 	room->pos = FILE_PATH;
 	for (u32 i = 0; i < PATH_LEVELS && file__step_up(); i++)
 		if (no_args)
-			break; /* the name is complete, the folders are not */
+			break; /* the file's own name is complete; folders that did not fit are left out */
 	return room->pos;
 }
 
-/* Often only the peer of a UNIX socket has a name: the server. */
+/* Copies the name of a UNIX socket. Often only its peer, the server, has a name. */
 static __always_inline u32 unix_name(struct file_room *room, struct sock *sk)
 {
 	struct unix_address *address = BPF_CORE_READ((struct unix_sock *)sk, addr);
@@ -173,7 +174,7 @@ static __always_inline u32 unix_name(struct file_room *room, struct sock *sk)
 	bpf_probe_read_kernel(room->path + FILE_PATH - 128, len & 127,
 			      (void *)address + bpf_core_field_offset(struct unix_address, name) +
 				      bpf_core_field_offset(struct sockaddr_un, sun_path));
-	/* an abstract name begins with a NUL, usually written as @; other names end with one */
+	/* an abstract name begins with a NUL, which is usually written as @; other names end with one */
 	if (!room->path[FILE_PATH - 128])
 		room->path[FILE_PATH - 128] = '@';
 	else
@@ -181,14 +182,14 @@ static __always_inline u32 unix_name(struct file_room *room, struct sock *sk)
 	return FILE_PATH - 128 + len;
 }
 
-/* The upper two bits of what identifies an end of a pipe or connection say which kind it is. */
+/* The number that identifies an end of a pipe or connection has its kind in the upper two bits. */
 #define END_BITS       (~0ULL >> 2)
 #define END_CONNECTION (0ULL << 62)
 #define END_PIPE       (1ULL << 62)
 #define END_UNIX       (2ULL << 62)
 #define END_PORT       (3ULL << 62)
 
-/* An address of an IPv6 socket, its own or the peer's. A kernel may have been built without. */
+/* Reads the own address of an IPv6 socket or its peer's. The kernel may have been built without IPv6. */
 static __always_inline void socket__v6(struct sock *sk, bool local, u64 half[2])
 {
 	half[0] = half[1] = 0;
@@ -200,7 +201,7 @@ static __always_inline void socket__v6(struct sock *sk, bool local, u64 half[2])
 		bpf_core_read(half, 16, &sk->__sk_common.skc_v6_daddr);
 }
 
-/* Of one side of a connection: its own address and port (local) or the other side's. */
+/* A hash of one side of a connection: the socket's own address and port (local), or the peer's. */
 static __always_inline u64 socket__side(struct sock *sk, bool local)
 {
 	u16 family = BPF_CORE_READ(sk, __sk_common.skc_family);
@@ -247,9 +248,9 @@ static __always_inline bool socket__is_local(struct sock *sk)
 }
 
 /*
- * Identifies an end of a connection, seen from `sk`: its own end or the other one. Both ends of one within the machine's
- * own addresses are in one network namespace, which others with the same addresses are not in; between containers the
- * ends are in two.
+ * Identifies an end of the connection of `sk`: its own end or the peer's. If both ends are at addresses of this
+ * machine they are in the same network namespace, whose number is part of the hash, because other namespaces may use
+ * the same addresses. For a connection between containers the ends are in two namespaces.
  */
 static __always_inline u64 socket__end(struct sock *sk, bool own)
 {
@@ -267,7 +268,7 @@ static __always_inline u64 unix__end(u64 ino)
 	return END_UNIX | ino;
 }
 
-/* What identifies the other end of a socket's connection; 0: it has none. */
+/* Identifies the other end of a socket's connection; 0: the socket is not connected. */
 static __always_inline u64 socket__other_end(struct sock *sk)
 {
 	u16 family = BPF_CORE_READ(sk, __sk_common.skc_family);
@@ -282,13 +283,16 @@ static __always_inline u64 socket__other_end(struct sock *sk)
 	return socket__end(sk, false);
 }
 
-/* A pipe has one inode and two ends. Named ones of several file systems can have the same inode number. */
+/*
+ * Identifies an end of a pipe: the pipe has one inode and two ends. Named pipes on different file systems can have the
+ * same inode number.
+ */
 static __always_inline u64 pipe__end(u64 ino, u32 dev, bool write)
 {
 	return END_PIPE | (((ino << 1 | write) ^ (u64)dev << 40) & END_BITS);
 }
 
-/* Of a port that a process of this machine listens at, with a socket of this type. */
+/* Identifies a port at which a process of this machine listens with a socket of this type. */
 static __always_inline u64 port__end(u32 net, u16 type, u16 port)
 {
 	return END_PORT | (u64)(type & 0xf) << 48 | (u64)net << 16 | port;
@@ -311,7 +315,7 @@ static __noinline int describe_socket(struct file_room *room, struct file *file)
 	e->family = BPF_CORE_READ(sk, __sk_common.skc_family);
 	e->other_end = socket__other_end(sk);
 	if (e->family == AF_UNIX) {
-		/* of the process that listened, connected or made the pair, as SO_PEERCRED has it */
+		/* the process that listened, connected or created the pair, as SO_PEERCRED returns it */
 		e->peer_pid = BPF_CORE_READ(sk, sk_peer_pid, numbers[0].nr);
 		return unix_name(room, sk);
 	}
@@ -346,7 +350,7 @@ static __noinline int emit_file(struct file *file, u32 id, u32 tgid)
 	e = (struct syscall_file *)room->event;
 	__builtin_memset(e, 0, sizeof(struct syscall_file));
 	event__init(&e->event, ID_syscall_file, 0, bpf_ktime_get_ns());
-	/* an iterator runs in the loader's context */
+	/* true in an iterator, which runs in the loader's context */
 	if (e->event.pid != tgid)
 		e->event.pid = e->event.tid = tgid;
 	inode = BPF_CORE_READ(file, f_inode);
@@ -374,7 +378,7 @@ static __noinline int emit_file(struct file *file, u32 id, u32 tgid)
 	barrier_var(len);
 	len &= FILE_PATH - 1;
 	barrier_var(pos);
-	/* what follows the path in its buffer is part of the same map value */
+	/* reads beyond the end of the path, but within the same map value */
 	bpf_probe_read_kernel(room->record + __builtin_offsetof(struct syscall_file, path), len,
 			      room->path + (pos & (FILE_PATH - 1)));
 	emit(room->record, __builtin_offsetof(struct syscall_file, path) + len);
@@ -396,14 +400,14 @@ static __always_inline u64 peer_of(struct file *file)
 	       ((u64)BPF_CORE_READ(sk, __sk_common.skc_dport) << 16) + BPF_CORE_READ(sk, __sk_common.skc_num);
 }
 
-/* The file that a thread used last: most calls use the same one again. */
+/* The file that a thread used last: most calls use the same file as the call before. */
 struct file_cache {
 	struct file_key key;
 	u32 id;
 	u32 unused;
 };
 
-/* The id of a file, which is reported if it is new. */
+/* Returns the id of a file. A new file gets an id and is reported. */
 static __noinline u32 file__id(struct file *file, struct file_cache *cache)
 {
 	struct file_key key;
@@ -411,7 +415,7 @@ static __noinline u32 file__id(struct file *file, struct file_cache *cache)
 
 	if (!file || !cache)
 		return 0;
-	/* 6.1 takes no key from memory that a function got by a pointer */
+	/* the verifier of 6.1 accepts no map key in memory that a function got by a pointer */
 	key = cache->key;
 	known = bpf_map_lookup_elem(&files, &key);
 	if (known)
@@ -423,7 +427,7 @@ static __noinline u32 file__id(struct file *file, struct file_cache *cache)
 	return id;
 }
 
-/* The id of an open file; 0: no such descriptor. */
+/* Returns the id of the file that a descriptor refers to; 0: there is no such descriptor. */
 static __noinline __attribute__((unused)) u32 file__of_fd(struct task_struct *task, u32 fd, struct file_cache *cache)
 {
 	struct file **table, *file = NULL;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What descriptors stand for: events of the families that see threads use them (syscall, sample). */
+/*
+ * The files and sockets that descriptors refer to: events of the families that observe how threads use them (syscall,
+ * sample).
+ */
 #ifndef SONDE_FILE_H
 #define SONDE_FILE_H
 
@@ -22,9 +25,9 @@ struct syscall_file {
 	u64 local0 UNIT(hex)
 		DOC("socket's address as in a packet: IPv4 in the lowest four bytes, or the first half of an IPv6 one");
 	u64 local1 UNIT(hex) DOC("second half of an IPv6 address");
-	u64 peer0 UNIT(hex) DOC("the other side's, likewise");
+	u64 peer0 UNIT(hex) DOC("the peer's address, likewise");
 	u64 peer1 UNIT(hex);
-	u32 file DOC("what the field file of this process's calls holds");
+	u32 file DOC("its id in the field `file` of this process's calls");
 	u32 dev UNIT(hex) DOC("device, kernel encoding (major << 20 | minor)");
 	enum syscall_file_kind kind;
 	u16 family DOC("address family of a socket (AF_INET 2, AF_INET6 10, AF_UNIX 1)");
@@ -34,11 +37,11 @@ struct syscall_file {
 	u32 peer_pid UNIT(task)
 		DOC("UNIX socket: the process that connected, listened or made the pair (SO_PEERCRED), 0: not known");
 	u64 other_end UNIT(hex) DOC(
-		"of a pipe or connection: by which syscall_peer names the processes at its other end; 0: it has none");
+		"id of the other end of a pipe or connection, whose processes syscall_peer names; 0: none");
 	u32 net DOC("of an IP socket: inode number of its network namespace");
 	char path[] DOC(
 		"seen from the file system's own root when the file was first used; a UNIX socket's name, or its peer's");
-} EVENT(syscall_file, 0x0702, "what a descriptor stands for, once a process");
+} EVENT(syscall_file, 0x0702, "the file or socket that a descriptor refers to, once per process");
 
 struct syscall_peer {
 	struct event event;
@@ -50,6 +53,6 @@ struct syscall_peer {
 	u16 type DOC("of a listener, as in syscall_file");
 	u32 net DOC("of a listener, as in syscall_file");
 } EVENT(syscall_peer, 0x0705,
-	"one of the first 16 processes that had the other end of a pipe or connection, or a listener, as tracing ended");
+	"one of the first 16 processes that had the other end of a pipe or connection open, or listened at a port, when tracing ended");
 
 #endif

@@ -12,16 +12,16 @@ FAMILY(core, 0x00, FAMILY_DEFAULT, "what a trace says about itself");
 
 struct meta_string {
 	struct event event;
-	u32 string DOC("id that other events' fields of unit `string` hold; 0 is the empty string");
+	u32 string DOC("its id in other events' fields of unit `string`; 0 is the empty string");
 	char text[];
-} EVENT(meta_string, 0x0001, "a text, written once a file before its first use");
+} EVENT(meta_string, 0x0001, "a text; written once per file, before its first use");
 
 struct meta_clock {
 	struct event event;
 	u64 monotonic UNIT(moment) DOC("CLOCK_MONOTONIC");
 	u64 boottime UNIT(ns) DOC("CLOCK_BOOTTIME of the initial time namespace");
 	u64 realtime UNIT(ns) DOC("CLOCK_REALTIME");
-	u64 error UNIT(ns) DOC("width of the bracket in which the three were read");
+	u64 error UNIT(ns) DOC("time between the first and the last of these readings");
 } EVENT(meta_clock, 0x0002, "one moment on all clocks, so that traces of several machines merge");
 
 enum loss_reason {
@@ -29,10 +29,10 @@ enum loss_reason {
 	LOSS_STORAGE = 2, /* no memory for the thread's state */
 	LOSS_DEPTH = 3, /* a thread had more than CALL_DEPTH calls open */
 	LOSS_RECURSION = 4, /* the kernel skipped a program because it was already running on that CPU */
-	LOSS_RETURN = 5, /* a call's return was not seen: its record has no true end */
+	LOSS_RETURN = 5, /* a call's return was not seen, so the end in its record is not the true one */
 	LOSS_MAP_FULL = 6, /* a BPF map had no room */
 	LOSS_MMAP = 7, /* mmap records were lost: sonde may have missed a library */
-	LOSS_BLIND = 8, /* attach gap: time from a library's first mapping until it was probed; count is libraries */
+	LOSS_BLIND = 8, /* attach gap, from a library's first mapping until it was probed; count is libraries */
 	LOSS_READ = 9, /* the target's memory could not be read */
 	LOSS_REFUSED = 10, /* the record has a kind or size that the schema of the trace does not have */
 	LOSS_TORN = 11, /* a stack changed while it was read, or was inconsistent */
@@ -80,7 +80,7 @@ struct meta_object {
 	u32 path UNIT(string) DOC("as the first process that mapped it sees it");
 	u32 build_id UNIT(string) DOC("GNU build id, hexadecimal");
 	u32 why UNIT(string) DOC("what could not be attached, and the reason; empty if all could");
-	u32 sites DOC("places probed");
+	u32 sites DOC("number of probed sites");
 	u16 object DOC("id of this object");
 	u16 family DOC("family id; an object that serves two families has a record for each");
 	enum attach_method method;
@@ -92,7 +92,7 @@ struct meta_probe {
 	u32 name UNIT(string) DOC("the function's name, or the tracepoint's");
 	u32 program UNIT(string) DOC("BPF program");
 	u32 section UNIT(string) DOC("where the program says it attaches to");
-	u16 number DOC("what the field `probe` of events holds");
+	u16 number DOC("number in the field `probe` of events");
 	u16 family DOC("family id");
 } EVENT(meta_probe, 0x0005, "one attach point by name");
 
@@ -132,10 +132,10 @@ struct meta_end {
 
 struct meta_member {
 	struct event event;
-	u8 member DOC("1: it is recorded from here on, 0: no longer");
-	u8 exec DOC("1: by running another program, whose name that is");
-	char comm[16] DOC("its name from here on");
-} EVENT(meta_member, 0x0009, "a process came among those that the filters name, or left them, by a name or a cgroup");
+	u8 member DOC("1: it is recorded from this time on, 0: no longer");
+	u8 exec DOC("1: because it executed another program, whose name comm is");
+	char comm[16] DOC("its name from this time on");
+} EVENT(meta_member, 0x0009, "the filters select a process from this time on, or no longer, because its name or cgroup changed");
 
 /*
  * Stacks form a tree: a field of unit `stack` holds the id of the innermost frame (0: no stack), and each frame names
@@ -181,11 +181,11 @@ struct meta_refused {
 
 struct meta_table {
 	struct event event;
-	u64 entries DOC("there are now");
+	u64 entries DOC("entries that there are now");
 	u64 max DOC("entries at most; 0: bounded by the processes and threads that there are, or by bytes");
-	u64 bytes UNIT(bytes) DOC("that they take, about");
+	u64 bytes UNIT(bytes) DOC("memory that the entries take, approximately");
 	u64 evicted DOC("entries removed since the recording began");
-	u32 table UNIT(string) DOC("what it holds");
+	u32 table UNIT(string) DOC("what the table contains");
 } EVENT(meta_table, 0x000d, "the size of one of sonde's own tables");
 
 #endif

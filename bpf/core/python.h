@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the loader gives to the Python stack walker: the address of a process's CPython runtime and the layout of its
- * structs.
+ * The input of the Python stack walker, which the loader writes: the address of a process's CPython runtime, and the
+ * layout of its structs.
  */
 #ifndef SONDE_PYTHON_H
 #define SONDE_PYTHON_H
@@ -40,7 +40,7 @@ struct python_layout {
 	u16 frame_owner;
 	u16 instr_unit; /* unit of f_lasti in bytes; 0: frame_instr is a pointer */
 	u16 owner_skipped; /* frames with this owner or a higher one are not Python frames */
-	u16 code_check; /* these 6 words never change, and identify a code object */
+	u16 code_check; /* offset of 6 numbers of 8 bytes that never change and together identify a code object */
 	u16 code_version; /* co_version, unique in its interpreter; 0: this version has none */
 	u16 code_name, code_file, code_line, code_lines;
 	u16 code_start; /* co_code_adaptive; 0: the bytecode is outside of the code object */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Enters a process that runs a known CPython into python_processes, in the process's own context. The loader
- * processes its mappings later, on a busy machine long after the first wait for the GIL; and the attacher refuses
- * data addresses that are not mapped yet when the code is mapped.
+ * Adds a process that runs a known CPython to map python_processes, in the process's own context. The loader would be
+ * too late: on a busy machine it handles the process's mappings long after the first wait for the GIL, and the
+ * attacher refuses data addresses that are not mapped yet when the code is mapped.
  */
 #ifndef SONDE_PYTHON_LEARN_BPF_H
 #define SONDE_PYTHON_LEARN_BPF_H
 
 #include "core/python_memory.bpf.h"
 
-extern u32 python_last_id; /* of processes that BPF enters: odd; ids that the loader assigns are even */
+extern u32 python_last_id; /* the last id that was assigned here: odd numbers; those that the loader assigns are even */
 
 struct python_learned {
 	struct python_file_key file;
@@ -78,8 +78,8 @@ static __always_inline bool python__in_file(struct task_struct *task, struct pyt
 }
 
 /*
- * Enters the current process if the code at this address belongs to a known CPython. Returns 0 if it does not, or if
- * the mappings are being changed at the moment. A separate function, so that the verifier checks it once.
+ * Adds the current process if the code at this address belongs to a known CPython. Returns 0 if it does not, or if the
+ * mappings are being changed at the moment. A separate function, so that the verifier checks it once.
  */
 __weak __noinline int python__learn(u64 code)
 {

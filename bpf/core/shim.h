@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The interface between sonde and the shim in a target (cupti-shim/): what the shim hands over at its probe site, and
- * how recording is switched on. A shim may be years older than sonde, so this interface is append-only: a kind keeps
- * its number, a body only grows at its end, and a reader uses those members of a body that both sides know.
+ * The interface between sonde and the shim in a target (cupti-shim/): the batches that the shim passes to its probe
+ * site, and how recording is switched on. A shim may be years older than sonde, so this interface is append-only: a
+ * kind keeps its number, a body only grows at its end, and a reader uses only those members of a body that both sides
+ * know.
  *
  * The probe site is sonde_cupti_records(batch, bytes), a function that does nothing. Its argument is a struct
  * shim_batch followed by its records, each a struct shim_record and the body of its kind, padded to a multiple of 8
@@ -204,7 +205,7 @@ struct shim_pool {
 	u64 address UNIT(hex);
 	u64 pool_size UNIT(bytes);
 	u64 pool_used UNIT(bytes) DOC("as CUPTI 12 and later report it");
-	u64 threshold UNIT(bytes) DOC("what is kept of freed memory");
+	u64 threshold UNIT(bytes) DOC("freed memory that the pool retains");
 	u64 kept UNIT(bytes) DOC("of a trim");
 	u32 device, correlation;
 	u32 operation DOC("CUpti_ActivityMemoryPoolOperationType: 1 created, 2 destroyed, 3 trimmed");
@@ -254,21 +255,21 @@ struct shim_stream {
 
 /* Followed by the text, padded with NULs. */
 struct shim_name {
-	u64 name UNIT(hex) DOC("hash of the text, by which kernels name it");
+	u64 name UNIT(hex) DOC("hash of the text, by which kernels refer to it");
 };
 
 struct shim_clock {
-	u64 device_time UNIT(ns) DOC("what cuptiGetTimestamp said at `time`");
-	u64 error UNIT(ns) DOC("it is no more, by the brackets in which both clocks were read in the last seconds");
+	u64 device_time UNIT(ns) DOC("what cuptiGetTimestamp returned at `time`");
+	u64 error UNIT(ns) DOC("upper bound, from readings of both clocks in the last seconds");
 	s64 drift_ppb DOC("device clock against CLOCK_MONOTONIC over the last seconds, parts in 10^9; 0: the first");
-	u32 reads DOC("brackets tried for this sample");
+	u32 reads DOC("readings of both clocks for this sample");
 	u32 restarted DOC("1: the device's clock has jumped");
 };
 
 struct shim_dropped {
 	u64 records DOC("lost in the shim since the last such event");
-	u64 bytes UNIT(bytes) DOC("of CUPTI's buffers that were thrown away without counting what they held");
-	u32 reason DOC("1 no buffer was free, 2 CUPTI itself, 3 the record made no sense, 4 the process ended first");
+	u64 bytes UNIT(bytes) DOC("of CUPTI's buffers that were discarded although their records could not be counted");
+	u32 reason DOC("1 no buffer was free, 2 CUPTI itself, 3 the record was invalid, 4 the process ended first");
 	u32 pad;
 };
 

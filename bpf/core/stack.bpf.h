@@ -28,9 +28,9 @@ extern u32 stack_last_code;
 extern u32 stack_epoch;
 
 /*
- * The id of the stack with this innermost frame, called by frame `caller` (0: by none). For FRAME_NATIVE `code` is
- * the process (tgid) and `place` the address in it. Returns 0 if the ring had no room; the frame is sent when it
- * occurs again. A separate function, so that the verifier checks it once and it has a stack frame of its own.
+ * The id of the stack with this innermost frame, called by frame `caller` (0: by none). For FRAME_NATIVE `code` is the
+ * process (tgid) and `offset` the address in it. Returns 0 if the ring had no room; the frame is sent when it occurs
+ * again. A separate function, so that the verifier checks it once and it has a stack frame of its own.
  */
 __weak __noinline int stack__push(u32 caller, u32 kind, u32 code, u64 place, u32 pid)
 {

@@ -5,7 +5,7 @@
 #include "cuda_calls.bpf.h"
 #include "cuda_stack.bpf.h"
 
-OPTION(cuda, all, "also the calls that a framework makes many times an operator and that say nothing");
+OPTION(cuda, all, "also calls that frameworks make many times per operator and that carry no information");
 OPTION(cuda, stacks, "Python stack and GIL at launches, copies, sets, allocations and waits; the driver's calls too");
 
 struct dim3 {

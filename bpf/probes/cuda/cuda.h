@@ -25,13 +25,13 @@ enum cuda_copy_kind {
 
 struct cuda_copy {
 	struct call call;
-	u64 bytes UNIT(bytes) DOC("asked for; elements where a 3D copy names an array");
+	u64 bytes UNIT(bytes) DOC("requested; in elements where a 3D copy names an array");
 	u64 dst UNIT(hex) DOC("destination: address, array or symbol");
 	u64 src UNIT(hex) DOC("source: address, array or symbol");
 	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
 	enum cuda_copy_kind kind;
 	CUDA_STACK_FIELDS;
-} EVENT(cuda_copy, 0x0301, "a copy asked for through the runtime");
+} EVENT(cuda_copy, 0x0301, "a copy requested through the runtime");
 
 struct cuda_launch {
 	struct call call;
@@ -67,7 +67,7 @@ enum cuda_memory {
 
 struct cuda_alloc {
 	struct call call;
-	u64 bytes UNIT(bytes) DOC("asked for, without the pitch's padding");
+	u64 bytes UNIT(bytes) DOC("requested, without the padding of the pitch");
 	u64 address UNIT(hex) DOC("what was allocated: address or array; 0 if that failed");
 	u64 stream UNIT(hex) DOC("of an allocation in stream order");
 	u64 pool UNIT(hex) DOC("memory pool if one was named");
@@ -87,12 +87,12 @@ struct cuda_free {
 struct cuda_host_register {
 	struct call call;
 	CUDA_HOST_REGISTER_FIELDS;
-} EVENT(cuda_host_register, 0x0306, "host memory pinned or let go");
+} EVENT(cuda_host_register, 0x0306, "host memory pinned or unpinned");
 
 struct cuda_pool {
 	struct call call;
 	CUDA_POOL_FIELDS;
-} EVENT(cuda_pool, 0x0307, "a memory pool made, destroyed or trimmed");
+} EVENT(cuda_pool, 0x0307, "a memory pool created, destroyed or trimmed");
 
 enum cuda_sync_scope {
 	CUDA_SYNC_DEVICE = 0,
@@ -111,7 +111,7 @@ struct cuda_sync {
 struct cuda_stream_wait {
 	struct call call;
 	CUDA_STREAM_WAIT_FIELDS;
-} EVENT(cuda_stream_wait, 0x0309, "a stream is made to wait for an event");
+} EVENT(cuda_stream_wait, 0x0309, "a stream has to wait for an event");
 
 struct cuda_event_record {
 	struct call call;
@@ -121,12 +121,12 @@ struct cuda_event_record {
 struct cuda_event_elapsed {
 	struct call call;
 	CUDA_EVENT_ELAPSED_FIELDS;
-} EVENT(cuda_event_elapsed, 0x030b, "the time between two events asked for");
+} EVENT(cuda_event_elapsed, 0x030b, "the time between two events queried");
 
 struct cuda_stream {
 	struct call call;
 	CUDA_STREAM_FIELDS;
-} EVENT(cuda_stream, 0x030c, "a stream made or destroyed");
+} EVENT(cuda_stream, 0x030c, "a stream created or destroyed");
 
 struct cuda_graph_launch {
 	struct call call;
@@ -136,7 +136,7 @@ struct cuda_graph_launch {
 struct cuda_graph {
 	struct call call;
 	CUDA_GRAPH_FIELDS;
-} EVENT(cuda_graph, 0x030e, "a graph made, instantiated, updated or destroyed");
+} EVENT(cuda_graph, 0x030e, "a graph created, instantiated, updated or destroyed");
 
 struct cuda_capture {
 	struct call call;
@@ -147,7 +147,7 @@ struct cuda_capture {
 
 struct cuda_copy_peer {
 	struct call call;
-	u64 bytes UNIT(bytes) DOC("asked for; elements where a 3D copy names an array");
+	u64 bytes UNIT(bytes) DOC("requested; in elements where a 3D copy names an array");
 	u64 dst UNIT(hex) DOC("destination: address or array");
 	u64 src UNIT(hex) DOC("source: address or array");
 	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
@@ -158,22 +158,22 @@ struct cuda_copy_peer {
 struct cuda_copy_batch {
 	struct call call;
 	CUDA_COPY_BATCH_FIELDS;
-} EVENT(cuda_copy_batch, 0x0311, "many copies asked for at once");
+} EVENT(cuda_copy_batch, 0x0311, "several copies requested by one call");
 
 struct cuda_host_func {
 	struct call call;
 	CUDA_HOST_FUNC_FIELDS;
-} EVENT(cuda_host_func, 0x0312, "a function of the host queued in a stream");
+} EVENT(cuda_host_func, 0x0312, "a host function queued in a stream");
 
 struct cuda_prefetch {
 	struct call call;
 	CUDA_PREFETCH_FIELDS;
-} EVENT(cuda_prefetch, 0x0313, "managed memory moved ahead of its use");
+} EVENT(cuda_prefetch, 0x0313, "managed memory prefetched");
 
 struct cuda_event {
 	struct call call;
 	CUDA_EVENT_FIELDS;
-} EVENT(cuda_event, 0x0314, "an event made, asked or destroyed (--cuda=all)");
+} EVENT(cuda_event, 0x0314, "an event created, queried or destroyed (--cuda=all)");
 
 struct cuda_call {
 	struct call call;

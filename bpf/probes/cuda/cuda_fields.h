@@ -18,8 +18,8 @@
 	u32 api_flags DOC("as passed")
 
 #define CUDA_POOL_FIELDS \
-	u64 pool UNIT(hex) DOC("memory pool; 0 if making it failed"); \
-	u64 bytes UNIT(bytes) DOC("to keep, of a trim")
+	u64 pool UNIT(hex) DOC("memory pool; 0 if creating it failed"); \
+	u64 bytes UNIT(bytes) DOC("that the pool retains, of a trim")
 
 #define CUDA_STREAM_WAIT_FIELDS \
 	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream"); \
@@ -37,7 +37,7 @@
 	float elapsed_ms UNIT(ms) DOC("device time between the two; 0 if that failed")
 
 #define CUDA_STREAM_FIELDS \
-	u64 stream UNIT(hex) DOC("stream made or destroyed; 0 if making it failed"); \
+	u64 stream UNIT(hex) DOC("stream created or destroyed; 0 if creating it failed"); \
 	u32 api_flags DOC("as passed"); \
 	s32 priority DOC("as passed")
 
@@ -47,8 +47,8 @@
 	CUDA_STACK_FIELDS
 
 #define CUDA_GRAPH_FIELDS \
-	u64 graph UNIT(hex) DOC("graph that is made, read or destroyed"); \
-	u64 exec UNIT(hex) DOC("executable graph that is made, updated or destroyed; 0 if making it failed")
+	u64 graph UNIT(hex) DOC("graph that is created, read or destroyed"); \
+	u64 exec UNIT(hex) DOC("executable graph that is created, updated or destroyed; 0 if creating it failed")
 
 #define CUDA_COPY_BATCH_FIELDS \
 	u64 copies DOC("copies in the batch"); \
@@ -64,7 +64,7 @@
 	u64 bytes UNIT(bytes) DOC("asked for")
 
 #define CUDA_EVENT_FIELDS \
-	u64 event_handle UNIT(hex) DOC("event made, asked or destroyed; 0 if making it failed"); \
+	u64 event_handle UNIT(hex) DOC("event created, queried or destroyed; 0 if creating it failed"); \
 	u32 api_flags DOC("as passed")
 
 /* clang-format on */

@@ -2,7 +2,7 @@
 /* Kernel launches, graphs, host functions, and calls in which the host waits. Signatures: cuda.h. */
 #include "cudadrv.bpf.h"
 
-OPTION(cudadrv, all, "also the calls that a framework makes many times an operator and that say nothing");
+OPTION(cudadrv, all, "also calls that frameworks make many times per operator and that carry no information");
 OPTION(cudadrv, nested, "also the calls that the runtime and the driver make within theirs");
 OPTION(cudadrv, stacks, "Python stack and GIL at launches, copies, sets, allocations and waits of the driver alone");
 

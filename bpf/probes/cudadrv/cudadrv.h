@@ -22,9 +22,9 @@ struct cudadrv_copy {
 	u64 dst UNIT(hex) DOC("destination: address or array");
 	u64 src UNIT(hex) DOC("source: address or array");
 	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
-	enum cuda_copy_kind kind DOC("by the function or what a 2D or 3D copy says");
+	enum cuda_copy_kind kind DOC("by the function, or as a 2D or 3D copy states it");
 	CUDA_STACK_FIELDS;
-} EVENT(cudadrv_copy, 0x0601, "a copy asked for through the driver");
+} EVENT(cudadrv_copy, 0x0601, "a copy requested through the driver");
 
 struct cudadrv_launch {
 	struct call call;
@@ -52,14 +52,14 @@ struct cudadrv_set {
 
 struct cudadrv_alloc {
 	struct call call;
-	u64 bytes UNIT(bytes) DOC("asked for, without the pitch's padding");
+	u64 bytes UNIT(bytes) DOC("requested, without the padding of the pitch");
 	u64 address UNIT(hex) DOC("what was allocated: address, array or, of cuMemCreate, handle; 0 if that failed");
 	u64 stream UNIT(hex) DOC("of an allocation in stream order");
 	u64 pool UNIT(hex) DOC("memory pool if one was named");
 	u32 api_flags DOC("as passed");
 	enum cuda_memory memory;
 	CUDA_STACK_FIELDS;
-	s32 device DOC("of cuMemCreate: device or NUMA node that it says; else -1, the current context's");
+	s32 device DOC("of cuMemCreate: the device or NUMA node that it names; else -1: the device of the current context");
 } EVENT(cudadrv_alloc, 0x0604, "memory allocated");
 
 struct cudadrv_free {
@@ -73,12 +73,12 @@ struct cudadrv_free {
 struct cudadrv_host_register {
 	struct call call;
 	CUDA_HOST_REGISTER_FIELDS;
-} EVENT(cudadrv_host_register, 0x0606, "host memory pinned or let go");
+} EVENT(cudadrv_host_register, 0x0606, "host memory pinned or unpinned");
 
 struct cudadrv_pool {
 	struct call call;
 	CUDA_POOL_FIELDS;
-} EVENT(cudadrv_pool, 0x0607, "a memory pool made, destroyed or trimmed");
+} EVENT(cudadrv_pool, 0x0607, "a memory pool created, destroyed or trimmed");
 
 struct cudadrv_sync {
 	struct call call;
@@ -90,7 +90,7 @@ struct cudadrv_sync {
 struct cudadrv_stream_wait {
 	struct call call;
 	CUDA_STREAM_WAIT_FIELDS;
-} EVENT(cudadrv_stream_wait, 0x0609, "a stream is made to wait for an event");
+} EVENT(cudadrv_stream_wait, 0x0609, "a stream has to wait for an event");
 
 struct cudadrv_event_record {
 	struct call call;
@@ -100,12 +100,12 @@ struct cudadrv_event_record {
 struct cudadrv_event_elapsed {
 	struct call call;
 	CUDA_EVENT_ELAPSED_FIELDS;
-} EVENT(cudadrv_event_elapsed, 0x060b, "the time between two events asked for");
+} EVENT(cudadrv_event_elapsed, 0x060b, "the time between two events queried");
 
 struct cudadrv_stream {
 	struct call call;
 	CUDA_STREAM_FIELDS;
-} EVENT(cudadrv_stream, 0x060c, "a stream made or destroyed");
+} EVENT(cudadrv_stream, 0x060c, "a stream created or destroyed");
 
 struct cudadrv_graph_launch {
 	struct call call;
@@ -115,7 +115,7 @@ struct cudadrv_graph_launch {
 struct cudadrv_graph {
 	struct call call;
 	CUDA_GRAPH_FIELDS;
-} EVENT(cudadrv_graph, 0x060e, "a graph made, instantiated, updated or destroyed");
+} EVENT(cudadrv_graph, 0x060e, "a graph created, instantiated, updated or destroyed");
 
 struct cudadrv_capture {
 	struct call call;
@@ -137,22 +137,22 @@ struct cudadrv_copy_peer {
 struct cudadrv_copy_batch {
 	struct call call;
 	CUDA_COPY_BATCH_FIELDS;
-} EVENT(cudadrv_copy_batch, 0x0611, "many copies asked for at once");
+} EVENT(cudadrv_copy_batch, 0x0611, "several copies requested by one call");
 
 struct cudadrv_host_func {
 	struct call call;
 	CUDA_HOST_FUNC_FIELDS;
-} EVENT(cudadrv_host_func, 0x0612, "a function of the host queued in a stream");
+} EVENT(cudadrv_host_func, 0x0612, "a host function queued in a stream");
 
 struct cudadrv_prefetch {
 	struct call call;
 	CUDA_PREFETCH_FIELDS;
-} EVENT(cudadrv_prefetch, 0x0613, "managed memory moved ahead of its use");
+} EVENT(cudadrv_prefetch, 0x0613, "managed memory prefetched");
 
 struct cudadrv_event {
 	struct call call;
 	CUDA_EVENT_FIELDS;
-} EVENT(cudadrv_event, 0x0614, "an event made, asked or destroyed (--cudadrv=all)");
+} EVENT(cudadrv_event, 0x0614, "an event created, queried or destroyed (--cudadrv=all)");
 
 struct cudadrv_call {
 	struct call call;
@@ -168,10 +168,10 @@ struct cudadrv_module {
 struct cudadrv_function {
 	struct call call;
 	u64 function UNIT(hex) DOC("CUfunction or CUkernel that was looked up; 0 if that failed");
-	u64 module UNIT(hex) DOC("CUmodule or CUlibrary that it was looked for in; 0: of a call that does not say");
-	u64 kernel UNIT(hex) DOC("of cuKernelGetFunction: the CUkernel that the CUfunction is of, else 0");
-	char name[] DOC("of the kernel, as mangled, its first 1023 bytes; empty if `kernel` says whose it is");
-} EVENT(cudadrv_function, 0x0617, "a kernel looked up by its name, or its name asked for");
+	u64 module UNIT(hex) DOC("CUmodule or CUlibrary in which it was looked up; 0: the call does not name one");
+	u64 kernel UNIT(hex) DOC("of cuKernelGetFunction: the CUkernel of the CUfunction, else 0");
+	char name[] DOC("mangled name of the kernel, at most its first 1023 bytes; empty if `kernel` identifies it");
+} EVENT(cudadrv_function, 0x0617, "a kernel looked up by its name, or its name queried");
 
 struct cudadrv_map {
 	struct call call;
@@ -183,9 +183,9 @@ struct cudadrv_map {
 
 struct cudadrv_context {
 	struct call call;
-	u64 context UNIT(hex) DOC("made, retained or destroyed; 0: that failed, or the primary one of a device");
+	u64 context UNIT(hex) DOC("created, retained or destroyed; 0: that failed, or it is the primary one of a device");
 	u32 api_flags DOC("as passed");
-	s32 device DOC("device number; -1: of a call that does not say");
-} EVENT(cudadrv_context, 0x0619, "a context made, retained, released, reset or destroyed");
+	s32 device DOC("device number; -1: the call does not name one");
+} EVENT(cudadrv_context, 0x0619, "a context created, retained, released, reset or destroyed");
 
 #endif

@@ -14,7 +14,7 @@ struct disk_path_map disk_paths SEC(".maps");
 
 #define MAX_BIOS 65536
 #define MAX_IOS	 16384
-/* Bios of a request that are visited; more than the segments that devices accept. */
+/* The most bios of a request that are visited, which is more than the segments that devices accept. */
 #define WALK 1024
 
 /* include/linux/blk_types.h; the numbers are the same from 6.1 to 6.18. */
@@ -231,7 +231,7 @@ static long take_note(u32 i, struct walk *w)
 	if (a) {
 		if (!io->own_bios++)
 			fill(io, a);
-		/* the request waited as long as the bio in it that waited longest */
+		/* a request has waited for as long as the bio in it that waited longest */
 		if (a->start < io->span.start)
 			io->span.start = a->start;
 		bpf_map_delete_elem(&disk_bios, &key);
@@ -265,7 +265,7 @@ int BPF_PROG(disk_issued, struct request *rq)
 	struct walk w = { .io = io, .bio = rq->bio };
 	struct gendisk *disk = rq->q->disk;
 
-	/* commands that a driver or a program sends by itself, and flushes that serve many bios */
+	/* skips commands that a driver or a program sends by itself, and flushes that serve many bios */
 	if (!w.bio || op == REQ_OP_DRV_IN || op == REQ_OP_DRV_OUT)
 		return 0;
 	again = bpf_map_lookup_elem(&disk_requests, &key);

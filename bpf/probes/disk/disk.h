@@ -47,7 +47,7 @@ struct disk_io {
 	struct span span;
 	/* Queued from start to issued, at the device from issued to time. */
 	u64 issued UNIT(moment)
-		DOC("when the device got it last, 0: never, or not as a request of its own (an empty flush)");
+		DOC("when it was last issued to the device; 0: never, or not as a request of its own (an empty flush)");
 	u64 sector DOC("first one, of 512 bytes, counted from the start of the whole disk");
 	u64 bytes UNIT(bytes) DOC("of the request");
 	u64 dev UNIT(hex) DOC("of the file: kernel encoding (major << 20 | minor)");
@@ -55,22 +55,22 @@ struct disk_io {
 	u32 disk_dev UNIT(hex) DOC("the disk: kernel encoding");
 	char disk[16] DOC("the disk's name, such as nvme0n1");
 	enum disk_op op;
-	enum disk_asker asker DOC("what pid and tid are");
-	enum disk_file_from file_from DOC("how dev and ino are known");
+	enum disk_asker asker DOC("which thread pid and tid name");
+	enum disk_file_from file_from DOC("how dev and ino were found");
 	u16 traits DOC("enum disk_traits, or-ed");
 	u16 status DOC("0: done; else the kernel's BLK_STS_ number, 10 an I/O error");
 	u16 bios DOC("pieces that were merged into the request");
-	u16 own_bios DOC("of these, pieces that threads asked for that are recorded");
-	u16 requeues DOC("times that the device gave it back");
-} EVENT(disk_io, 0x0801, "a block I/O request, from the moment it was asked for to its completion");
+	u16 own_bios DOC("of these, pieces that recorded threads submitted");
+	u16 requeues DOC("times that the device returned it, to be issued again");
+} EVENT(disk_io, 0x0801, "a block I/O request, from its submission to its completion");
 
 struct disk_fault {
 	struct span span;
-	u64 address UNIT(hex) DOC("that was touched");
+	u64 address UNIT(hex) DOC("that the thread accessed");
 	u64 dev UNIT(hex) DOC("of the file that is mapped there; 0: none, or not known");
 	u64 ino DOC("of the file");
 	u64 offset UNIT(bytes) DOC("in the file, of the page");
-	enum disk_file_from file_from DOC("how dev and ino are known");
+	enum disk_file_from file_from DOC("how dev and ino were found");
 } EVENT(disk_fault, 0x0802, "a major page fault: the thread waited for a page to be read");
 
 struct disk_cache {
@@ -81,7 +81,7 @@ struct disk_cache {
 	u64 written UNIT(bytes) DOC("pages added by a write call");
 	u64 adds DOC("times that pages were added");
 	enum disk_file_from file_from DOC("DISK_FILE_METADATA for a block device's own pages");
-} EVENT(disk_cache, 0x0803, "what a process added of one file to the page cache, summed up over a second");
+} EVENT(disk_cache, 0x0803, "the pages of one file that a process added to the page cache, summed over a second");
 
 enum disk_stall_kind {
 	DISK_RECLAIM = 0, /* the machine is short of memory */
@@ -93,14 +93,14 @@ struct disk_stall {
 	struct span span;
 	u64 reclaimed DOC("pages freed; 0 for compaction");
 	enum disk_stall_kind kind;
-} EVENT(disk_stall, 0x0804, "a thread had to free or move memory itself before it got some");
+} EVENT(disk_stall, 0x0804, "a thread had to free or move memory itself before it could allocate some");
 
 struct disk_task {
 	struct span span;
 	u64 major DOC("major page faults");
 	u64 minor DOC("minor page faults");
 	u64 read UNIT(bytes) DOC("read from disks on its behalf");
-	u64 written UNIT(bytes) DOC("made dirty in the page cache, or written past it");
+	u64 written UNIT(bytes) DOC("written to the page cache, or directly to disks");
 } EVENT(disk_task, 0x0805, "what the kernel counted for a thread while it was traced, written at its end");
 
 struct disk_file {

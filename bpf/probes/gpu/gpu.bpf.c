@@ -8,7 +8,7 @@
 
 OPTION(gpu, nodes, "each node of a graph, not the graph as a whole");
 
-/* A buffer for the longest record; only one thread of a shim uses it. */
+/* A buffer for the longest record; a shim sends records from one thread only. */
 struct gpu_room {
 	u8 record[RECORD_MAX] __attribute__((aligned(8)));
 };
@@ -40,7 +40,7 @@ static const struct gpu_form forms[32] = {
 
 #define BODY_MAX 255 /* bytes of any body without its text */
 #define TEXT_MAX 4000
-#define FUTURE	 10000000ULL /* ns by which a device's clock may be ahead */
+#define FUTURE	 10000000ULL /* ns by which times of a device may be ahead, by its clock's error */
 
 struct gpu_batch {
 	u64 at; /* address of the next record in the target */
@@ -94,8 +94,8 @@ static __always_inline bool send(const struct gpu_batch *b, const struct shim_re
 	u8 *record;
 
 	/*
-	 * by its low bits a kind beyond the known ones would look like one of them, or like an event that the schema
-	 * lacks
+	 * only the low byte of the event's id is the kind: a larger number would look like a known kind, or like an
+	 * event that the schema lacks
 	 */
 	if (r->kind >= SHIM_KINDS)
 		return false;

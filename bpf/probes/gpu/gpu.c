@@ -18,7 +18,10 @@
 #include "util/lock.h"
 
 #define LIBRARY "libsonde-cupti.so"
-/* Numbers of the links of one process, and of all. No object of the trace has such a number (LINK_OBJECT). */
+/*
+ * Link numbers of one process, and the common part of all of them. No object of the trace has such a number
+ * (LINK_OBJECT).
+ */
 #define CONTROL_OBJECT(number) (0x10000u | (number))
 #define CONTROL_FIRST	       0x8000
 #define CONTROL_LAST	       0xffff
@@ -28,7 +31,7 @@
 /* A process with the shim. */
 struct target {
 	u32 pid;
-	u64 dev, ino; /* of the shim that the links belong to; after an exec the process may map another file */
+	u64 dev, ino; /* the shim's file that the links belong to; after an exec the process may map another one */
 	u32 links; /* the number of its links; 0: it has none */
 	bool active; /* it uses CUPTI, and will send more records when it stops */
 	bool gone; /* it has ended; records that it sent may still be unread */
@@ -39,7 +42,7 @@ struct gpu {
 	struct target *list;
 	u32 n;
 	u32 last_links; /* the number assigned last */
-	u64 next_look; /* ns: time of the next check which processes have ended */
+	u64 next_look; /* ns: time of the next check for processes that have ended */
 	bool dropped; /* the control links were closed */
 	bool warned_text, warned_link;
 	int slot; /* the number of the slot that this tracer uses in each shim */
@@ -114,7 +117,7 @@ static bool has_slots(struct elf *elf, const struct elf_symbol *sym, u64 bytes, 
 	       end - *offset == bytes - 1;
 }
 
-/* Only fills the facts: the shim's sites are probed in each process apart. */
+/* Fills the facts of a file but lists no sites: those of the shim are probed separately in each process. */
 static int sites(struct session *s, struct elf *elf, const char *path, void *own, struct site_list *out, char *why,
 		 size_t len)
 {
@@ -184,7 +187,10 @@ static u32 next_links(struct gpu *g)
 	return g->last_links = n;
 }
 
-/* The shim splits its mapping, and each part is reported: the process is handled once. A link outlives an exec. */
+/*
+ * Attaches to a process that maps the shim. The shim splits its mapping and each part is reported, so a process that
+ * has links already is skipped. A link outlives an exec.
+ */
 static void mapped(struct session *s, struct file_facts *file, const void *own, const struct mapping *m)
 {
 	u64 offsets[SHIM_GROUP_COUNT], counters[SHIM_GROUP_COUNT];
@@ -210,7 +216,7 @@ static void mapped(struct session *s, struct file_facts *file, const void *own, 
 		return;
 	g->warned_link = true;
 	session__warn(s, "process %u: family gpu: its shim can't be switched on: %s", m->pid,
-		      n ? strerror(-err) : "it lacks the places for that");
+		      n ? strerror(-err) : "it has no probe sites for that");
 }
 
 /* Prints a text of the target, without characters that control a terminal. */
@@ -257,7 +263,9 @@ static bool is_gone(struct session *s, u32 pid)
 	return err != -ETIMEDOUT && (err || !image.exe[0]);
 }
 
-/* The process was killed or called _exit: the records that CUPTI still had are lost, and their number is unknown. */
+/*
+ * Counts the records that CUPTI had not delivered when a process was killed or called _exit. Their number is unknown.
+ */
 static void ended(struct session *s, const struct target *t)
 {
 	struct gpu_dropped d = {

@@ -69,7 +69,7 @@ struct gpu_name {
 	struct event event;
 	struct shim_name kernel;
 	char text[];
-} EVENT(gpu_name, 0x0d0c, "a kernel's name, mangled as it is; recorded once a recording and process");
+} EVENT(gpu_name, 0x0d0c, "the mangled name of a kernel; recorded once per recording and process");
 
 struct gpu_clock {
 	struct event event;
@@ -85,6 +85,6 @@ struct gpu_shim {
 	struct event event;
 	struct shim_state shim;
 	char text[];
-} EVENT(gpu_shim, 0x0d0f, "the shim began, ended, or can't");
+} EVENT(gpu_shim, 0x0d0f, "the shim started, stopped, or can't record");
 
 #endif

@@ -21,12 +21,12 @@ OPTION(lock, all, "every process, not only those with a runtime");
 struct lock_thread {
 	bool on;
 	bool waiting;
-	bool released; /* it has released the lock that it waited for last */
+	bool released; /* it has released the lock that it waited for last, so the next wait begins a new episode */
 	u32 number; /* of its last episode */
 	u32 selected; /* see thread__followed() */
 	u64 last; /* the lock */
-	u64 second; /* where a wait may be moved to: FUTEX_WAIT_REQUEUE_PI */
-	u64 waiters; /* of futex_waitv() */
+	u64 second; /* the futex to which the wait may be moved: FUTEX_WAIT_REQUEUE_PI */
+	u64 waiters; /* the array of struct futex_waitv */
 	struct lock_wait wait;
 };
 
@@ -55,7 +55,7 @@ static __always_inline bool decode_old(struct futex_call *f, u64 word, u32 op, u
 	return true;
 }
 
-/* Is it a call on futexes, and which? */
+/* Decodes a system call; false: it does not use futexes. */
 static __always_inline bool decode(struct futex_call *f, struct pt_regs *regs, u32 nr, bool compat)
 {
 	bool old = compat ? nr == SYS32_futex || nr == SYS32_futex_time64 : nr == SYS_futex;
@@ -71,7 +71,7 @@ static __always_inline bool decode(struct futex_call *f, struct pt_regs *regs, u
 	f->value = compat ? regs->cx : regs->si;
 	f->op = nr == NR_FUTEX_WAKE ? FUTEX_WAKE : nr == NR_FUTEX_WAIT ? FUTEX_WAIT : FUTEX_REQUEUE;
 	if (nr == NR_FUTEX_WAITV)
-		f->op = FUTEX_COMMAND; /* none: word is an array of them */
+		f->op = FUTEX_COMMAND; /* no single futex: word is the address of an array */
 	return true;
 }
 
@@ -85,9 +85,9 @@ static __always_inline u64 word_of_waiter(u64 waiters, u32 i)
 }
 
 /*
- * Which thread has the lock? Priority-inheriting and robust futexes contain the thread's number. A glibc mutex waits
- * for the futex to be no longer 2 and has its owner eight bytes after it. Other users of the value 2 have something
- * else there; values that can't be a thread are left out.
+ * The thread that holds the lock, as far as the futex shows it. Priority-inheriting and robust futexes contain the
+ * thread's number. A glibc mutex waits for the futex to be no longer 2, and its owner is stored eight bytes after it.
+ * Other users of the value 2 have something else there, so values that can't be a thread are ignored.
  */
 static __always_inline u32 owner_of(u64 word, u32 op, u32 value)
 {
@@ -196,7 +196,7 @@ int BPF_PROG(lock_exit, struct pt_regs *regs, long ret)
 	return 0;
 }
 
-/* Does the current thread wake those that wait on this futex, by a futex call or its end? */
+/* Does the current thread wake the waiters of this futex, by a futex call or by its end? */
 static __always_inline bool lets_go(struct task_struct *me, const struct lock_thread *t)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(me);
@@ -316,7 +316,7 @@ int lock_begin(struct bpf_iter__task *ctx)
 	w->lock = f.word;
 	w->value = f.value;
 	w->op = f.op == FUTEX_LOCK_PI || f.op == FUTEX_LOCK_PI2 ? LOCK_PI : LOCK_WAIT;
-	/* robust: the futex's value has the owner; other memory can't be read from here */
+	/* the value of a robust futex contains the owner; other memory can't be read from here */
 	if (w->op == LOCK_WAIT && f.value & FUTEX_WAITERS)
 		w->owner = f.value & FUTEX_TID_MASK;
 	w->episode = ++t->number;

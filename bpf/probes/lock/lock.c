@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SITES_MAX 16384 /* sites known to be named, in one generation; an evicted one is named again */
+#define SITES_MAX 16384 /* sites that were named already, per generation of `named`; an evicted one is named again */
 
-#define SITES_FEW 32 /* for tests */
+#define SITES_FEW 32 /* the limit with SONDE_TEST=small-tables */
 
 struct site_key {
 	u64 address;

@@ -9,7 +9,7 @@
 
 #include "core/event.h"
 
-FAMILY(lock, 0x0a, FAMILY_ASKED, "waits for contended locks and conditions (futexes): whose they are and who let go");
+FAMILY(lock, 0x0a, FAMILY_ASKED, "waits for contended locks and conditions (futexes), their holders and wakers");
 
 enum lock_op {
 	LOCK_WAIT =
@@ -25,16 +25,16 @@ struct lock_wait {
 	u64 site UNIT(hex)
 		DOC("return address of the innermost call from outside the library that waits; 0: not found");
 	u64 caller UNIT(hex) DOC("return address of its caller, by frame pointer; 0: no frame pointer");
-	u64 caller2 UNIT(hex) DOC("and of that one's");
+	u64 caller2 UNIT(hex) DOC("return address of the caller's caller; 0: no frame pointer");
 	u64 woken UNIT(moment) DOC("when the waker released it, 0: no thread did");
 	u32 owner DOC(
-		"thread that had the lock at the start, as the lock word says it: numbered in the process's pid namespace; 0: it does not say");
+		"thread that held the lock at the start, by the value of the futex: its number in the process's pid namespace; 0: not known");
 	u32 waker_pid UNIT(task) DOC("process that woke it");
-	u32 waker_tid UNIT(task) DOC("thread that woke it, 0: a signal or the time did, or it did not wait");
-	u32 episode DOC("of this thread: waits of one number are one attempt to get one lock");
-	u32 value UNIT(hex) DOC("what the word was to hold for the wait to begin");
+	u32 waker_tid UNIT(task) DOC("thread that woke it; 0: a signal or a timeout ended the wait, or there was none");
+	u32 episode DOC("number within the thread: waits with the same number are one attempt to get one lock");
+	u32 value UNIT(hex) DOC("value that the futex had to have for the wait to begin");
 	s32 result UNIT(errno)
-		DOC("0 woken, -EAGAIN the word had changed: no wait, -ETIMEDOUT, -EINTR or -512 a signal");
+		DOC("0: woken, -EAGAIN: the futex had another value and there was no wait, -ETIMEDOUT, -EINTR or -512: a signal");
 	enum lock_op op;
 } EVENT(lock_wait, 0x0a01, "a wait on a futex");
 
@@ -43,7 +43,7 @@ struct lock_site {
 	u64 address UNIT(hex) DOC("as in the fields site, caller and caller2 of waits of this process");
 	u64 offset UNIT(hex) DOC("in the file");
 	u32 module UNIT(string) DOC("the file mapped there");
-	u32 symbol UNIT(string) DOC("function and offset in it, empty if the file does not say");
-} EVENT(lock_site, 0x0a02, "the name of a call site, once a process");
+	u32 symbol UNIT(string) DOC("function and offset in it; empty: not known");
+} EVENT(lock_site, 0x0a02, "the name of a call site, once per process");
 
 #endif

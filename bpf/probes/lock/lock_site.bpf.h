@@ -8,7 +8,10 @@
 
 #define EBUSY 16
 
-/* The mapping of the library that waits, by process; call sites are outside of it. Empty for a static program. */
+/*
+ * The mapping of the waiting library (libc, as a rule), by process: call sites are outside of it. Empty for a static
+ * program.
+ */
 struct lock_range {
 	u64 start, end;
 };
@@ -148,8 +151,9 @@ static __always_inline struct site_search *site_search(void)
 }
 
 /*
- * Is the value `word`, at address `at` on the stack, the call site? A global function, so that the verifier checks it
- * once, and not for each value in each program that calls it. True: the search is over.
+ * Is the value `word`, found at address `at` on the stack, the return address of the call site? A global function, so
+ * that the verifier checks it once, and not for each value in each program that calls it. Returns true when the search
+ * is over.
  */
 __noinline int lock_try_word(u64 word, u64 at)
 {
@@ -163,7 +167,7 @@ __noinline int lock_try_word(u64 word, u64 at)
 		return false;
 	s->site = word;
 	s->at = at;
-	/* a program without such a library has no better candidate */
+	/* in a program without such a library no later value would be a better candidate */
 	return s->sure || !s->library.end;
 }
 
@@ -181,10 +185,10 @@ static __noinline int search(u64 sp)
 }
 
 /*
- * The waiting library's own frames have no frame pointers, but they are small: the first value on the stack that
- * follows a call into the library is the call site, or if there is none the first one that is a return address at
- * all. Values of earlier calls may lie between. Most functions of the library do not change the frame pointer: if it
- * is above that value, the frames from there on are the callers'.
+ * Finds the call site. The waiting library's own frames have no frame pointers, but they are small: the call site is
+ * the first value on the stack that is the return address of a call into the library or, without such a value, the
+ * first return address at all. Values that earlier calls left behind may lie between. Most functions of the library do
+ * not change the frame pointer: if it is above that value, the frames from there on are the callers'.
  */
 static __noinline int find_site(struct lock_wait *w, struct pt_regs *regs, struct lock_range *library)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which communicators have been described. A communicator is a pointer to a struct ncclComm. After the first call
- * with it, its rank, size and device are read from there, at the offsets that nccl.c finds in the library's DWARF.
+ * Describes communicators, each once. A communicator is a pointer to a struct ncclComm. After the first call with it,
+ * its rank, size and device are read from there, at the offsets that nccl.c finds in the library's DWARF.
  */
 #ifndef SONDE_NCCL_COMM_BPF_H
 #define SONDE_NCCL_COMM_BPF_H
@@ -18,7 +18,7 @@ struct nccl_processes_map {
 	__type(value, u32);
 };
 
-/* Zeros: unknown, or not known yet. nccl.c fills this. */
+/* The layouts of struct ncclComm; zeros: not known, or not yet. nccl.c fills this. */
 struct nccl_layouts_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, NCCL_LAYOUTS);

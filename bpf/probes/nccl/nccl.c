@@ -14,7 +14,7 @@
 #include "record/family.h"
 #include "util/array.h"
 
-#define PATIENCE 100 /* ms */
+#define PATIENCE 100 /* ms to wait for the layout when a library is mapped */
 
 enum {
 	START_MAGIC,
@@ -38,13 +38,13 @@ static const struct dwarf_member members[MEMBERS] = {
 
 struct library {
 	struct dwarf_job job;
-	u64 asked; /* ns: when the job began */
+	u64 asked; /* ns: when the job was started */
 	struct nccl_library event;
 	u32 generation; /* of the inode number */
 	u32 uid; /* user of the process that mapped it first */
 };
 
-/* Indexes are the same as in nccl_layouts. */
+/* The libraries, with the same indexes as in nccl_layouts. */
 struct libraries {
 	struct library list[NCCL_LAYOUTS];
 	u32 n;
@@ -103,7 +103,7 @@ static bool is_runtime(struct elf *elf, const char *path, bool hint)
 	return library__is(elf, "libnccl.so", "ncclAllReduce");
 }
 
-/* Called when the layout is known, or can't be found. */
+/* Stores and reports the result of a job: the layout, or why it is not known. */
 static void answered(struct session *s, struct library *l, int err, const struct dwarf_member *m)
 {
 	u32 index = l - libraries_of(s)->list;

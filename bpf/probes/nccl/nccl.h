@@ -45,14 +45,14 @@ struct nccl_collective {
 	u64 bytes UNIT(bytes)
 		DOC("count times the type's size; of one rank's part where NCCL counts that (docs/nccl.md)");
 	u64 count DOC("elements, as passed");
-	u64 send UNIT(hex) DOC("what this rank gives: address on the device");
-	u64 recv UNIT(hex) DOC("where the result goes: address on the device");
+	u64 send UNIT(hex) DOC("send buffer: address on the device");
+	u64 recv UNIT(hex) DOC("receive buffer: address on the device");
 	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
 	u64 comm UNIT(hex) DOC("communicator");
 	enum nccl_datatype datatype;
-	enum nccl_op op DOC("reduction; a number from 5 on is one that the program made");
+	enum nccl_op op DOC("reduction; numbers from 5 on were created by the program");
 	s32 root DOC("rank, -1: the function has none");
-} EVENT(nccl_collective, 0x0501, "a collective asked for");
+} EVENT(nccl_collective, 0x0501, "a collective operation");
 
 enum nccl_direction {
 	NCCL_SEND = 0,
@@ -74,13 +74,13 @@ struct nccl_p2p {
 	enum nccl_datatype datatype;
 	enum nccl_direction direction;
 	s32 peer DOC("rank, -1: several");
-} EVENT(nccl_p2p, 0x0502, "something sent to or received from one rank");
+} EVENT(nccl_p2p, 0x0502, "a send to one rank, or a receive from it");
 
 struct nccl_comm {
 	struct call call;
 	u64 comm UNIT(hex)
-		DOC("communicator made, ended or destroyed, the first of ncclCommInitAll; 0 if making it failed");
-	u64 parent UNIT(hex) DOC("communicator that it was made from");
+		DOC("communicator created, finalized or destroyed, the first of ncclCommInitAll; 0 if creating it failed");
+	u64 parent UNIT(hex) DOC("communicator from which it was created");
 	u64 unique_id UNIT(hex) DOC("first 8 bytes of the id: a random number, the same in all its ranks");
 	u64 devices UNIT(hex) DOC("address of the list of devices, of ncclCommInitAll; 0: they are the ranks");
 	s32 rank DOC("as passed, -1: the function takes none");
@@ -88,29 +88,29 @@ struct nccl_comm {
 	s32 color DOC("of a split");
 	s32 key DOC("of a split");
 	u32 api_flags DOC("of ncclCommShrink and ncclCommRevoke");
-} EVENT(nccl_comm, 0x0503, "a communicator made, ended or destroyed");
+} EVENT(nccl_comm, 0x0503, "a communicator created, finalized or destroyed");
 
 struct nccl_query {
 	struct call call;
 	u64 comm UNIT(hex) DOC("communicator");
-	s32 value DOC("the answer: asynchronous error, ranks, device or rank; 0 if that failed");
-} EVENT(nccl_query, 0x0504, "a communicator asked for its error, size, device or rank");
+	s32 value DOC("the result: asynchronous error, ranks, device or rank; 0 if the call failed");
+} EVENT(nccl_query, 0x0504, "a query of a communicator's error, size, device or rank");
 
 struct nccl_memory {
 	struct call call;
 	u64 address UNIT(hex) DOC("buffer; 0 if its allocation failed");
-	u64 bytes UNIT(bytes) DOC("asked for; 0 when it is given back");
+	u64 bytes UNIT(bytes) DOC("requested; 0 when it is freed or deregistered");
 	u64 comm UNIT(hex) DOC("communicator, of a registration");
-	u64 handle UNIT(hex) DOC("registration or window; 0 if making it failed");
+	u64 handle UNIT(hex) DOC("registration or window; 0 if creating it failed");
 	u32 api_flags DOC("of ncclCommWindowRegister");
-} EVENT(nccl_memory, 0x0505, "memory allocated, freed, registered or let go");
+} EVENT(nccl_memory, 0x0505, "memory allocated, freed, registered or deregistered");
 
 struct nccl_reduction {
 	struct call call;
 	u64 comm UNIT(hex) DOC("communicator");
-	enum nccl_op op DOC("its number; NCCL_OP_NONE if making it failed");
-	enum nccl_datatype datatype DOC("of one that is made");
-} EVENT(nccl_reduction, 0x0506, "a reduction made or destroyed");
+	enum nccl_op op DOC("its number; NCCL_OP_NONE if creating it failed");
+	enum nccl_datatype datatype DOC("of one that is created");
+} EVENT(nccl_reduction, 0x0506, "a reduction created or destroyed");
 
 struct nccl_call {
 	struct call call;
@@ -128,7 +128,7 @@ enum nccl_source {
 /* Emitted after the call that created a communicator, and at its first use: see source. */
 struct nccl_communicator {
 	struct event event;
-	u64 comm UNIT(hex) DOC("communicator: names it in its process, until it is destroyed");
+	u64 comm UNIT(hex) DOC("communicator: identifies it in its process until it is destroyed");
 	u64 hash UNIT(hex) DOC("the same in all its ranks; 0: not known");
 	s32 rank DOC("this process's rank in it");
 	s32 size DOC("ranks");
@@ -151,10 +151,10 @@ struct nccl_library {
 	struct nccl_layout layout;
 	u64 dev UNIT(hex) DOC("device of the backing inode, as in meta_object");
 	u64 ino DOC("backing inode");
-	u64 took UNIT(ns) DOC("until its debug information had been read");
+	u64 took UNIT(ns) DOC("time that reading its debug information took");
 	u32 path UNIT(string) DOC("as the first process that mapped it sees it");
-	u32 why UNIT(string) DOC("why the layout of its communicators is not known; empty: it is");
-} EVENT(nccl_library, 0x050a, "a mapped libnccl, and where its struct ncclComm has what sonde reads of it");
+	u32 why UNIT(string) DOC("why the layout of its communicators is not known; empty: it is known");
+} EVENT(nccl_library, 0x050a, "a mapped libnccl, and the offsets in its struct ncclComm that sonde reads");
 
 #define NCCL_MAGIC 0x0280028002800280ULL /* comm.h: the first and last member of a valid struct ncclComm */
 

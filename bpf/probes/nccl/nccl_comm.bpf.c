@@ -15,7 +15,7 @@ enum {
 };
 
 #define ALL_MAX 64 /* devices of one process, at most */
-/* For the return: the group, in one number with an address. */
+/* SPAN_OUT saves one number for the return: an address, and above it the group. */
 #define OUT_GROUP_SHIFT 56
 #define OUT_ADDRESS	((1ULL << OUT_GROUP_SHIFT) - 1)
 
@@ -42,7 +42,10 @@ static __always_inline u64 out_handle(const struct call *call, u64 where)
 	return v;
 }
 
-/* ncclCommInitAll creates rank i on device devices[i], or on device i if devices is NULL. */
+/*
+ * Emits the communicators of ncclCommInitAll, which creates rank i on device devices[i], or on device i if devices is
+ * NULL.
+ */
 static __noinline int all_made(u64 comms, u64 devices, u32 n)
 {
 	u32 i;

@@ -35,7 +35,7 @@ struct connection {
 	u32 side;
 	u32 before; /* it existed before tracing began */
 	u32 probes; /* tail-loss probes so far */
-	u32 written; /* it was written as open when the recording stopped: its end must not be written, too */
+	u32 written; /* its record was written as it was still open when the recording stopped */
 };
 
 struct {
@@ -86,7 +86,7 @@ static __always_inline void note(u64 key, const struct connection *c, u64 now)
 		loss__count(EVENT_FAMILY(ID_net_connect), LOSS_MAP_FULL, now);
 }
 
-/* Runs in the thread that calls connect(). */
+/* A thread calls connect(): notes it as the owner of the connection. */
 static __always_inline void connecting(const struct sock *sk, u64 now)
 {
 	u64 pid_tgid = bpf_get_current_pid_tgid(), key = (u64)sk;
@@ -108,7 +108,7 @@ static __always_inline void connected(const struct sock *sk, struct connection *
 	struct net_connect e = {};
 
 	c->established = now;
-	/* it was written as open: its end is not needed */
+	/* it was written as an open connection already */
 	if (c->written)
 		return;
 	fill_event(&e.span.event, c, ID_net_connect, now);
@@ -290,7 +290,7 @@ int BPF_PROG(net_retransmitted, const struct sock *sk, const struct sk_buff *skb
 	if (!c)
 		return 0;
 	e.loss_probe = is_loss_probe(sk);
-	/* no race: the socket is locked */
+	/* not atomic, because the socket is locked here */
 	c->probes += e.loss_probe;
 	if (!is_recorded(c))
 		return 0;

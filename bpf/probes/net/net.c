@@ -12,8 +12,8 @@ static const struct family_part parts[] = {
 };
 
 /*
- * Runs before the probes are detached, for the reason that bpf/probes/net/net.bpf.c gives. A second run writes the
- * connections that were opened meanwhile.
+ * Writes the open connections before the probes are detached; bpf/probes/net/net.bpf.c gives the reason. A second run
+ * writes the connections that were opened meanwhile.
  */
 static bool stopping(struct session *s)
 {

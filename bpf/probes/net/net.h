@@ -23,8 +23,8 @@ enum net_side {
 struct net_ends {
 	u64 local_high UNIT(hex) DOC("own address, first half");
 	u64 local_low UNIT(hex) DOC("own address, second half");
-	u64 peer_high UNIT(hex) DOC("the other's address, first half; IPv4 is ::ffff:a.b.c.d");
-	u64 peer_low UNIT(hex) DOC("the other's address, second half");
+	u64 peer_high UNIT(hex) DOC("the peer's address, first half; IPv4 is ::ffff:a.b.c.d");
+	u64 peer_low UNIT(hex) DOC("the peer's address, second half");
 	u16 local_port;
 	u16 peer_port;
 };
@@ -32,25 +32,25 @@ struct net_ends {
 struct net_connect {
 	struct span span;
 	struct net_ends ends;
-	u16 failed DOC("1: refused, timed out or given up");
-} EVENT(net_connect, 0x0901, "a connection was asked for, until the peer answered");
+	u16 failed DOC("1: refused, timed out or aborted");
+} EVENT(net_connect, 0x0901, "an outgoing connection, from connect() until the peer answered");
 
 struct net_accept {
 	struct span span;
 	struct net_ends ends;
-} EVENT(net_accept, 0x0902, "a connection came in, until a thread first used it, whose pid and tid these are");
+} EVENT(net_accept, 0x0902, "an incoming connection, from its first packet until a thread first used it; pid and tid are that thread's");
 
 struct net_close {
 	struct span span;
 	struct net_ends ends;
 	u64 sent UNIT(bytes) DOC("by this side, each byte once");
 	u64 received UNIT(bytes) DOC("from the peer");
-	u32 retransmits DOC("segments sent again, but for tail-loss probes");
+	u32 retransmits DOC("retransmitted segments, without tail-loss probes");
 	u32 rtt UNIT(ns) DOC("round trip, as the kernel smoothes it");
 	enum net_side side;
 	u32 loss_probes DOC(
 		"tail-loss probes: the last segment sent again early to get an answer, while nothing is known to be lost");
-} EVENT(net_close, 0x0903, "a connection, from when it stood to its end");
+} EVENT(net_close, 0x0903, "a connection, from its establishment to its end");
 
 struct net_retransmit {
 	struct event event;
@@ -58,6 +58,6 @@ struct net_retransmit {
 	u32 bytes UNIT(bytes) DOC("of the segments");
 	u16 state DOC("the kernel's TCP_ number: 1 established, 2 while connecting");
 	u16 loss_probe DOC("1: a tail-loss probe, see net_close");
-} EVENT(net_retransmit, 0x0904, "segments were sent again");
+} EVENT(net_retransmit, 0x0904, "segments were retransmitted");
 
 #endif

@@ -5,18 +5,18 @@
 
 #include "core/event.h"
 
-FAMILY(proc, 0x01, FAMILY_DEFAULT, "processes and threads: names, programs, beginnings and ends");
+FAMILY(proc, 0x01, FAMILY_DEFAULT, "processes and threads: names, programs, starts and ends");
 
 /* Threads choose their own names, of any bytes except NUL. */
 
 struct proc_task {
 	struct event event;
-	u64 start_time UNIT(moment) DOC("when the thread was made");
+	u64 start_time UNIT(moment) DOC("when the thread was created");
 	u32 ppid UNIT(task) DOC("parent process");
 	u32 ns_pid DOC("process as its own pid namespace numbers it");
 	u32 ns_tid DOC("thread, likewise");
 	char comm[16] DOC("the thread's name");
-} EVENT(proc_task, 0x0101, "a thread that was there when tracing began");
+} EVENT(proc_task, 0x0101, "a thread that existed when tracing began");
 
 struct proc_fork {
 	struct event event;
@@ -24,28 +24,28 @@ struct proc_fork {
 	u32 child_tid UNIT(task) DOC("the new thread");
 	u32 child_ns_pid DOC("child_pid as its own pid namespace numbers it");
 	u32 child_ns_tid DOC("child_tid, likewise");
-	char comm[16] DOC("the name that it begins with");
-} EVENT(proc_fork, 0x0102, "a thread made a thread or a process");
+	char comm[16] DOC("its name at the start");
+} EVENT(proc_fork, 0x0102, "a thread created a thread or a process");
 
 struct proc_exec {
 	struct event event;
-	char comm[16] DOC("the thread's name from here on");
-	u32 old_tid UNIT(task) DOC("what the thread was before if it was not its process's first, else 0");
+	char comm[16] DOC("the thread's name from this time on");
+	u32 old_tid UNIT(task) DOC("the thread's former tid if it was not the first thread of its process, else 0");
 	char path[] DOC("file, as the caller named it; with --no-args the name of the file alone");
-} EVENT(proc_exec, 0x0103, "a process runs another program; its other threads are gone");
+} EVENT(proc_exec, 0x0103, "a process executed another program, which ended its other threads");
 
 struct proc_exit {
 	struct event event;
 	u32 code DOC("exit status, 0 to 255");
 	u32 signal UNIT(signal) DOC("signal that killed it, 0: none");
 	u8 core DOC("1: a core was dumped");
-	u8 group_dead DOC("1: it was its process's last thread");
+	u8 group_dead DOC("1: it was the last thread of its process");
 } EVENT(proc_exit, 0x0104, "a thread ended");
 
 struct proc_rename {
 	struct event event;
 	char comm[16] DOC("the thread's new name");
-} EVENT(proc_rename, 0x0105, "a thread was given a name; exec does it too");
+} EVENT(proc_rename, 0x0105, "a thread's name changed, also by exec");
 
 struct proc_map {
 	struct event event;

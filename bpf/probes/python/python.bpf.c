@@ -213,7 +213,7 @@ int BPF_PROG(python_forked, struct task_struct *parent, struct task_struct *chil
 	return 0;
 }
 
-/* A thread or its program has ended: what is open stays open. */
+/* Emits what is open in a thread that ends or executes another program: it will not complete. */
 static __always_inline void leave(struct task_struct *task, bool ended)
 {
 	struct python_state *st = bpf_task_storage_get(&python_states, task, 0, 0);

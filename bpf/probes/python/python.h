@@ -24,7 +24,7 @@ struct python_gc {
 struct python_import {
 	struct span span;
 	u32 stack UNIT(stack) DOC("Python code that imported it");
-	u32 depth DOC("imports of this thread that it happened in");
+	u32 depth DOC("number of imports of this thread that contain it");
 	char module[PYTHON_MODULE] DOC("its full name, cut after 119 bytes; what is not ASCII may be shown as ?");
 } EVENT(python_import, 0x0b02, "an import of a module that was not in sys.modules: found, loaded and run, or failed");
 

@@ -17,7 +17,7 @@ OPTION_NUMBER(syscall, threshold, "ns", "calls that are shorter are counted, and
 struct syscall_thread {
 	bool on;
 	bool open; /* it is in the call below */
-	bool unseen; /* it existed before it was followed, and may have been in a call */
+	bool unseen; /* it existed before it was followed, and may have been in a call whose entry was not recorded */
 	u16 traits;
 	u32 path_len;
 	u32 selected; /* see thread__followed() */
@@ -127,8 +127,8 @@ static __always_inline void open_call(struct syscall_thread *t, struct task_stru
 }
 
 /*
- * The kernel makes a system call out of the return (6.11) or the entry (6.18) of a probed function. The program did
- * not make it: it is part of the cost of probes and is counted as such. At its exit orig_ax is -1.
+ * Is this a system call that a probe made? The kernel implements the return (6.11) or the entry (6.18) of a probed
+ * function by a system call. The program did not make it, so it counts as cost of probes. At its exit orig_ax is -1.
  */
 static __always_inline bool is_of_probe(u32 nr)
 {
@@ -240,8 +240,8 @@ static __always_inline bool makes_children(u32 nr)
 }
 
 /*
- * A return whose entry was not seen. The call began before the thread was followed; or its entry never ran, because
- * seccomp and debuggers refuse calls before the tracepoint of the entry.
+ * Handles a return whose entry was not seen. The call began before the thread was followed, or the entry's program
+ * never ran, because seccomp and debuggers refuse calls before the tracepoint of the entry.
  */
 static __always_inline bool adopt(struct syscall_thread *t, struct task_struct *task, struct pt_regs *regs, long ret,
 				  u64 now)
@@ -382,7 +382,7 @@ static long write_short(struct bpf_map *map, struct short_key *key, struct short
 	struct syscall_short r = {};
 	u64 count = s->count;
 
-	/* the process may have ended, and nothing else deletes its sums */
+	/* the process may have ended, and only this deletes its sums */
 	if (!count) {
 		if (++s->idle < IDLE_MAX)
 			return 0;

@@ -11,7 +11,7 @@
 #include "core/file.h"
 #include "syscall_nr.h"
 
-FAMILY(syscall, 0x07, FAMILY_ASKED, "system calls: what each took, moved and returned (osrt in -t)");
+FAMILY(syscall, 0x07, FAMILY_ASKED, "system calls: duration, bytes and result of each (osrt in -t)");
 
 struct syscall {
 	/* ret: a negative value is -errno; -512 to -516 is a call that a signal interrupted, see docs/syscall.md */
@@ -31,9 +31,9 @@ struct syscall {
 
 struct syscall_short {
 	struct event event;
-	u64 since UNIT(moment) DOC("they were made between this and time");
+	u64 since UNIT(moment) DOC("start of the time in which they were made, which ends at `time`");
 	u64 count DOC("calls");
-	u64 total UNIT(ns) DOC("their time together");
+	u64 total UNIT(ns) DOC("sum of their durations");
 	u64 errors DOC("of these, calls that returned an error");
 	enum syscall_nr nr;
 } EVENT(syscall_short, 0x0703,
@@ -42,6 +42,6 @@ struct syscall_short {
 struct syscall_threshold {
 	struct event event;
 	u64 threshold UNIT(ns) DOC("calls shorter than this are only counted");
-} EVENT(syscall_threshold, 0x0704, "the trace leaves short calls out");
+} EVENT(syscall_threshold, 0x0704, "short calls have no events of their own in this trace");
 
 #endif
