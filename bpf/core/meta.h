@@ -135,7 +135,8 @@ struct meta_member {
 	u8 member DOC("1: it is recorded from this time on, 0: no longer");
 	u8 exec DOC("1: because it executed another program, whose name comm is");
 	char comm[16] DOC("its name from this time on");
-} EVENT(meta_member, 0x0009, "the filters select a process from this time on, or no longer, because its name or cgroup changed");
+} EVENT(meta_member, 0x0009,
+	"the filters select a process from this time on, or no longer, because its name or cgroup changed");
 
 /*
  * Stacks form a tree: a field of unit `stack` holds the id of the innermost frame (0: no stack), and each frame names

@@ -134,8 +134,9 @@ int check__process(u32 pid, char *why, size_t len)
 	if (check__status(pid, "SigIgn", 16) >> (SIGSEGV - 1) & 1)
 		return refuse(why, len, "it ignores SIGSEGV, by which sonde notices the end of a call");
 	if (shares_memory(pid))
-		return refuse(why, len,
-			      "it runs in its parent's memory (a child of vfork); try again once it has executed its program");
+		return refuse(
+			why, len,
+			"it runs in its parent's memory (a child of vfork); try again once it has executed its program");
 	return check_program(pid, why, len);
 }
 
@@ -202,8 +203,9 @@ int check__libraries(struct space *s, const char *shim, char *why, size_t len)
 	if (!libc && space__library(s, "ld-linux"))
 		return refuse(why, len, "it has just started: its C library is not loaded yet; try again");
 	if (!libc)
-		return refuse(why, len,
-			      "it is statically linked (it maps no libc.so.6): it has no function that loads a library");
+		return refuse(
+			why, len,
+			"it is statically linked (it maps no libc.so.6): it has no function that loads a library");
 	if (!code__open(s, libc) && s->remote) {
 		snprintf(
 			why, len,

@@ -52,10 +52,11 @@ static int examine(struct space *s, const char *shim, struct inject_status *out)
 	if (out->has_shim)
 		return 0;
 	if (strstr(out->injection, "libsonde-cupti")) {
-		snprintf(out->why, sizeof(out->why),
-			 VARIABLE
-			 " names the shim, which CUDA loads when it is initialized; CUDA was not initialized yet, or could not find %s",
-			 out->injection);
+		snprintf(
+			out->why, sizeof(out->why),
+			VARIABLE
+			" names the shim, which CUDA loads when it is initialized; CUDA was not initialized yet, or could not find %s",
+			out->injection);
 		return -ENOTSUP;
 	}
 	return check__libraries(s, shim, out->why, sizeof(out->why));
@@ -316,5 +317,6 @@ void inject__process(u32 pid, const char *shim, const struct inject_options *opt
 			CHILD_MS / 1000);
 	else
 		snprintf(out->why, sizeof(out->why),
-			 child < 0 ? "cannot fork" : "sonde's child that loads the library ended with status %#x", status);
+			 child < 0 ? "cannot fork" : "sonde's child that loads the library ended with status %#x",
+			 status);
 }

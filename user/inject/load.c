@@ -330,8 +330,7 @@ void load__shim(struct space *s, const char *shim, const struct inject_options *
 	r->held_ns = held;
 	r->stopped_ns = l.t.stopped_ns > r->stopped_ns ? l.t.stopped_ns : r->stopped_ns;
 	if (!err)
-		snprintf(r->why, sizeof(r->why),
-			 "its dynamic loader reported success, but the library is not mapped");
+		snprintf(r->why, sizeof(r->why), "its dynamic loader reported success, but the library is not mapped");
 	if (err || !is_loaded(&l))
 		return;
 	if (!thread_begins(s->pid)) {

@@ -247,21 +247,19 @@ static bool refuse(const struct tracee *t, const struct found_danger *at, bool u
 	const char *may_be = unwound ? "is" : "may be";
 
 	if (at->unknown && at->unopened)
-		snprintf(
-			why, len,
-			"thread %u %s inside %.64s, where it may hold a lock: the file could not be opened "
-			"(%s)%s",
-			t->tid, may_be, at->file,
-			at->unknown == -EREMOTE ? "its server may never answer" : strerror(-at->unknown),
-			at->unknown == -EREMOTE ? "; --remote-files opens it" :
-			geteuid()		? "; root's sonde may open it" :
-						  "");
+		snprintf(why, len,
+			 "thread %u %s inside %.64s, where it may hold a lock: the file could not be opened "
+			 "(%s)%s",
+			 t->tid, may_be, at->file,
+			 at->unknown == -EREMOTE ? "its server may never answer" : strerror(-at->unknown),
+			 at->unknown == -EREMOTE ? "; --remote-files opens it" :
+			 geteuid()		 ? "; root's sonde may open it" :
+						   "");
 	else if (at->unknown)
-		snprintf(
-			why, len,
-			"thread %u %s inside %.64s, where it may hold a lock: sonde's child that parses the "
-			"file did not answer (%s)",
-			t->tid, may_be, at->file, strerror(-at->unknown));
+		snprintf(why, len,
+			 "thread %u %s inside %.64s, where it may hold a lock: sonde's child that parses the "
+			 "file did not answer (%s)",
+			 t->tid, may_be, at->file, strerror(-at->unknown));
 	else
 		snprintf(why, len, "thread %u %s inside %.64s%s", t->tid, may_be, at->file,
 			 unwound ? " (its loader, allocator or another lock's holder)" :
@@ -287,7 +285,8 @@ bool safe_point__is_safe(struct space *s, const struct tracee *t, char *why, siz
 	if (more && scan_stack(s, f.sp, &at))
 		return refuse(t, &at, false, why, len);
 	if (space__is_late(s)) {
-		snprintf(why, len, "unwinding the stack of thread %u took too long, so the thread was released", t->tid);
+		snprintf(why, len, "unwinding the stack of thread %u took too long, so the thread was released",
+			 t->tid);
 		return false;
 	}
 	return true;

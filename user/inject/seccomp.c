@@ -184,10 +184,12 @@ static int judge(u32 action, const struct call *c, char *why, size_t len)
 	case SECCOMP_RET_KILL_PROCESS:
 	case SECCOMP_RET_KILL_THREAD:
 	case SECCOMP_RET_TRAP:
-		snprintf(why, len, "its seccomp filter would kill it for %s, which loading a library requires", c->name);
+		snprintf(why, len, "its seccomp filter would kill it for %s, which loading a library requires",
+			 c->name);
 		return -EPERM;
 	}
-	snprintf(why, len, "its seccomp filter asks another process about %s, which loading a library requires", c->name);
+	snprintf(why, len, "its seccomp filter asks another process about %s, which loading a library requires",
+		 c->name);
 	return -EPERM;
 }
 

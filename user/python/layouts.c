@@ -334,7 +334,9 @@ static int layout_of(struct elf *elf, const struct elf_symbol *runtime, struct p
 		return 0;
 	}
 	if (version < 0x030d) {
-		snprintf(why, len, version ? "sonde does not know the layout of CPython %u.%u" : "its version can't be determined",
+		snprintf(why, len,
+			 version ? "sonde does not know the layout of CPython %u.%u" :
+				   "its version can't be determined",
 			 version >> 8, version & 0xff);
 		return -ENOTSUP;
 	}

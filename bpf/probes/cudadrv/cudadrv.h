@@ -59,7 +59,8 @@ struct cudadrv_alloc {
 	u32 api_flags DOC("as passed");
 	enum cuda_memory memory;
 	CUDA_STACK_FIELDS;
-	s32 device DOC("of cuMemCreate: the device or NUMA node that it names; else -1: the device of the current context");
+	s32 device DOC(
+		"of cuMemCreate: the device or NUMA node that it names; else -1: the device of the current context");
 } EVENT(cudadrv_alloc, 0x0604, "memory allocated");
 
 struct cudadrv_free {
@@ -183,7 +184,8 @@ struct cudadrv_map {
 
 struct cudadrv_context {
 	struct call call;
-	u64 context UNIT(hex) DOC("created, retained or destroyed; 0: that failed, or it is the primary one of a device");
+	u64 context UNIT(hex)
+		DOC("created, retained or destroyed; 0: that failed, or it is the primary one of a device");
 	u32 api_flags DOC("as passed");
 	s32 device DOC("device number; -1: the call does not name one");
 } EVENT(cudadrv_context, 0x0619, "a context created, retained, released, reset or destroyed");

@@ -33,8 +33,8 @@ struct lock_wait {
 	u32 waker_tid UNIT(task) DOC("thread that woke it; 0: a signal or a timeout ended the wait, or there was none");
 	u32 episode DOC("number within the thread: waits with the same number are one attempt to get one lock");
 	u32 value UNIT(hex) DOC("value that the futex had to have for the wait to begin");
-	s32 result UNIT(errno)
-		DOC("0: woken, -EAGAIN: the futex had another value and there was no wait, -ETIMEDOUT, -EINTR or -512: a signal");
+	s32 result UNIT(errno) DOC(
+		"0: woken, -EAGAIN: the futex had another value and there was no wait, -ETIMEDOUT, -EINTR or -512: a signal");
 	enum lock_op op;
 } EVENT(lock_wait, 0x0a01, "a wait on a futex");
 

@@ -78,8 +78,8 @@ struct nccl_p2p {
 
 struct nccl_comm {
 	struct call call;
-	u64 comm UNIT(hex)
-		DOC("communicator created, finalized or destroyed, the first of ncclCommInitAll; 0 if creating it failed");
+	u64 comm UNIT(hex) DOC(
+		"communicator created, finalized or destroyed, the first of ncclCommInitAll; 0 if creating it failed");
 	u64 parent UNIT(hex) DOC("communicator from which it was created");
 	u64 unique_id UNIT(hex) DOC("first 8 bytes of the id: a random number, the same in all its ranks");
 	u64 devices UNIT(hex) DOC("address of the list of devices, of ncclCommInitAll; 0: they are the ranks");

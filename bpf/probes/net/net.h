@@ -38,7 +38,8 @@ struct net_connect {
 struct net_accept {
 	struct span span;
 	struct net_ends ends;
-} EVENT(net_accept, 0x0902, "an incoming connection, from its first packet until a thread first used it; pid and tid are that thread's");
+} EVENT(net_accept, 0x0902,
+	"an incoming connection, from its first packet until a thread first used it; pid and tid are that thread's");
 
 struct net_close {
 	struct span span;
