@@ -42,7 +42,7 @@ enum span_mode {
 #define COOKIE_ABOVE(cookie)	(((cookie) >> COOKIE_ABOVE_SHIFT & 0xffff) * 8)
 #define COOKIE_GROUP_SHIFT	48
 
-#define MAX_PROBES    8192
+#define MAX_PROBES    16384
 #define MAX_PROCESSES 65536
 
 #define COMM_GLOBS     16

@@ -34,5 +34,6 @@ int core_at_call(struct pt_regs *ctx)
 	}
 	call = (struct call *)c->record;
 	call->span.start = bpf_ktime_get_ns();
-	return span__opened(call);
+	/* a placed call has no return probe */
+	return c->key & KEY_PLACED ? 0 : span__opened(call);
 }

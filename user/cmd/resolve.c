@@ -205,11 +205,12 @@ static void add_sites(struct resolver *r, const struct schema_family *f)
 			continue;
 		r->sum.functions++;
 		r->sum.cheap_entries += cheap;
-		add_row(r, p->section.rest, "site", addr, 0, cheap ? PLACE_EMULATED : PLACE_STEPPED, NULL);
+		add_row(r, list.sites[i].name ? list.names[list.sites[i].name - 1] : p->section.rest, "site", addr, 0,
+			cheap ? PLACE_EMULATED : PLACE_STEPPED, NULL);
 	}
 	if (*why)
 		add_row(r, "(its sites)", "site", 0, 0, -1, why);
-	free(list.sites);
+	site_list__free(&list);
 }
 
 static double percent(u64 part, u64 whole)

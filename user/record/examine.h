@@ -67,7 +67,7 @@ struct answer_head {
 #define FILE_LIBRARIES_MAX 32
 #define FILE_DEBUG_MAX	   16 /* debug files requested */
 #define FILE_FACTS_MAX	   2 /* twice for a CPython, whose facts also come first */
-#define FILE_PROBES_MAX	   2048 /* names that are new to the recording */
+#define FILE_PROBES_MAX	   4096 /* names that are new to the recording */
 #define FILE_NAME_MAX	   1024 /* bytes of a name with its NUL */
 
 #define SITES_BATCH  1024

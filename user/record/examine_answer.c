@@ -72,7 +72,7 @@ static bool is_site(const struct examination *x, const struct session *s, const 
 		return false;
 	switch (program->section.kind) {
 	case SECTION_SITE:
-		return p->name == SITE_NO_NAME;
+		return p->name == SITE_NO_NAME || p->name < x->n_names;
 	case SECTION_SPAN:
 	case SECTION_ENTRY:
 	case SECTION_PLACED:

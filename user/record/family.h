@@ -18,17 +18,22 @@
 struct session;
 struct native;
 struct file_facts;
+struct placer;
+struct place_site;
 
 struct site {
 	u64 offset; /* in the file */
 	const char *program; /* the BPF program to run there, by the name of its function */
 	u64 cookie; /* for the program, beside the probe's number: the lowest 16 bits must be 0 */
 	u64 counter; /* file offset of the USDT semaphore that the kernel increments meanwhile; 0: none */
+	u32 name; /* what site_list__name() returned for the name of its probe; 0: the name of the program's site */
 };
 
 struct site_list {
 	struct site *sites;
 	u32 n;
+	char **names;
+	u32 n_names;
 };
 
 /* From family_host.sites: the object can be traced only together with another one, which is_runtime knows by its hint. */
@@ -37,6 +42,18 @@ struct site_list {
 /* Returns 0 or -ENOMEM. */
 int site_list__add(struct site_list *list, u64 offset, const char *program);
 int site_list__add_site(struct site_list *list, const struct site *site);
+/* Adds the name of a probe, for `name` of its sites. Returns its number, or 0: no memory. */
+u32 site_list__name(struct site_list *list, const char *name);
+/*
+ * Adds the entry and all ends of a function's calls (docs/placement.md), for a program that is declared by
+ * PLACED__PROGRAM. `like` has the program, the name, which belongs to this function alone, and the cookie's group. *why:
+ * why the function can't be traced, and nothing was added; NULL: it can. Returns 0 or negative errno.
+ */
+int site_list__add_placed(struct site_list *list, struct elf *elf, struct placer *placer,
+			  const struct elf_symbol *function, const struct site *like, const char **why);
+/* The bits of the cookie that distinguish this site of a placed call. */
+u64 site_list__placed_cookie(const struct place_site *site);
+void site_list__free(struct site_list *list);
 
 /* What a recording lacks if the kernel refuses a program of the family. */
 struct family_part {

@@ -41,18 +41,6 @@ struct find {
 	int error;
 };
 
-int site_list__add_site(struct site_list *list, const struct site *site)
-{
-	if (!array__push(list->sites, list->n, *site))
-		return -ENOMEM;
-	return 0;
-}
-
-int site_list__add(struct site_list *list, u64 offset, const char *program)
-{
-	return site_list__add_site(list, &(struct site){ .offset = offset, .program = program });
-}
-
 static void flush(struct find *p)
 {
 	if (p->n_batch && answer__send(p->sock, ANSWER_SITES, p->n_batch, p->batch, p->n_batch * sizeof(*p->batch)))
@@ -117,12 +105,6 @@ static struct placer *get_placer(struct find *p)
 	return p->placer;
 }
 
-static u64 end_cookie(const struct place_site *site)
-{
-	return (site->kind == PLACE_UNWIND ? COOKIE_UNWIND : COOKIE_EXIT) |
-	       (site->by_frame_pointer ? COOKIE_BY_FRAME_POINTER : 0) | (u64)(site->above / 8) << COOKIE_ABOVE_SHIFT;
-}
-
 /* Adds a call whose ends are located in the function's code: all of its sites are probed, or none. */
 static void add_placed(struct find *p, const struct elf_symbol *sym)
 {
@@ -143,7 +125,7 @@ static void add_placed(struct find *p, const struct elf_symbol *sym)
 	if (found.name == SITE_NO_NAME)
 		return;
 	for (u32 i = 0; i < where.n; i++) {
-		found.bits = i ? end_cookie(&where.sites[i]) : 0;
+		found.bits = site_list__placed_cookie(&where.sites[i]);
 		if (!elf__offset(p->elf, where.sites[i].addr, &found.offset) && take(p, found.offset, SECTION_PLACED))
 			add_site(p, &found);
 	}
@@ -370,6 +352,27 @@ static bool find_hidden(struct find *p, const struct schema_family *f, char *why
 	return true;
 }
 
+/* Sends the sites that host code has found, and the names of their probes first. */
+static void send_sites(struct find *p, const struct site_list *list)
+{
+	u32 first = p->n_names;
+
+	for (u32 i = 0; i < list->n_names; i++)
+		if (send_name(p, list->names[i]) == SITE_NO_NAME)
+			return;
+	for (u32 i = 0; i < list->n; i++) {
+		const struct site *site = &list->sites[i];
+		const struct program *program = probes__program(&p->s->embedded.probes, site->program);
+
+		if (program && program->enabled && take(p, site->offset, SECTION_SITE))
+			add_site(p, &(struct found_site){ .program = number_of(p, program),
+							  .name = site->name ? first + site->name - 1 : SITE_NO_NAME,
+							  .offset = site->offset,
+							  .bits = site->cookie,
+							  .counter = site->counter });
+	}
+}
+
 /* Finds the sites of the family's host code. Returns true if the file is a runtime of the family. */
 static bool find_sites(struct find *p, const struct schema_family *f, void *own, struct found_family *out)
 {
@@ -387,18 +390,8 @@ static bool find_sites(struct find *p, const struct schema_family *f, void *own,
 		if (err < 0 && !*out->why)
 			snprintf(out->why, sizeof(out->why), "%s", strerror(-err));
 	}
-	for (u32 i = 0; i < sites.n; i++) {
-		const struct site *site = &sites.sites[i];
-		const struct program *program = probes__program(&p->s->embedded.probes, site->program);
-
-		if (program && program->enabled && take(p, site->offset, SECTION_SITE))
-			add_site(p, &(struct found_site){ .program = number_of(p, program),
-							  .name = SITE_NO_NAME,
-							  .offset = site->offset,
-							  .bits = site->cookie,
-							  .counter = site->counter });
-	}
-	free(sites.sites);
+	send_sites(p, &sites);
+	site_list__free(&sites);
 	return true;
 }
 

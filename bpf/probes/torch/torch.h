@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Events of PyTorch (libtorch_cpu). What is probed, and which versions were examined: docs/torch.md. Layouts:
+ * torch/csrc/autograd/function.h, ATen/core/dispatch/OperatorEntry.h, c10/core/TensorImpl.h of PyTorch 2.13.
+ */
+#ifndef SONDE_TORCH_H
+#define SONDE_TORCH_H
+
+#include "core/event.h"
+#include "core/gil_held.h"
+
+FAMILY(torch, 0x0e, FAMILY_ASKED, "PyTorch: operators, backward nodes, optimizer and data-loader steps");
+
+/*
+ * Calls are nested by time within their thread. A call's duration contains what its own probes and those of the calls
+ * within it took: the report subtracts `inner` times torch_cost.call, and torch_cost.own.
+ */
+/* The start of torch_op and torch_node. */
+struct torch_call {
+	struct span span;
+	u64 object UNIT(hex);
+	s64 sequence;
+	u32 inner;
+};
+
+struct torch_op {
+	struct span span;
+	u64 handle UNIT(hex) DOC(
+		"of a boxed call: the operator that event torch_operator of this process names; 0: the probe has its name");
+	s64 sequence
+		DOC("sequence number of the first backward node that this call made; -1: it made none, or not known");
+	u32 inner DOC("calls of this family that were recorded within it on its thread, at any depth");
+	u32 stack UNIT(stack) DOC("Python stack at the call, with --torch=stacks; 0: not known");
+	enum gil_held gil DOC("did the thread hold its GIL, with --torch=stacks");
+} EVENT(torch_op, 0x0e01, "a call of an operator; the name of its probe is the operator's: aten::add.Tensor");
+
+struct torch_operator {
+	struct event event;
+	u64 handle UNIT(hex) DOC("as in torch_op");
+	char name[96];
+	char overload[40];
+} EVENT(torch_operator, 0x0e02, "the name of an operator that a process calls boxed, written once");
+
+struct torch_node {
+	struct span span;
+	u64 vtable UNIT(hex) DOC("of the node's class, which event torch_class of this process names");
+	s64 sequence DOC("sequence number, which the operator's call that made it has, too; -1: it has none");
+	u32 inner DOC("as in torch_op");
+	u32 made_by DOC("the thread that made it, by the number that PyTorch gives threads; 0: not known");
+} EVENT(torch_node, 0x0e03, "a node of the backward graph was evaluated");
+
+struct torch_class {
+	struct event event;
+	u64 vtable UNIT(hex) DOC("as in torch_node");
+	char name[104] DOC("the class, as its std::type_info has it: N5torch8autograd9generated14AddmmBackward0E");
+} EVENT(torch_class, 0x0e04, "the name of a class of backward nodes in a process, written once");
+
+struct torch_range {
+	struct span span;
+	char name[104];
+} EVENT(torch_range, 0x0e05, "a range that PyTorch or the program names: optimizer step, data loader, record_function");
+
+enum torch_memory {
+	TORCH_ALLOCATED = 1,
+	TORCH_FREED = 2,
+};
+
+struct torch_alloc {
+	struct event event;
+	u64 address UNIT(hex) DOC("names the memory until it is freed");
+	u64 bytes UNIT(bytes) DOC("0 when it is freed");
+	u64 call_start UNIT(moment) DOC("start of the innermost recorded operator or node of the thread; 0: none");
+	enum torch_memory action;
+	u32 stack UNIT(stack) DOC("Python stack, with --torch=stacks; 0: not known");
+} EVENT(torch_alloc, 0x0e06, "CPU memory of a tensor was allocated or freed, with --torch=all");
+
+/* c10::ScalarType */
+enum torch_type {
+	TORCH_UINT8 = 0,
+	TORCH_INT8 = 1,
+	TORCH_INT16 = 2,
+	TORCH_INT32 = 3,
+	TORCH_INT64 = 4,
+	TORCH_FLOAT16 = 5,
+	TORCH_FLOAT32 = 6,
+	TORCH_FLOAT64 = 7,
+	TORCH_COMPLEX32 = 8,
+	TORCH_COMPLEX64 = 9,
+	TORCH_COMPLEX128 = 10,
+	TORCH_BOOL = 11,
+	TORCH_BFLOAT16 = 15,
+};
+
+struct torch_shape {
+	struct event event;
+	u64 call_start UNIT(moment) DOC("start of the operator's call on this thread: which call it is");
+	u64 elements DOC("of the tensor");
+	u64 size_0 DOC("of its first dimension");
+	u64 size_1;
+	u64 size_2;
+	u64 size_3;
+	u64 size_4;
+	u64 size_5;
+	enum torch_type type;
+	u8 argument DOC("number of the argument, from 0");
+	u8 element DOC("number of the tensor in a list of tensors, from 0");
+	u8 dimensions DOC("of the tensor; sizes beyond the sixth are not recorded");
+	s8 device DOC("c10::DeviceType: 0 CPU, 1 CUDA; -1: not known");
+} EVENT(torch_shape, 0x0e07, "a tensor that an operator was called with, with --torch=shapes");
+
+struct torch_cost {
+	struct event event;
+	u64 call UNIT(ns) DOC("what the probes of a call add to the duration of each call around it");
+	u64 own UNIT(ns) DOC("what they add to its own duration");
+} EVENT(torch_cost, 0x0e08, "the cost of a recorded call on this machine, for the correction of durations");
+
+#endif

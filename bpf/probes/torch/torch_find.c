@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "torch_find.h"
+
+#include "attach/library.h"
+#include "util/array.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LIBRARY	      "libtorch_cpu.so"
+#define ITS_FUNCTION  "_ZN2at15sequence_number17get_and_incrementEv"
+#define OPERATORS_MAX 8000 /* libtorch 2.13 has 3,101 */
+
+/* at::_ops::NAME::call(..), and the local function at::_ops::create_NAME_typed_handle() */
+#define CALL_PREFIX   "_ZN2at4_ops"
+#define HANDLE_PREFIX "_ZN2at4_opsL"
+
+bool torch_find__is_libtorch(struct elf *elf)
+{
+	return library__is(elf, LIBRARY, ITS_FUNCTION);
+}
+
+/* Reads the length and the text of a name in a mangled name. Returns what follows it; NULL: there is none. */
+static const char *mangled_part(const char *p, const char **part, u32 *len)
+{
+	char *end;
+	unsigned long n = isdigit((unsigned char)*p) ? strtoul(p, &end, 10) : 0;
+
+	if (!n || n > strlen(end))
+		return NULL;
+	*part = end;
+	*len = n;
+	return end + n;
+}
+
+struct gathering {
+	struct torch_functions *calls;
+	struct torch_functions handles;
+	bool failed;
+};
+
+static void add_call(struct gathering *g, const struct elf_symbol *sym)
+{
+	struct torch_function f = { .symbol = *sym };
+	const char *rest = mangled_part(sym->name + strlen(CALL_PREFIX), &f.cpp, &f.cpp_len);
+
+	if (rest && !strncmp(rest, "4callE", 6) && !strchr(rest, '.') && g->calls->n < OPERATORS_MAX)
+		g->failed |= !array__push(g->calls->operators, g->calls->n, f);
+}
+
+static void add_handle(struct gathering *g, const struct elf_symbol *sym)
+{
+	static const char before[] = "create_", after[] = "_typed_handle";
+	const u32 around = sizeof(before) - 1 + sizeof(after) - 1;
+	struct torch_function f = { .symbol = *sym };
+	const char *rest = mangled_part(sym->name + strlen(HANDLE_PREFIX), &f.cpp, &f.cpp_len);
+
+	if (!rest || strcmp(rest, "Ev") || f.cpp_len <= around || strncmp(f.cpp, before, sizeof(before) - 1) ||
+	    strncmp(rest - (sizeof(after) - 1), after, sizeof(after) - 1) || g->handles.n == OPERATORS_MAX)
+		return;
+	f.cpp += sizeof(before) - 1;
+	f.cpp_len -= around;
+	g->failed |= !array__push(g->handles.operators, g->handles.n, f);
+}
+
+static int on_symbol(const struct elf_symbol *sym, void *arg)
+{
+	struct gathering *g = arg;
+
+	if (!sym->function || !sym->offset || strncmp(sym->name, CALL_PREFIX, strlen(CALL_PREFIX)))
+		return g->failed;
+	if (sym->dynamic)
+		add_call(g, sym);
+	else if (sym->name[strlen(CALL_PREFIX)] == 'L')
+		add_handle(g, sym);
+	return g->failed;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct torch_function *x = a, *y = b;
+	u32 len = x->cpp_len < y->cpp_len ? x->cpp_len : y->cpp_len;
+	int order = memcmp(x->cpp, y->cpp, len);
+
+	return order ? order : x->cpp_len < y->cpp_len ? -1 : x->cpp_len > y->cpp_len;
+}
+
+int torch_find__operators(struct elf *elf, struct torch_functions *out)
+{
+	struct gathering g = { .calls = out };
+
+	*out = (struct torch_functions){};
+	elf__each_symbol(elf, on_symbol, &g);
+	if (!g.failed && g.handles.n)
+		qsort(g.handles.operators, g.handles.n, sizeof(*g.handles.operators), by_name);
+	for (u32 i = 0; !g.failed && i < out->n; i++) {
+		const struct torch_function *h = g.handles.n ? bsearch(&out->operators[i], g.handles.operators,
+								       g.handles.n, sizeof(*h), by_name) :
+							       NULL;
+
+		if (h)
+			out->operators[i].schema = h->symbol.addr;
+	}
+	torch_functions__free(&g.handles);
+	return g.failed ? -ENOMEM : 0;
+}
+
+void torch_functions__free(struct torch_functions *f)
+{
+	free(f->operators);
+	*f = (struct torch_functions){};
+}
+
+/* Reads a text in the file, whose characters are those of names. Returns false if it is none. */
+static bool read_name(struct elf *elf, u64 addr, char *to, size_t len)
+{
+	u64 n = len;
+	const u8 *text = elf__bytes(elf, addr, &n);
+	size_t i;
+
+	for (i = 0; text && i < n && text[i]; i++)
+		if (!isalnum(text[i]) && !strchr("_:.", text[i]))
+			return false;
+	if (!text || i == n)
+		return false;
+	memcpy(to, text, i + 1);
+	return true;
+}
+
+/*
+ * The handle is created by findSchemaOrThrow(name, overload), whose arguments are loaded by `lea text(%rip),%rdx` and
+ * `lea text(%rip),%rcx`, because the result and the dispatcher are passed first. Returns the address of the text.
+ */
+static u64 loaded_text(const u8 *code, u64 len, u64 addr, u8 modrm)
+{
+	for (u64 i = 0; i + 7 <= len; i++) {
+		s32 distance;
+
+		if (code[i] != 0x48 || code[i + 1] != 0x8d || code[i + 2] != modrm)
+			continue;
+		memcpy(&distance, code + i + 3, sizeof(distance));
+		return addr + i + 7 + (u64)(s64)distance;
+	}
+	return 0;
+}
+
+static bool read_schema(struct elf *elf, u64 addr, char *name, char *overload, size_t len)
+{
+	u64 n = 128;
+	const u8 *code = elf__bytes(elf, addr, &n);
+	u64 first, second;
+
+	if (!code)
+		return false;
+	first = loaded_text(code, n, addr, 0x15);
+	second = loaded_text(code, n, addr, 0x0d);
+	return first && second && read_name(elf, first, name, len) && read_name(elf, second, overload, len) &&
+	       strstr(name, "::");
+}
+
+bool torch_find__name(struct elf *elf, const struct torch_function *f, char *name, size_t len)
+{
+	char first[TORCH_NAME_MAX / 2], second[TORCH_NAME_MAX / 2];
+
+	if (!f->schema || !read_schema(elf, f->schema, first, second, sizeof(first))) {
+		snprintf(name, len, "aten::%.*s", (int)f->cpp_len, f->cpp);
+		return false;
+	}
+	snprintf(name, len, "%s%s%s", first, *second ? "." : "", second);
+	return true;
+}

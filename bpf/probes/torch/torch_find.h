@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Finds the functions of libtorch_cpu that the torch family probes, by the names of its symbols. The file is
+ * untrusted.
+ */
+#ifndef SONDE_TORCH_FIND_H
+#define SONDE_TORCH_FIND_H
+
+#include "elf/elf.h"
+
+#define TORCH_NAME_MAX 160 /* bytes of an operator's name with its NUL */
+
+/* An operator: at::_ops::NAME::call. */
+struct torch_function {
+	const char *cpp; /* NAME in its mangled name, as add_Tensor; not terminated */
+	u32 cpp_len;
+	struct elf_symbol symbol;
+	u64 schema; /* address of create_NAME_typed_handle, which has the operator's name; 0: there is none */
+};
+
+struct torch_functions {
+	struct torch_function *operators;
+	u32 n;
+};
+
+bool torch_find__is_libtorch(struct elf *elf);
+/* Free it in any case. Returns 0 or -ENOMEM. */
+int torch_find__operators(struct elf *elf, struct torch_functions *out);
+void torch_functions__free(struct torch_functions *f);
+/*
+ * Writes the name of the operator as PyTorch prints it, with its overload: aten::add.Tensor. Returns false if the file
+ * does not show it; then the name is that of its C++ class, aten::add_Tensor.
+ */
+bool torch_find__name(struct elf *elf, const struct torch_function *f, char *name, size_t len);
+
+#endif
