@@ -75,7 +75,7 @@ def check_errors(tmp, trace):
     fails(2, "which traces", "no trace")
     fails(2, "--before", "one trace without times", trace)
     fails(2, "two traces", "three traces", trace, trace, trace)
-    fails(2, "no table has a column", "a column that is not there", trace, trace, "--sort", "nothing")
+    fails(2, "no table of diff has a column", "a column that is not there", trace, trace, "--sort", "nothing")
     fails(2, "", "an option that is not there", trace, trace, "--time", "1..2")
     shutil.copy(trace, short)
     os.truncate(short, os.path.getsize(trace) - 20)

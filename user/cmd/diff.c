@@ -7,6 +7,7 @@
 #include "cmd/cmd.h"
 #include "cmd/pager.h"
 #include "cmd/selection.h"
+#include "cmd/table_options.h"
 #include "diff/diff.h"
 #include "report/origin.h"
 
@@ -44,16 +45,13 @@ struct diff_request {
 	struct output_options output;
 };
 
-enum { OPT_BEFORE = 256, OPT_AFTER, OPT_FORMAT, OPT_SORT };
+enum { OPT_BEFORE = 256, OPT_AFTER };
 
 static const struct option long_options[] = {
 	{ "before", required_argument, NULL, OPT_BEFORE },
 	{ "after", required_argument, NULL, OPT_AFTER },
 	{ "pid", required_argument, NULL, 'p' },
-	{ "format", required_argument, NULL, OPT_FORMAT },
-	{ "sort", required_argument, NULL, OPT_SORT },
-	{ "rows", required_argument, NULL, 'n' },
-	PAGER_OPTION,
+	TABLE_OPTIONS,
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
 };
@@ -75,8 +73,7 @@ static int parse_files(struct diff_request *r, int n, char **files)
 /* An exit status, or -1: go on. */
 static int parse(struct diff_request *r, int argc, char **argv)
 {
-	u64 rows;
-	int c;
+	int c, taken;
 
 	r->output.rows = -1;
 	while ((c = getopt_long(argc, argv, "p:n:h", long_options, NULL)) != -1) {
@@ -91,26 +88,15 @@ static int parse(struct diff_request *r, int argc, char **argv)
 			if (!pid_list__add_option(&r->pids, "diff", argv))
 				return EXIT_USAGE;
 			break;
-		case OPT_FORMAT:
-			if (!cmd__parse_format("diff", optarg, &r->output))
-				return EXIT_USAGE;
-			break;
-		case OPT_SORT:
-			r->output.sort = optarg;
-			break;
-		case 'n':
-			if (!cmd__parse_number("diff", "-n", optarg, 0, 0xffffffff, &rows))
-				return EXIT_USAGE;
-			r->output.rows = (s64)rows;
-			break;
-		case OPT_NO_PAGER:
-			pager__disable();
-			break;
 		case 'h':
 			fputs(help, stdout);
 			return EXIT_DONE;
 		default:
-			fputs("Try 'sonde diff --help'.\n", stderr);
+			taken = table_options__take(&r->output, "diff", c, optarg);
+			if (taken > 0)
+				break;
+			if (!taken)
+				fputs("Try 'sonde diff --help'.\n", stderr);
 			return EXIT_USAGE;
 		}
 	}
@@ -152,19 +138,13 @@ static int compare(const struct diff_request *r, struct selection *sides)
 	struct report_output out = { .name = "diff",
 				     .origin = { print_origins, write_origins, sides },
 				     .for_people = r->output.format == OUTPUT_TABLE };
-	int err = diff__run(queries, &out), status = EXIT_FAILED, sorted = 0;
+	int err = diff__run(queries, &out), status;
 
 	for (u32 i = 0; i < DIFF_SIDES; i++)
 		sides[i].facts.damaged = trace__damaged(queries[i]->trace);
-	if (!err && r->output.sort)
-		sorted = report_output__sort(&out, r->output.sort);
-	if (sorted == -ENOENT)
-		status = cmd__usage("diff", "no table has a column '%s'", r->output.sort);
-	else if (err || sorted)
-		cmd__error("%s and %s: cannot compare them: %s", r->files[0], r->files[1],
-			   cmd__reason(err ? err : sorted));
-	else
-		status = cmd__print(&out, &r->output);
+	if (err)
+		cmd__error("%s and %s: cannot compare them: %s", r->files[0], r->files[1], cmd__reason(err));
+	status = err ? EXIT_FAILED : table_options__print(&r->output, &out, "diff");
 	report_output__free(&out);
 	return status;
 }

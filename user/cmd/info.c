@@ -8,6 +8,7 @@
 #include "cmd/cmd.h"
 #include "cmd/info.h"
 #include "cmd/pager.h"
+#include "cmd/table_options.h"
 #include "core/meta.h"
 #include "output/text.h"
 #include "report/origin.h"
@@ -151,13 +152,10 @@ static int verify(struct trace *t, const char *file, struct report_output *out)
 	return EXIT_FAILED;
 }
 
-enum { OPT_FORMAT = 256, OPT_VERIFY };
+enum { OPT_VERIFY = 256 };
 
 static const struct option long_options[] = {
-	{ "format", required_argument, NULL, OPT_FORMAT },
-	{ "verify", no_argument, NULL, OPT_VERIFY },
-	PAGER_OPTION,
-	{ "help", no_argument, NULL, 'h' },
+	FORMAT_OPTION, { "verify", no_argument, NULL, OPT_VERIFY }, PAGER_OPTION, { "help", no_argument, NULL, 'h' },
 	{ 0 },
 };
 
@@ -170,25 +168,22 @@ struct request {
 /* Returns an exit status, or -1 to continue. */
 static int parse(struct request *r, int argc, char **argv)
 {
-	int c;
+	int c, taken;
 
 	while ((c = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
 		switch (c) {
-		case OPT_FORMAT:
-			if (!cmd__parse_format("info", optarg, &r->output))
-				return EXIT_USAGE;
-			break;
 		case OPT_VERIFY:
 			r->verify = true;
-			break;
-		case OPT_NO_PAGER:
-			pager__disable();
 			break;
 		case 'h':
 			fputs(usage, stdout);
 			return EXIT_DONE;
 		default:
-			fputs("Try 'sonde info --help'.\n", stderr);
+			taken = table_options__take(&r->output, "info", c, optarg);
+			if (taken > 0)
+				break;
+			if (!taken)
+				fputs("Try 'sonde info --help'.\n", stderr);
 			return EXIT_USAGE;
 		}
 	}

@@ -9,6 +9,7 @@
 #include "cmd/cmd.h"
 #include "cmd/pager.h"
 #include "cmd/resolve.h"
+#include "cmd/table_options.h"
 #include "export/export.h"
 #include "kernel/embedded.h"
 #include "report/report.h"
@@ -80,16 +81,13 @@ static const struct {
 #define N_LISTS	    ARRAY_LEN(lists)
 #define LIST_PROBES 1 /* its index there */
 
-enum { OPT_FORMAT = 256, OPT_SORT, OPT_RESOLVE, OPT_PLACED };
+enum { OPT_RESOLVE = 256, OPT_PLACED };
 
 static const struct option long_options[] = {
-	{ "format", required_argument, NULL, OPT_FORMAT },
-	{ "sort", required_argument, NULL, OPT_SORT },
 	{ "resolve", required_argument, NULL, OPT_RESOLVE },
 	{ "placed", required_argument, NULL, OPT_PLACED },
-	{ "rows", required_argument, NULL, 'n' },
 	SCOPE_OPTIONS,
-	PAGER_OPTION,
+	TABLE_OPTIONS,
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
 };
@@ -97,43 +95,28 @@ static const struct option long_options[] = {
 /* Returns an exit status, or -1 to continue. */
 static int parse(struct output_options *options, struct resolve_options *resolve, u32 *selected, int argc, char **argv)
 {
-	u64 rows;
 	u32 i;
 	int c, taken;
 
 	while ((c = getopt_long(argc, argv, "n:h", long_options, NULL)) != -1) {
 		switch (c) {
-		case OPT_FORMAT:
-			if (!cmd__parse_format("list", optarg, options))
-				return EXIT_USAGE;
-			break;
-		case OPT_SORT:
-			options->sort = optarg;
-			break;
 		case OPT_RESOLVE:
 			resolve->target = optarg;
 			break;
 		case OPT_PLACED:
 			resolve->placed = optarg;
 			break;
-		case 'n':
-			if (!cmd__parse_number("list", "-n", optarg, 0, 0xffffffff, &rows))
-				return EXIT_USAGE;
-			options->rows = (s64)rows;
-			break;
-		case OPT_NO_PAGER:
-			pager__disable();
-			break;
 		case 'h':
 			fputs(usage, stdout);
 			return EXIT_DONE;
 		default:
 			taken = scope__option(&resolve->scope, "list", c, optarg);
-			if (taken < 0)
-				return EXIT_USAGE;
-			if (taken)
+			if (!taken)
+				taken = table_options__take(options, "list", c, optarg);
+			if (taken > 0)
 				break;
-			fputs("Try 'sonde list --help'.\n", stderr);
+			if (!taken)
+				fputs("Try 'sonde list --help'.\n", stderr);
 			return EXIT_USAGE;
 		}
 	}
@@ -179,10 +162,7 @@ static int cmd_list(int argc, char **argv)
 		if (selected ? selected >> i & 1 : lists[i].by_default)
 			lists[i].add(&bpf, &out);
 	}
-	if (options.sort && report_output__sort(&out, options.sort) == -ENOENT)
-		status = cmd__usage("list", "there is no column '%s'", options.sort);
-	else
-		status = cmd__print(&out, &options);
+	status = table_options__print(&options, &out, "list");
 	report_output__free(&out);
 	embedded__close(&bpf);
 	return status;

@@ -9,13 +9,6 @@
 
 #include "output/table.h"
 
-/* A long option of the commands that page, and what getopt_long returns for it */
-#define PAGER_OPTION                                        \
-	{                                                   \
-		"no-pager", no_argument, NULL, OPT_NO_PAGER \
-	}
-#define OPT_NO_PAGER 0x9a6e
-
 /* --no-pager */
 void pager__disable(void);
 /*

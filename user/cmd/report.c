@@ -10,6 +10,7 @@
 #include "cmd/pager.h"
 #include "cmd/pids.h"
 #include "cmd/selection.h"
+#include "cmd/table_options.h"
 #include "report/origin.h"
 #include "report/report.h"
 
@@ -71,16 +72,13 @@ static int help(void)
 	return EXIT_DONE;
 }
 
-enum { OPT_FORMAT = 256, OPT_TIME, OPT_TID, OPT_SORT };
+enum { OPT_TIME = 256, OPT_TID };
 
 static const struct option long_options[] = {
-	{ "format", required_argument, NULL, OPT_FORMAT },
 	{ "time", required_argument, NULL, OPT_TIME },
 	{ "pid", required_argument, NULL, 'p' },
 	{ "tid", required_argument, NULL, OPT_TID },
-	{ "sort", required_argument, NULL, OPT_SORT },
-	{ "rows", required_argument, NULL, 'n' },
-	PAGER_OPTION,
+	TABLE_OPTIONS,
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
 };
@@ -126,16 +124,11 @@ static int parse_arguments(struct request *r, int n, char **arguments)
 /* Returns an exit status, or -1 to continue. */
 static int parse(struct request *r, int argc, char **argv)
 {
-	u64 rows;
-	int c;
+	int c, taken;
 
 	r->output.rows = -1;
 	while ((c = getopt_long(argc, argv, "p:n:h", long_options, NULL)) != -1) {
 		switch (c) {
-		case OPT_FORMAT:
-			if (!cmd__parse_format("report", optarg, &r->output))
-				return EXIT_USAGE;
-			break;
 		case OPT_TIME:
 			r->time = optarg;
 			break;
@@ -147,40 +140,18 @@ static int parse(struct request *r, int argc, char **argv)
 			if (!cmd__parse_number("report", "--tid", optarg, 1, 0xffffffff, &r->tid))
 				return EXIT_USAGE;
 			break;
-		case OPT_SORT:
-			r->output.sort = optarg;
-			break;
-		case 'n':
-			if (!cmd__parse_number("report", "-n", optarg, 0, 0xffffffff, &rows))
-				return EXIT_USAGE;
-			r->output.rows = (s64)rows;
-			break;
-		case OPT_NO_PAGER:
-			pager__disable();
-			break;
 		case 'h':
 			return help();
 		default:
-			fputs("Try 'sonde report --help'.\n", stderr);
+			taken = table_options__take(&r->output, "report", c, optarg);
+			if (taken > 0)
+				break;
+			if (!taken)
+				fputs("Try 'sonde report --help'.\n", stderr);
 			return EXIT_USAGE;
 		}
 	}
 	return parse_arguments(r, argc - optind, argv + optind);
-}
-
-static int sort_failed(const struct report_output *out, const char *column)
-{
-	const struct table *t;
-	u32 i;
-
-	cmd__error("no table of report %s has a column '%s'; there are:", out->name, column);
-	for (t = out->tables; t; t = t->next) {
-		fprintf(stderr, "  %s:", t->name);
-		for (i = 0; i < t->n_columns; i++)
-			fprintf(stderr, " %s", t->columns[i].key);
-		putc('\n', stderr);
-	}
-	return EXIT_USAGE;
 }
 
 static int run_report(const struct request *r, struct query *args, struct trace_facts *facts)
@@ -190,6 +161,7 @@ static int run_report(const struct request *r, struct query *args, struct trace_
 		.origin = trace_origin(facts),
 		.for_people = r->output.format == OUTPUT_TABLE,
 	};
+	char what[64];
 	int err, status;
 
 	err = report__run(r->report, args, &out);
@@ -197,16 +169,10 @@ static int run_report(const struct request *r, struct query *args, struct trace_
 		report_output__note(&out, "%s", r->notes);
 	/* Damaged chunks are known only after reading. */
 	facts->damaged = trace__damaged(args->trace);
-	if (!err && r->output.sort)
-		err = report_output__sort(&out, r->output.sort);
-	if (err == -ENOENT && r->output.sort) {
-		status = sort_failed(&out, r->output.sort);
-	} else if (err) {
-		cmd__error("%s: report %s failed: %s", r->label, out.name, cmd__reason(err));
-		status = EXIT_FAILED;
-	} else {
-		status = cmd__print(&out, &r->output);
-	}
+	snprintf(what, sizeof(what), "report %s", out.name);
+	if (err)
+		cmd__error("%s: %s failed: %s", r->label, what, cmd__reason(err));
+	status = err ? EXIT_FAILED : table_options__print(&r->output, &out, what);
 	report_output__free(&out);
 	return status;
 }

@@ -13,6 +13,7 @@
 #include "cmd/pids.h"
 #include "cmd/status_line.h"
 #include "cmd/subcommand.h"
+#include "cmd/table_options.h"
 #include "output/table.h"
 
 #define SECONDS "5"
@@ -60,7 +61,7 @@ static bool parse(struct why_args *a, int argc, char **argv)
 			a->seconds = optarg;
 		else if (c == 'F' && cmd__parse_format("why", optarg, &format))
 			a->format = optarg;
-		else if (c == OPT_NO_PAGER)
+		else if (c == TABLE_OPTION_NO_PAGER)
 			pager__disable();
 		else if (c == 'h')
 			a->done = true;
