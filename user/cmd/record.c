@@ -4,7 +4,6 @@
 #include "cmd/status_line.h"
 #include "model/line.h"
 #include "output/file.h"
-#include "util/array.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -123,27 +122,11 @@ static int parse_pids(struct record_args *a, char **argv)
 	return pid_list__add_option(&a->pids, "record", argv) ? 0 : -EINVAL;
 }
 
-/* Takes ownership of the text until free_copies(); NULL means that there was no memory for it. */
-static int add_copy(struct record_args *a, char *text)
-{
-	if (text && array__push(a->copies, a->n_copies, text))
-		return 0;
-	free(text);
-	return -ENOMEM;
-}
-
-static void free_copies(struct record_args *a)
-{
-	for (u32 i = 0; i < a->n_copies; i++)
-		free(a->copies[i]);
-	free(a->copies);
-}
-
 /* Splits a copy of the value of --comm at its commas. */
 static int parse_comms(struct record_args *a, const char *value)
 {
 	char *save, *copy = strdup(value), *item;
-	int err = add_copy(a, copy);
+	int err = record_options__copy(a, copy);
 
 	if (err)
 		return err;
@@ -182,126 +165,6 @@ static int parse_delay(struct record_args *a, const char *arg)
 {
 	a->delay_signal = !strcmp(arg, "signal");
 	return a->delay_signal ? 0 : parse_seconds("--delay", arg, &a->delay);
-}
-
-static int add_option(struct record_args *a, const char *name, const char *value)
-{
-	char *text;
-	int err;
-
-	if (a->n_options + 1 >= ARRAY_LEN(a->options))
-		return -EINVAL;
-	if (asprintf(&text, "%s=%s", name, value) < 0)
-		return -ENOMEM;
-	err = add_copy(a, text);
-	if (!err)
-		a->options[a->n_options++] = text;
-	return err;
-}
-
-/* Adds the option of family sample that stands for an option of this command, such as -F. */
-static int add_number(struct record_args *a, const char *option, unsigned long long number)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "%llu", number);
-	return add_option(a, option, text);
-}
-
-/* Returns the kernel's limit: it throttles faster clocks, and samples would be missing. */
-static unsigned long max_rate(void)
-{
-	FILE *f = fopen("/proc/sys/kernel/perf_event_max_sample_rate", "re");
-	unsigned long rate = 0;
-
-	if (f && fscanf(f, "%lu", &rate) != 1)
-		rate = 0;
-	if (f)
-		fclose(f);
-	return rate && rate < ATTACHER_HZ_MAX ? rate : ATTACHER_HZ_MAX;
-}
-
-static int parse_frequency(struct record_args *a, const char *arg)
-{
-	unsigned long hz, max = max_rate();
-	char *end;
-
-	errno = 0;
-	hz = strtoul(arg, &end, 10);
-	if (*arg < '0' || *arg > '9' || *end || errno || !hz) {
-		fprintf(stderr, "sonde record: -F needs samples a second, a whole number from 1 on, not '%s'\n", arg);
-		return -EINVAL;
-	}
-	if (hz > max) {
-		fprintf(stderr,
-			"sonde record: -F %lu is more than this system allows: %lu "
-			"(sysctl kernel.perf_event_max_sample_rate, at most %d)\n",
-			hz, max, ATTACHER_HZ_MAX);
-		return -EINVAL;
-	}
-	return add_number(a, "sample-hz", hz);
-}
-
-#define OFF_CPU_NS "1000000"
-
-static int parse_off_cpu(struct record_args *a, const char *arg)
-{
-	unsigned long long ns;
-	char *end;
-
-	errno = 0;
-	ns = strtoull(arg, &end, 10);
-	if (*arg < '0' || *arg > '9' || *end || errno || !ns) {
-		fprintf(stderr, "sonde record: --off-cpu needs nanoseconds, a whole number from 1 on, not '%s'\n", arg);
-		return -EINVAL;
-	}
-	return add_number(a, "sample-off", ns);
-}
-
-#define DEFAULT_HZ 49
-
-static bool is_given(const struct record_args *a, const char *option)
-{
-	size_t len = strlen(option);
-
-	for (u32 i = 0; i < a->n_options; i++)
-		if (!strncmp(a->options[i], option, len) && a->options[i][len] == '=')
-			return true;
-	return false;
-}
-
-/* Adds the sampling options of the default set. */
-static int add_default_sampling(struct record_args *a)
-{
-	unsigned long max = max_rate();
-	int err = 0;
-
-	if (a->session.families && *a->session.families != '+')
-		return 0;
-	if (!is_given(a, "sample-hz"))
-		err = add_number(a, "sample-hz", max < DEFAULT_HZ ? max : DEFAULT_HZ);
-	return err || is_given(a, "sample-off") ? err : parse_off_cpu(a, OFF_CPU_NS);
-}
-
-/*
- * Stores --FAMILY=OPTION or --FAMILY-OPTION NUMBER; session__open() checks it against the BPF object. next is the
- * argument after it; returns 1 if that was its number.
- */
-static int parse_family_option(struct record_args *a, const char *arg, const char *next)
-{
-	if (arg && !strncmp(arg, "--", 2) && strchr(arg + 2, '-') && !strchr(arg, '=') && next && *next != '-' &&
-	    a->n_options + 1 < ARRAY_LEN(a->options)) {
-		int err = add_option(a, arg + 2, next);
-
-		return err ? err : 1;
-	}
-	/* "--osrt-threshold" without a number is stored too: the check then prints what the option expects. */
-	if (!arg || strncmp(arg, "--", 2) || !strpbrk(arg + 2, "=-") || a->n_options + 1 >= ARRAY_LEN(a->options)) {
-		fprintf(stderr, "sonde record: unknown option '%s'; see `sonde record --help`\n", arg ? arg : "");
-		return -EINVAL;
-	}
-	a->options[a->n_options++] = arg + 2;
-	return 0;
 }
 
 /* Parses the command after "--". */
@@ -394,10 +257,10 @@ static int parse(struct record_args *a, int argc, char **argv)
 			err = parse_cgroup(a, optarg);
 			break;
 		case 'F':
-			err = parse_frequency(a, optarg);
+			err = record_options__frequency(a, optarg);
 			break;
 		case 'O':
-			err = parse_off_cpu(a, optarg ? optarg : OFF_CPU_NS);
+			err = record_options__off_cpu(a, optarg ? optarg : RECORD_OFF_CPU_NS);
 			break;
 		case 'W':
 			err = parse_delay(a, optarg);
@@ -438,7 +301,7 @@ static int parse(struct record_args *a, int argc, char **argv)
 					optopt);
 				return -EINVAL;
 			}
-			err = parse_family_option(a, argv[optind - 1], argv[optind]);
+			err = record_options__of_family(a, argv[optind - 1], argv[optind]);
 			if (err > 0) {
 				optind++;
 				err = 0;
@@ -451,7 +314,7 @@ static int parse(struct record_args *a, int argc, char **argv)
 	if (!err)
 		err = check_inject(a);
 	if (!err)
-		err = add_default_sampling(a);
+		err = record_options__add_default_sampling(a);
 	a->session.pids = a->pids.list;
 	a->session.comms = a->comms;
 	a->session.cgroups = a->cgroups;
@@ -499,7 +362,7 @@ static int cmd_record(int argc, char **argv)
 		ret = ret > 0 ? EXIT_DONE : a.has_command ? EXIT_OWN_FAILURE : EXIT_USAGE;
 	else
 		ret = a.report ? record_report__run(&a, record) : record(&a);
-	free_copies(&a);
+	record_options__free(&a);
 	return ret;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* `sonde record`: the command line (record.c) and the recording (record_run.c, record_inject.c). */
+/* `sonde record`: the command line (record.c, record_options.c) and the recording (record_run.c, record_inject.c). */
 #ifndef SONDE_CMD_RECORD_H
 #define SONDE_CMD_RECORD_H
 
@@ -32,6 +32,22 @@ struct record_args {
 	char **copies; /* texts made from the command line, to which the lists above point */
 	u32 n_copies;
 };
+
+/* record_options.c: these return 0 or negative errno; they have printed what is wrong with a value. */
+#define RECORD_OFF_CPU_NS "1000000"
+/* Takes ownership of the text until record_options__free(); NULL means that there was no memory for it. */
+int record_options__copy(struct record_args *a, char *text);
+void record_options__free(struct record_args *a);
+/* The values of -F and --off-cpu */
+int record_options__frequency(struct record_args *a, const char *arg);
+int record_options__off_cpu(struct record_args *a, const char *arg);
+/* Adds the sampling options of the default set. */
+int record_options__add_default_sampling(struct record_args *a);
+/*
+ * Stores --FAMILY=OPTION or --FAMILY-OPTION NUMBER; session__open() checks it against the BPF object. next is the
+ * argument after it; returns 1 if that was its number.
+ */
+int record_options__of_family(struct record_args *a, const char *arg, const char *next);
 
 /* record_inject.c: adds family gpu to those of -t; loads the shim, and prints which processes did not get it. */
 const char *record_inject__families(const char *families);

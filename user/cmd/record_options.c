@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The options of families that `sonde record` passes to the session, and those for sampling, which stand for some of them. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/record.h"
+#include "util/array.h"
+
+int record_options__copy(struct record_args *a, char *text)
+{
+	if (text && array__push(a->copies, a->n_copies, text))
+		return 0;
+	free(text);
+	return -ENOMEM;
+}
+
+void record_options__free(struct record_args *a)
+{
+	for (u32 i = 0; i < a->n_copies; i++)
+		free(a->copies[i]);
+	free(a->copies);
+}
+
+static int add_option(struct record_args *a, const char *name, const char *value)
+{
+	char *text;
+	int err;
+
+	if (a->n_options + 1 >= ARRAY_LEN(a->options))
+		return -EINVAL;
+	if (asprintf(&text, "%s=%s", name, value) < 0)
+		return -ENOMEM;
+	err = record_options__copy(a, text);
+	if (!err)
+		a->options[a->n_options++] = text;
+	return err;
+}
+
+/* Adds the option of family sample that stands for an option of this command, such as -F. */
+static int add_number(struct record_args *a, const char *option, unsigned long long number)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%llu", number);
+	return add_option(a, option, text);
+}
+
+/* Returns the kernel's limit: it throttles faster clocks, and samples would be missing. */
+static unsigned long max_rate(void)
+{
+	FILE *f = fopen("/proc/sys/kernel/perf_event_max_sample_rate", "re");
+	unsigned long rate = 0;
+
+	if (f && fscanf(f, "%lu", &rate) != 1)
+		rate = 0;
+	if (f)
+		fclose(f);
+	return rate && rate < ATTACHER_HZ_MAX ? rate : ATTACHER_HZ_MAX;
+}
+
+int record_options__frequency(struct record_args *a, const char *arg)
+{
+	unsigned long hz, max = max_rate();
+	char *end;
+
+	errno = 0;
+	hz = strtoul(arg, &end, 10);
+	if (*arg < '0' || *arg > '9' || *end || errno || !hz) {
+		fprintf(stderr, "sonde record: -F needs samples a second, a whole number from 1 on, not '%s'\n", arg);
+		return -EINVAL;
+	}
+	if (hz > max) {
+		fprintf(stderr,
+			"sonde record: -F %lu is more than this system allows: %lu "
+			"(sysctl kernel.perf_event_max_sample_rate, at most %d)\n",
+			hz, max, ATTACHER_HZ_MAX);
+		return -EINVAL;
+	}
+	return add_number(a, "sample-hz", hz);
+}
+
+int record_options__off_cpu(struct record_args *a, const char *arg)
+{
+	unsigned long long ns;
+	char *end;
+
+	errno = 0;
+	ns = strtoull(arg, &end, 10);
+	if (*arg < '0' || *arg > '9' || *end || errno || !ns) {
+		fprintf(stderr, "sonde record: --off-cpu needs nanoseconds, a whole number from 1 on, not '%s'\n", arg);
+		return -EINVAL;
+	}
+	return add_number(a, "sample-off", ns);
+}
+
+#define DEFAULT_HZ 49
+
+static bool is_given(const struct record_args *a, const char *option)
+{
+	size_t len = strlen(option);
+
+	for (u32 i = 0; i < a->n_options; i++)
+		if (!strncmp(a->options[i], option, len) && a->options[i][len] == '=')
+			return true;
+	return false;
+}
+
+int record_options__add_default_sampling(struct record_args *a)
+{
+	unsigned long max = max_rate();
+	int err = 0;
+
+	if (a->session.families && *a->session.families != '+')
+		return 0;
+	if (!is_given(a, "sample-hz"))
+		err = add_number(a, "sample-hz", max < DEFAULT_HZ ? max : DEFAULT_HZ);
+	return err || is_given(a, "sample-off") ? err : record_options__off_cpu(a, RECORD_OFF_CPU_NS);
+}
+
+int record_options__of_family(struct record_args *a, const char *arg, const char *next)
+{
+	if (arg && !strncmp(arg, "--", 2) && strchr(arg + 2, '-') && !strchr(arg, '=') && next && *next != '-' &&
+	    a->n_options + 1 < ARRAY_LEN(a->options)) {
+		int err = add_option(a, arg + 2, next);
+
+		return err ? err : 1;
+	}
+	/* "--osrt-threshold" without a number is stored too: the check then prints what the option expects. */
+	if (!arg || strncmp(arg, "--", 2) || !strpbrk(arg + 2, "=-") || a->n_options + 1 >= ARRAY_LEN(a->options)) {
+		fprintf(stderr, "sonde record: unknown option '%s'; see `sonde record --help`\n", arg ? arg : "");
+		return -EINVAL;
+	}
+	a->options[a->n_options++] = arg + 2;
+	return 0;
+}
