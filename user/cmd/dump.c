@@ -104,9 +104,8 @@ static const char *state_name(char state)
 static const char *call_name(const struct dump *d, const struct snapshot_task *t)
 {
 	bool own = t->in_syscall && !syscalls__is_of_probe(d->nr, (s64)t->syscall);
-	const char *name = own && d->nr ? schema_field__value_name(d->nr, t->syscall) : NULL;
 
-	return name && !strncmp(name, "SYS_", 4) ? name + 4 : name;
+	return own ? syscalls__known_name(d->nr, (s64)t->syscall) : NULL;
 }
 
 static const char *gil_text(const struct snapshot_thread *t)

@@ -7,6 +7,7 @@
 
 #include "diff/role.h"
 #include "diff/diff_private.h"
+#include "model/syscalls.h"
 #include "util/array.h"
 
 struct call_key {
@@ -54,10 +55,10 @@ static const char *name_of(const struct calls *c, const struct view *v, const st
 			   size_t size)
 {
 	const struct names *names = c->d->q[c->side]->names;
-	const char *name = n->number ? schema_field__value_name(n->number, view__s64(v, n->number)) : NULL;
+	const char *name = syscalls__known_name(n->number, view__s64(v, n->number));
 
 	if (name)
-		return strncmp(name, "SYS_", 4) ? name : name + 4;
+		return name;
 	name = n->kernel ? names__kernel_of(names, v, n->kernel) : NULL;
 	if (name) {
 		snprintf(buf, size, "kernel %s", name);

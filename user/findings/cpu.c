@@ -8,6 +8,7 @@
 #include "findings/group.h"
 #include "findings/import.h"
 #include "model/sched_span.h"
+#include "model/throttle.h"
 #include "output/table.h"
 #include "output/text.h"
 
@@ -109,32 +110,25 @@ static int sum_up(struct cpus *c)
 	return 0;
 }
 
-static int on_throttles(const struct rows *rows, void *arg)
+static int on_throttle(const struct throttle *t, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	const struct schema_field *path = schema_event__field(v.event, "cgroup");
 	struct cpus *c = arg;
+	struct quota *q = map__get(&c->quotas, &t->pid);
 
-	for (; v.i < rows__count(rows); v.i++) {
-		u32 pid = (u32)view__get(&v, "pid"), len;
-		struct quota *q = map__get(&c->quotas, &pid);
-		const char *text = view__text(&v, path, &len);
-
-		if (!q)
-			return -ENOMEM;
-		/* of several cgroup levels the one that throttled longest counts */
-		if (*q->cgroup && (strlen(q->cgroup) != len || memcmp(q->cgroup, text, len))) {
-			if ((u64)view__get(&v, "throttled") <= q->throttled)
-				continue;
-			q->throttled = q->throttled_periods = q->periods = 0;
-		}
-		snprintf(q->cgroup, sizeof(q->cgroup), "%.*s", (int)len, text);
-		q->quota = (u64)view__get(&v, "quota");
-		q->period = (u64)view__get(&v, "period");
-		q->throttled += (u64)view__get(&v, "throttled");
-		q->periods += (u64)view__get(&v, "periods");
-		q->throttled_periods += (u64)view__get(&v, "throttled_periods");
+	if (!q)
+		return -ENOMEM;
+	/* of several cgroup levels the one that throttled longest counts */
+	if (*q->cgroup && (strlen(q->cgroup) != t->cgroup_len || memcmp(q->cgroup, t->cgroup, t->cgroup_len))) {
+		if (t->throttled <= q->throttled)
+			return 0;
+		q->throttled = q->throttled_periods = q->periods = 0;
 	}
+	snprintf(q->cgroup, sizeof(q->cgroup), "%.*s", (int)t->cgroup_len, t->cgroup);
+	q->quota = t->quota;
+	q->period = t->period;
+	q->throttled += t->throttled;
+	q->periods += t->periods;
+	q->throttled_periods += t->throttled_periods;
 	return 0;
 }
 
@@ -401,7 +395,7 @@ static int read(struct cpus *c)
 	all.tids.n = all.pids.n = 0;
 	err = sched_spans__read(&all, SPAN_WHY | SPAN_LEFT | SPAN_CPU | SPAN_NEXT, on_span, c);
 	if (!err)
-		err = query__read_kind(&all, "sched_throttle", on_throttles, c);
+		err = throttles__read(&all, on_throttle, c);
 	return err ? err : sum_up(c);
 }
 

@@ -8,6 +8,7 @@
 #include "model/gil.h"
 #include "model/losses.h"
 #include "model/sched_span.h"
+#include "model/throttle.h"
 #include "util/array.h"
 
 static struct activity_thread *thread_of(struct activity *a, u32 pid, u32 tid)
@@ -101,25 +102,16 @@ static int on_off_stacks(const struct rows *rows, void *arg)
 	return err;
 }
 
-static int on_throttles(const struct rows *rows, void *arg)
+static int on_throttle(const struct throttle *t, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
+	struct listed_span span = { .from = t->since, .to = t->time };
 	struct activity *a = arg;
 	struct span_list *l;
-	int err = 0;
-	u32 pid;
 
-	for (; !err && v.i < rows__count(rows); v.i++) {
-		struct listed_span span = { .from = (u64)view__get(&v, "since"), .to = (u64)view__get(&v, "time") };
-		u64 throttled = (u64)view__get(&v, "throttled_periods");
-
-		if (!throttled || 2 * throttled < (u64)view__get(&v, "periods"))
-			continue;
-		pid = (u32)view__get(&v, "pid");
-		l = map__get(&a->quotas, &pid);
-		err = l ? span_list__add(l, &span) : -ENOMEM;
-	}
-	return err;
+	if (!t->throttled_periods || 2 * t->throttled_periods < t->periods)
+		return 0;
+	l = map__get(&a->quotas, &t->pid);
+	return l ? span_list__add(l, &span) : -ENOMEM;
 }
 
 static int on_losses(const struct rows *rows, void *arg)
@@ -153,7 +145,7 @@ static int load_whole(struct activity *a)
 	a->has_whole = true;
 	whole.from = whole.to = 0;
 	whole.tids.n = 0;
-	err = query__read_kind(&whole, "sched_throttle", on_throttles, a);
+	err = throttles__read(&whole, on_throttle, a);
 	for (u32 i = 0; i < a->quotas.n; i++)
 		span_list__sort(map__value(&a->quotas, i));
 	/* a loss record belongs to no process */

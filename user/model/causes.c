@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "model/causes.h"
 
+#include "model/throttle.h"
 #include "util/array.h"
 
 #include <errno.h>
@@ -118,22 +119,16 @@ int causes__add(struct causes *c, const struct activity_interval *i)
 	return 0;
 }
 
-static int on_throttles(const struct rows *rows, void *arg)
+static int on_throttle(const struct throttle *t, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct causes *c = arg;
-	struct quota *q;
-	u32 pid;
+	struct quota *q = map__get(&c->quotas, &t->pid);
 
-	for (; v.i < rows__count(rows); v.i++) {
-		pid = (u32)view__get(&v, "pid");
-		q = map__get(&c->quotas, &pid);
-		if (!q)
-			return -ENOMEM;
-		q->throttled += (u64)view__get(&v, "throttled");
-		q->periods += (u64)view__get(&v, "periods");
-		q->throttled_periods += (u64)view__get(&v, "throttled_periods");
-	}
+	if (!q)
+		return -ENOMEM;
+	q->throttled += t->throttled;
+	q->periods += t->periods;
+	q->throttled_periods += t->throttled_periods;
 	return 0;
 }
 
@@ -236,7 +231,7 @@ static int sum_up(struct causes *c, const struct activity *activity)
 	int err;
 
 	all.tids.n = 0;
-	err = query__read_kind(&all, "sched_throttle", on_throttles, c);
+	err = throttles__read(&all, on_throttle, c);
 	for (u32 i = 0; !err && i < c->parts.n; i++) {
 		err = kind_of(c, activity, map__key(&c->parts, i), map__value(&c->parts, i));
 		if (!err)

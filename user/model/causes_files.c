@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/osrt_files.h"
 #include "model/causes.h"
+#include "model/osrt_files.h"
+#include "model/syscalls.h"
 
 struct call_key {
 	u32 pid, nr;
@@ -90,11 +91,10 @@ enum cause_kind cause_files__find(const struct cause_files *f, u32 pid, const ch
 	*name = NULL;
 	for (u32 i = 0; f->nr && i < f->best.n; i++) {
 		const struct call_key *key = map__key(&f->best, i);
-		const char *known = key->pid == pid ? schema_field__value_name(f->nr, key->nr) : NULL;
+		const char *known = key->pid == pid ? syscalls__known_name(f->nr, key->nr) : NULL;
 		u32 file = ((const struct best *)map__value(&f->best, i))->file;
 
-		/* skip "SYS_" */
-		if (known && strlen(known) > 4 && !strcmp(known + 4, call))
+		if (known && !strcmp(known, call))
 			t = osrt_files__find(f->names, pid, file);
 	}
 	if (!t)

@@ -6,6 +6,7 @@
 
 #include "model/explainer.h"
 #include "model/osrt_files.h"
+#include "model/syscalls.h"
 #include "output/text.h"
 
 struct explainer_thread *explainer_sources__thread(const struct explainer_sources *s, u32 pid, u32 tid)
@@ -55,16 +56,16 @@ static int on_calls(const struct rows *rows, void *arg)
 	int err = 0;
 
 	for (; !err && v.i < rows__count(rows); v.i++) {
-		const char *name = nr ? schema_field__value_name(nr, view__s64(&v, nr)) : NULL;
+		const char *name = syscalls__known_name(nr, view__s64(&v, nr));
 		struct listed_span span = { .from = (u64)view__s64(&v, f.start), .to = (u64)view__s64(&v, f.time) };
 
 		t = thread_of(s, &v, &f);
-		if (!t || !name || strncmp(name, "SYS_", 4))
+		if (!t || !name)
 			continue;
-		span.kind = kind_of_call(name + 4);
+		span.kind = kind_of_call(name);
 		if (!span.kind)
 			continue;
-		span.of = call_text(s, (u32)view__s64(&v, f.pid), name + 4, (u32)view__s64(&v, file));
+		span.of = call_text(s, (u32)view__s64(&v, f.pid), name, (u32)view__s64(&v, file));
 		err = span.of ? span_list__add(&t->lists[EXPLAINER_CALLS], &span) : -ENOMEM;
 	}
 	return err;

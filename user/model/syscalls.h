@@ -10,5 +10,9 @@
  * on): a cost of tracing, not made by the program. nr: the field of that name; NULL: false.
  */
 bool syscalls__is_of_probe(const struct schema_field *nr, s64 value);
+/* Returns a call's name without its "SYS_": "read"; that of a 32-bit call is "SYS32_read". NULL: it has none. */
+const char *syscalls__known_name(const struct schema_field *nr, s64 value);
+/* Returns "read", "ia32 read" or, for a number without a name in the recording machine's headers, "syscall 467". */
+const char *syscalls__title(const struct schema_field *nr, u32 value, char *buf, size_t size);
 
 #endif

@@ -171,7 +171,7 @@ static const struct schema_field *call_number(const struct schema_event *e)
 static const char *name_of(const struct waits *w, const struct schema_event *e, const struct reason_key *key)
 {
 	const struct schema_field *nr = call_number(e);
-	const char *name = nr	     ? schema_field__value_name(nr, key->text) :
+	const char *name = nr	     ? syscalls__known_name(nr, key->text) :
 			   key->text ? names__string(w->names, key->text) :
 				       NULL;
 
@@ -183,8 +183,6 @@ static const char *name_of(const struct waits *w, const struct schema_event *e, 
 		return "page fault";
 	if (!strncmp(e->name, "lock_", 5))
 		return key->text ? "lock" : "condition or join";
-	if (nr && name && !strncmp(name, "SYS_", 4))
-		name += 4;
 	if (!name || !*name)
 		name = key->probe ? names__probe(w->names, key->probe) : NULL;
 	return name && *name ? name : e->name;

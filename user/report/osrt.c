@@ -14,9 +14,6 @@
 #include "report/api_columns.h"
 #include "report/report.h"
 
-/* Values of bpf/probes/syscall/syscall.h, repeated because traces outlive headers. */
-enum { CALL_X32 = 0x4000, CALL_32 = 0x8000 };
-
 struct thread_call {
 	u32 pid, tid, nr;
 	u32 unused;
@@ -57,22 +54,9 @@ struct osrt {
 	u64 threshold, shorts;
 };
 
-/* Returns "read", "ia32 read" or, for a number without a name in the recording machine's headers, "syscall 467". */
 static const char *call_name(const struct osrt *o, u32 nr, char *buf, size_t size)
 {
-	const char *name = o->nr ? schema_field__value_name(o->nr, nr) : NULL;
-
-	if (name && !strncmp(name, "SYS_", 4))
-		snprintf(buf, size, "%s", name + 4);
-	else if (name && !strncmp(name, "SYS32_", 6))
-		snprintf(buf, size, "ia32 %s", name + 6);
-	else if (nr & CALL_32)
-		snprintf(buf, size, "ia32 syscall %u", nr & (CALL_32 - 1));
-	else if (nr & CALL_X32)
-		snprintf(buf, size, "x32 syscall %u", nr & (CALL_X32 - 1));
-	else
-		snprintf(buf, size, "syscall %u", nr);
-	return buf;
+	return syscalls__title(o->nr, nr, buf, size);
 }
 
 struct fields {

@@ -135,11 +135,14 @@ const struct schema_field *schema_event__field(const struct schema_event *e, con
 
 const char *schema_field__value_name(const struct schema_field *f, s64 value)
 {
-	u32 i;
+	const struct schema_enum *values = f ? f->values : NULL;
 
-	for (i = 0; f && f->values && i < f->values->n; i++)
-		if (f->values->values[i].value == value)
-			return f->values->values[i].name;
+	/* most enums count from 0 without gaps */
+	if (values && value >= 0 && value < values->n && values->values[value].value == value)
+		return values->values[value].name;
+	for (u32 i = 0; values && i < values->n; i++)
+		if (values->values[i].value == value)
+			return values->values[i].name;
 	return NULL;
 }
 
