@@ -7,42 +7,12 @@
 #include <string.h>
 
 #include "core/event.h"
-#include "model/timebase.h"
-#include "util/map.h"
+#include "model/merge_private.h"
 
 /* Rows that are read at a time, by the time of their end, so that the merged trace is nearly in order. */
 #define WINDOW_EVENTS (1u << 20)
 
-struct input {
-	struct trace *trace;
-	const char *file;
-	u32 host; /* number of the machine; 0: that of the first trace */
-	bool same_clock; /* its clock is that of the first trace */
-	struct timebase base;
-	u16 *probes; /* the merged trace's number of each probe; [0x10000] */
-	u16 objects; /* is added to the numbers of objects */
-	struct map strings; /* u32 -> u32 */
-	struct map frames, codes; /* ids of units `stack` and `code`: u32 -> u32 */
-};
-
-struct merge {
-	struct input *inputs;
-	u32 n;
-	struct schema schema; /* its strings belong to the inputs' schemas */
-	struct trace_writer *writer;
-	struct timebase *base; /* of the first input */
-	u32 probes; /* numbered so far */
-	u16 objects;
-	u32 frames, codes; /* numbered so far */
-	u8 *record;
-	char *err;
-	size_t len;
-	/* The part that is being read: */
-	struct input *input;
-	u64 from, to; /* rows that end in [from, to), on the input's clock */
-};
-
-static int fail(struct merge *m, int code, const char *file, const char *what)
+int merge__fail(struct merge *m, int code, const char *file, const char *what)
 {
 	snprintf(m->err, m->len, "%s: %s", file, what);
 	return code;
@@ -71,87 +41,13 @@ u32 merge__host(struct trace *const *traces, u32 i)
 	return hosts;
 }
 
-/* Adds a kind of event; of a kind that has gained fields over time, the larger version is used. */
-static int add_event(struct merge *m, const struct schema_event *e, const char *file)
-{
-	for (u32 i = 0; i < m->schema.n_events; i++) {
-		struct schema_event *known = &m->schema.events[i];
-
-		if (known->id != e->id)
-			continue;
-		if (strcmp(known->name, e->name))
-			return fail(m, -EINVAL, file, "its kinds of event are not those of the other traces");
-		if (e->n > known->n)
-			*known = *e;
-		return 0;
-	}
-	m->schema.events[m->schema.n_events++] = *e;
-	return 0;
-}
-
-static void add_enum(struct merge *m, const struct schema_enum *e)
-{
-	for (u32 i = 0; i < m->schema.n_enums; i++) {
-		if (strcmp(m->schema.enums[i].name, e->name))
-			continue;
-		if (e->n > m->schema.enums[i].n)
-			m->schema.enums[i] = *e;
-		return;
-	}
-	m->schema.enums[m->schema.n_enums++] = *e;
-}
-
-static void add_family(struct merge *m, const struct schema_family *f)
-{
-	for (u32 i = 0; i < m->schema.n_families; i++)
-		if (m->schema.families[i].id == f->id)
-			return;
-	m->schema.families[m->schema.n_families++] = *f;
-}
-
-static int by_id(const void *a, const void *b)
-{
-	return ((const struct schema_event *)a)->id - ((const struct schema_event *)b)->id;
-}
-
-static int make_schema(struct merge *m)
-{
-	u32 events = 0, enums = 0, families = 0;
-	int err = 0;
-
-	for (u32 i = 0; i < m->n; i++) {
-		const struct schema *s = trace__schema(m->inputs[i].trace);
-
-		events += s->n_events;
-		enums += s->n_enums;
-		families += s->n_families;
-	}
-	m->schema.events = calloc(events + 1, sizeof(*m->schema.events));
-	m->schema.enums = calloc(enums + 1, sizeof(*m->schema.enums));
-	m->schema.families = calloc(families + 1, sizeof(*m->schema.families));
-	if (!m->schema.events || !m->schema.enums || !m->schema.families)
-		return -ENOMEM;
-	for (u32 i = 0; !err && i < m->n; i++) {
-		const struct schema *s = trace__schema(m->inputs[i].trace);
-
-		for (u32 j = 0; !err && j < s->n_events; j++)
-			err = add_event(m, &s->events[j], m->inputs[i].file);
-		for (u32 j = 0; j < s->n_enums; j++)
-			add_enum(m, &s->enums[j]);
-		for (u32 j = 0; j < s->n_families; j++)
-			add_family(m, &s->families[j]);
-	}
-	qsort(m->schema.events, m->schema.n_events, sizeof(*m->schema.events), by_id);
-	return err;
-}
-
 static int number_hosts(struct merge *m, struct trace *const *traces)
 {
 	for (u32 i = 0; i < m->n; i++) {
 		m->inputs[i].host = merge__host(traces, i);
 		m->inputs[i].same_clock = !m->inputs[i].host;
 		if (m->inputs[i].host >= MERGE_MAX)
-			return fail(m, -E2BIG, m->inputs[i].file, "more machines than can be merged");
+			return merge__fail(m, -E2BIG, m->inputs[i].file, "more machines than can be merged");
 	}
 	return 0;
 }
@@ -162,7 +58,7 @@ static int load_clocks(struct merge *m)
 		int err = timebase__load(&m->inputs[i].base, m->inputs[i].trace);
 
 		if (err == -ENODATA && m->n > 1)
-			return fail(m, err, m->inputs[i].file, "it has no snapshot of its clocks to merge by");
+			return merge__fail(m, err, m->inputs[i].file, "it has no snapshot of its clocks to merge by");
 		if (err)
 			return err;
 	}
@@ -171,7 +67,7 @@ static int load_clocks(struct merge *m)
 }
 
 /* Converts a moment of the input to the merged trace's clock. */
-static u64 shift(const struct merge *m, const struct input *in, u64 moment)
+static u64 shift(const struct merge *m, const struct merge_input *in, u64 moment)
 {
 	if (!moment || in->same_clock)
 		return moment;
@@ -229,7 +125,7 @@ static bool is_moment(const struct schema_field *f)
 
 static int translate(struct merge *m, const struct schema_event *e, const struct schema_field *f, u64 *value)
 {
-	struct input *in = m->input;
+	struct merge_input *in = m->input;
 	u32 id = 0;
 	int err = 0;
 
@@ -333,7 +229,7 @@ static int on_probes(const struct rows *rows, void *arg)
 		u16 *mine = &m->input->probes[(u16)rows__u64(rows, number, i)];
 
 		if (m->probes == 0xffff)
-			return fail(m, -E2BIG, m->input->file, "more probes than one trace can name");
+			return merge__fail(m, -E2BIG, m->input->file, "more probes than one trace can name");
 		if (!*mine)
 			*mine = (u16)++m->probes;
 		err = put_row(m, rows, i, schema__event_by_id(&m->schema, from->id));
@@ -352,7 +248,7 @@ static int on_objects(const struct rows *rows, void *arg)
 	return 0;
 }
 
-static int read_kind(struct input *in, const char *name, int (*cb)(const struct rows *rows, void *arg), void *arg)
+static int read_kind(struct merge_input *in, const char *name, int (*cb)(const struct rows *rows, void *arg), void *arg)
 {
 	const struct schema_event *kinds[2] = { schema__event(trace__schema(in->trace), name), NULL };
 	struct trace_filter filter = { .kinds = kinds };
@@ -366,7 +262,7 @@ static int number_references(struct merge *m)
 	int err = 0;
 
 	for (u32 i = 0; !err && i < m->n; i++) {
-		struct input *in = &m->inputs[i];
+		struct merge_input *in = &m->inputs[i];
 		u16 most = 0;
 
 		m->input = in;
@@ -482,7 +378,7 @@ static int run(struct merge *m, struct trace *const *traces, int fd)
 	if (!err)
 		err = load_clocks(m);
 	if (!err)
-		err = make_schema(m);
+		err = merge__join_schemas(m);
 	if (err)
 		return err;
 	begin_early(m, &head);
