@@ -10,8 +10,7 @@
 static struct gpu_work works[MOST];
 static struct gpu_launch launches[MOST]; /* of works[i]; works[0] means none */
 static struct gpu_host_call calls[MOST];
-static struct gpu_allocation allocations[MOST];
-static u32 n_works, n_calls, n_allocations;
+static u32 n_works, n_calls;
 static struct gpu_coverage reported;
 
 static int on_work(const struct gpu_work *w, void *arg)
@@ -31,19 +30,13 @@ static int on_call(const struct gpu_host_call *c, void *arg)
 	return 0;
 }
 
-static int on_allocation(const struct gpu_allocation *a, void *arg)
-{
-	allocations[n_allocations++] = *a;
-	return 0;
-}
-
-static const struct gpu_listener listener = { on_work, on_call, on_allocation };
+static const struct gpu_listener listener = { on_work, on_call, NULL };
 
 static bool read_between(struct made *g, u64 from, u64 to, u32 pid)
 {
 	struct trace_ids pids = { &pid, 1 };
 
-	n_works = n_calls = n_allocations = 0;
+	n_works = n_calls = 0;
 	return !gpu_model__read(g->model, from, to, pid ? &pids : NULL, &listener, NULL, &reported);
 }
 
@@ -292,48 +285,6 @@ TEST(counts_unobserved_work)
 	made__end(&g);
 }
 
-TEST(attributes_allocations)
-{
-	struct made g;
-
-	REQUIRE(made__begin(&g));
-	add_clock(&g, 1, 100);
-	for (u32 i = 0; i < 3; i++) {
-		u64 at = 10000 * (i + 1);
-
-		ADD(&g, cuda_alloc, .call = CALL_AT(1, 2 + i, at, at + 2000), .address = 0xa000, .bytes = 64 + i,
-		    .stack = 8 + i);
-		ADD(&g, gpu_memory, .event = EVENT_AT(1, 0, at + 1000),
-		    .allocation = { .address = 0xa000,
-				    .bytes = 64 + i,
-				    .operation = GPU_MEMORY_ALLOCATE,
-				    .memory = GPU_MEMORY_DEVICE });
-		ADD(&g, cuda_free, .call = CALL_AT(1, 2 + i, at + 4000, at + 6000), .address = 0xa000);
-		ADD(&g, gpu_memory, .event = EVENT_AT(1, 0, at + 5000),
-		    .allocation = { .address = 0xa000, .bytes = 64 + i, .operation = GPU_MEMORY_RELEASE });
-	}
-	ADD(&g, gpu_memory, .event = EVENT_AT(1, 0, 50000),
-	    .allocation = { .address = 0xb000, .bytes = 64, .operation = GPU_MEMORY_RELEASE });
-	/* no shim */
-	ADD(&g, cuda_alloc, .call = CALL_AT(7, 7, 60000, 61000), .address = 0xc000, .bytes = 32,
-	    .memory = CUDA_MEMORY_HOST);
-	ADD(&g, cuda_free, .call = CALL_AT(7, 7, 62000, 63000), .address = 0xc000);
-	/* physical memory has a handle and names its device */
-	ADD(&g, cudadrv_alloc, .call = CALL_AT(7, 7, 64000, 65000), .address = 0x5, .bytes = 2 << 20,
-	    .memory = CUDA_MEMORY_PHYSICAL, .device = 3);
-	REQUIRE(read_made(&g) && n_allocations == 10);
-	CHECK(allocations[9].device == 3 && allocations[9].memory == GPU_MEMORY_DEVICE &&
-	      allocations[9].bytes == 2 << 20);
-	for (u32 i = 0; i < 6; i++)
-		CHECK(allocations[i].tid == 2 + i / 2 && allocations[i].bytes == 64 + i / 2 &&
-		      allocations[i].release == (i & 1) && allocations[i].stack == (i & 1 ? 0 : 8 + i / 2));
-	CHECK(!allocations[6].bytes && !allocations[6].tid);
-	CHECK(allocations[7].host_time && allocations[7].memory == GPU_MEMORY_PINNED && allocations[7].bytes == 32);
-	CHECK(allocations[8].release && allocations[8].bytes == 32 && allocations[8].memory == GPU_MEMORY_PINNED);
-	CHECK(reported.allocations == 10);
-	made__end(&g);
-}
-
 TEST(reads_a_part)
 {
 	struct made g;
@@ -512,48 +463,6 @@ TEST(survives_any_value)
 		n += !trace_writer__append(g.w, bytes, e->size);
 	}
 	REQUIRE(n > 1000 && read_made(&g));
-	made__end(&g);
-}
-
-TEST(demangles)
-{
-	struct gpu_model *m = NULL;
-	char bomb[4001];
-	struct made g;
-	size_t len;
-
-	REQUIRE(made__begin(&g) && made__open(&g));
-	m = g.model;
-	CHECK_TEXT(gpu_model__demangled(m, "_Z4gemmILi128EEvPfS0_S0_i"), "void gemm<128>(float*, float*, float*, int)");
-	CHECK_TEXT(gpu_model__short_name(m, "_Z4gemmILi128EEvPfS0_S0_i"), "gemm");
-	CHECK_TEXT(gpu_model__short_name(m, "_Z7softmaxPfi"), "softmax");
-	CHECK_TEXT(gpu_model__demangled(m, "triton_poi_fused_add_0"), "triton_poi_fused_add_0");
-	CHECK_TEXT(gpu_model__short_name(m, "triton_poi_fused_add_0"), "triton_poi_fused_add_0");
-	CHECK_TEXT(
-		gpu_model__short_name(
-			m,
-			"_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEENS_6detail5ArrayIPcLi1EEEEEviT0_T1_"),
-		"vectorized_elementwise_kernel");
-	CHECK_TEXT(gpu_model__short_name(
-			   m, "_ZN7cutlass6KernelI42cutlass_80_tensorop_s1688gemm_128x128_nn_aEEvNT_6ParamsE"),
-		   "Kernel");
-	CHECK_TEXT(gpu_model__short_name(m, "_ZN1aplERKS_"), "operator+");
-	CHECK_TEXT(gpu_model__short_name(m, "_ZN1altERKS_"), "operator<");
-	CHECK_TEXT(gpu_model__short_name(m, "_ZN12_GLOBAL__N_13addEPf"), "add");
-	CHECK_TEXT(gpu_model__demangled(m, "_Z"), "_Z");
-	CHECK_TEXT(gpu_model__demangled(m, ""), "");
-	CHECK_TEXT(gpu_model__demangled(m, "kernel 0x7f"), "kernel 0x7f");
-	CHECK(!gpu_model__demangled(m, NULL));
-	/* each part is twice the previous one: 2^900 characters */
-	len = (size_t)sprintf(bomb, "_Z1fI1AI1BS_E");
-	for (u32 i = 0; len < 3900; i++)
-		len += (size_t)sprintf(bomb + len, i ? "S_IS%c_S%c_E" : "S_IS0_S0_E", '0' + i % 9, '0' + i % 9);
-	strcpy(bomb + len, "Evv");
-	CHECK(strlen(gpu_model__demangled(m, bomb)) < 32 << 10);
-	memset(bomb, 'P', 4000);
-	memcpy(bomb, "_Z1f", 4);
-	bomb[4000] = '\0';
-	CHECK(gpu_model__demangled(m, bomb));
 	made__end(&g);
 }
 
