@@ -72,7 +72,7 @@ static void parse_all(const char *text, size_t size)
 		switch (command) {
 		case 0:
 			record_parse(&record, n, words);
-			free_copies(&record);
+			record_options__free(&record);
 			break;
 		case 1:
 			report_parse(&report, n, words);
