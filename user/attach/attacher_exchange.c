@@ -9,14 +9,14 @@
 
 #include "sandbox/message.h"
 
-#define ATTACHER_STOPPING_MS  800 /* the same once the user has asked to stop */
-#define ATTACHER_DETACHING_MS 5000
-#define OPENER_MS	      2000
-#define OPENER_STOPPING_MS    200
-#define OPENER_PATIENT	      3 /* number of abandoned openers after which the time limit of a file is shorter */
-#define OPENER_IMPATIENT_MS   300
-#define OPENER_FORGIVEN	      64 /* successive answers after which one abandoned opener is forgiven */
-#define BYTES_MAX	      (256u << 20) /* of one answer */
+#define ATTACHER_STOPPING_MS 800 /* the same once the user has asked to stop */
+#define ATTACHER_LONG_MS     5000 /* of requests that take long */
+#define OPENER_MS	     2000
+#define OPENER_STOPPING_MS   200
+#define OPENER_PATIENT	     3 /* number of abandoned openers after which the time limit of a file is shorter */
+#define OPENER_IMPATIENT_MS  300
+#define OPENER_FORGIVEN	     64 /* successive answers after which one abandoned opener is forgiven */
+#define BYTES_MAX	     (256u << 20) /* of one answer */
 
 struct attacher_request *attacher__request(struct attacher *a, enum attacher_op op, const struct program *p)
 {
@@ -94,14 +94,14 @@ static int fd_or_error(int err, int fd)
 
 int attacher__call(struct attacher *a, size_t len, int fd, int *fd_out)
 {
-	bool detaches;
+	bool is_long;
 	int got, err;
 
 	if (a->stuck)
 		return -ETIMEDOUT;
-	/* links are closed in large groups, which has taken seconds on busy machines */
-	detaches = a->request.op == OP_DETACH_SITES || a->request.op == OP_DROP;
-	err = exchange(a, a->sock, len, fd, &got, ATTACHER_MS, detaches ? ATTACHER_DETACHING_MS : ATTACHER_STOPPING_MS);
+	/* links are closed in large groups, which has taken seconds on busy machines; programs are still being loaded */
+	is_long = a->request.op == OP_DETACH_SITES || a->request.op == OP_DROP || a->request.op == OP_DEFERRED;
+	err = exchange(a, a->sock, len, fd, &got, ATTACHER_MS, is_long ? ATTACHER_LONG_MS : ATTACHER_STOPPING_MS);
 	if (err) {
 		a->stuck = err == -ETIMEDOUT;
 		return err;

@@ -15,10 +15,25 @@ static int compare_fds(const void *a, const void *b)
 	return *(const int *)a - *(const int *)b;
 }
 
-/* Closes all inherited descriptors that the attacher does not need: the trace, the worker's input, the terminal. */
-int attacher__close_others(int sock, int command_fd, const struct probes *probes, const struct steering_maps *maps)
+void attacher__close_all_but(int *keep, int n)
 {
-	int *keep = calloc(probes->n_programs + STEERING_MAX + 2, sizeof(*keep)), n = 0, next = STDERR_FILENO + 1, null;
+	int next = STDERR_FILENO + 1;
+
+	qsort(keep, n, sizeof(*keep), compare_fds);
+	for (int i = 0; i < n; i++) {
+		if (keep[i] > next)
+			close_range(next, keep[i] - 1, 0);
+		if (keep[i] >= next)
+			next = keep[i] + 1;
+	}
+	close_range(next, ~0U, 0);
+}
+
+/* Closes all inherited descriptors that the attacher does not need: the trace, the worker's input, the terminal. */
+int attacher__close_others(int sock, int command_fd, int loader, const struct probes *probes,
+			   const struct steering_maps *maps)
+{
+	int *keep = calloc(probes->n_programs + STEERING_MAX + 3, sizeof(*keep)), n = 0, null;
 
 	if (!keep)
 		return -ENOMEM;
@@ -28,20 +43,15 @@ int attacher__close_others(int sock, int command_fd, const struct probes *probes
 	keep[n++] = sock;
 	if (command_fd >= 0)
 		keep[n++] = command_fd;
+	if (loader >= 0)
+		keep[n++] = loader;
 	for (u32 i = 0; maps && i < steering__count(); i++)
 		if (maps->fds[i] >= 0)
 			keep[n++] = maps->fds[i];
 	for (u32 i = 0; i < probes->n_programs; i++)
 		if (probes->programs[i].enabled)
 			keep[n++] = bpf_program__fd(probes->programs[i].prog);
-	qsort(keep, n, sizeof(*keep), compare_fds);
-	for (int i = 0; i < n; i++) {
-		if (keep[i] > next)
-			close_range(next, keep[i] - 1, 0);
-		if (keep[i] >= next)
-			next = keep[i] + 1;
-	}
-	close_range(next, ~0U, 0);
+	attacher__close_all_but(keep, n);
 	free(keep);
 	return 0;
 }

@@ -44,6 +44,7 @@ struct server {
 	pid_t command;
 	int command_fd;
 	struct openers openers;
+	struct deferred *deferred; /* NULL: no program is deferred */
 	struct attacher_request request;
 	size_t len; /* of the request's data */
 	int file; /* descriptor passed with the request; -1: none */
@@ -286,6 +287,14 @@ static int serve_opener(struct server *s)
 	return s->reply_fd < 0 ? s->reply_fd : 0;
 }
 
+static int serve_deferred(struct server *s)
+{
+	u32 n = deferred__collect(s->deferred, s->reply.refusals);
+
+	s->reply_len = REPLY_HEAD + n * sizeof(s->reply.refusals[0]);
+	return (int)n;
+}
+
 static int serve_signal(struct server *s)
 {
 	const struct attacher_request *r = &s->request;
@@ -327,6 +336,8 @@ static int serve_request(struct server *s)
 		return serve_lacks(s);
 	case OP_OPENER:
 		return serve_opener(s);
+	case OP_DEFERRED:
+		return serve_deferred(s);
 	case OP_SIGNAL:
 		return serve_signal(s);
 	case OP_MAP_SET:
@@ -406,14 +417,15 @@ void attacher__serve(int sock, const struct probes *probes, const struct attache
 	signal(SIGCHLD, SIG_DFL);
 	s->tracepoints = calloc(probes->n_programs, sizeof(*s->tracepoints));
 	attacher__raise_limits();
-	if (!s->links || !s->verifier || !s->ownership || !s->tracepoints ||
-	    attacher__close_others(sock, s->command_fd, probes, s->maps) || open_events(s) ||
+	if (!s->links || !s->verifier || !s->ownership || !s->tracepoints || deferred__start(&s->deferred, probes) ||
+	    attacher__close_others(sock, s->command_fd, deferred__fd(s->deferred), probes, s->maps) || open_events(s) ||
 	    privileges__attacher(s->command, options->perf_events, s->lacks, sizeof(s->lacks)) ||
 	    prepare_notes(s, options))
 		_exit(1);
 	while (serve_one(s, sock))
 		;
 	verifier__free(s->verifier);
+	deferred__free(s->deferred);
 	/* the init of a container, which would inherit the children, may not wait for them */
 	signal(SIGCHLD, SIG_IGN);
 	while (waitpid(-1, NULL, WNOHANG) > 0)

@@ -7,6 +7,7 @@
 #define SONDE_ATTACH_ATTACHER_WIRE_H
 
 #include "attach/attacher.h"
+#include "attach/deferred.h"
 #include "sandbox/message.h"
 
 enum attacher_op {
@@ -26,6 +27,7 @@ enum attacher_op {
 	/* answered with text, its length as the result: the parts of the confinement that could not be set up */
 	OP_LACKS,
 	OP_OPENER, /* answered with a descriptor of the opener's socket */
+	OP_DEFERRED, /* waits for the deferred programs; answered with the number of refusals, which follow */
 	/* Requests to the opener (attach/opener.h). */
 	OP_OPEN, /* a path with its NUL follows; answered with a descriptor */
 	OP_OPEN_DEBUG, /* the same; the object's descriptor is passed with the message */
@@ -61,6 +63,7 @@ struct attacher_reply {
 		struct process_image image; /* only OP_IMAGE */
 		u32 user; /* OP_USER */
 		u8 verdicts[ATTACHER_SITES_MAX]; /* OP_SITES with result -EBADMSG: enum site_verdict of each site */
+		struct deferred_refusal refusals[DEFERRED_REFUSALS_MAX]; /* OP_DEFERRED */
 		/*
 		 * OP_LACKS; OP_MAPS, OP_READ: `result` bytes per reply, until a reply with result 0 (the end) or an
 		 * error
@@ -72,10 +75,13 @@ struct attacher_reply {
 #define REPLY_HEAD offsetof(struct attacher_reply, image)
 
 /*
- * In attacher_prepare.c: closes all descriptors except for these and those of programs and maps. Returns 0 or
- * negative errno.
+ * In attacher_prepare.c: closes all descriptors except for these (-1: none) and those of programs and maps. Returns 0
+ * or negative errno.
  */
-int attacher__close_others(int sock, int command_fd, const struct probes *probes, const struct steering_maps *maps);
+int attacher__close_others(int sock, int command_fd, int loader, const struct probes *probes,
+			   const struct steering_maps *maps);
+/* Closes all descriptors above those of standard error, except for these, which it sorts. */
+void attacher__close_all_but(int *keep, int n);
 void attacher__raise_limits(void);
 /* The attacher's main function: answers requests until the socket is closed. */
 void attacher__serve(int sock, const struct probes *probes, const struct attacher_options *options)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Attaches the probes of one object, at the sites that were found in its file (record/examine.h). */
 #include "record/objects.h"
+#include "record/refused.h"
 #include "site/verify_site.h"
 
 #include <bpf/libbpf.h>
@@ -255,6 +256,8 @@ static int attach_programs(struct family_sites *p, const struct schema_family *f
 	for (u32 i = 0; i < probes->n_programs && !err; i++) {
 		const struct program *program = &probes->programs[i];
 
+		if (program->family == f && program->deferred && program->section.kind != SECTION_ITER)
+			refused__await_deferred(p->s);
 		if (program->enabled && program->family == f) {
 			err = attach_program(p, program, attached);
 			*span |= program->section.kind == SECTION_SPAN;

@@ -69,6 +69,7 @@ struct session {
 	} method; /* how calls and entries are probed */
 	bool family_on[FAMILY_MAX]; /* by family id */
 	bool everything; /* load all programs regardless of the options: for calibrate.h */
+	bool deferred_known; /* the deferred programs are loaded or were refused */
 	u64 hints; /* FAMILY_BIT of those whose is_runtime gets its hint */
 	const struct family_host *hosts[FAMILY_MAX]; /* by family id */
 	struct host_state host_states[FAMILY_MAX]; /* by family id */
@@ -178,7 +179,10 @@ void host__event(struct session *s, u8 family, const struct event *e, u32 size);
 void family_host__each(struct session *s, void (*fn)(struct session *s, const struct family_host *h, void *arg),
 		       void *arg);
 
-/* In load.c: open, choose, configure, load. */
+/* In options.c: the families and options of the command line. -EINVAL, with a message: wrong usage */
+int options__apply(struct session *s, char *err, size_t len);
+
+/* In load.c: open, configure, load. */
 int load__open(struct session *s, char *err, size_t len);
 int load__load(struct session *s, char *err, size_t len);
 /* Returns whether this recording needs the program. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The last steps of a recording's start that need privileges, and dropping these. */
 #include "attach/fetcher.h"
+#include "kernel/loader.h"
 #include "record/examine.h"
 #include "record/internal.h"
 #include "record/refused.h"
@@ -113,7 +114,8 @@ static int start_attacher(struct session *s, char *err, size_t len)
 	for (u32 i = 0; i < STEERING_MAX; i++)
 		maps.fds[i] = i < steering__count() ? session__map_fd(s, steering__at(i)->map) : -1;
 	ret = attacher__start(&s->attacher, &s->embedded.probes, &options);
-
+	/* the attacher's child has a copy */
+	loader__forget_deferred();
 	if (ret)
 		snprintf(err, len, "cannot start the process that attaches: %s", strerror(-ret));
 	return ret;

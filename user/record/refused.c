@@ -5,6 +5,7 @@
  */
 #include "record/refused.h"
 
+#include "attach/deferred.h"
 #include "util/array.h"
 
 #include <errno.h>
@@ -190,18 +191,20 @@ static bool comes_before(const struct refusal *a, const struct refusal *b)
 }
 
 /*
- * Groups refusals by family, the one that explains most first, so that record, doctor and readers of the trace name
+ * Groups new refusals by family, the one that explains most first, so that record, doctor and readers of the trace name
  * the same.
  */
 static void sort_refusals(struct session *s)
 {
-	for (u32 i = 1; i < s->refused.n; i++) {
+	u32 first = s->refused.n_reported;
+
+	for (u32 i = first + 1; i < s->refused.n; i++) {
 		struct refusal one = s->refused.programs[i];
 		u32 at = i;
 
-		while (at && (one.family->id < s->refused.programs[at - 1].family->id ||
-			      (one.family == s->refused.programs[at - 1].family &&
-			       comes_before(&one, &s->refused.programs[at - 1])))) {
+		while (at > first && (one.family->id < s->refused.programs[at - 1].family->id ||
+				      (one.family == s->refused.programs[at - 1].family &&
+				       comes_before(&one, &s->refused.programs[at - 1])))) {
 			s->refused.programs[at] = s->refused.programs[at - 1];
 			at--;
 		}
@@ -218,6 +221,8 @@ int refused__apply(struct session *s, char *err, size_t len)
 
 		if (p->load_error)
 			ret = take_out(s, p, p->refusal ? p->refusal : strerror(-p->load_error), err, len);
+		/* the deferred programs get theirs later */
+		p->load_error = 0;
 	}
 	if (ret)
 		return ret;
@@ -239,6 +244,15 @@ static void detach_disabled(struct session *s)
 	}
 }
 
+/* Detaches what is dropped, and reports it, after the start of the recording. */
+static void report_later(struct session *s)
+{
+	detach_disabled(s);
+	refused__warn(s);
+	if (s->writer)
+		refused__write(s);
+}
+
 int refused__unattached(struct session *s, struct program *p, int error, char *err, size_t len)
 {
 	char why[160];
@@ -250,11 +264,34 @@ int refused__unattached(struct session *s, struct program *p, int error, char *e
 		return ret;
 	note_empty_families(s);
 	drop_families(s);
-	detach_disabled(s);
-	refused__warn(s);
-	if (s->writer)
-		refused__write(s);
+	report_later(s);
 	return 0;
+}
+
+void refused__await_deferred(struct session *s)
+{
+	struct probes *probes = &s->embedded.probes;
+	const struct deferred_refusal *list;
+	char err[256] = "";
+	int n;
+
+	if (s->deferred_known || !s->attacher)
+		return;
+	s->deferred_known = true;
+	n = attacher__await_deferred(s->attacher, &list);
+	for (int i = 0; i < n; i++) {
+		struct program *p = list[i].program < probes->n_programs ? &probes->programs[list[i].program] : NULL;
+
+		if (!p || !p->deferred)
+			continue;
+		p->load_error = list[i].error;
+		p->refusal = *list[i].why ? strdup(list[i].why) : NULL;
+	}
+	if (n <= 0)
+		return;
+	if (refused__apply(s, err, sizeof(err)))
+		session__warn(s, "%s", err);
+	report_later(s);
 }
 
 /* Returns whether an earlier refusal of the family has the same text. */

@@ -169,6 +169,8 @@ int session__run_iter_of(struct session *s, const char *name, u32 pid)
 	u32 size;
 	int err;
 
+	if (p && p->deferred)
+		refused__await_deferred(s);
 	if (!p || !p->enabled)
 		return -ENOENT;
 	err = iter__read_all(s->attacher, p, pid, &buf, &len);

@@ -246,6 +246,7 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 	filter__follow(s);
 	now = session__now(s);
 	if (now >= s->time.next_tick) {
+		refused__await_deferred(s);
 		hosts__tick(s, now);
 		if (s->native)
 			native__tick(s->native, now);
@@ -360,6 +361,7 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 	}
 	/* NULL: stopped before the start */
 	if (s->attacher) {
+		refused__await_deferred(s);
 		stop_families(s);
 		detach_tracepoints(s, true);
 		session__unlink(s);

@@ -94,6 +94,13 @@ int privileges__injector(bool opens)
 	return keep(list, ARRAY_LEN(list) - !opens, NULL, 0);
 }
 
+int privileges__loader(void)
+{
+	static const cap_value_t list[] = { CAP_BPF, CAP_PERFMON };
+
+	return keep(list, ARRAY_LEN(list), NULL, 0);
+}
+
 static bool has(cap_value_t c)
 {
 	cap_t had = cap_get_proc();

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Programs that are loaded while the recording starts (struct program, `deferred`).
+ *
+ * The kernel's verifier takes 1 to 15 ms of CPU time for a program, and half of the programs are not needed before a
+ * process maps a certain library or before the recording ends. A child of the attacher (sonde-loader) loads them
+ * meanwhile on another CPU. It is forked before the attacher drops its privileges, reads nothing but the programs that
+ * libbpf has relocated, sends the descriptors to the attacher and ends.
+ */
+#ifndef SONDE_ATTACH_DEFERRED_H
+#define SONDE_ATTACH_DEFERRED_H
+
+#include "kernel/probes.h"
+
+struct deferred;
+
+/* A deferred program that the kernel refused. */
+struct deferred_refusal {
+	u32 program; /* index in struct probes */
+	s32 error; /* negative errno */
+	char why[248]; /* "": the error says enough */
+};
+
+#define DEFERRED_REFUSALS_MAX 200
+
+/* Starts the child if there are deferred programs. Returns 0 or negative errno; *out is NULL if there are none. */
+int deferred__start(struct deferred **out, const struct probes *probes);
+/* The socket of the child; -1: there is none. */
+int deferred__fd(const struct deferred *d);
+/*
+ * Waits for the child and puts the programs in place. Returns the number of refused programs, of which it writes at
+ * most DEFERRED_REFUSALS_MAX; 0 when called again.
+ */
+u32 deferred__collect(struct deferred *d, struct deferred_refusal *refusals);
+/* NULL-safe */
+void deferred__free(struct deferred *d);
+
+#endif
