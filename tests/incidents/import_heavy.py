@@ -12,6 +12,7 @@ MANIFEST = {
     "words": [["import"]],
     "must": "cause",
     "clock": "imports",
+    "share": "sum",
     "packages": ["numpy", "flask", "requests", "fastapi"],
     "files": ["lib/report_job.py"],
 }

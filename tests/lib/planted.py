@@ -59,3 +59,42 @@ def merged_schema(folder):
 
 def first_of(found, **fields):
     return next((f for f in found if all(f.get(k) == v for k, v in fields.items())), {})
+
+
+END = "meta_end time=@8 reason=END_SIGNAL"
+
+
+def process(pid, comm, command=""):
+    """The lines of a process that was there when tracing began"""
+    lines = [f'proc_task time=@0 pid={pid} tid={pid} ppid=1 comm="{comm}"']
+    return lines + ([f'proc_image time=@0 pid={pid} tid={pid} exe="/usr/bin/python3" command="{command}"'] if command else [])
+
+
+def code(number, *functions):
+    """A stack: functions from the outermost to the innermost, each "name file line"; "name file" is native. Its frame is the last"""
+    lines, caller = [], 0
+    for i, function in enumerate(functions):
+        name, file, *line = function.split(" ")
+        kind, frame = ("FRAME_PYTHON" if line else "FRAME_NATIVE"), 100 * number + i
+        lines += [f'meta_code time=@0 code={frame} name="{name}" file="{file}" line={line[0] if line else 0} kind={kind}',
+                  f"meta_frame time=@0 frame={frame} caller={caller} code={frame} line={line[0] if line else 0} kind={kind}"]
+        caller = frame
+    return lines, caller
+
+
+def off(pid, tid, start, wake, end, state, waker=0):
+    by = f"waker_pid={waker} waker_tid={waker} waker=WAKER_THREAD" if waker else ""
+    return f"sched_off pid={pid} tid={tid} start=@{start:.6f} time=@{end:.6f} wake=@{wake:.6f} state={state} {by}"
+
+
+def off_stack(pid, tid, start, end, stack, call, reason="SAMPLE_OTHER"):
+    return f"sample_off pid={pid} tid={tid} start=@{start:.6f} time=@{end:.6f} stack={stack} in_call=1 nr={call} reason={reason}"
+
+
+def run(pid, tid, start, end, **fields):
+    fields = " ".join(f"{k}={v}" for k, v in {"state": "SCHED_SLEEP", **fields}.items())
+    return f"sched_run pid={pid} tid={tid} start=@{start:.6f} time=@{end:.6f} {fields}"
+
+
+def findings(folder, *lines):
+    return written(folder, "planted", [*lines, END], merged_schema(folder), "proc,sched,gil,sample")[1]

@@ -34,6 +34,7 @@ static bool is_followed(enum finding_kind kind)
 	case FINDING_CHILD:
 	case FINDING_RESULT:
 	case FINDING_QUEUE:
+	case FINDING_LOADER:
 	case FINDING_SEMAPHORE:
 	case FINDING_CONDITION:
 		return true;

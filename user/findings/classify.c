@@ -47,8 +47,9 @@ static const struct rule {
 	{ "/http/server.py", "handle_one_request handle", FINDING_IDLE, SERVES },
 	{ "/asyncio/base_events.py", "_run_once run_forever run_until_complete", FINDING_IDLE, LOOPS },
 	{ "/asyncio/events.py", "_run", FINDING_NONE, LOOPS },
+	{ "/asyncio/runners.py", "run", FINDING_IDLE, LOOPS },
 	{ "/torch/utils/data/_utils/worker.py", "_worker_loop", FINDING_IDLE, RUNS },
-	{ "/torch/utils/data/dataloader.py", "_try_get_data _get_data _next_data", FINDING_QUEUE, CALLED },
+	{ "/torch/utils/data/dataloader.py", "_try_get_data _get_data _next_data", FINDING_LOADER, CALLED },
 	{ "/gunicorn/arbiter.py", NULL, FINDING_IDLE, CALLED },
 	{ "/gunicorn/http/unreader.py", NULL, FINDING_IDLE, CALLED },
 	{ "/gunicorn/workers/", NULL, FINDING_IDLE, SERVES },
@@ -115,12 +116,13 @@ struct stack_parts stack_parts__of(const struct stacks *stacks, u32 stack)
 	struct stack_parts parts = { 0 };
 	const struct stack_frame *f;
 	const struct rule *rule;
+	u32 outermost = 0;
 
 	for (u32 at = stack; (f = stacks__frame(stacks, at)) != NULL; at = f->caller) {
 		if (f->kind == FRAME_NATIVE && !parts.native)
 			parts.native = at;
-		/* finally the outermost one above the innermost Python frame */
-		if (f->kind == FRAME_NATIVE && !parts.python && !is_interpreter(f))
+		/* finally the outermost one above the innermost Python frame; "[frames missing]" has no file */
+		if (f->kind == FRAME_NATIVE && !parts.python && !is_interpreter(f) && (*f->file || !parts.called))
 			parts.called = at;
 		if (f->kind != FRAME_PYTHON)
 			continue;
@@ -131,10 +133,16 @@ struct stack_parts stack_parts__of(const struct stacks *stacks, u32 stack)
 			parts.rule = rule->kind;
 		parts.serves = parts.serves || (parts.user && rule && rule->role != CALLED);
 		parts.in_request = parts.in_request || (parts.user && rule && rule->role >= SERVES);
+		parts.waits_in_loop = parts.waits_in_loop || (!parts.user && rule && rule->role == LOOPS);
 		parts.loop = parts.loop || (parts.user && rule && rule->role == LOOPS);
-		if (!parts.user && stack_frame__is_users(f) && !stack_frame__is_package(f))
+		if (!stack_frame__is_users(f) || stack_frame__is_package(f))
+			continue;
+		if (!parts.user)
 			parts.user = at;
+		if (!parts.loop)
+			outermost = at;
 	}
+	parts.callback = parts.loop ? outermost : 0;
 	return parts;
 }
 
@@ -261,6 +269,7 @@ static bool is_delay_of(enum finding_kind kind)
 	case FINDING_CHILD:
 	case FINDING_RESULT:
 	case FINDING_QUEUE:
+	case FINDING_LOADER:
 	case FINDING_SEMAPHORE:
 	case FINDING_LIBRARY:
 	case FINDING_CALL:
@@ -312,7 +321,19 @@ static int classify(const struct finding_input *in, u32 i)
 	return 0;
 }
 
-/* The most frequent kind and code of a thread's waits with a stack */
+/* Waits of one thread, or with an object, of a process's threads for that */
+struct usual_key {
+	struct thread_key thread; /* tid 0: all */
+	u64 object;
+};
+
+/* Waits with a stack, by kind and code */
+struct like_key {
+	struct usual_key of;
+	u32 kind, code;
+};
+
+/* The most frequent kind and code of waits with a stack */
 struct usual {
 	u64 times, all;
 	u32 kind, code;
@@ -324,51 +345,106 @@ static bool is_short(const struct profile_key *key, const struct profile_cell *c
 	       (cell->kind == FINDING_ASLEEP || cell->kind == FINDING_BLOCKED);
 }
 
-/* Counts waits and not ns, because short waits are many. */
-static int count_usual(const struct finding_input *in, struct map *threads)
+/* Is it a wait for a futex of which only the thread that ended it has a stack? */
+static bool is_woken(const struct profile_key *key, const struct profile_cell *cell)
 {
-	for (u32 i = 0; i < in->profile->cells.n; i++) {
+	return key->state == ACTIVITY_BLOCKED && !key->stack && key->object && cell->cause == ACTIVITY_FUTEX;
+}
+
+static int add_like(struct map *likes, const struct usual_key *of, const struct profile_cell *cell)
+{
+	struct like_key key = { *of, cell->kind, cell->code };
+	u64 *times = map__get(likes, &key);
+
+	if (!times)
+		return -ENOMEM;
+	*times += cell->times;
+	return 0;
+}
+
+/* Counts waits and not ns, because short waits are many. */
+static int count_likes(const struct finding_input *in, struct map *likes)
+{
+	int err = 0;
+
+	for (u32 i = 0; i < in->profile->cells.n && !err; i++) {
 		const struct profile_key *key = profile__key(in->profile, i);
 		const struct profile_cell *cell = profile__cell(in->profile, i);
-		struct usual *u;
+		struct usual_key thread = { key->thread, 0 }, object = { { key->thread.pid, 0 }, key->object };
 
-		if (key->state != ACTIVITY_BLOCKED || !key->stack)
+		/* all waits for the GIL are recorded, so a wait without a stack is none of them */
+		if (key->state != ACTIVITY_BLOCKED || !key->stack || cell->kind == FINDING_GIL)
 			continue;
-		u = map__get(threads, &key->thread);
+		err = add_like(likes, &thread, cell);
+		if (!err && cell->cause == ACTIVITY_FUTEX && key->object)
+			err = add_like(likes, &object, cell);
+	}
+	return err;
+}
+
+static int find_usual(const struct map *likes, struct map *waits)
+{
+	for (u32 i = 0; i < likes->n; i++) {
+		const struct like_key *key = map__key(likes, i);
+		u64 times = *(const u64 *)map__value(likes, i);
+		struct usual *u = map__get(waits, &key->of);
+
 		if (!u)
 			return -ENOMEM;
-		u->all += cell->times;
-		if (cell->times > u->times) {
-			u->times = cell->times;
-			u->kind = cell->kind;
-			u->code = cell->code;
-		}
+		u->all += times;
+		if (times <= u->times)
+			continue;
+		u->times = times;
+		u->kind = key->kind;
+		u->code = key->code;
 	}
 	return 0;
 }
 
+static int count_usual(const struct finding_input *in, struct map *waits)
+{
+	struct map likes;
+	int err;
+
+	map__init(&likes, sizeof(struct like_key), sizeof(u64));
+	err = count_likes(in, &likes);
+	if (!err)
+		err = find_usual(&likes, waits);
+	map__free(&likes);
+	return err;
+}
+
 /*
  * Waits that are too short for a stack get the kind and code of most of the thread's waits with one, if these are more
- * than half.
+ * than half; waits for a known futex, of those for the same futex.
  */
 static int attribute_short_waits(const struct finding_input *in)
 {
-	struct map threads;
+	struct map waits;
 	int err;
 
-	map__init(&threads, sizeof(struct thread_key), sizeof(struct usual));
-	err = count_usual(in, &threads);
+	map__init(&waits, sizeof(struct usual_key), sizeof(struct usual));
+	err = count_usual(in, &waits);
 	for (u32 i = 0; !err && i < in->profile->cells.n; i++) {
 		const struct profile_key *key = profile__key(in->profile, i);
 		struct profile_cell *cell = profile__cell(in->profile, i);
-		const struct usual *u = is_short(key, cell) ? map__find(&threads, &key->thread) : NULL;
+		struct usual_key of = { key->thread, 0 };
+		const struct usual *u;
 
+		if (is_woken(key, cell))
+			of = (struct usual_key){ { key->thread.pid, 0 }, key->object };
+		else if (!is_short(key, cell))
+			continue;
+		u = map__find(&waits, &of);
 		if (!u || 2 * u->times <= u->all || (cell->kind == FINDING_BLOCKED && u->kind != FINDING_DISK))
+			continue;
+		/* sleeps are as long as the code asks for, and not sometimes too short */
+		if (u->kind == FINDING_SLEEP)
 			continue;
 		cell->kind = u->kind;
 		cell->code = u->code;
 	}
-	map__free(&threads);
+	map__free(&waits);
 	return err;
 }
 

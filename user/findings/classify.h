@@ -18,6 +18,8 @@ struct stack_parts {
 	bool serves; /* the user's code was called by an event loop, a server or a pool */
 	bool in_request; /* the user's code was called by an event loop or a server */
 	bool loop; /* the user's code was called by an event loop */
+	bool waits_in_loop; /* an event loop waits for events: it called no code of the user */
+	u32 callback; /* of `loop`: the user's function that the loop called */
 };
 /* Is it the code of an installed package? */
 bool stack_frame__is_package(const struct stack_frame *f);

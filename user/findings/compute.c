@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "findings/classify.h"
-#include "findings/group.h"
+#include "findings/loop.h"
+#include "model/gc_stack.h"
 #include "output/table.h"
 
 /* Time of a frame or function */
@@ -83,6 +84,8 @@ static void add_sample(struct computed *c, const struct finding_input *in, const
 	c->samples += s->samples;
 	c->ns += s->ns;
 	c->kernel_ns += s->kernel_ns;
+	c->gil_ns += s->gil_ns;
+	c->gc_ns += gc_stack__collects(in->stacks, stack) ? s->ns : 0;
 	if (native) {
 		c->native_ns += s->ns - (s->kernel_ns < s->ns ? s->kernel_ns : s->ns);
 		count(natives, native->code ? native->code : parts->called, s->ns, parts->called);
@@ -110,33 +113,133 @@ void computed__of(struct computed *c, const struct finding_input *in, u32 pid, u
 		if (key->thread.pid != pid)
 			continue;
 		c->all_ns += s->ns;
+		c->all_gc_ns += gc_stack__collects(in->stacks, key->stack) ? s->ns : 0;
 		parts = stack_parts__of(in->stacks, key->stack);
 		if (code && function_of(in, &parts, &frame) == code)
 			add_sample(c, in, s, key->stack, &parts, frame, &lines, &natives);
 	}
 	if (largest(&lines, &sum))
 		c->stack = sum->stack;
-	if (largest(&natives, &sum))
+	/* missing frames have no file, and their name says nothing */
+	if (largest(&natives, &sum) && *stacks__frame(in->stacks, sum->stack)->file)
 		stacks__function(in->stacks, sum->stack, c->native, sizeof(c->native));
 	map__free(&lines);
 	map__free(&natives);
+}
+
+char *computed__activity(const struct computed *c, char *buf, size_t size)
+{
+	*buf = '\0';
+	if (c->samples && 2 * c->gc_ns >= c->ns)
+		snprintf(buf, size, "collected garbage");
+	else if (c->samples && 2 * c->native_ns >= c->ns)
+		snprintf(buf, size, "computed in C%s%s", *c->native ? ": " : "", c->native);
+	else if (c->samples)
+		snprintf(buf, size, "computed in Python");
+	return buf;
 }
 
 static void describe(struct finding *f, const struct computed *c)
 {
 	double share = table__percent(c->ns, c->all_ns);
 
-	if (100 * c->kernel_ns >= 60 * c->ns)
+	if (2 * c->gc_ns >= c->ns)
+		snprintf(f->detail, sizeof(f->detail), "%.0f%% of its CPU time there, mostly in the garbage collector",
+			 share);
+	else if (100 * c->kernel_ns >= 60 * c->ns)
 		snprintf(f->detail, sizeof(f->detail), "%.0f%% of its CPU time there, mostly in the kernel", share);
-	else if (2 * c->native_ns >= c->ns && *c->native && *f->code.function)
-		snprintf(f->detail, sizeof(f->detail), "%.0f%% of its CPU time there, mostly in native code: %s", share,
-			 c->native);
+	else if (2 * c->native_ns >= c->ns && *f->code.function)
+		snprintf(f->detail, sizeof(f->detail), "%.0f%% of its CPU time there, mostly in native code%s%s", share,
+			 *c->native ? ": " : "", c->native);
 	else
 		snprintf(f->detail, sizeof(f->detail), "%.0f%% of its CPU time there%s", share,
 			 *f->code.function ? ", mostly in Python code" : "");
 }
 
-void computed__complete(const struct finding_input *in, struct finding *f)
+/* A line that takes this much of the process's CPU time, with all that it calls, is what the process computes. */
+#define NEARLY_ALL_PERCENT 90
+
+struct line_key {
+	u32 code, line;
+};
+
+/* Time of a line with all that it calls */
+struct total {
+	u64 ns;
+	u32 stack; /* the last one in which it was counted */
+	u32 frame;
+};
+
+/* Sums the lines of the user's functions over the stacks of a process's samples. */
+static void sum_totals(const struct finding_input *in, u32 pid, struct map *totals)
+{
+	const struct profile *p = in->profile;
+	const struct stack_frame *f;
+
+	for (u32 i = 0; i < p->samples.n; i++) {
+		const struct profile_sample_key *key = map__key(&p->samples, i);
+		const struct profile_sample *s = map__value(&p->samples, i);
+
+		if (key->thread.pid != pid)
+			continue;
+		for (u32 at = key->stack; (f = stacks__frame(in->stacks, at)) != NULL; at = f->caller) {
+			struct line_key line = { f->code, f->line };
+			bool is_users = f->line && stack_frame__is_users(f) && !stack_frame__is_package(f);
+			struct total *t = is_users ? map__get(totals, &line) : NULL;
+
+			/* a line counts once in a stack, also if its function is recursive */
+			if (!t || (t->ns && t->stack == key->stack))
+				continue;
+			t->ns += s->ns;
+			t->stack = key->stack;
+			t->frame = at;
+		}
+	}
+}
+
+/* Returns the innermost line with at least min_ns; NULL: none. */
+static const struct total *innermost(const struct finding_input *in, const struct map *totals, u64 min_ns)
+{
+	const struct total *best = NULL;
+
+	for (u32 i = 0; i < totals->n; i++) {
+		const struct total *t = map__value(totals, i);
+
+		if (t->ns >= min_ns &&
+		    (!best || stacks__depth(in->stacks, t->frame) > stacks__depth(in->stacks, best->frame)))
+			best = t;
+	}
+	return best;
+}
+
+/*
+ * Of a process that computes in many functions, adds the line that called them: the innermost with nearly all of the CPU
+ * time.
+ */
+static void add_caller(const struct finding_input *in, struct finding *f, const struct computed *c)
+{
+	struct finding_code code = { 0 };
+	const struct total *t;
+	char text[192], what[64];
+	struct map totals;
+
+	if (100 * c->ns >= NEARLY_ALL_PERCENT * c->all_ns)
+		return;
+	map__init(&totals, sizeof(struct line_key), sizeof(struct total));
+	sum_totals(in, f->pid, &totals);
+	t = innermost(in, &totals, NEARLY_ALL_PERCENT * c->all_ns / 100);
+	if (t) {
+		finding_code__fill(&code, in->stacks, t->frame);
+		snprintf(what, sizeof(what), "%.0f%% with all that it calls", table__percent(t->ns, c->all_ns));
+	}
+	map__free(&totals);
+	if (!*code.function || (!strcmp(code.function, f->code.function) && !strcmp(code.file, f->code.file)))
+		return;
+	finding_code__write(&code, " in ", what, text, sizeof(text));
+	finding__add_detail(f, text);
+}
+
+double computed__complete(const struct finding_input *in, struct finding *f)
 {
 	struct computed c;
 
@@ -148,11 +251,12 @@ void computed__complete(const struct finding_input *in, struct finding *f)
 		f->confidence = FINDING_ATTRIBUTED;
 		finding_code__fill(&f->code, in->stacks, c.stack);
 		describe(f, &c);
-		if (stack_parts__of(in->stacks, c.stack).loop)
-			finding__add_detail(f, "an event loop called it, and could run nothing else meanwhile");
-		return;
+		loop__add_computation(in, c.stack, 2 * c.ns >= c.all_ns, f);
+		add_caller(in, f, &c);
+		return c.all_ns ? (double)c.all_gc_ns / (double)c.all_ns : 0;
 	}
 	snprintf(f->report, sizeof(f->report), "sched");
 	if (!query__has_family(in->q, "sample"))
 		snprintf(f->advice, sizeof(f->advice), "%s", "`sonde record -F 99` shows in which functions.");
+	return 0;
 }

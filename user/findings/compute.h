@@ -9,13 +9,21 @@ struct computed {
 	u64 samples, ns; /* of the function */
 	u64 all_ns; /* of the process */
 	u64 native_ns, kernel_ns; /* parts of ns: in native functions outside of the interpreter, in the kernel */
+	u64 gc_ns; /* part of ns: in Python's garbage collector */
+	u64 gil_ns; /* part of ns: the thread held the GIL */
+	u64 all_gc_ns; /* part of all_ns: in the garbage collector */
 	u32 stack; /* a stack of the line with most samples */
 	char native[128]; /* the native function outside of the interpreter with most samples; "": none */
 };
 
 /* code: number of a function (struct stack_frame.code); 0: that with most samples. c->samples 0: there are none. */
 void computed__of(struct computed *c, const struct finding_input *in, u32 pid, u32 code);
-/* Fills the code, the figures and the report of a finding about time on a CPU. */
-void computed__complete(const struct finding_input *in, struct finding *f);
+/* Writes what code with these samples did: "computed in C: deflate (libz.so.1)". Returns buf; "": nothing is known. */
+char *computed__activity(const struct computed *c, char *buf, size_t size);
+/*
+ * Fills the code, the figures and the report of a finding about time on a CPU. Returns the part of the process's CPU time
+ * that its garbage collector took, 0 to 1: a finding of its own states it.
+ */
+double computed__complete(const struct finding_input *in, struct finding *f);
 
 #endif

@@ -7,6 +7,7 @@
 #include "findings/compute.h"
 #include "findings/group.h"
 #include "findings/import.h"
+#include "findings/span_sums.h"
 #include "model/sched_span.h"
 #include "model/throttle.h"
 #include "output/table.h"
@@ -310,6 +311,24 @@ static struct demand demand_of(const struct finding_input *in, const struct grou
 	return d;
 }
 
+/* Of the waits for a CPU, those within the finding's function, if the stacks of most of them are known. */
+static u64 in_code(const struct finding_input *in, const struct group *g, const struct finding *f)
+{
+	u64 ns = 0, known = 0, all = 0;
+
+	for (u32 i = 0; i < g->n; i++) {
+		const struct profile_cell *cell = profile__cell(in->profile, g->cells[i]);
+		const struct stack_frame *frame = stacks__frame(in->stacks, cell->code);
+
+		if (cell->kind == FINDING_COMPUTE)
+			continue;
+		all += cell->ns;
+		known += profile__key(in->profile, g->cells[i])->stack ? cell->ns : 0;
+		ns += frame && !strcmp(frame->name, f->code.function) ? cell->ns : 0;
+	}
+	return 10 * known >= 9 * all ? ns : 0;
+}
+
 /* It waited for a CPU: why, and who had it. */
 static void describe_wait(const struct cpus *c, const struct group *g, const struct demand *d, struct finding *f)
 {
@@ -334,12 +353,15 @@ static void describe_wait(const struct cpus *c, const struct group *g, const str
 		add_taker(c, g, f);
 }
 
-/* A wait for a CPU counts for less than what a thread does with it: it is a matter of what else the machine does. */
-static void weigh(const struct demand *d, struct finding *f)
+/*
+ * A wait for a CPU counts for less than what a thread does with it: it is a matter of what else the machine does. collected:
+ * the part of the CPU time that the finding about garbage collections counts.
+ */
+static void weigh(const struct demand *d, double collected, struct finding *f)
 {
 	double waited = (double)d->waited * finding_kind__weight(f->kind == FINDING_COMPUTE ? FINDING_CPU : f->kind);
 
-	f->weight = waited + (double)d->run * finding_kind__weight(FINDING_COMPUTE);
+	f->weight = waited + (double)d->run * (1 - collected) * finding_kind__weight(FINDING_COMPUTE);
 }
 
 /* Does the trace lack the events that state imports? Then samples show them: what is mostly that is no computation. */
@@ -357,6 +379,10 @@ static int add_imports(const struct cpus *c, struct finding *f)
 	imported__complete(c->in, &imported, f);
 	f->lost_ns = (u64)((double)f->lost_ns * (double)imported.sampled_ns / (double)imported.all_ns);
 	f->ran_ns = 0;
+	/* one thread imports; those that a library starts meanwhile have no part in it */
+	f->threads = 1;
+	f->wall_ns = span_sums__wall(c->in, f->pid);
+	f->lost_ns = f->lost_ns < f->wall_ns ? f->lost_ns : f->wall_ns;
 	return 0;
 }
 
@@ -364,6 +390,7 @@ static int add_imports(const struct cpus *c, struct finding *f)
 static int add_demand(const struct cpus *c, const struct group *g, struct findings *out)
 {
 	struct demand d = demand_of(c->in, g);
+	double collected;
 	bool ran = 20 * d.run >= g->wall_ns, waited = 20 * d.waited >= g->wall_ns;
 	struct finding *f = group__add_finding(c->in, g, FINDING_COMPUTE, out);
 
@@ -371,7 +398,7 @@ static int add_demand(const struct cpus *c, const struct group *g, struct findin
 		return 0;
 	/* a stack of it is that of the wait before it became runnable */
 	f->code = (struct finding_code){ 0 };
-	computed__complete(c->in, f);
+	collected = computed__complete(c->in, f);
 	if (ran && !waited)
 		d.waited = 0;
 	if (waited && !ran)
@@ -382,7 +409,8 @@ static int add_demand(const struct cpus *c, const struct group *g, struct findin
 		describe_wait(c, g, &d, f);
 	f->ran_ns = d.waited ? d.run : 0;
 	f->lost_ns = f->kind == FINDING_QUOTA || f->kind == FINDING_AFFINITY ? d.waited : d.run + d.waited;
-	weigh(&d, f);
+	f->in_code_ns = f->lost_ns == d.waited ? in_code(c->in, g, f) : 0;
+	weigh(&d, collected, f);
 	return add_imports(c, f);
 }
 

@@ -30,6 +30,7 @@ enum finding_kind {
 	FINDING_CHILD, /* waited for a child process */
 	FINDING_RESULT, /* waited for a thread or worker process to finish */
 	FINDING_QUEUE, /* waited for data, or for room, in a queue */
+	FINDING_LOADER, /* waited for the next batch of a DataLoader's worker processes */
 	FINDING_SEMAPHORE, /* waited for a permit of a semaphore, such as that of a connection pool */
 	FINDING_CONDITION, /* waited for a condition or event */
 	FINDING_GC, /* collected garbage */
@@ -73,6 +74,7 @@ struct finding {
 	u32 processes, threads; /* how many lost time */
 	u64 lost_ns, wall_ns; /* summed over these threads: the lost time, all their time */
 	u64 delay_ns; /* of lost_ns: runnable after the wait, while other threads ran */
+	u64 in_code_ns; /* of lost_ns, which is for a CPU: within the function; 0: not known */
 	u64 ran_ns; /* time on a CPU of threads that needed one for lost_ns; 0: not counted */
 	u64 times; /* number of waits; 0: not counted */
 	double weight; /* ranks findings: lost ns, less where it matters less */

@@ -27,6 +27,7 @@ static const struct kind {
 	[FINDING_CHILD] = { "child", "waited", " for a child process", 0.3 },
 	[FINDING_RESULT] = { "result", "waited", " for another thread's or process's result", 0.3 },
 	[FINDING_QUEUE] = { "queue", "waited", " for a queue", 0.9 },
+	[FINDING_LOADER] = { "data-loader", "waited", " for batches of its DataLoader", 1 },
 	[FINDING_SEMAPHORE] = { "semaphore", "waited", " for a semaphore, as a pool of connections has one", 1 },
 	[FINDING_CONDITION] = { "condition", "waited", " for a condition or an event", 0.1 },
 	[FINDING_GC] = { "gc", "collected garbage in", "", 1.3 },
@@ -239,6 +240,12 @@ static void add_counterpart(struct text_buffer *s, const struct finding *f, cons
 		text__add(s, ", which %s", by->activity);
 }
 
+/* Was a part of the time for which it lacked a CPU, five points or more, in other functions? */
+static bool is_partly_outside(const struct finding *f)
+{
+	return f->in_code_ns && table__percent(f->in_code_ns, f->wall_ns) + 5 <= table__percent(f->lost_ns, f->wall_ns);
+}
+
 void finding__write(struct finding *f, const struct query *q)
 {
 	struct text_buffer s = { .buf = f->text, .size = sizeof(f->text) };
@@ -252,6 +259,9 @@ void finding__write(struct finding *f, const struct query *q)
 			  table__percent(f->delay_ns, f->lost_ns));
 	if (f->ran_ns && f->kind != FINDING_COMPUTE && f->kind != FINDING_CPU)
 		text__add(&s, "; it ran for %.0f%% of the time", table__percent(f->ran_ns, f->wall_ns));
+	if (is_partly_outside(f))
+		text__add(&s, "; within this function for %.0f%% of the time",
+			  table__percent(f->in_code_ns, f->wall_ns));
 	if (*f->detail)
 		text__add(&s, "; %s", f->detail);
 	add_counterpart(&s, f, q);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "findings/classify.h"
+#include "findings/line_time.h"
 #include "util/array.h"
 #include "util/map.h"
 
@@ -137,6 +138,7 @@ static void merge(struct finding *into, const struct finding *f)
 	into->times += f->times;
 	into->delay_ns += f->delay_ns;
 	into->ran_ns += f->ran_ns;
+	into->in_code_ns += f->in_code_ns;
 	merge_calls(into, f);
 	/* as for threads of one process, waits for something to do count once */
 	into->weight = !into->is_background || !f->is_background ? into->weight + f->weight :
@@ -230,6 +232,49 @@ static int rank(struct findings *f)
 	return failed ? -ENOMEM : 0;
 }
 
+static bool is_same_code(const struct finding_code *x, const struct finding_code *y)
+{
+	return *x->function && !strcmp(x->function, y->function) && !strcmp(x->file, y->file);
+}
+
+/* Is `wait` a wait for what `cause` states, and long enough to be said first? */
+static bool is_caused_by(const struct finding *wait, const struct finding *cause)
+{
+	bool is_work = cause->kind == FINDING_COMPUTE || cause->kind == FINDING_CPU;
+
+	/* threads that hold each other up in one function compete for a CPU, too */
+	return is_work && wait->by.pid && !wait->is_background && is_same_code(&wait->by.code, &cause->code) &&
+	       !is_same_code(&wait->code, &cause->code) && (wait->by.pid == cause->pid || cause->processes > 1) &&
+	       2 * wait->weight * cause->processes >= cause->weight;
+}
+
+/* A thread that makes others wait costs more than what it does itself: the wait, which names both, precedes it. */
+static void raise_waits(struct findings *f)
+{
+	for (u32 i = 1; i < f->n; i++)
+		for (u32 k = 0; k < i; k++)
+			if (is_caused_by(&f->list[i], &f->list[k])) {
+				struct finding wait = f->list[i];
+
+				memmove(&f->list[k + 1], &f->list[k], (i - k) * sizeof(wait));
+				f->list[k] = wait;
+				break;
+			}
+}
+
+/* So many findings are printed in a summary: only these are completed. */
+#define COMPLETED_MAX 8
+
+static int complete(struct findings *f)
+{
+	int err = 0;
+
+	raise_waits(f);
+	for (u32 i = 0; !err && i < f->n && i < COMPLETED_MAX; i++)
+		err = line_time__add(&f->input, &f->list[i]);
+	return err;
+}
+
 static int run_modules(struct findings *f)
 {
 	int err = classify__cells(&f->input);
@@ -274,6 +319,8 @@ int findings__read(struct findings **out, const struct query *q, const struct fi
 		err = -ENOMEM;
 	if (rank(f) && !err)
 		err = -ENOMEM;
+	if (!err)
+		err = complete(f);
 	for (u32 i = 0; i < f->n; i++)
 		finding__write(&f->list[i], q);
 	return err;

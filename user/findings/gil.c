@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Waits for the GIL: a finding for each process, with the code that held it for most of the time and what it did. */
 #include <stdio.h>
+#include <string.h>
 
 #include "findings/compute.h"
 #include "findings/group.h"
@@ -14,16 +15,19 @@ static void add_holder(const struct finding_input *in, const struct group *holde
 {
 	struct group_most stack = group__most(in, holder, GROUP_BY_STACK), by = group__most(in, holder, GROUP_BY);
 	struct computed c;
+	size_t len;
 
 	f->by.pid = (u32)(by.value >> 32);
 	f->by.tid = (u32)by.value;
 	finding_code__fill(&f->by.code, in->stacks, (u32)stack.value);
 	f->by.percent = table__percent(holder->ns, f->lost_ns);
 	computed__of(&c, in, f->pid, holder->code);
-	if (c.samples && 2 * c.native_ns >= c.ns && *c.native)
-		snprintf(f->by.activity, sizeof(f->by.activity), "computed in C: %s", c.native);
-	else if (c.samples)
-		snprintf(f->by.activity, sizeof(f->by.activity), "computed in Python");
+	computed__activity(&c, f->by.activity, sizeof(f->by.activity));
+	if (!c.gil_ns)
+		return;
+	len = strlen(f->by.activity);
+	snprintf(f->by.activity + len, sizeof(f->by.activity) - len, ", and held it for %.0f%% of the time",
+		 table__percent(c.gil_ns, query__duration(in->q)));
 }
 
 static int complete(const struct finding_input *in, const struct groups *holders, struct finding *f)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "findings/classify.h"
+#include "findings/loop.h"
 #include "output/text.h"
 #include "util/array.h"
 
@@ -220,29 +220,6 @@ void finding__add_detail(struct finding *f, const char *text)
 	snprintf(f->detail + len, sizeof(f->detail) - len, "%s%s", len ? "; " : "", text);
 }
 
-/* Waits that an event loop's callback or coroutine was in: the loop could run nothing else meanwhile. */
-static void add_loop(const struct finding_input *in, const struct group *g, u32 stack, struct finding *f)
-{
-	u64 times = 0, longest = 0;
-	char text[128], ns[TEXT_NUMBER];
-
-	if (!stack_parts__of(in->stacks, stack).loop || f->kind == FINDING_IDLE)
-		return;
-	for (u32 i = 0; i < g->n; i++) {
-		const struct profile_cell *cell = profile__cell(in->profile, g->cells[i]);
-
-		times += cell->is_delay ? 0 : cell->hold_times;
-		longest = !cell->is_delay && cell->longest > longest ? cell->longest : longest;
-	}
-	f->is_background = false;
-	f->weight = (double)f->lost_ns;
-	if (!times)
-		return;
-	snprintf(text, sizeof(text), "it held up the event loop %llu time%s for 50 ms or longer, at longest for %s",
-		 times, text__s(times), text__ns(ns, sizeof(ns), longest));
-	finding__add_detail(f, text);
-}
-
 struct finding *group__add_finding(const struct finding_input *in, const struct group *g, enum finding_kind kind,
 				   struct findings *out)
 {
@@ -269,7 +246,7 @@ struct finding *group__add_finding(const struct finding_input *in, const struct 
 		f->call_times = reason.times;
 	}
 	finding_code__fill(&f->code, in->stacks, (u32)stack.value);
-	add_loop(in, g, (u32)stack.value, f);
+	loop__add_waits(in, g, (u32)stack.value, f);
 	return f;
 }
 

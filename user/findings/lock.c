@@ -102,6 +102,37 @@ struct longest {
 };
 
 /*
+ * What a process's threads mostly wait for in the kernel, uninterruptible: the waits of a holder that are too short for a
+ * stack are of this kind. Returns its number in the profile; ~0u: none is known.
+ */
+static u32 usual_block(const struct finding_input *in, u32 pid)
+{
+	const struct profile *p = in->profile;
+	u32 best = ~0u;
+
+	for (u32 i = 0; i < p->cells.n; i++) {
+		const struct profile_key *key = profile__key(p, i);
+
+		if (key->thread.pid == pid && key->state == ACTIVITY_BLOCKED && key->uninterruptible && key->stack &&
+		    (best == ~0u || profile__cell(p, i)->ns > profile__cell(p, best)->ns))
+			best = i;
+	}
+	return best;
+}
+
+static void describe_block(const struct longest *l, u32 cell)
+{
+	const struct profile_key *key = profile__key(l->in->profile, cell);
+	struct lock_activity_key activity = { .reason = key->reason };
+	struct finding_code code = { 0 };
+	char did[96];
+
+	lock_text__activity(l->in->activity, &activity, did, sizeof(did));
+	finding_code__fill(&code, l->in->stacks, key->stack);
+	finding_code__write(&code, " in ", did, l->f->by.activity, sizeof(l->f->by.activity));
+}
+
+/*
  * Adds what the holder mostly did, if this took a third of the time. A wait for a CPU comes after something that took nearly
  * as long, as it depends on the other load of the machine.
  */
@@ -110,6 +141,7 @@ static int on_activity(const struct lock_activity_key *key, const struct lock_ac
 	struct longest *l = arg;
 	struct finding_code code = { 0 };
 	char did[96];
+	u32 block;
 
 	if (3 * act->ns < (l->cpu_ns ? l->cpu_ns : l->row_ns))
 		return 1;
@@ -117,6 +149,9 @@ static int on_activity(const struct lock_activity_key *key, const struct lock_ac
 	if (act->frame)
 		finding_code__fill(&code, l->in->stacks, act->frame);
 	finding_code__write(&code, " in ", did, l->f->by.activity, sizeof(l->f->by.activity));
+	block = act->cause == ACTIVITY_UNINTERRUPTIBLE && !act->frame ? usual_block(l->in, l->f->pid) : ~0u;
+	if (block != ~0u)
+		describe_block(l, block);
 	if (act->cause != ACTIVITY_CPU || l->cpu_ns)
 		return 1;
 	l->cpu_ns = act->ns;
@@ -171,7 +206,7 @@ static enum finding_kind kind_by_use(const struct row_order *o, const struct gro
 /* Is it a wait for what other threads or processes do? */
 static bool passes_on(enum finding_kind kind)
 {
-	return kind == FINDING_RESULT || kind == FINDING_QUEUE;
+	return kind == FINDING_RESULT || kind == FINDING_QUEUE || kind == FINDING_LOADER;
 }
 
 static int complete(const struct finding_input *in, const struct group *g, struct finding *f, void *arg)
@@ -189,7 +224,7 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 	}
 	/* a lock has a holder, a condition only a thread that ends the wait */
 	b = blamed_of(rows, g, f->kind == FINDING_LOCK);
-	if (!has_rows(in, rows, g))
+	if (!has_rows(in, rows, g) || f->kind == FINDING_LOADER)
 		snprintf(f->report, sizeof(f->report), "offcpu");
 	/* the address is only useful without code */
 	if (f->kind == FINDING_LOCK && !*f->code.function && lock.value)
@@ -209,8 +244,8 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 
 static int find(const struct finding_input *in, struct findings *out)
 {
-	static const enum finding_kind kinds[] = { FINDING_LOCK, FINDING_SEMAPHORE, FINDING_CONDITION, FINDING_RESULT,
-						   FINDING_QUEUE };
+	static const enum finding_kind kinds[] = { FINDING_LOCK,   FINDING_SEMAPHORE, FINDING_CONDITION,
+						   FINDING_RESULT, FINDING_QUEUE,     FINDING_LOADER };
 	struct row_order rows;
 	int err = order_rows(&rows, in->locks);
 

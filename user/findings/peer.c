@@ -34,16 +34,13 @@ static u64 run_of(const struct finding_input *in, const struct group *g)
 static void add_round_trips(const struct finding_input *in, const struct group *g, struct finding *f)
 {
 	struct computed c;
-	char text[160];
 	double run;
 
 	if (g->times < ROUND_TRIPS || g->ns / g->times > ROUND_TRIP_NS || !g->code || !strncmp(f->object, "pipe", 4))
 		return;
 	computed__of(&c, in, f->pid, g->code);
 	run = c.all_ns ? (double)run_of(in, g) * (double)c.ns / (double)c.all_ns : 0;
-	snprintf(text, sizeof(text), "many small round trips: with the CPU time of this function %.0f%%",
-		 table__percent(f->lost_ns + (u64)run, f->wall_ns));
-	finding__add_detail(f, text);
+	finding__add_detail(f, "many small round trips");
 	f->weight += run;
 }
 
@@ -58,6 +55,12 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 	if (known)
 		snprintf(f->object, sizeof(f->object), "%s", osrt_files__name(in->files, known->number));
 	add_round_trips(in, g, f);
+	/* a script that waits for `sonde record` has nothing to do */
+	if (strstr(f->object, "(sonde ") || waited_for__is_idle(in, g)) {
+		f->kind = FINDING_IDLE;
+		group__weigh(in, g, f);
+		return 0;
+	}
 	/* the process that ended the waits wrote what was waited for, or read what made room */
 	if (waited_for__follow(in, g, f)) {
 		/* a thread that is sent something now and then waits for something to do */

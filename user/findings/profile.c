@@ -52,7 +52,7 @@ void profile__free(struct profile *p)
 	free(p);
 }
 
-/* A running thread, or one that was preempted, has no stack or counterpart of a wait. */
+/* A running thread, or one that was preempted, has no counterpart of a wait; the latter may have a stack. */
 static struct profile_key key_of(const struct activity_interval *i)
 {
 	struct profile_key key = { .thread = i->thread,
@@ -60,8 +60,10 @@ static struct profile_key key_of(const struct activity_interval *i)
 				   .state = (u8)i->state };
 
 	if (i->state != ACTIVITY_BLOCKED && !i->call &&
-	    (i->state != ACTIVITY_UNKNOWN || i->reason >= ACTIVITY_CAUSE_BASE))
+	    (i->state != ACTIVITY_UNKNOWN || i->reason >= ACTIVITY_CAUSE_BASE)) {
+		key.stack = i->state == ACTIVITY_RUNNABLE ? i->off_stack : 0;
 		return key;
+	}
 	key.stack = i->off_stack ? i->off_stack : i->stack;
 	key.object = i->object;
 	key.by = i->by;
@@ -117,6 +119,20 @@ static struct profile_thread *thread_of(struct profile *p, const struct thread_k
 	return p->last;
 }
 
+/* Notes how long the thread did something between two waits. One for the GIL is a part of what it did. */
+static void add_busy(struct profile_thread *t, struct profile_cell *cell, const struct activity_interval *i)
+{
+	if (i->state == ACTIVITY_RUNNING || i->state == ACTIVITY_RUNNABLE || i->cause == ACTIVITY_GIL) {
+		t->busy += i->to - i->from;
+		return;
+	}
+	if (i->state == ACTIVITY_BLOCKED && t->busy >= PROFILE_HOLD_UP) {
+		cell->busy_times++;
+		cell->busy_longest = t->busy > cell->busy_longest ? t->busy : cell->busy_longest;
+	}
+	t->busy = 0;
+}
+
 int profile__add(struct profile *p, const struct activity_interval *i)
 {
 	struct profile_thread *t = thread_of(p, &i->thread);
@@ -126,12 +142,14 @@ int profile__add(struct profile *p, const struct activity_interval *i)
 	if (!t || !cell)
 		return -ENOMEM;
 	add_to_thread(t, i, p->has_sched);
+	add_busy(t, cell, i);
 	if (p->has_sched && i->state == ACTIVITY_UNKNOWN)
 		return 0;
 	cell->cause = i->cause;
 	cell->ns += i->to - i->from;
 	cell->times += i->begins;
-	cell->short_times += i->begins && i->to - i->from < p->threshold;
+	/* families other than sample record all of their waits */
+	cell->short_times += i->begins && i->off_stack && i->cause != ACTIVITY_GIL && i->to - i->from < p->threshold;
 	cell->hold_times += i->begins && i->to - i->from >= PROFILE_HOLD_UP;
 	cell->longest = i->to - i->from > cell->longest ? i->to - i->from : cell->longest;
 	return 0;

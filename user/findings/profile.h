@@ -30,6 +30,7 @@ struct profile_cell {
 	u64 ns, times, longest;
 	u64 hold_times; /* of those, waits that would hold up an event loop */
 	u64 short_times; /* of those, waits shorter than what always gets a stack */
+	u64 busy_times, busy_longest; /* before how many of them the thread did something for PROFILE_HOLD_UP; ns */
 	enum activity_cause cause;
 	u32 kind; /* enum finding_kind, by findings/classify.c */
 	u32 code; /* id of the frame that identifies it: the innermost of the user's code, else of Python; 0: none */
@@ -42,6 +43,7 @@ struct profile_cell {
 struct profile_thread {
 	u64 wall, run, runnable, blocked, unknown; /* ns */
 	u64 idle; /* idle part of blocked, ns, by findings/classify.c */
+	u64 busy; /* ns since its last wait, but for waits for the GIL */
 	bool has_python; /* one of its stacks has Python frames */
 };
 

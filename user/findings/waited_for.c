@@ -15,6 +15,7 @@
 struct link {
 	struct thread_key thread;
 	u64 wall, ran; /* ns; ran: or was runnable */
+	u64 idle; /* ns for which no thread made it wait */
 	u64 ended_ns; /* of its waits: ended by `ended_by` */
 	struct thread_key ended_by;
 	enum finding_kind kind; /* of its longest wait that is not for another thread */
@@ -75,26 +76,49 @@ static void add_wait(struct map *kinds, struct link *l, const struct profile_key
 	l->stack = sum->stack;
 }
 
+/* Waits of the thread, or where it has hardly any, its idle times: a pool's thread is idle until a worker has a result. */
+#define HARDLY_ANY 20
+
+static void add_wakers(const struct profile *p, struct link *l)
+{
+	bool is_idle = HARDLY_ANY * (l->wall - l->ran - l->idle) < l->wall;
+	struct map wakers;
+
+	map__init(&wakers, sizeof(struct thread_key), sizeof(u64));
+	for (u32 i = 0; i < p->cells.n; i++) {
+		const struct profile_key *key = profile__key(p, i);
+		const struct profile_cell *cell = profile__cell(p, i);
+
+		if (thread_key__is_same(key->thread, l->thread) && key->state == ACTIVITY_BLOCKED &&
+		    (is_idle || cell->kind != FINDING_IDLE))
+			add_waker(&wakers, l, key->by, cell->ns);
+	}
+	map__free(&wakers);
+	l->idle = is_idle ? 0 : l->idle;
+}
+
 static struct link link_of(const struct finding_input *in, struct thread_key thread)
 {
 	const struct profile *p = in->profile;
 	const struct profile_thread *t = map__find(&p->threads, &thread);
-	struct link l = { .thread = thread, .wall = t ? t->wall : 0, .ran = t ? t->run + t->runnable : 0 };
-	struct map wakers, kinds;
+	struct link l = { .thread = thread };
+	struct map kinds;
 
-	map__init(&wakers, sizeof(struct thread_key), sizeof(u64));
+	if (!t)
+		return l;
+	l.wall = t->wall;
+	l.ran = t->run + t->runnable;
+	l.idle = t->idle;
+	add_wakers(p, &l);
 	map__init(&kinds, sizeof(u32), sizeof(struct kind_sum));
-	for (u32 i = 0; t && i < p->cells.n; i++) {
+	for (u32 i = 0; i < p->cells.n; i++) {
 		const struct profile_key *key = profile__key(p, i);
 		const struct profile_cell *cell = profile__cell(p, i);
 
-		if (!thread_key__is_same(key->thread, thread) || key->state != ACTIVITY_BLOCKED)
-			continue;
-		add_waker(&wakers, &l, key->by, cell->ns);
-		if (*activity_of(cell->kind))
+		if (thread_key__is_same(key->thread, thread) && key->state == ACTIVITY_BLOCKED &&
+		    *activity_of(cell->kind))
 			add_wait(&kinds, &l, key, cell);
 	}
-	map__free(&wakers);
 	map__free(&kinds);
 	return l;
 }
@@ -104,7 +128,9 @@ static struct link link_of(const struct finding_input *in, struct thread_key thr
 
 static bool does_something(const struct link *l)
 {
-	return OWN_PART * l->ran >= l->wall || (OWN_PART * l->kind_ns >= l->wall && l->kind != FINDING_PEER) ||
+	bool is_for_others = l->kind == FINDING_PEER || l->kind == FINDING_GIL || l->kind == FINDING_LOCK;
+
+	return OWN_PART * l->ran >= l->wall || (OWN_PART * l->kind_ns >= l->wall && !is_for_others) ||
 	       (OWN_PART * l->kind_ns >= l->wall && 2 * l->ended_ns < l->kind_ns);
 }
 
@@ -154,7 +180,7 @@ bool waited_for__follow(const struct finding_input *in, const struct group *g, s
 			break;
 		seen[hop] = next;
 		next = l.ended_by;
-		if (!next.pid || ENDED_PART * l.ended_ns < l.wall - l.ran)
+		if (!next.pid || ENDED_PART * l.ended_ns + l.ran + l.idle < l.wall)
 			return false;
 		for (u32 k = 0; k <= hop; k++)
 			if (thread_key__is_same(seen[k], next))
@@ -165,4 +191,17 @@ bool waited_for__follow(const struct finding_input *in, const struct group *g, s
 	describe(in, &l, f);
 	f->confidence = FINDING_ATTRIBUTED;
 	return true;
+}
+
+bool waited_for__is_idle(const struct finding_input *in, const struct group *g)
+{
+	struct group_most by = group__most(in, g, GROUP_BY);
+	struct thread_key thread = { (u32)(by.value >> 32), (u32)by.value };
+	const struct profile_thread *t = map__find(&in->profile->threads, &thread);
+	struct link l;
+
+	if (thread.pid != g->pid || !t || 2 * by.ns < g->ns - g->delay_ns)
+		return false;
+	l = link_of(in, thread);
+	return 4 * (t->idle + (l.kind == FINDING_SLEEP ? l.kind_ns : 0)) >= 3 * t->wall;
 }

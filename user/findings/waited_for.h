@@ -12,4 +12,10 @@
  */
 bool waited_for__follow(const struct finding_input *in, const struct group *g, struct finding *f);
 
+/*
+ * Is it mostly another thread of the same process that ended these waits, and does that thread have nothing to do or sleep
+ * meanwhile? Then the waits are for something to do, too.
+ */
+bool waited_for__is_idle(const struct finding_input *in, const struct group *g);
+
 #endif

@@ -33,7 +33,7 @@ struct waits {
 	u32 n_details;
 };
 
-#define RANK_CALL 5
+#define RANK_CALL 6
 
 /*
  * The span that best explains why a thread does not run has the highest rank. A disk's work runs beside its thread
@@ -46,18 +46,19 @@ static const struct wait_class {
 	enum activity_cause cause; /* ACTIVITY_CUDA and ACTIVITY_SYSCALL: the span's name decides */
 	const char *reason; /* NULL: the span's own name */
 } classes[] = {
-	{ "gil_", 9, false, ACTIVITY_GIL, "GIL" },
-	{ "disk_io", 8, true, ACTIVITY_DISK, "disk" },
-	{ "disk_fault", 8, true, ACTIVITY_FAULT, "page fault (disk)" },
-	{ "disk_stall", 8, false, ACTIVITY_RECLAIM, "memory reclaim" },
-	{ "lock_", 7, false, ACTIVITY_LOCK, NULL },
-	{ "nccl_", 6, false, ACTIVITY_NCCL, NULL },
-	{ "syscall", 1, false, ACTIVITY_SYSCALL, NULL },
-	{ "net_connect", 2, false, ACTIVITY_CONNECT, "connect" },
+	{ "gil_", 10, false, ACTIVITY_GIL, "GIL" },
+	{ "disk_io", 9, true, ACTIVITY_DISK, "disk" },
+	{ "disk_fault", 9, true, ACTIVITY_FAULT, "page fault (disk)" },
+	{ "disk_stall", 9, false, ACTIVITY_RECLAIM, "memory reclaim" },
+	{ "lock_", 8, false, ACTIVITY_LOCK, NULL },
+	{ "nccl_", 7, false, ACTIVITY_NCCL, NULL },
+	{ "syscall", 2, false, ACTIVITY_SYSCALL, NULL },
+	{ "net_connect", 3, false, ACTIVITY_CONNECT, "connect" },
 	{ "cuda_", RANK_CALL, false, ACTIVITY_CUDA, NULL },
-	{ "cudadrv_", 4, false, ACTIVITY_CUDA, NULL }, /* a runtime call around it says more */
-	{ "sample_off", 0, false, ACTIVITY_SYSCALL, NULL }, /* other events of the same wait say more */
-	{ "python_gc", 4, false, ACTIVITY_GC, "garbage collection" },
+	{ "cudadrv_", 5, false, ACTIVITY_CUDA, NULL }, /* a runtime call around it says more */
+	{ "sample_off", 1, false, ACTIVITY_SYSCALL, NULL }, /* other events of the same wait say more */
+	{ "sample_wake", 0, false, ACTIVITY_FUTEX, "futex" }, /* a wait of the woken thread, without its stack */
+	{ "python_gc", 5, false, ACTIVITY_GC, "garbage collection" },
 	{ "", RANK_CALL, false, ACTIVITY_LIBRARY, NULL }, /* all others are calls of libraries */
 };
 
@@ -65,14 +66,14 @@ static const struct wait_class {
 enum { SAMPLE_TEXT_GIL = 1u << 16, SAMPLE_TEXT_FAULT };
 
 /* A futex without a known owner may be a condition within a library's call, which says more. */
-#define CONDITION_RANK 3
+#define CONDITION_RANK 4
 
 /*
  * Events that are no waits: sums and lifetimes, in which a thread may do anything, device work, and CUPTI's view of
  * calls that have events of their own.
  */
-static const char *const no_waits[] = { "sched_",    "disk_cache",  "disk_task",	 "net_close",	  "gil_hold",
-					"gil_slice", "sample_wake", "python_thread_run", "python_import", "gpu_" };
+static const char *const no_waits[] = { "sched_",    "disk_cache",	  "disk_task",	   "net_close", "gil_hold",
+					"gil_slice", "python_thread_run", "python_import", "gpu_" };
 
 static const struct wait_class *class_of(const struct schema_event *e)
 {
@@ -83,12 +84,18 @@ static const struct wait_class *class_of(const struct schema_event *e)
 	return c;
 }
 
+/* An event of the waker, which has the wait of another thread */
+static bool is_wake(const struct schema_event *e)
+{
+	return !strcmp(e->name, "sample_wake");
+}
+
 static bool is_wait(const struct schema_event *e)
 {
 	for (size_t i = 0; i < ARRAY_LEN(no_waits); i++)
 		if (!strncmp(e->name, no_waits[i], strlen(no_waits[i])))
 			return false;
-	return e->is_span && EVENT_FAMILY(e->id);
+	return (e->is_span || is_wake(e)) && EVENT_FAMILY(e->id);
 }
 
 int waits__new(struct waits **out, const struct schema *schema, const struct names *names,
@@ -291,6 +298,35 @@ static u32 add_detail(struct waits *w, const struct view *v, const struct detail
 	return w->n_details;
 }
 
+/* Adds the waits of the threads that these events' threads woke. */
+static int feed_wakes(struct waits *w, const struct rows *rows)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	struct wait_span span = { .rank = class_of(v.event)->rank };
+	int err = 0;
+
+	for (; !err && v.i < rows__count(rows); v.i++) {
+		struct thread_key key = { (u32)view__get(&v, "woken_pid"), (u32)view__get(&v, "woken_tid") };
+		struct wait_detail d = {
+			.object = (u64)view__get(&v, "futex"),
+			.by_pid = (u32)view__get(&v, "pid"),
+			.by_tid = (u32)view__get(&v, "tid"),
+			.by_stack = (u32)view__get(&v, "stack"),
+		};
+
+		span.start = (u64)view__get(&v, "since");
+		span.end = (u64)view__get(&v, "time");
+		if (span.end <= span.start || (w->chosen && !map__find(w->chosen, &key)))
+			continue;
+		span.reason = reason_of(w, v.event, 0, 0);
+		if (!span.reason || (w->has_details && !array__push(w->details, w->n_details, d)))
+			return -ENOMEM;
+		span.detail = w->has_details ? w->n_details : 0;
+		err = add(w, &key, &span);
+	}
+	return err;
+}
+
 struct sample_fields {
 	bool is_sample; /* the events are sample_off */
 	const struct schema_field *reason, *in_call;
@@ -335,6 +371,8 @@ int waits__feed(struct waits *w, const struct rows *rows)
 	u32 text;
 	int err = 0;
 
+	if (is_wake(v.event))
+		return feed_wakes(w, rows);
 	if (name && strcmp(name->unit, "string"))
 		name = NULL;
 	is_call = call_number(v.event) != NULL;

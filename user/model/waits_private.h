@@ -5,7 +5,7 @@
 
 #include "model/waits.h"
 
-#define RANKS 10 /* of spans, 0 to 9 */
+#define RANKS 11 /* above the highest of struct wait_class */
 
 struct wait_span {
 	u64 start, end;

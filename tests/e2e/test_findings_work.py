@@ -1,0 +1,178 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: parallel
+"""Whose work others wait for, and what a line costs in all: planted in traces of the default set, beside traces in which it is not true."""
+import tempfile
+
+from planted import code, findings, first_of, off, off_stack, process, run
+from tap import done, ok
+
+LOOP = ["main /app/a.py 90", "run /usr/lib/python3.11/asyncio/runners.py 118", "_run_once /usr/lib/python3.11/asyncio/base_events.py 1909"]
+SELECT = "select /usr/lib/python3.11/selectors.py 468"
+CLOCK = "sample_clock time=@0 period=20408163 threshold=1000000"
+
+
+def sample(pid, tid, time, frame, ns=100000000, **fields):
+    more = " ".join(f"{k}={v}" for k, v in fields.items())
+    return f"sample_cpu pid={pid} tid={tid} time=@{time:.6f} period={ns} stack={frame} {more}"
+
+
+def has(found, text):
+    return text in found.get("text", "")
+
+
+def check_loop(folder):
+    """A callback computes for 200 ms, thirty times; then the loop waits for events for 30 ms."""
+    for inner, ms, held in (("handle /app/a.py 7", 200, True), ("handle /app/a.py 7", 20, False)):
+        callback, calling = code(1, *LOOP, "_run /usr/lib/python3.11/asyncio/events.py 80", "export /app/a.py 12", inner)
+        waits, waiting = code(2, *LOOP, SELECT)
+        lines, at = [*process(10, "api"), *callback, *waits], 1
+        for _ in range(30):
+            lines += [run(10, 10, at, at + ms / 1000), sample(10, 10, at + ms / 2000, calling, ms * 1000000)]
+            at += ms / 1000
+            lines += [off(10, 10, at, at + 0.03, at + 0.03, "SCHED_SLEEP"), off_stack(10, 10, at, at + 0.03, waiting, "SYS_epoll_wait")]
+            at += 0.03
+        found = first_of(findings(folder, *lines), kind="compute")
+        ok(has(found, "it held up the event loop 30 times for 50 ms or longer, at longest for 200.000 ms") == held and
+           has(found, "the loop had called export (a.py:12)"),
+           "computations of 200 ms hold up the event loop" if held else "those of 20 ms do not", found)
+
+
+def check_wakes(folder):
+    """Waits of 0.5 ms for a lock: few have a stack, and each has the event of the thread that released it."""
+    naps, napping = code(4, "worker /app/log.py 4")
+    waits, waiting = code(1, "worker /app/log.py 3", "handle /app/log.py 5", "acquire /usr/lib/python3.11/logging/__init__.py 927")
+    holds, holding = code(2, "worker /app/log.py 3", "handle /app/log.py 5", "release /usr/lib/python3.11/logging/__init__.py 934")
+    writes, writing = code(3, "worker /app/log.py 3", "handle /app/log.py 5", "emit /app/log.py 9")
+    for futex in (0x100, 0x200):
+        lines = [*process(10, "log"), *naps, *waits, *holds, *writes, CLOCK]
+        for i in range(3000):
+            at = 1 + i * 0.002
+            waiter, holder = (11, 12) if i % 2 else (12, 11)
+            lines += [off(10, waiter, at, at + 0.0005, at + 0.0005, "SCHED_SLEEP"), run(10, waiter, at + 0.0005, at + 0.001),
+                      off(10, holder, at, at + 0.0004, at + 0.0004, "SCHED_BLOCKED"), run(10, holder, at + 0.0004, at + 0.001),
+                      *(line for tid in (11, 12) for line in (
+                          off(10, tid, at + 0.001, at + 0.002, at + 0.002, "SCHED_SLEEP"),
+                          off_stack(10, tid, at + 0.001, at + 0.002, napping, "SYS_clock_nanosleep"))),
+                      f"sample_wake pid=10 tid={holder} time=@{at + 0.0005:.6f} since=@{at:.6f} futex={futex} lock={futex} stack={holding} "
+                      f"woken_pid=10 woken_tid={waiter} how=1 value=0"]
+            if i % 30 < 2:
+                lines += [off_stack(10, waiter, at, at + 0.0005, waiting, "SYS_futex", "SAMPLE_LOCK") + " futex=256 lock=256",
+                          off_stack(10, holder, at, at + 0.0004, writing, "SYS_fsync")]
+        found = findings(folder, *lines)
+        lock = first_of(found, kind="lock")
+        if futex == 0x100:
+            ok(10 < lock.get("share_percent", 0) < 15 and lock["code"]["line"] == 5 and
+               has(lock, "held by handle (log.py:5), which wrote to the disk in fsync in emit (log.py:9)"),
+               "short waits for a lock, whose holder writes to the disk", [f["text"] for f in found])
+        else:
+            ok(lock.get("share_percent", 0) < 5, "but waits for another futex are not for that lock", [f["text"] for f in found])
+
+
+def check_line(folder):
+    """A commit waits for the disk for half of the time, and computes for the other half"""
+    stack, frame = code(1, "main /app/db.py 20", "commit /app/db.py 9")
+    others, other = code(2, "main /app/db.py 21", "parse /app/db.py 15")
+    for computes, share in ((frame, 100), (other, 50)):
+        lines = [*process(10, "db"), *stack, *others]
+        for i in range(60):
+            at = 1 + i * 0.1
+            lines += [off(10, 10, at, at + 0.05, at + 0.05, "SCHED_BLOCKED"), off_stack(10, 10, at, at + 0.05, frame, "SYS_fsync"),
+                      run(10, 10, at + 0.05, at + 0.1), sample(10, 10, at + 0.07, computes, 50000000)]
+        disk = first_of(findings(folder, *lines), kind="disk")
+        ok(has(disk, "in all this line took 100% of the time") == (share == 100) and has(disk, "waited 50%"),
+           f"the line with the wait took {share}% of the time", disk)
+
+
+def check_caller(folder):
+    """Four functions compute for equal times, called by one line."""
+    lines, load = code(1, "main /app/a.py 5", "load /app/a.py 12")
+    lines += [*process(10, "a"), run(10, 10, 1, 7)]
+    for i in range(4):
+        lines += [f'meta_code time=@0 code={i + 1} name="part{i}" file="/app/a.py" line=20 kind=FRAME_PYTHON',
+                  f"meta_frame time=@0 frame={i + 1} caller={load} code={i + 1} line={20 + i} kind=FRAME_PYTHON",
+                  sample(10, 10, 1.5 + i, i + 1, 1500000000)]
+    found = first_of(findings(folder, *lines), kind="compute")
+    ok(has(found, "25% of its CPU time there") and has(found, "100% with all that it calls in load (a.py:12)"),
+       "a line whose callees compute in many functions is named", found)
+
+
+def check_gil(folder):
+    """Thread 11 collects garbage for 75% of the time and holds the GIL meanwhile."""
+    stack, frame = code(1, "trim /app/a.py 7", "gc_collect_main /usr/lib/libpython3.11.so.1.0")
+    waits, waiting = code(2, "answer /app/a.py 30")
+    for held in (True, False):
+        lines = [*process(10, "a"), *stack, *waits, run(10, 11, 0.5, 6.5)]
+        for i in range(6):
+            at = 0.5 + i
+            lines += [off(10, 10, at, at + 0.9, at + 0.9, "SCHED_SLEEP"), run(10, 10, at + 0.9, at + 1),
+                      f"gil_wait pid=10 tid=10 start=@{at:.3f} time=@{at + 0.9:.3f} gil=0x1000 stack={waiting} result=GIL_WAIT_TIMEOUT locked=1 number={i + 1} holder=11 holder_stack={frame}",
+                      sample(10, 11, at + 0.5, frame, 1000000000, gil="SAMPLE_GIL_HELD" if held else "SAMPLE_GIL_NOT_HELD")]
+        found = first_of(findings(folder, *lines), kind="gil")
+        ok(has(found, "held by trim (a.py:7), which collected garbage") and has(found, "and held it for 75% of the time") == held,
+           "the collector is named as what holds the GIL" if held else "a share is stated only where samples show it", found)
+
+
+def check_loader(folder):
+    """The training loop waits for a worker's thread, which waits for the GIL that the worker's main thread holds."""
+    waits, waiting = code(1, "train /app/a.py 5", "_next_data /usr/lib/python3.11/site-packages/torch/utils/data/dataloader.py 700")
+    sends, sending = code(2, "_recv /usr/lib/python3.11/multiprocessing/connection.py 378")
+    works, working = code(3, "__getitem__ /app/a.py 9")
+    lines = [*process(10, "train"), *process(20, "worker"), *waits, *sends, *works]
+    for i in range(10):
+        at = 0.5 + i * 0.7
+        lines += [off(10, 10, at, at + 0.65, at + 0.65, "SCHED_SLEEP", 21).replace("waker_pid=21", "waker_pid=20"),
+                  off_stack(10, 10, at, at + 0.65, waiting, "SYS_read"), run(10, 10, at + 0.65, at + 0.7),
+                  off(20, 21, at, at + 0.6, at + 0.6, "SCHED_SLEEP", 20), run(20, 21, at + 0.6, at + 0.7), run(20, 20, at, at + 0.7),
+                  f"gil_wait pid=20 tid=21 start=@{at:.6f} time=@{at + 0.6:.6f} gil=0x1000 stack={sending} result=GIL_WAIT_TIMEOUT locked=1 "
+                  f"number={i + 1} holder=20 holder_stack={working}"]
+        lines += [sample(20, 20, at + k * 0.1, working) for k in range(7)]
+    found = findings(folder, *lines)
+    ok(found[0].get("kind") == "data-loader" and "for batches of its DataLoader in train (a.py:5)" in found[0]["text"] and
+       has(found[0], "in the end it waited for worker 20, which computed in __getitem__ (a.py:9)"),
+       "a training loop that waits for its DataLoader is the first finding, with what the workers do", [f["text"] for f in found])
+
+
+def check_quota(folder):
+    """Throttled for 600 of 700 ms, half of it within `render`"""
+    inside, render = code(1, "render /app/a.py 5")
+    outside, receive = code(2, "worker /app/pool.py 5", "recv /app/pool.py 9")
+    lines = [*process(10, "a"), *inside, *outside,
+             'sched_throttle time=@7.9 pid=10 since=@0.1 throttled=6000000000 quota=10000000 period=100000000 periods=70 throttled_periods=70 cgroup="/q"']
+    for i in range(10):
+        at = 0.5 + i * 0.7
+        lines += [run(10, 10, at, at + 0.1, state="SCHED_RUNNABLE"), off(10, 10, at + 0.1, at + 0.1, at + 0.7, "SCHED_RUNNABLE"),
+                  off_stack(10, 10, at + 0.1, at + 0.7, receive if i % 2 else render, "SYS_read", "SAMPLE_PREEMPTED"),
+                  sample(10, 10, at + 0.05, render)]
+    found = first_of(findings(folder, *lines), kind="cpu-quota")
+    ok(has(found, "in render (a.py:5)") and has(found, "within this function for 43% of the time"),
+       "how much of the throttled time was within the function", found)
+
+
+def check_pair(folder):
+    """A thread answers another one of its process, which sleeps between its requests."""
+    answers, answering = code(1, "serve /app/a.py 5")
+    naps, napping = code(2, "ask /app/a.py 9")
+    for pid in (10, 20):
+        lines = [*process(10, "a"), *process(20, "b"), *answers, *naps]
+        for i in range(100):
+            at = 1 + i * 0.06
+            lines += [off(10, 11, at, at + 0.05, at + 0.05, "SCHED_SLEEP", 12).replace("waker_pid=12", f"waker_pid={pid}"),
+                      off_stack(10, 11, at, at + 0.05, answering, "SYS_recvfrom"), run(10, 11, at + 0.05, at + 0.06),
+                      off(pid, 12, at, at + 0.05, at + 0.05, "SCHED_SLEEP"), off_stack(pid, 12, at, at + 0.05, napping, "SYS_clock_nanosleep"),
+                      run(pid, 12, at + 0.05, at + 0.06)]
+        peer = first_of(findings(folder, *lines), kind="peer")
+        ok(bool(peer) == (pid != 10), "a wait for a thread of the same process that has nothing to do is idle" if pid == 10 else
+           "but one for another process is a wait", peer)
+
+
+with tempfile.TemporaryDirectory() as there:
+    check_loop(there)
+    check_wakes(there)
+    check_line(there)
+    check_caller(there)
+    check_gil(there)
+    check_loader(there)
+    check_quota(there)
+    check_pair(there)
+done()

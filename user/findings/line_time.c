@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * A wait is in a line if one of the frames of its stack is. Time on a CPU, and time in which a thread was preempted, is
+ * divided by the thread's samples.
+ */
+#include "findings/line_time.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "findings/group.h"
+#include "output/table.h"
+
+struct line_thread {
+	u64 in_line; /* of waits, ns */
+	u64 on_cpu; /* ns on a CPU or preempted */
+	u64 samples, samples_in_line; /* ns */
+};
+
+struct line {
+	const struct finding_input *in;
+	const struct finding *f;
+	struct map stacks; /* u32 stack -> u8: enum below */
+	struct map threads; /* u32 tid -> struct line_thread */
+};
+
+enum { STACK_HAS_LINE = 1, STACK_LACKS_LINE };
+
+static bool is_line(const struct stack_frame *frame, const struct finding_code *code)
+{
+	size_t len = strlen(frame->file), end = strlen(code->file);
+
+	/* of a long path the code has the end */
+	return frame->line == code->line && frame->kind == FRAME_PYTHON && !strcmp(frame->name, code->function) &&
+	       len >= end && !strcmp(frame->file + len - end, code->file);
+}
+
+/* 1: a frame of the stack is in the line, 0: none is; else -ENOMEM */
+static int has_line(struct line *l, u32 stack)
+{
+	u8 *known = map__get(&l->stacks, &stack);
+	const struct stack_frame *frame;
+
+	if (!known)
+		return -ENOMEM;
+	if (*known)
+		return *known == STACK_HAS_LINE;
+	*known = STACK_LACKS_LINE;
+	for (u32 at = stack; (frame = stacks__frame(l->in->stacks, at)) != NULL; at = frame->caller)
+		if (is_line(frame, &l->f->code)) {
+			*known = STACK_HAS_LINE;
+			return 1;
+		}
+	return 0;
+}
+
+static int add_cells(struct line *l)
+{
+	const struct profile *p = l->in->profile;
+
+	for (u32 i = 0; i < p->cells.n; i++) {
+		const struct profile_key *key = profile__key(p, i);
+		const struct profile_cell *cell = profile__cell(p, i);
+		bool is_wait = key->state == ACTIVITY_BLOCKED || cell->is_delay || key->stack;
+		struct line_thread *t;
+		int has;
+
+		if (key->thread.pid != l->f->pid || key->state == ACTIVITY_UNKNOWN)
+			continue;
+		t = map__get(&l->threads, &key->thread.tid);
+		/* a wait without a stack has the code of similar ones */
+		has = is_wait ? has_line(l, key->stack ? key->stack : cell->code) : 0;
+		if (!t || has < 0)
+			return -ENOMEM;
+		if (is_wait)
+			t->in_line += has ? cell->ns : 0;
+		else
+			t->on_cpu += cell->ns;
+	}
+	return 0;
+}
+
+static int add_samples(struct line *l)
+{
+	const struct profile *p = l->in->profile;
+
+	for (u32 i = 0; i < p->samples.n; i++) {
+		const struct profile_sample_key *key = map__key(&p->samples, i);
+		const struct profile_sample *s = map__value(&p->samples, i);
+		struct line_thread *t;
+		int has;
+
+		if (key->thread.pid != l->f->pid)
+			continue;
+		t = map__get(&l->threads, &key->thread.tid);
+		has = has_line(l, key->stack);
+		if (!t || has < 0)
+			return -ENOMEM;
+		t->samples += s->ns;
+		t->samples_in_line += has ? s->ns : 0;
+	}
+	return 0;
+}
+
+/* A thread that spends less than this part of its time in the line is not one of the finding's. */
+#define THREAD_SHARE 20
+
+/* Returns the percentage for the finding's threads; 0: they are others than those that were in the line. */
+static double share_of(const struct line *l)
+{
+	u64 ns = 0, wall = 0;
+	u32 threads = 0;
+
+	for (u32 i = 0; i < l->threads.n; i++) {
+		const struct line_thread *t = map__value(&l->threads, i);
+		struct thread_key key = { l->f->pid, *(const u32 *)map__key(&l->threads, i) };
+		const struct profile_thread *of = map__find(&l->in->profile->threads, &key);
+		double part = t->samples ? (double)t->samples_in_line / (double)t->samples : 0;
+		u64 took = t->in_line + (u64)(part * (double)t->on_cpu);
+
+		if (!of || took < of->wall / THREAD_SHARE)
+			continue;
+		ns += took;
+		wall += of->wall;
+		threads++;
+	}
+	return threads == l->f->threads && ns <= wall ? table__percent(ns, wall) : 0;
+}
+
+/* Is it a wait that the line's other time belongs to? */
+static bool is_part_of_work(enum finding_kind kind)
+{
+	switch (kind) {
+	case FINDING_GIL:
+	case FINDING_LOCK:
+	case FINDING_DISK:
+	case FINDING_MEMORY:
+	case FINDING_PEER:
+	case FINDING_CHILD:
+	case FINDING_LOADER:
+	case FINDING_CALL:
+	case FINDING_BLOCKED:
+		return true;
+	default:
+		return false;
+	}
+}
+
+#define MORE_POINTS 5
+
+int line_time__add(const struct finding_input *in, struct finding *f)
+{
+	struct line l = { .in = in, .f = f };
+	char text[64];
+	double share;
+	int err;
+
+	if (!is_part_of_work(f->kind) || f->processes != 1 || !f->code.line)
+		return 0;
+	map__init(&l.stacks, sizeof(u32), sizeof(u8));
+	map__init(&l.threads, sizeof(u32), sizeof(struct line_thread));
+	err = add_cells(&l);
+	if (!err)
+		err = add_samples(&l);
+	share = err ? 0 : share_of(&l);
+	map__free(&l.stacks);
+	map__free(&l.threads);
+	if (share < table__percent(f->lost_ns, f->wall_ns) + MORE_POINTS)
+		return err;
+	snprintf(text, sizeof(text), "in all this line took %.0f%% of the time", share);
+	finding__add_detail(f, text);
+	return err;
+}

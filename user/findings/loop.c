@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "findings/loop.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "findings/classify.h"
+#include "output/text.h"
+
+/* " in the callback `export` (api.py:12)", if that is another function than the finding's */
+static void add_callback(const struct finding_input *in, u32 frame, struct finding *f)
+{
+	struct finding_code code = { 0 };
+	char text[192];
+
+	if (frame)
+		finding_code__fill(&code, in->stacks, frame);
+	if (!*code.function || (!strcmp(code.function, f->code.function) && !strcmp(code.file, f->code.file)))
+		return;
+	finding_code__write(&code, " ", "the loop had called", text, sizeof(text));
+	finding__add_detail(f, text);
+}
+
+static void add_times(u64 times, u64 longest, struct finding *f)
+{
+	char text[128], ns[TEXT_NUMBER];
+
+	snprintf(text, sizeof(text), "it held up the event loop %llu time%s for 50 ms or longer, at longest for %s",
+		 times, text__s(times), text__ns(ns, sizeof(ns), longest));
+	finding__add_detail(f, text);
+}
+
+void loop__add_waits(const struct finding_input *in, const struct group *g, u32 stack, struct finding *f)
+{
+	struct stack_parts parts = stack_parts__of(in->stacks, stack);
+	u64 times = 0, longest = 0;
+
+	if (!parts.loop || f->kind == FINDING_IDLE)
+		return;
+	for (u32 i = 0; i < g->n; i++) {
+		const struct profile_cell *cell = profile__cell(in->profile, g->cells[i]);
+
+		times += cell->is_delay ? 0 : cell->hold_times;
+		longest = !cell->is_delay && cell->longest > longest ? cell->longest : longest;
+	}
+	f->is_background = false;
+	f->weight = (double)f->lost_ns;
+	if (!times)
+		return;
+	add_times(times, longest, f);
+	add_callback(in, parts.callback, f);
+}
+
+void loop__add_computation(const struct finding_input *in, u32 stack, bool is_main, struct finding *f)
+{
+	struct stack_parts parts = stack_parts__of(in->stacks, stack);
+	const struct profile *p = in->profile;
+	u64 times = 0, longest = 0;
+
+	if (!parts.loop)
+		return;
+	/* what precedes the loop's waits for events are its callbacks */
+	for (u32 i = 0; i < p->cells.n; i++) {
+		const struct profile_key *key = profile__key(p, i);
+		const struct profile_cell *cell = profile__cell(p, i);
+
+		if (key->thread.pid != f->pid || !cell->busy_times ||
+		    !stack_parts__of(in->stacks, key->stack).waits_in_loop)
+			continue;
+		times += cell->busy_times;
+		longest = cell->busy_longest > longest ? cell->busy_longest : longest;
+	}
+	if (times && is_main)
+		add_times(times, longest, f);
+	else
+		finding__add_detail(f, "an event loop called it, and could run nothing else meanwhile");
+	add_callback(in, parts.callback, f);
+}
