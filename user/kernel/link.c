@@ -81,17 +81,20 @@ static void path_of(int fd, char *buf, size_t len)
 	snprintf(buf, len, "/proc/self/fd/%d", fd);
 }
 
+/* What the kernel copies at a site: MAX_UINSN_BYTES of arch/x86/include/asm/uprobes.h, which may reach into the next page */
+enum { SITE_COPY_BYTES = 16 };
+
 /*
  * The kernel reads the instruction at each site through the page cache, or from the disk, while it holds a lock on
  * the address space of a process that maps the file. ext4 warns of such a read (Linux 6.16 on). So the pages are read
- * in advance; what can't be read, the kernel refuses.
+ * in advance; what cannot be read, the kernel refuses.
  */
 static void read_sites(const struct link_sites *sites)
 {
-	u8 byte;
+	u8 code[SITE_COPY_BYTES];
 
 	for (u32 i = 0; i < sites->n; i++)
-		if (pread(sites->fd, &byte, 1, (off_t)sites->offsets[i]) < 0)
+		if (pread(sites->fd, code, sizeof(code), (off_t)sites->offsets[i]) < 0)
 			return;
 }
 
