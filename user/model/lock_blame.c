@@ -43,6 +43,15 @@ static void rewind_sweep(struct lock_holder *h)
 	map__init(&h->active, sizeof(u32), sizeof(u32));
 }
 
+/* Do the segments end in the order in which they begin? */
+static bool ends_in_order(const struct lock_holder *h)
+{
+	for (u32 i = 1; i < h->n; i++)
+		if (h->segments[i].to < h->segments[i - 1].to)
+			return false;
+	return true;
+}
+
 static int order_segments(struct lock_holder *h)
 {
 	rewind_sweep(h);
@@ -54,7 +63,8 @@ static int order_segments(struct lock_holder *h)
 	qsort(h->segments, h->n, sizeof(*h->segments), by_from);
 	for (u32 i = 0; i < h->n; i++)
 		h->ends[i] = i;
-	qsort_r(h->ends, h->n, sizeof(*h->ends), by_to, h->segments);
+	if (!ends_in_order(h))
+		qsort_r(h->ends, h->n, sizeof(*h->ends), by_to, h->segments);
 	return 0;
 }
 
@@ -70,6 +80,7 @@ int lock_blame__new(struct lock_blame **out, const struct query *q, const struct
 	b->q = q;
 	b->stacks = stacks;
 	b->activity = activity;
+	b->has_activity = trace__has(q->trace, "sched_run") || trace__has(q->trace, "sched_off");
 	map__init(&b->holders, sizeof(struct thread_key), sizeof(struct lock_holder));
 	map__init(&b->rows, sizeof(struct lock_row_key), sizeof(struct lock_row));
 	map__init(&b->activities, sizeof(struct lock_activity_key), sizeof(struct lock_activity));

@@ -24,6 +24,11 @@ struct lock_holder {
 	struct map active; /* u32 row -> u32 number of its segments that began and did not end */
 };
 
+/* One waiter of a row */
+struct row_waiter {
+	u32 row, pid, tid;
+};
+
 struct lock_blame {
 	const struct query *q;
 	const struct stacks *stacks;
@@ -35,6 +40,12 @@ struct lock_blame {
 	struct map row_waiters; /* struct row_waiter -> u32 number of the last counted wait plus 1 */
 	struct map codes; /* u32 stack -> u32 frame */
 	struct map usual; /* struct user_key -> struct vote for the most frequent stack */
+	/* Caches of the last lookups: most segments of a thread are of one row. */
+	struct lock_row_key last_row_key;
+	struct lock_row *last_row; /* NULL: none yet */
+	struct row_waiter last_waiter_key;
+	u32 *last_waiter; /* NULL: none yet */
+	bool has_activity; /* the trace has what threads did: holders are filled */
 	u32 n_segments;
 	u64 left_out;
 	u32 *order; /* rows by time */

@@ -160,7 +160,7 @@ void lock_futexes__free(struct lock_futexes *l)
 
 bool lock_futexes__is_gil(const struct lock_futexes *l, u32 pid, u64 futex)
 {
-	for (u64 at = 0; at < CONDITION_BYTES && at <= futex; at += 4) {
+	for (u64 at = 0; l->gils.n && at < CONDITION_BYTES && at <= futex; at += 4) {
 		struct futex_key key = { futex - at, pid, 0 };
 
 		if (map__find(&l->gils, &key))

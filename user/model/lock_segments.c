@@ -8,10 +8,6 @@
 #include "model/vote.h"
 #include "util/array.h"
 
-struct row_waiter {
-	u32 row, pid, tid;
-};
-
 struct user_key {
 	u32 lock;
 	struct thread_key thread;
@@ -63,11 +59,16 @@ static u32 stack_of(const struct lock_blame *b, u32 lock, struct thread_key thre
 static int count(struct cutting *c, struct lock_row *row)
 {
 	struct row_waiter key = { row->number, c->wait->thread.pid, c->wait->thread.tid };
-	u32 before = c->b->row_waiters.n, *last = map__get(&c->b->row_waiters, &key);
+	struct lock_blame *b = c->b;
+	u32 before = b->row_waiters.n, *last = b->last_waiter;
 
+	if (!last || memcmp(&b->last_waiter_key, &key, sizeof(key))) {
+		last = b->last_waiter = map__get(&b->row_waiters, &key);
+		b->last_waiter_key = key;
+	}
 	if (!last)
 		return -ENOMEM;
-	row->waiters += c->b->row_waiters.n - before;
+	row->waiters += b->row_waiters.n - before;
 	if (*last != c->number + 1) {
 		row->waits++;
 		row->open += c->wait->open;
@@ -95,9 +96,13 @@ static struct lock_row *row_of(struct cutting *c, struct thread_key last, u32 la
 	set_code(b, waiter, &key.waiter_code, &key.waiter_line);
 	set_code(b, holder, &key.holder_code, &key.holder_line);
 	set_code(b, end, &key.last_code, &key.last_line);
+	if (b->last_row && !memcmp(&b->last_row_key, &key, sizeof(key)))
+		return b->last_row;
 	row = map__get(&b->rows, &key);
 	if (row && b->rows.n != before)
 		*row = (struct lock_row){ .waiter = waiter, .holder = holder, .last = end, .number = before };
+	b->last_row = row;
+	b->last_row_key = key;
 	return row;
 }
 
@@ -125,7 +130,7 @@ static int add_segment(struct cutting *c, struct thread_key last, u32 last_stack
 		row->last_held_by = last;
 	}
 	/* the activity of a known thread that held a lock is needed */
-	if (c->wait->kind != LOCK_KIND_MUTEX || !last.tid || c->is_cycle || from >= to)
+	if (!b->has_activity || c->wait->kind != LOCK_KIND_MUTEX || !last.tid || c->is_cycle || from >= to)
 		return 0;
 	h = map__get(&b->holders, &last);
 	return h && array__push(h->segments, h->n, (struct lock_segment){ from, to, row->number }) ? 0 : -ENOMEM;
@@ -194,11 +199,12 @@ static int follow_rest(struct cutting *c, const struct lock_waited *w, u32 next,
 	u32 again;
 
 	/* while threads wait for the lock, it changes its holder only by recorded releases */
-	if (r && !thread_key__is_same(r->by, w->thread) && r->run == w->run)
+	if (r && !thread_key__is_same(r->by, w->thread) && lock_waits__ended_by(l, r)->run == w->run)
 		return follow(c, r->by, stack_of(c->b, w->lock, r->by, true, r->stack), from, to);
-	if (before && before->time >= w->from && !thread_key__is_same(before->woken, w->thread)) {
+	if (before && before->time >= w->from &&
+	    !thread_key__is_same(lock_waits__ended_by(l, before)->thread, w->thread)) {
 		/* the woken thread holds the lock unless it waits again */
-		owner = before->woken;
+		owner = lock_waits__ended_by(l, before)->thread;
 		again = lock_waits__of_thread(l, owner, before->time);
 		if (again == l->n_waits || !thread_key__is_same(l->waits[again].thread, owner) ||
 		    l->waits[again].lock != w->lock)
@@ -279,7 +285,8 @@ int lock_segments__cut(struct lock_blame *b)
 	for (u32 i = 0; !err && i < l->n_waits; i++)
 		err = note_usual(b, l->waits[i].lock, l->waits[i].thread, false, l->waits[i].stack);
 	for (u32 i = 0; !err && i < l->n_releases; i++)
-		err = note_usual(b, l->releases[i].lock, l->releases[i].by, true, l->releases[i].stack);
+		err = note_usual(b, lock_waits__ended_by(l, &l->releases[i])->lock, l->releases[i].by, true,
+				 l->releases[i].stack);
 	for (u32 i = 0; !err && i < l->n_waits; i++)
 		err = cut(b, i);
 	map__free(&b->row_waiters);

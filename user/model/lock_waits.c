@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "core/event.h"
+#include "model/lock_waits_private.h"
 #include "model/view.h"
 #include "util/array.h"
-#include "util/search.h"
 #include "probes/sample/sample.h"
 
 /* Identifies a wait by the moment at which its thread left the CPU, which sample_wake and sample_off both have. */
@@ -85,19 +85,18 @@ static int on_wake(struct loading *in, const struct view *v)
 	struct lock_waited w = { .thread = { (u32)get(v, in->woken_pid), (u32)get(v, in->woken_tid) },
 				 .from = get(v, in->since),
 				 .to = get(v, in->common.time),
-				 .release = l->n_releases };
+				 .release = l->n_releases,
+				 .by_exit = get(v, in->how) == SAMPLE_WAKE_EXIT };
 	struct lock_release r = { .time = w.to,
 				  .by = { (u32)get(v, in->common.pid), (u32)get(v, in->common.tid) },
 				  .stack = (u32)get(v, in->stack),
-				  .since = w.from,
-				  .woken = w.thread,
-				  .is_exit = get(v, in->how) == SAMPLE_WAKE_EXIT };
+				  .wait = l->n_waits };
 	struct off_key key = { w.from, w.thread.pid, w.thread.tid };
 	u32 *known;
 
 	if (w.from >= w.to || !has_room(l, &w))
 		return 0;
-	w.lock = r.lock = lock_number(l, w.thread.pid, get(v, in->lock));
+	w.lock = lock_number(l, w.thread.pid, get(v, in->lock));
 	known = map__get(&in->offs, &key);
 	if (!known || w.lock == LOCK_NONE || !array__push(l->waits, l->n_waits, w) ||
 	    !array__push(l->releases, l->n_releases, r))
@@ -129,32 +128,16 @@ static int on_off(struct loading *in, const struct view *v)
 	return w.lock == LOCK_NONE || !array__push(l->waits, l->n_waits, w) ? -ENOMEM : 0;
 }
 
-static bool is_before(const struct thread_key *a, u64 a_time, const struct thread_key *b, u64 b_time)
-{
-	if (a->pid != b->pid)
-		return a->pid < b->pid;
-	if (a->tid != b->tid)
-		return a->tid < b->tid;
-	return a_time < b_time;
-}
-
-/* Returns the index of the thread's first wait among the first n that ends after `time`. */
-static u32 first_wait(const struct lock_waits *l, u32 n, struct thread_key thread, u64 time)
-{
-	return SEARCH(n, i, is_before(&l->waits[i].thread, l->waits[i].to, &thread, time + 1));
-}
-
 static int add_recorded(struct loading *in, const struct view *v, struct lock_waited *w)
 {
 	struct lock_waits *l = in->l;
 	struct lock_release r = { .time = get(v, in->woken),
 				  .by = { (u32)get(v, in->waker_pid), (u32)get(v, in->waker_tid) },
-				  .since = w->from,
-				  .woken = w->thread };
+				  .wait = l->n_waits };
 
 	if (!has_room(l, w))
 		return 0;
-	w->lock = r.lock = lock_number(l, w->thread.pid, get(v, in->lock));
+	w->lock = lock_number(l, w->thread.pid, get(v, in->lock));
 	if (r.by.tid && r.time > w->from) {
 		w->release = l->n_releases;
 		w->to = r.time;
@@ -179,9 +162,8 @@ static int on_recorded(struct loading *in, const struct view *v)
 	if (view__s64(v, in->result) == -EAGAIN || w.from >= w.to ||
 	    lock_futexes__is_gil(l->futexes, w.thread.pid, get(v, in->lock)))
 		return 0;
-	i = first_wait(l, in->sampled, w.thread, w.from);
-	if (i == in->sampled || l->waits[i].thread.pid != w.thread.pid || l->waits[i].thread.tid != w.thread.tid ||
-	    l->waits[i].from >= w.to)
+	i = lock_waits__of_thread(l, w.thread, w.from);
+	if (i >= in->sampled || !thread_key__is_same(l->waits[i].thread, w.thread) || l->waits[i].from >= w.to)
 		return add_recorded(in, v, &w);
 	l->waits[i].owner = w.owner;
 	return 0;
@@ -213,82 +195,6 @@ static int on_lock_waits(const struct rows *rows, void *arg)
 	return each(rows, arg, on_recorded);
 }
 
-static int by_thread(const void *a, const void *b)
-{
-	const struct lock_waited *x = a, *y = b;
-
-	return is_before(&x->thread, x->from, &y->thread, y->from) ?
-		       -1 :
-		       is_before(&y->thread, y->from, &x->thread, x->from);
-}
-
-static int by_lock(const void *a, const void *b, void *arg)
-{
-	const struct lock_waits *l = arg;
-	u32 i = *(const u32 *)a, k = *(const u32 *)b;
-	const struct lock_release *x = &l->releases[i], *y = &l->releases[k];
-
-	if (x->lock != y->lock)
-		return x->lock < y->lock ? -1 : 1;
-	if (x->time != y->time)
-		return x->time < y->time ? -1 : 1;
-	return i < k ? -1 : i > k;
-}
-
-/* Returns the numbers 0 to n - 1, sorted; NULL: no memory. */
-static u32 *ordered(struct lock_waits *l, u32 n, int (*compare)(const void *a, const void *b, void *arg))
-{
-	u32 *order = calloc((size_t)n + 1, sizeof(*order));
-
-	for (u32 i = 0; order && i < n; i++)
-		order[i] = i;
-	if (order && n)
-		qsort_r(order, n, sizeof(*order), compare, l);
-	return order;
-}
-
-/* Moves each release i to targets[i], in place. */
-static void move_releases(struct lock_release *releases, u32 *targets, u32 n)
-{
-	for (u32 i = 0; i < n; i++)
-		while (targets[i] != i) {
-			u32 to = targets[i];
-			struct lock_release r = releases[to];
-
-			releases[to] = releases[i];
-			releases[i] = r;
-			targets[i] = targets[to];
-			targets[to] = to;
-		}
-}
-
-static int sort_releases(struct lock_waits *l)
-{
-	u32 *order = ordered(l, l->n_releases, by_lock);
-	u32 *targets = calloc((size_t)l->n_releases + 1, sizeof(*targets));
-
-	for (u32 i = 0; order && targets && i < l->n_releases; i++)
-		targets[order[i]] = i;
-	free(order);
-	if (!order || !targets) {
-		free(targets);
-		return -ENOMEM;
-	}
-	for (u32 i = 0; i < l->n_waits; i++)
-		if (l->waits[i].release != LOCK_NONE)
-			l->waits[i].release = targets[l->waits[i].release];
-	move_releases(l->releases, targets, l->n_releases);
-	free(targets);
-	for (u32 i = 0; i < l->locks.n; i++)
-		((struct lock_object *)map__value(&l->locks, i))->first = 0;
-	for (u32 i = 0; i < l->n_releases; i++) {
-		struct lock_object *o = map__value(&l->locks, l->releases[i].lock);
-
-		o->first = o->n++ ? o->first : i;
-	}
-	return 0;
-}
-
 static void note_user(struct lock_waits *l, u32 lock, struct thread_key user)
 {
 	struct lock_object *o = map__value(&l->locks, lock);
@@ -306,56 +212,7 @@ static void note_users(struct lock_waits *l)
 	for (u32 i = 0; i < l->n_waits; i++)
 		note_user(l, l->waits[i].lock, l->waits[i].thread);
 	for (u32 i = 0; i < l->n_releases; i++)
-		note_user(l, l->releases[i].lock, l->releases[i].by);
-}
-
-/* Gaps between waits up to this long are those of a thread that waits repeatedly with a timeout. */
-#define RUN_GAP 5000000 /* ns */
-
-static int by_lock_and_time(const void *a, const void *b, void *arg)
-{
-	const struct lock_waits *l = arg;
-	const struct lock_waited *x = &l->waits[*(const u32 *)a], *y = &l->waits[*(const u32 *)b];
-
-	if (x->lock != y->lock)
-		return x->lock < y->lock ? -1 : 1;
-	return x->from < y->from ? -1 : x->from > y->from;
-}
-
-static int number_runs(struct lock_waits *l)
-{
-	u32 *order = ordered(l, l->n_waits, by_lock_and_time), run = 0;
-	u64 until = 0;
-
-	if (!order)
-		return -ENOMEM;
-	for (u32 i = 0; i < l->n_waits; i++) {
-		struct lock_waited *w = &l->waits[order[i]];
-
-		if (!i || w->lock != l->waits[order[i - 1]].lock || w->from > until + RUN_GAP) {
-			run++;
-			until = 0;
-		}
-		until = w->to > until ? w->to : until;
-		w->run = run;
-		if (w->release != LOCK_NONE)
-			l->releases[w->release].run = run;
-	}
-	free(order);
-	return 0;
-}
-
-u32 lock_waits__of_thread(const struct lock_waits *l, struct thread_key thread, u64 time)
-{
-	return first_wait(l, l->n_waits, thread, time);
-}
-
-u32 lock_waits__release(const struct lock_waits *l, u32 lock, u64 time)
-{
-	const struct lock_object *o = lock_waits__lock(l, lock);
-	const struct lock_release *r = l->releases + o->first;
-
-	return o->first + SEARCH(o->n, i, r[i].time <= time);
+		note_user(l, lock_waits__ended_by(l, &l->releases[i])->lock, l->releases[i].by);
 }
 
 /*
@@ -370,16 +227,17 @@ static bool is_used_as_lock(const struct lock_waits *l, u32 lock, bool *is_known
 
 	for (u32 i = o->first; i + 1 < o->first + o->n; i++) {
 		const struct lock_release *r = &l->releases[i], *next = r + 1;
+		struct thread_key woken = lock_waits__ended_by(l, r)->thread;
 		u32 again;
 
-		if (next->since >= r->time)
+		if (lock_waits__ended_by(l, next)->from >= r->time)
 			continue;
-		if (thread_key__is_same(next->by, r->woken)) {
+		if (thread_key__is_same(next->by, woken)) {
 			passed_on++;
 			continue;
 		}
-		again = lock_waits__of_thread(l, r->woken, r->time);
-		not_passed_on += again == l->n_waits || !thread_key__is_same(l->waits[again].thread, r->woken) ||
+		again = lock_waits__of_thread(l, woken, r->time);
+		not_passed_on += again == l->n_waits || !thread_key__is_same(l->waits[again].thread, woken) ||
 				 l->waits[again].lock != lock || l->waits[again].from >= next->time;
 	}
 	*is_known = passed_on || not_passed_on;
@@ -421,11 +279,11 @@ static int set_kinds(struct lock_waits *l)
 
 	for (u32 i = 0; ns && has_owner && i < l->n_waits; i++) {
 		w = &l->waits[i];
-		w->kind = lock_kind__of_stack(l->stacks, w->stack);
+		w->kind = (u8)lock_kind__of_stack(l->stacks, w->stack);
 		ns[w->lock][w->kind] += w->to - w->from;
 		has_owner[w->lock] = has_owner[w->lock] || w->owner;
 		/* the memory may be another kind of lock at another time */
-		if (w->release != LOCK_NONE && l->releases[w->release].is_exit)
+		if (w->by_exit)
 			w->kind = LOCK_KIND_JOIN;
 	}
 	for (u32 i = 0; ns && has_owner && i < l->locks.n; i++)
@@ -433,7 +291,7 @@ static int set_kinds(struct lock_waits *l)
 	for (u32 i = 0; i < l->n_waits; i++) {
 		w = &l->waits[i];
 		if (w->kind <= LOCK_KIND_MUTEX || w->kind == LOCK_KIND_SEMAPHORE)
-			w->kind = lock_waits__lock(l, w->lock)->kind;
+			w->kind = (u8)lock_waits__lock(l, w->lock)->kind;
 	}
 	free(ns);
 	free(has_owner);
@@ -453,6 +311,7 @@ int lock_waits__load(struct lock_waits *l, const struct query *q, const struct s
 
 	*l = (struct lock_waits){ .q = q, .stacks = stacks, .futexes = futexes };
 	map__init(&l->locks, sizeof(struct lock_key), sizeof(struct lock_object));
+	lock_waits__init(l);
 	map__init(&in.offs, sizeof(struct off_key), sizeof(u32));
 	all.from = q->from > MARGIN ? q->from - MARGIN : 0;
 	all.to = q->to ? q->to + MARGIN : 0;
@@ -461,24 +320,27 @@ int lock_waits__load(struct lock_waits *l, const struct query *q, const struct s
 	if (!err)
 		err = query__read_kind(&all, "sample_off", on_offs, &in);
 	map__free(&in.offs);
-	if (!err && l->n_waits)
-		qsort(l->waits, l->n_waits, sizeof(*l->waits), by_thread);
+	if (!err)
+		err = lock_waits__sort(l);
 	in.sampled = l->n_waits;
 	if (!err)
 		err = query__read_kind(&all, "lock_wait", on_lock_waits, &in);
-	if (!err && l->n_waits)
-		qsort(l->waits, l->n_waits, sizeof(*l->waits), by_thread);
+	if (!err && l->n_waits > in.sampled)
+		err = lock_waits__sort(l);
 	if (!err)
-		err = sort_releases(l);
+		err = lock_waits__sort_releases(l);
 	if (!err)
-		err = number_runs(l);
+		err = lock_waits__number_runs(l);
+	if (err)
+		return err;
 	note_users(l);
-	return err ? err : set_kinds(l);
+	return set_kinds(l);
 }
 
 void lock_waits__free(struct lock_waits *l)
 {
 	map__free(&l->locks);
+	map__free(&l->threads);
 	free(l->waits);
 	free(l->releases);
 }

@@ -37,19 +37,16 @@ struct lock_waited {
 	u32 run; /* number of a sequence of waits for one lock without long gaps */
 	u32 owner; /* tid in the lock when the wait began; 0: none */
 	u32 release; /* index of the release that ended it; LOCK_NONE: not recorded */
-	enum lock_kind kind;
+	u8 kind; /* enum lock_kind */
 	bool open; /* the trace ended first */
+	bool by_exit; /* it was ended by the kernel's wake-up at a thread's end */
 };
 
 struct lock_release {
 	u64 time;
 	struct thread_key by;
 	u32 stack; /* 0: not known */
-	u32 lock;
-	u64 since; /* when the woken thread began to wait */
-	struct thread_key woken;
-	u32 run; /* run of the wait that it ended */
-	bool is_exit; /* the kernel's wake-up at a thread's end */
+	u32 wait; /* index of the wait that it ended */
 };
 
 struct lock_waits {
@@ -57,6 +54,7 @@ struct lock_waits {
 	const struct stacks *stacks;
 	struct map locks; /* struct lock_key -> struct lock_object */
 	struct lock_waited *waits; /* by thread, then by time */
+	struct map threads; /* struct thread_key -> where its waits are */
 	struct lock_release *releases; /* by lock, then by time */
 	u32 n_waits, n_releases;
 	u64 left_out; /* ns of selected waits beyond LOCK_WAITS_MAX, which are not stored */
@@ -74,6 +72,12 @@ void lock_waits__free(struct lock_waits *l);
 u32 lock_waits__of_thread(const struct lock_waits *l, struct thread_key thread, u64 time);
 /* Returns the index of the lock's first release after `time`; beyond its last release if there is none. */
 u32 lock_waits__release(const struct lock_waits *l, u32 lock, u64 time);
+
+/* Returns the wait that the release ended. */
+static inline const struct lock_waited *lock_waits__ended_by(const struct lock_waits *l, const struct lock_release *r)
+{
+	return &l->waits[r->wait];
+}
 
 static inline const struct lock_object *lock_waits__lock(const struct lock_waits *l, u32 i)
 {
