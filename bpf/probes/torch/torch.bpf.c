@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Operators of PyTorch. The host code (torch.c) finds their entries and ends. */
+/* Operators and backward nodes of PyTorch. The host code (torch.c) finds their entries and ends. */
+#include "core/args.h"
 #include "core/at_call.bpf.h"
 #include "torch.h"
+#include "torch_names.bpf.h"
+#include "torch_range.bpf.h"
 
-OPTION(torch, all, "also operators that only make views, reserve memory or call another operator");
+OPTION(torch, all,
+       "also operators that only make views, reserve memory or call another operator, and tensors' CPU memory");
 OPTION(torch, stacks, "Python stack and GIL at operators");
 
 #define TORCH_FAMILY EVENT_FAMILY(ID_torch_op)
@@ -25,4 +29,122 @@ static __always_inline void torch__count(struct thread *th, const struct torch_c
 PLACED__PROGRAM(torch_op, "site/torch_op", torch_op, AT_ENTRY, AT_END)
 {
 	e->sequence = -1;
+}
+
+/* torch::autograd::Node::operator()(variable_list &&), which returns a list through its first argument */
+PLACED__PROGRAM(torch_node, "site/torch_node", torch_node, SPAN__NOTHING, AT_END)
+{
+	u64 node[TORCH_NODE_WORDS] = {};
+
+	bpf_probe_read_user(node, sizeof(node), (const void *)ARG2(ctx));
+	e->vtable = node[TORCH_NODE_VTABLE];
+	e->sequence = (s64)node[TORCH_NODE_SEQUENCE];
+	e->made_by = (u32)node[TORCH_NODE_THREAD];
+	torch__class(e->vtable);
+}
+
+/*
+ * c10::Dispatcher::callBoxed(const OperatorHandle &, Stack *). The clones that GCC makes of it (group 0) lack the first
+ * argument, the dispatcher. An OperatorHandle begins with a pointer to the OperatorDef.
+ */
+SITE(torch_boxed, "torch_boxed")
+{
+	u64 cookie = bpf_get_attach_cookie(ctx), definition = 0;
+	struct args a = args__read(ctx);
+	bool is_clone = !(cookie >> COOKIE_GROUP_SHIFT);
+	struct torch_op *e;
+	struct thread *th;
+	int kind;
+
+	if (cookie & (COOKIE_EXIT | COOKIE_UNWIND)) {
+		e = (struct torch_op *)placed__close(ctx, cookie, &th);
+		if (e) {
+			AT_END(th, e);
+			emit(e, sizeof(*e));
+		}
+		return 0;
+	}
+	if (!process__is_selected(bpf_get_current_pid_tgid() >> 32)) {
+		struct hit_count *h = probe__hit(cookie);
+
+		if (h)
+			h->skipped++;
+		return 0;
+	}
+	bpf_probe_read_user(&definition, sizeof(definition), (const void *)(is_clone ? a.a1 : a.a2));
+	kind = torch__operator(definition);
+	if (kind == TORCH_RANGE_BEGINS)
+		torch__begin_range(is_clone ? a.a2 : a.a3, cookie);
+	if (kind == TORCH_RANGE_ENDS)
+		torch__end_range();
+	if (kind != TORCH_OBSERVED) {
+		probe__hit(cookie);
+		return 0;
+	}
+	e = span__open(ctx, KEY_PLACED | COOKIE_PROBE(cookie), cookie, ID_torch_op, sizeof(*e), 0);
+	if (!e)
+		return 0;
+	e->handle = definition;
+	e->sequence = -1;
+	AT_ENTRY(ctx, e);
+	return 0;
+}
+
+/*
+ * The call of __tls_get_addr(&{module, offset}) in at::sequence_number::get_and_increment(), which numbers a new backward
+ * node. The thread's number lies in its block of the module, at a distance that the host code has read from the next
+ * instruction. Source: glibc, sysdeps/x86_64/nptl/tls.h: the thread pointer + 8 has the vector of blocks, 16 bytes each.
+ */
+SITE(torch_made, "torch_made")
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u64 cookie = bpf_get_attach_cookie(ctx), index[2] = {}, blocks = 0, block = 0;
+	struct thread *th = bpf_task_storage_get(&threads, task, 0, 0);
+	struct open_call *c = th ? span__top(th) : NULL;
+	struct torch_call *made_by;
+	s64 sequence;
+
+	probe__hit(cookie);
+	if (!c)
+		return 0;
+	made_by = (struct torch_call *)c->record;
+	if (made_by->span.event.id != ID_torch_op || made_by->sequence != -1)
+		return 0;
+	if (bpf_probe_read_user(index, sizeof(index), (const void *)ARG1(ctx)) ||
+	    bpf_probe_read_user(&blocks, sizeof(blocks), (const void *)(task->thread.fsbase + 8)) ||
+	    bpf_probe_read_user(&block, sizeof(block), (const void *)(blocks + index[0] * 16)) ||
+	    bpf_probe_read_user(&sequence, sizeof(sequence),
+				(const void *)(block + index[1] + (cookie >> COOKIE_GROUP_SHIFT))))
+		return 0;
+	made_by->sequence = sequence;
+	return 0;
+}
+
+/* ProfiledCPUMemoryReporter::New(this, void *, size_t), Delete(this, void *): called without a profiler, too */
+SEC("entry+all/libc10.so:_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm;_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv")
+int torch_memory(struct pt_regs *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u64 cookie = bpf_get_attach_cookie(ctx), bytes = ARG3(ctx);
+	bool is_free = cookie >> COOKIE_GROUP_SHIFT;
+	struct hit_count *h = probe__hit(cookie);
+	struct torch_alloc e = {};
+	struct open_call *c;
+	struct thread *th;
+
+	if (!process__is_selected(task->tgid)) {
+		if (h)
+			h->skipped++;
+		return 0;
+	}
+	event__init(&e.event, ID_torch_alloc, cookie, bpf_ktime_get_ns());
+	e.address = ARG2(ctx);
+	e.bytes = is_free ? 0 : bytes;
+	e.action = is_free ? TORCH_FREED : TORCH_ALLOCATED;
+	th = bpf_task_storage_get(&threads, task, 0, 0);
+	c = th ? span__top(th) : NULL;
+	if (c && EVENT_FAMILY(((struct event *)c->record)->id) == TORCH_FAMILY)
+		e.call_start = ((struct span *)c->record)->start;
+	emit(&e, sizeof(e));
+	return 0;
 }

@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "core/maps.h"
 #include "record/family.h"
 #include "site/place.h"
 #include "torch_find.h"
@@ -25,9 +27,15 @@ static bool is_runtime(struct elf *elf, const char *path, bool hint)
 	return torch_find__is_libtorch(elf);
 }
 
-static int add_operator(struct finding_sites *p, const struct elf_symbol *symbol, const char *name)
+/* group: for the program, in the highest bits of the cookie. */
+static int add_call(struct finding_sites *p, const struct elf_symbol *symbol, const char *program, const char *name,
+		    u32 name_number, u64 group)
 {
-	struct site site = { .program = "torch_op", .name = site_list__name(p->out, name) };
+	struct site site = {
+		.program = program,
+		.name = name_number ?: site_list__name(p->out, name),
+		.cookie = group << COOKIE_GROUP_SHIFT,
+	};
 	const char *why;
 	int err = site.name ? 0 : -ENOMEM;
 
@@ -51,10 +59,50 @@ static int add_operators(struct finding_sites *p, bool all)
 
 	for (u32 i = 0; !err && i < f.n; i++) {
 		torch_find__name(p->elf, &f.operators[i], name, sizeof(name));
-		if (all || !torch_lite__leaves_out(name))
-			err = add_operator(p, &f.operators[i].symbol, name);
+		if (torch_lite__is_observed(name) && (all || !torch_lite__leaves_out(name)))
+			err = add_call(p, &f.operators[i].symbol, "torch_op", name, 0, 0);
 	}
 	torch_functions__free(&f);
+	return err;
+}
+
+static int add_boxed(struct finding_sites *p, const struct torch_others *o)
+{
+	u32 name = o->n_boxed ? site_list__name(p->out, "c10::Dispatcher::callBoxed") : 0;
+	int err = o->n_boxed && !name ? -ENOMEM : 0;
+
+	for (u32 i = 0; i < o->n_boxed && !err; i++)
+		err = add_call(p, &o->boxed[i], "torch_boxed", "callBoxed", name, !torch_find__is_clone(&o->boxed[i]));
+	return err;
+}
+
+/* Without it a node is not joined with the operator that made it. */
+static int add_sequence(struct finding_sites *p, const struct elf_symbol *function)
+{
+	struct site site = { .program = "torch_made" };
+	u32 distance;
+	u64 call;
+
+	/* the kernel emulates the call, which breaks a shadow stack */
+	if (place__shadow_stack(p->elf) || !torch_find__sequence_call(p->elf, function, &call, &distance) ||
+	    !placer__emulated(p->placer, call) || elf__offset(p->elf, call, &site.offset))
+		return 0;
+	site.cookie = (u64)distance << COOKIE_GROUP_SHIFT;
+	return site_list__add_site(p->out, &site);
+}
+
+static int add_others(struct finding_sites *p)
+{
+	struct torch_others o;
+	int err = torch_find__others(p->elf, &o);
+
+	if (!err)
+		err = add_boxed(p, &o);
+	if (!err && o.node.name)
+		err = add_call(p, &o.node, "torch_node", "torch::autograd::Node", 0, 0);
+	if (!err && o.sequence.name)
+		err = add_sequence(p, &o.sequence);
+	free(o.boxed);
 	return err;
 }
 
@@ -68,6 +116,8 @@ static int sites(struct session *s, struct elf *elf, const char *path, void *own
 	if (!p.placer)
 		return -ENOMEM;
 	err = add_operators(&p, !s || session__option(s, "torch", "all"));
+	if (!err && p.functions)
+		err = add_others(&p);
 	if (!err && !p.functions)
 		snprintf(why, len, "PyTorch's operators are not traced: it has no functions at::_ops::*::call");
 	else if (!err && p.unplaced)

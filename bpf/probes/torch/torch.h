@@ -15,6 +15,16 @@ FAMILY(torch, 0x0e, FAMILY_ASKED, "PyTorch: operators, backward nodes, optimizer
  * Calls are nested by time within their thread. A call's duration contains what its own probes and those of the calls
  * within it took: the report subtracts `inner` times torch_cost.call, and torch_cost.own.
  */
+/* Of torch::autograd::Node, in words of 8 bytes: its vtable, sequence_nr_ and thread_id_ */
+#define TORCH_NODE_VTABLE   0
+#define TORCH_NODE_SEQUENCE 2
+#define TORCH_NODE_THREAD   5
+#define TORCH_NODE_WORDS    6
+
+#define TORCH_STRING_SIZE     32 /* a std::string of libstdc++ */
+#define TORCH_IVALUE_SIZE     16 /* c10::IValue; its first word points to the object */
+#define TORCH_CONSTANT_STRING 16 /* offset of the std::string in c10::ivalue::ConstantString */
+
 /* The start of torch_op and torch_node. */
 struct torch_call {
 	struct span span;

@@ -108,6 +108,62 @@ int torch_find__operators(struct elf *elf, struct torch_functions *out)
 	return g.failed ? -ENOMEM : 0;
 }
 
+#define BOXED_PREFIX "_ZNK3c1010Dispatcher9callBoxedE"
+#define NODE_PREFIX  "_ZN5torch8autograd4NodeclE"
+#define BOXED_MAX    256 /* clones; libtorch 2.13 has 13 */
+
+static int on_other(const struct elf_symbol *sym, void *arg)
+{
+	struct torch_others *o = arg;
+
+	if (!sym->function || !sym->offset || strstr(sym->name, ".cold"))
+		return 0;
+	if (!strncmp(sym->name, NODE_PREFIX, strlen(NODE_PREFIX)))
+		o->node = *sym;
+	else if (!strcmp(sym->name, ITS_FUNCTION))
+		o->sequence = *sym;
+	else if (!strncmp(sym->name, BOXED_PREFIX, strlen(BOXED_PREFIX)) && o->n_boxed < BOXED_MAX)
+		o->no_memory |= !array__push(o->boxed, o->n_boxed, *sym);
+	return o->no_memory;
+}
+
+int torch_find__others(struct elf *elf, struct torch_others *out)
+{
+	*out = (struct torch_others){};
+	elf__each_symbol(elf, on_other, out);
+	return out->no_memory ? -ENOMEM : 0;
+}
+
+bool torch_find__is_clone(const struct elf_symbol *boxed)
+{
+	return strstr(boxed->name, ".isra.");
+}
+
+bool torch_find__sequence_call(struct elf *elf, const struct elf_symbol *function, u64 *call, u32 *offset)
+{
+	/* lea index(%rip),%rdi; call __tls_get_addr; mov offset(%rax),%reg */
+	static const u8 lea[] = { 0x48, 0x8d, 0x3d }, mov[] = { 0x48, 0x8b };
+	const u32 after_lea = 7, after_call = 12, len = after_call + 7;
+	u64 n = 64;
+	const u8 *code = elf__bytes(elf, function->addr, &n);
+
+	for (u64 i = 0; code && i + len <= n && i + len <= function->size; i++) {
+		const u8 *at = code + i;
+
+		if (memcmp(at, lea, sizeof(lea)) || at[after_lea] != 0xe8 || memcmp(at + after_call, mov, sizeof(mov)))
+			continue;
+		/* modrm: %rax and an offset of 4 bytes, or of one */
+		memcpy(offset, at + after_call + 3, sizeof(*offset));
+		if ((at[after_call + 2] & 0xc7) == 0x40)
+			*offset = at[after_call + 3];
+		else if ((at[after_call + 2] & 0xc7) != 0x80)
+			return false;
+		*call = function->addr + i + after_lea;
+		return *offset < 0x8000;
+	}
+	return false;
+}
+
 void torch_functions__free(struct torch_functions *f)
 {
 	free(f->operators);

@@ -26,12 +26,17 @@ static const char *const left_out[] = {
 	/* clang-format on */
 };
 
+/* ATen/core/dispatch/ObservedOperators.cpp, those in namespace aten */
+static const char *const unobserved[] = {
+	"_version", "is_complex", "is_leaf", "output_nr", "size",
+};
+
 static int compare(const void *key, const void *element)
 {
 	return strcmp(key, *(const char *const *)element);
 }
 
-bool torch_lite__leaves_out(const char *name)
+static bool is_in(const char *const *list, size_t n, const char *name)
 {
 	const char *base = strstr(name, "::");
 	char text[64];
@@ -45,5 +50,15 @@ bool torch_lite__leaves_out(const char *name)
 		return false;
 	memcpy(text, base, len);
 	text[len] = '\0';
-	return bsearch(text, left_out, ARRAY_LEN(left_out), sizeof(*left_out), compare);
+	return bsearch(text, list, n, sizeof(*list), compare);
+}
+
+bool torch_lite__leaves_out(const char *name)
+{
+	return is_in(left_out, ARRAY_LEN(left_out), name);
+}
+
+bool torch_lite__is_observed(const char *name)
+{
+	return !is_in(unobserved, ARRAY_LEN(unobserved), name);
 }

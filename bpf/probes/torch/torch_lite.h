@@ -10,5 +10,7 @@
  * with or without its overload, aten::view.dtype.
  */
 bool torch_lite__leaves_out(const char *name);
+/* Does PyTorch report calls of this operator to profilers? */
+bool torch_lite__is_observed(const char *name);
 
 #endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Ranges that are marked with record_function(), which PyTorch's optimizers and data loaders use as well: two calls of
+ * boxed operators, profiler::_record_function_enter_new(str name, str? args) and _record_function_exit(range).
+ */
+#ifndef SONDE_TORCH_RANGE_BPF_H
+#define SONDE_TORCH_RANGE_BPF_H
+
+#include "core/sonde.bpf.h"
+#include "torch.h"
+
+#define TORCH_RANGES 16 /* that are open in a thread at once; deeper ones are counted as lost */
+
+struct torch_ranges {
+	u32 depth;
+	u32 unused;
+	struct torch_range open[TORCH_RANGES];
+};
+
+struct {
+	TASK_STORAGE(struct torch_ranges);
+} torch_ranges SEC(".maps");
+
+/* The arguments are the last two elements of the vector of IValues at `stack`. */
+__weak __noinline int torch__begin_range(u64 stack, u64 cookie)
+{
+	u64 vector[2] = {}, constant = 0, text = 0, now = bpf_ktime_get_ns();
+	struct torch_ranges *r;
+	struct torch_range *e;
+	u32 depth;
+
+	r = bpf_task_storage_get(&torch_ranges, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!r)
+		return loss__count(EVENT_FAMILY(ID_torch_range), LOSS_STORAGE, now);
+	depth = r->depth++;
+	if (depth >= TORCH_RANGES)
+		return loss__count(EVENT_FAMILY(ID_torch_range), LOSS_DEPTH, now);
+	barrier_var(depth);
+	e = &r->open[depth & (TORCH_RANGES - 1)];
+	event__init(&e->span.event, ID_torch_range, cookie, now);
+	__builtin_memset(e->name, 0, sizeof(e->name));
+	if (!bpf_probe_read_user(vector, sizeof(vector), (const void *)stack) &&
+	    !bpf_probe_read_user(&constant, sizeof(constant), (const void *)(vector[1] - 2 * TORCH_IVALUE_SIZE)) &&
+	    !bpf_probe_read_user(&text, sizeof(text), (const void *)(constant + TORCH_CONSTANT_STRING)))
+		bpf_probe_read_user_str(e->name, sizeof(e->name), (const void *)text);
+	e->span.start = bpf_ktime_get_ns();
+	return 0;
+}
+
+__weak __noinline int torch__end_range(void)
+{
+	struct torch_ranges *r = bpf_task_storage_get(&torch_ranges, bpf_get_current_task_btf(), 0, 0);
+	u64 now = bpf_ktime_get_ns();
+	struct torch_range *e;
+	u32 depth;
+
+	/* a range that began before tracing */
+	if (!r || !r->depth)
+		return 0;
+	depth = --r->depth;
+	if (depth >= TORCH_RANGES)
+		return 0;
+	barrier_var(depth);
+	e = &r->open[depth & (TORCH_RANGES - 1)];
+	e->span.event.time = now;
+	emit(e, sizeof(*e));
+	return 0;
+}
+
+#endif
