@@ -25,6 +25,9 @@
 #define IMPATIENT_MS  1500
 #define FORGIVE_AFTER 64 /* number of files parsed in time after which one abandoned file is forgiven */
 #define STOPPING_MS   200
+/* A libtorch, of 430 MB, takes 1 s of CPU time for its operators, and far longer on a machine with many busy threads. */
+#define LARGE_FILE    (128ULL << 20) /* bytes */
+#define LARGE_WAIT_MS (3 * SANDBOX_WAIT_MS)
 /*
  * Time limits for looking up functions, during which only the rings are read. The tables of the largest files take
  * seconds on a busy machine: the child then continues with them in parallel, and is asked again later.
@@ -76,7 +79,9 @@ static int limit_of(const struct owner *o, const struct file_of *f, u32 op)
 {
 	if (op != FILE_FIND)
 		return is_roots(f) ? ROOT_NAME_MS : NAME_MS;
-	return o->late < SHORTEN_AFTER ? SANDBOX_WAIT_MS : IMPATIENT_MS;
+	if (o->late >= SHORTEN_AFTER)
+		return IMPATIENT_MS;
+	return f->size >= LARGE_FILE ? LARGE_WAIT_MS : SANDBOX_WAIT_MS;
 }
 
 static void note_result(struct owner *o, u32 op, int err)

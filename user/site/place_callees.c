@@ -94,10 +94,12 @@ enum callee callee__by_name(const char *name)
 	}
 	for (u32 i = 0; i < ARRAY_LEN(names); i++) {
 		const char *want = names[i].name;
-		size_t len = strcspn(want, "*");
+		size_t len;
 
-		if (want[0] != name[0])
+		/* this runs for each of the file's symbols */
+		if (want[0] != name[0] || (name[0] && want[1] != name[1]))
 			continue;
+		len = strcspn(want, "*");
 		/* the compiler's clones of a function have a suffix: .isra.0, .part.0 */
 		if (!strncmp(name, want, len) && (want[len] || !name[len] || name[len] == '.'))
 			return names[i].callee;

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "core/maps.h"
 #include "record/family.h"
@@ -51,28 +50,26 @@ static int add_call(struct finding_sites *p, const struct elf_symbol *symbol, co
 	return 0;
 }
 
-static int add_operators(struct finding_sites *p, bool all)
+static int add_operators(struct finding_sites *p, const struct torch_functions *f, bool all)
 {
-	struct torch_functions f;
 	char name[TORCH_NAME_MAX];
-	int err = torch_find__operators(p->elf, &f);
+	int err = 0;
 
-	for (u32 i = 0; !err && i < f.n; i++) {
-		torch_find__name(p->elf, &f.operators[i], name, sizeof(name));
+	for (u32 i = 0; !err && i < f->n; i++) {
+		torch_find__name(p->elf, &f->operators[i], name, sizeof(name));
 		if (torch_lite__is_observed(name) && (all || !torch_lite__leaves_out(name)))
-			err = add_call(p, &f.operators[i].symbol, "torch_op", name, 0, 0);
+			err = add_call(p, &f->operators[i].symbol, "torch_op", name, 0, 0);
 	}
-	torch_functions__free(&f);
 	return err;
 }
 
-static int add_boxed(struct finding_sites *p, const struct torch_others *o)
+static int add_boxed(struct finding_sites *p, const struct torch_functions *f)
 {
-	u32 name = o->n_boxed ? site_list__name(p->out, "c10::Dispatcher::callBoxed") : 0;
-	int err = o->n_boxed && !name ? -ENOMEM : 0;
+	u32 name = f->n_boxed ? site_list__name(p->out, "c10::Dispatcher::callBoxed") : 0;
+	int err = f->n_boxed && !name ? -ENOMEM : 0;
 
-	for (u32 i = 0; i < o->n_boxed && !err; i++)
-		err = add_call(p, &o->boxed[i], "torch_boxed", "callBoxed", name, !torch_find__is_clone(&o->boxed[i]));
+	for (u32 i = 0; i < f->n_boxed && !err; i++)
+		err = add_call(p, &f->boxed[i], "torch_boxed", "callBoxed", name, !torch_find__is_clone(&f->boxed[i]));
 	return err;
 }
 
@@ -91,18 +88,20 @@ static int add_sequence(struct finding_sites *p, const struct elf_symbol *functi
 	return site_list__add_site(p->out, &site);
 }
 
-static int add_others(struct finding_sites *p)
+static int add_functions(struct finding_sites *p, bool all)
 {
-	struct torch_others o;
-	int err = torch_find__others(p->elf, &o);
+	struct torch_functions f;
+	int err = torch_find__functions(p->elf, &f);
 
 	if (!err)
-		err = add_boxed(p, &o);
-	if (!err && o.node.name)
-		err = add_call(p, &o.node, "torch_node", "torch::autograd::Node", 0, 0);
-	if (!err && o.sequence.name)
-		err = add_sequence(p, &o.sequence);
-	free(o.boxed);
+		err = add_operators(p, &f, all);
+	if (!err && f.n)
+		err = add_boxed(p, &f);
+	if (!err && f.n && f.node.name)
+		err = add_call(p, &f.node, "torch_node", "torch::autograd::Node", 0, 0);
+	if (!err && f.n && f.sequence.name)
+		err = add_sequence(p, &f.sequence);
+	torch_functions__free(&f);
 	return err;
 }
 
@@ -115,9 +114,7 @@ static int sites(struct session *s, struct elf *elf, const char *path, void *own
 	p.placer = placer__new(elf, place__shadow_stack(elf));
 	if (!p.placer)
 		return -ENOMEM;
-	err = add_operators(&p, !s || session__option(s, "torch", "all"));
-	if (!err && p.functions)
-		err = add_others(&p);
+	err = add_functions(&p, !s || session__option(s, "torch", "all"));
 	if (!err && !p.functions)
 		snprintf(why, len, "PyTorch's operators are not traced: it has no functions at::_ops::*::call");
 	else if (!err && p.unplaced)

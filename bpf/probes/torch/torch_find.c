@@ -18,6 +18,10 @@
 #define CALL_PREFIX   "_ZN2at4_ops"
 #define HANDLE_PREFIX "_ZN2at4_opsL"
 
+#define BOXED_PREFIX "_ZNK3c1010Dispatcher9callBoxedE"
+#define NODE_PREFIX  "_ZN5torch8autograd4NodeclE"
+#define BOXED_MAX    256 /* clones; libtorch 2.13 has 13 */
+
 bool torch_find__is_libtorch(struct elf *elf)
 {
 	return library__is(elf, LIBRARY, ITS_FUNCTION);
@@ -66,13 +70,29 @@ static void add_handle(struct gathering *g, const struct elf_symbol *sym)
 	g->failed |= !array__push(g->handles.operators, g->handles.n, f);
 }
 
+static void add_other(struct gathering *g, const struct elf_symbol *sym)
+{
+	struct torch_functions *f = g->calls;
+
+	if (strstr(sym->name, ".cold"))
+		return;
+	if (!strncmp(sym->name, NODE_PREFIX, strlen(NODE_PREFIX)))
+		f->node = *sym;
+	else if (!strcmp(sym->name, ITS_FUNCTION))
+		f->sequence = *sym;
+	else if (!strncmp(sym->name, BOXED_PREFIX, strlen(BOXED_PREFIX)) && f->n_boxed < BOXED_MAX)
+		g->failed |= !array__push(f->boxed, f->n_boxed, *sym);
+}
+
 static int on_symbol(const struct elf_symbol *sym, void *arg)
 {
 	struct gathering *g = arg;
 
-	if (!sym->function || !sym->offset || strncmp(sym->name, CALL_PREFIX, strlen(CALL_PREFIX)))
+	if (!sym->function || !sym->offset)
 		return g->failed;
-	if (sym->dynamic)
+	if (strncmp(sym->name, CALL_PREFIX, strlen(CALL_PREFIX)))
+		add_other(g, sym);
+	else if (sym->dynamic)
 		add_call(g, sym);
 	else if (sym->name[strlen(CALL_PREFIX)] == 'L')
 		add_handle(g, sym);
@@ -88,7 +108,7 @@ static int by_name(const void *a, const void *b)
 	return order ? order : x->cpp_len < y->cpp_len ? -1 : x->cpp_len > y->cpp_len;
 }
 
-int torch_find__operators(struct elf *elf, struct torch_functions *out)
+int torch_find__functions(struct elf *elf, struct torch_functions *out)
 {
 	struct gathering g = { .calls = out };
 
@@ -106,32 +126,6 @@ int torch_find__operators(struct elf *elf, struct torch_functions *out)
 	}
 	torch_functions__free(&g.handles);
 	return g.failed ? -ENOMEM : 0;
-}
-
-#define BOXED_PREFIX "_ZNK3c1010Dispatcher9callBoxedE"
-#define NODE_PREFIX  "_ZN5torch8autograd4NodeclE"
-#define BOXED_MAX    256 /* clones; libtorch 2.13 has 13 */
-
-static int on_other(const struct elf_symbol *sym, void *arg)
-{
-	struct torch_others *o = arg;
-
-	if (!sym->function || !sym->offset || strstr(sym->name, ".cold"))
-		return 0;
-	if (!strncmp(sym->name, NODE_PREFIX, strlen(NODE_PREFIX)))
-		o->node = *sym;
-	else if (!strcmp(sym->name, ITS_FUNCTION))
-		o->sequence = *sym;
-	else if (!strncmp(sym->name, BOXED_PREFIX, strlen(BOXED_PREFIX)) && o->n_boxed < BOXED_MAX)
-		o->no_memory |= !array__push(o->boxed, o->n_boxed, *sym);
-	return o->no_memory;
-}
-
-int torch_find__others(struct elf *elf, struct torch_others *out)
-{
-	*out = (struct torch_others){};
-	elf__each_symbol(elf, on_other, out);
-	return out->no_memory ? -ENOMEM : 0;
 }
 
 bool torch_find__is_clone(const struct elf_symbol *boxed)
@@ -167,6 +161,7 @@ bool torch_find__sequence_call(struct elf *elf, const struct elf_symbol *functio
 void torch_functions__free(struct torch_functions *f)
 {
 	free(f->operators);
+	free(f->boxed);
 	*f = (struct torch_functions){};
 }
 

@@ -21,21 +21,14 @@ struct torch_function {
 struct torch_functions {
 	struct torch_function *operators;
 	u32 n;
+	struct elf_symbol *boxed; /* clones of c10::Dispatcher::callBoxed */
+	u32 n_boxed;
+	struct elf_symbol node; /* torch::autograd::Node::operator(); its name is NULL if there is none */
+	struct elf_symbol sequence; /* at::sequence_number::get_and_increment; the same */
 };
 
 bool torch_find__is_libtorch(struct elf *elf);
 
-/* The functions that are not operators. */
-struct torch_others {
-	struct elf_symbol node; /* torch::autograd::Node::operator(); its name is NULL if there is none */
-	struct elf_symbol sequence; /* at::sequence_number::get_and_increment; the same */
-	struct elf_symbol *boxed; /* clones of c10::Dispatcher::callBoxed */
-	u32 n_boxed;
-	bool no_memory;
-};
-
-/* Free `boxed` in any case. Returns 0 or -ENOMEM. */
-int torch_find__others(struct elf *elf, struct torch_others *out);
 /* Has the compiler removed the dispatcher from the arguments of this callBoxed? */
 bool torch_find__is_clone(const struct elf_symbol *boxed);
 /*
@@ -44,7 +37,7 @@ bool torch_find__is_clone(const struct elf_symbol *boxed);
  */
 bool torch_find__sequence_call(struct elf *elf, const struct elf_symbol *function, u64 *call, u32 *offset);
 /* Free it in any case. Returns 0 or -ENOMEM. */
-int torch_find__operators(struct elf *elf, struct torch_functions *out);
+int torch_find__functions(struct elf *elf, struct torch_functions *out);
 void torch_functions__free(struct torch_functions *f);
 /*
  * Writes the name of the operator as PyTorch prints it, with its overload: aten::add.Tensor. Returns false if the file
