@@ -195,6 +195,8 @@ def main():
     for workload in WORKLOADS:
         if not sys.argv[1:] or workload.__name__ in sys.argv[1:]:
             run(workload)
+    print("done", flush=True)
+    sys.stdin.readline()
 
 
 main()
