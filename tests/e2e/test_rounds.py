@@ -10,13 +10,13 @@ the recorded numbers must have no gap and no duplicate.
 import ctypes
 import os
 import platform
-import re
 import shutil
 import struct
 import subprocess
 import time
 
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
+import proc_files
 from sonde_cli import Sonde
 from sonde_trace import Trace
 from tap import done, note, ok, skip
@@ -43,28 +43,8 @@ def exists(command, ids):
 
 def held(pid):
     """The ids of the links and programs that a process and its children hold"""
-    pids, links, programs = [str(pid)], set(), set()
-    for other in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{other}/status") as f:
-                if re.search(rf"^PPid:\t{pid}$", f.read(), re.M):
-                    pids.append(other)
-        except OSError:
-            pass
-    for p in pids:
-        try:
-            fds = os.listdir(f"/proc/{p}/fdinfo")
-        except OSError:  # a child that tested a feature has ended
-            continue
-        for fd in fds:
-            try:
-                with open(f"/proc/{p}/fdinfo/{fd}") as f:
-                    text = f.read()
-            except OSError:
-                continue
-            links.update(int(n) for n in re.findall(r"^link_id:\s*(\d+)", text, re.M))
-            programs.update(int(n) for n in re.findall(r"^prog_id:\s*(\d+)", text, re.M))
-    return links, programs
+    lines = [line.split() for p in (pid, *proc_files.children(pid)) for line in proc_files.fdinfo(p)]
+    return tuple({int(words[1]) for words in lines if words[0] == key} for key in ("link_id:", "prog_id:"))
 
 
 def gone(links, programs):

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 
+import proc_files
 from recording import workdir
 from tap import done, ok, skip, skip_all
 
@@ -76,8 +77,7 @@ def catches(process, sig):
 
 
 def child_of(process):
-    with open(f"/proc/{process}/task/{process}/children", encoding="ascii") as f:
-        return int(f.read().split()[0])
+    return proc_files.children(process)[0]
 
 
 def has_ended(process):

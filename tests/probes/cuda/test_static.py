@@ -22,6 +22,7 @@ from common import (
     read_truth,
     versions,
 )
+import proc_files
 from tap import done, ok, skip
 
 ROUNDS = 100
@@ -113,18 +114,16 @@ def mini(tmp, debug):
 
 def asking():
     """The rights of the process that queries this server, and of its parent, which reads targets' data"""
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            lines = dict(line.split(":\t", 1) for line in open(f"/proc/{pid}/status") if ":\t" in line)
-            if lines["Name"].strip() != "sonde-fetcher":
-                continue
-            facts = {k: lines[k].strip() for k in ("Uid", "CapPrm", "CapBnd", "Seccomp", "NoNewPrivs")}
-            facts |= {"network": os.readlink(f"/proc/{pid}/ns/net"),
-                      "parent's": os.readlink(f"/proc/{lines['PPid'].strip()}/ns/net"),
-                      "open": sorted(os.readlink(f"/proc/{pid}/fd/{n}").split(":")[0] for n in os.listdir(f"/proc/{pid}/fd"))}
-            return facts
-        except (OSError, KeyError):
+    for pid in proc_files.pids():
+        status = proc_files.status(pid) or {}
+        if status.get("Name") != "sonde-fetcher":
             continue
+        try:
+            networks = {"network": os.readlink(f"/proc/{pid}/ns/net"), "parent's": os.readlink(f"/proc/{status['PPid']}/ns/net")}
+        except OSError:
+            continue
+        files = sorted(to.split(":")[0] for to in proc_files.open_files(pid).values())
+        return {**{k: status[k] for k in ("Uid", "CapPrm", "CapBnd", "Seccomp", "NoNewPrivs")}, **networks, "open": files}
     return {}
 
 

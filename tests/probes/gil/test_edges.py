@@ -16,6 +16,7 @@ import tempfile
 import time
 
 import gil_lib
+import proc_files
 import tap
 from gil_lib import OPEN, TIMEOUT
 import sonde_cli
@@ -172,28 +173,10 @@ def interpreters():
     tap.ok(len(busy) == 2, "each interpreter's GIL has its own address", {hex(g): t for g, t in gils.items()})
 
 
-def attacher_of(pid):
-    for other in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open("/proc/%s/status" % other) as f:
-                text = f.read()
-        except OSError:
-            continue
-        if text.startswith("Name:\tsonde-attacher\n") and "\nPPid:\t%d\n" % pid in text:
-            return other
-    raise RuntimeError("no sonde-attacher")
-
-
 def waking_links(pid):
     """The number of links on sched_waking that this sonde's attacher holds"""
-    mine = set()
-    attacher = attacher_of(pid)
-    for fd in os.listdir("/proc/%s/fdinfo" % attacher):
-        try:
-            with open("/proc/%s/fdinfo/%s" % (attacher, fd)) as f:
-                mine.update(int(line.split()[1]) for line in f if line.startswith("link_id:"))
-        except OSError:
-            pass
+    attacher = proc_files.child_named(pid, "sonde-attacher")
+    mine = {int(line.split()[1]) for line in proc_files.fdinfo(attacher) if line.startswith("link_id:")}
     out = subprocess.run(["/usr/sbin/bpftool", "-j", "link", "show"], stdout=subprocess.PIPE).stdout
     return sum(link.get("tp_name") == "sched_waking" and link["id"] in mine for link in json.loads(out or "[]"))
 

@@ -5,7 +5,6 @@
 The cost of family gil: a program without contention hits no probe. If waits are too frequent they are
 measured in slices of time, and the report scales the figures.
 """
-import glob
 import json
 import os
 import signal
@@ -13,6 +12,7 @@ import subprocess
 import time
 
 import gil_lib
+import proc_files
 import tap
 from sonde_cli import Sonde, tables
 from sonde_trace import Trace
@@ -24,11 +24,8 @@ BUSY = 0.2  # the allowed share of time in which threads were runnable: a hundre
 
 def run_delay(pid):
     """The time in ns for which the threads of a process were runnable without a CPU"""
-    delay = 0
-    for path in glob.glob("/proc/%d/task/*/schedstat" % pid):
-        with open(path) as f:
-            delay += int(f.read().split()[1])
-    return delay
+    texts = [proc_files.read("/proc/%d/task/%d/schedstat" % (pid, tid)) for tid in proc_files.threads(pid)]
+    return sum(int(text.split()[1]) for text in texts if text)
 
 
 def start(kind, seconds, threads):
@@ -65,7 +62,8 @@ def no_thread_waits():
     time.sleep(0.1)
     traced = faults_in(p, 0.5)
     new = links_on("sched_waking") - before
-    mine = {int(line.split()[1]) for line in fdinfo(sonde.pid) if line.startswith("link_id:")}
+    lines = [line for child in proc_files.children(sonde.pid) for line in proc_files.fdinfo(child)]
+    mine = {int(line.split()[1]) for line in lines if line.startswith("link_id:")}
     sonde.communicate(timeout=30)
     trace = Trace(out)
     # those of other processes are reported as skipped
@@ -86,20 +84,6 @@ def faults_in(p, seconds):
     before = faults()
     time.sleep(seconds)
     return faults() - before
-
-
-def fdinfo(pid):
-    """The fdinfo lines of all descriptors of sonde's children"""
-    for other in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open("/proc/%s/status" % other) as f:
-                if "\nPPid:\t%d\n" % pid not in f.read():
-                    continue
-            for fd in os.listdir("/proc/%s/fdinfo" % other):
-                with open("/proc/%s/fdinfo/%s" % (other, fd)) as f:
-                    yield from f
-        except OSError:
-            pass
 
 
 def in_slices(what, options, switches):

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import time
 
+import proc_files
 from shim_lib import BUILD, ROOT, SHIM
 
 SONDE = os.environ.get("SONDE", os.path.join(ROOT, "build", "sonde"))
@@ -156,17 +157,10 @@ class State:
             self.masks = {tid: m | masks.get(tid, set()) for tid, m in self.masks.items()}
 
     def look(self, pid):
-        self.fds, self.masks, self.tracers = {}, {}, set()
-        for fd in os.listdir(f"/proc/{pid}/fd"):
-            try:
-                self.fds[int(fd)] = os.readlink(f"/proc/{pid}/fd/{fd}")
-            except OSError:
-                pass
-        for tid in os.listdir(f"/proc/{pid}/task"):
-            try:
-                with open(f"/proc/{pid}/task/{tid}/status") as f:
-                    status = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
-            except OSError:
+        self.fds, self.masks, self.tracers = proc_files.open_files(pid), {}, set()
+        for tid in proc_files.threads(pid):
+            status = proc_files.status(pid, tid)
+            if not status:
                 continue
             # libc uses signals 32 and 33 from the first thread on, which may be the shim's; they may have been ignored when the
             # tests were started
@@ -223,14 +217,7 @@ def changed_text(pid, names=("libc.so.6", "inject_target")):
 
 
 def shim_thread(pid):
-    for path in glob.glob(f"/proc/{pid}/task/*/comm"):
-        try:
-            with open(path) as f:
-                if f.read().strip() == "sonde-cupti":
-                    return True
-        except OSError:
-            pass
-    return False
+    return any(proc_files.read(f"/proc/{pid}/task/{tid}/comm") == "sonde-cupti\n" for tid in proc_files.threads(pid))
 
 
 __all__ = [n for n in dir() if not n.startswith("_")] + ["SHIM"]

@@ -8,6 +8,7 @@ import tempfile
 import time
 
 from shim_lib import CONSUMER, DOUBLES, SHIM, Shimmed, versions
+import proc_files
 from tap import done, ok
 
 # The shim under another file name, so that no tracer of this machine recognizes it and wakes it
@@ -19,13 +20,10 @@ NAME = "sonde-cupti"
 def threads(pid):
     """{(name, tid): (voluntary context switches, ns on a CPU)}"""
     found = {}
-    for tid in os.listdir(f"/proc/{pid}/task"):
-        task = f"/proc/{pid}/task/{tid}"
-        with open(f"{task}/status") as f:
-            status = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
-        with open(f"{task}/schedstat") as f:
-            ran = int(f.read().split()[0])
-        found[status["Name"], int(tid)] = int(status["voluntary_ctxt_switches"]), ran
+    for tid in proc_files.threads(pid):
+        status, ran = proc_files.status(pid, tid), proc_files.read(f"/proc/{pid}/task/{tid}/schedstat")
+        if status and ran:
+            found[status["Name"], tid] = int(status["voluntary_ctxt_switches"]), int(ran.split()[0])
     return found
 
 

@@ -26,6 +26,7 @@ from shim_lib import (
     training,
     versions,
 )
+import proc_files
 from tap import done, ok
 
 EVERYTHING = ("kernel", "memcpy", "memset", "sync", "memory", "call")
@@ -145,12 +146,8 @@ def coming_and_going(version):
 
 def switches(pid):
     """{(name, tid): voluntary context switches}"""
-    found = {}
-    for tid in os.listdir(f"/proc/{pid}/task"):
-        text = open(f"/proc/{pid}/task/{tid}/status").read()
-        name = text.split("\n", 1)[0].split("\t")[1]
-        found[name, int(tid)] = int(text.split("nonvoluntary_ctxt_switches")[0].rsplit("voluntary_ctxt_switches:\t", 1)[1])
-    return found
+    threads = {tid: proc_files.status(pid, tid) for tid in proc_files.threads(pid)}
+    return {(s["Name"], tid): int(s["voluntary_ctxt_switches"]) for tid, s in threads.items() if s}
 
 
 def dormant(version):

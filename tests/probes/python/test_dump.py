@@ -18,6 +18,7 @@ import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "gil"))
 import gil_lib
+import proc_files
 import tap
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -51,12 +52,9 @@ class Work:
         """Waits until all threads have slept for a while, as on a busy machine a thread may take long to park."""
         before, end = None, time.monotonic() + 30
         while time.monotonic() < end:
-            now, place = {}, "/proc/%d/task" % self.host_pid
-            for tid in os.listdir(place):
-                with open("%s/%s/status" % (place, tid)) as f:
-                    text = f.read()
-                now[tid] = re.search(r"^State:\s+(.)", text, re.M)[1], tuple(re.findall(r"^\w*voluntary_ctxt_switches:\s+(\d+)", text, re.M))
-            if now == before and all(state == "S" for state, _ in now.values()):
+            threads = {tid: proc_files.status(self.host_pid, tid) for tid in proc_files.threads(self.host_pid)}
+            now = {tid: (s["State"][0], s["voluntary_ctxt_switches"], s["nonvoluntary_ctxt_switches"]) for tid, s in threads.items() if s}
+            if now == before and all(state == "S" for state, *_ in now.values()):
                 return
             before = now
             time.sleep(0.15)
