@@ -12,6 +12,7 @@ import time
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
 from sonde_trace import Trace
 from tap import done, ok, skip
+from waiting import wait_for
 
 SERVER = os.path.join(B, "tests", "workloads", "hung_files")
 LIBRARY = os.path.join(B, "tests", "fakes", "libcudart.so")
@@ -111,7 +112,6 @@ def named_and_left_alone(library):
         give_up(r, server, other, "a recording begins beside a file whose server does not answer")
         return
     pid = other.run()
-    time.sleep(0.3)
     took = r.end()
     lines = [line for line in r.err.splitlines() if server.path in line]
     server.close()
@@ -155,9 +155,8 @@ def mapped_later(library):
         return
     server = Server("later", library, "libcudart.so.13")
     server.command("hang")
-    time.sleep(0.5)
+    wait_for(lambda: server.path in r.err)
     pid = other.run()
-    time.sleep(0.3)
     took = r.end()
     server.close()
     got = took is not None and calls(Trace(r.path), pid)

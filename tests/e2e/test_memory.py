@@ -17,6 +17,7 @@ import subprocess
 import time
 
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
+import proc_files
 from sonde_cli import Sonde, tables as tables_of
 from sonde_trace import Trace
 from tap import done, ok, skip
@@ -54,17 +55,8 @@ def tables(path):
 
 def kernel_tables(sonde):
     """{map: entries} of the hash maps that the programs of a recording use"""
-    programs, maps = set(), set()
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/status") as f:
-                if pid != str(sonde) and not re.search(rf"^PPid:\t{sonde}$", f.read(), re.M):
-                    continue
-            for fd in os.listdir(f"/proc/{pid}/fdinfo"):
-                with open(f"/proc/{pid}/fdinfo/{fd}") as f:
-                    programs.update(re.findall(r"^prog_id:\s*(\d+)", f.read(), re.M))
-        except OSError:
-            pass
+    lines = [line for pid in (sonde, *proc_files.children(sonde)) for line in proc_files.fdinfo(pid)]
+    programs, maps = {line.split()[1] for line in lines if line.startswith("prog_id:")}, set()
 
     def ask(*words):
         out = subprocess.run([BPFTOOL, "-j", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
@@ -170,15 +162,16 @@ def test_sparse_files():
     for i, size in enumerate((1000 << 20, 1000 << 20, 100 << 20, 100 << 20, 100 << 20)):
         os.mkdir(f"{TMP}/{i}")
         sparse_library(f"{TMP}/{i}/libcudart.so.12", size)
-    child = record(path, "", "-t", "cuda")
-    with open(f"/proc/{child.pid}/limits") as f:
+    sonde = Sonde(path, "-t", "cuda")
+    with open(f"/proc/{sonde.pid}/limits") as f:
         limit = re.search(r"^Max data size +(\d+)", f.read(), re.M)
     ok(limit and int(limit[1]) <= 1 << 30, "the kernel limits the memory of a file's parser to 1 GiB", limit and limit[0])
     for i in range(5):
         with open(f"{TMP}/{i}/libcudart.so.12", "rb") as f:
             maps.append(mmap.mmap(f.fileno(), 4096, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC))
-    time.sleep(2)
-    status, err = stop(child)
+    for _ in range(2):
+        sonde.wait_for("given up: its tables exceed")
+    status, err = sonde.end(), sonde.messages
     named = re.findall(r"libcudart.so.12: given up: its tables exceed", err)
     lost = [e for e in Trace(path).events("meta_loss") if e["reason"] == LOSS_BUDGET]
     ok(len(named) >= 2 and len(lost) >= 2 and status == 3, "files that need too much memory are skipped, named, and in the trace",

@@ -140,7 +140,7 @@ def hidden(account, tmp):
     innocent = os.path.join(theirs, "innocent.so")
     r = Recording(os.path.join(tmp, "hidden.sonde"))
     p = mapper(account, f": > {innocent} && mount --bind {library} {innocent}", innocent)
-    time.sleep(0.5)
+    r.sonde.wait_probed(tmp)
     pid, wrong = call(tmp, library, "cudaMalloc")
     p.communicate("")
     r.end()
@@ -159,7 +159,8 @@ def impostors(account, tmp):
     for i, path in enumerate((other, plain)):
         paths.append(os.path.join(theirs, f"libcudart.so.{i}"))
         running.append(mapper(account, f": > {paths[i]} && mount --bind {path} {paths[i]}", paths[i]))
-    time.sleep(0.5)
+    for _ in paths:
+        r.sonde.wait_for("not probed")
     pid, wrong = call(tmp, other, "cudaMalloc")
     for p in running:
         p.communicate("")
@@ -222,7 +223,7 @@ def many_layouts(account, tmp):
         os.chown(path, account.uid, account.gid)
     r = Recording(os.path.join(tmp, "layouts.sonde"), "cuda,nccl")
     running = [mapper(account, ":", *paths)]
-    time.sleep(3)
+    r.sonde.wait_for("16 for one user")
     call(tmp, library, "ncclAllReduce")
     for p in running:
         p.communicate("")

@@ -73,13 +73,20 @@ def reused_inode(program, library):
         copy = same_inode(library, inode)
         if copy:
             run(program, copy, 1)
-            time.sleep(0.5)
+            r.sonde.wait_probed(copy)
             pid = run(program, copy, 20)
     if not copy:
         skip("an inode that is reused", "this file system does not reuse inodes soon")
         return
     ok(copy in r.objects(), "a library on a reused inode is probed", list(r.objects()))
     ok(r.calls().get(pid) == CALLS_A_ROUND * THREADS * 20, "each call of it is recorded", r.calls())
+
+
+def without_gap(trace, paths):
+    """The files of which the trace has no attach gap"""
+    strings = {e["string"]: e["text"] for e in trace.events("meta_string")}
+    blind = {e["object"] for e in trace.events("meta_loss") if e["reason_name"] == "LOSS_BLIND"}
+    return sorted(set(paths) - {strings[o["path"]] for o in trace.events("meta_object") if o["object"] in blind})
 
 
 def gone_at_once(program, library):
@@ -91,11 +98,9 @@ def gone_at_once(program, library):
         running = [subprocess.Popen([program, "0", "1"], env={**os.environ, "LD_PRELOAD": c}) for c in copies]
         for p in running:
             p.wait()
-        time.sleep(1)
-    objects = r.objects()
+        r.sonde.wait_trace(lambda trace: not without_gap(trace, copies), 20)
     mapped = {r.strings[m["path"]] for m in r.trace.events("proc_map")}
-    blind = {e["object"] for e in r.trace.events("meta_loss") if e["reason_name"] == "LOSS_BLIND"}
-    unseen = [c for c in copies if c not in objects or objects[c]["object"] not in blind]
+    unseen = without_gap(r.trace, copies)
     ok(not unseen, "libraries of processes that ended at once are in the trace with their attach gap", unseen)
     ok(not [c for c in copies if c not in mapped], "the mappings of these processes are in the trace", sorted(mapped)[:20])
 
@@ -114,7 +119,7 @@ for path in sys.argv[1:]:
 time.sleep(1)"""
     with Recording("impostors", "-t", "cuda") as r:
         subprocess.run([sys.executable, "-c", mapper, text, cut], check=True)
-        time.sleep(0.3)
+        r.sonde.wait_for("not traced")
     ok(r.status == 3 and text in r.err and "not traced" in r.err, "files that only look like a library are named",
        r.err)
     ok(list(r.trace.events("meta_end")), "the recording continues to its end")

@@ -17,7 +17,6 @@ from account import Account, let_pass
 from sonde_cli import Sonde
 from sonde_trace import Trace
 from tap import done, ok, skip_all
-from waiting import wait_for
 
 B, SONDE, TMP = (os.environ[n] for n in ("B", "SONDE", "TMPDIR"))
 FAKE = os.path.join(B, "tests", "fakes", "libcudart.so")
@@ -54,29 +53,21 @@ def end(child):
     child.wait()
 
 
-def probed(path, folder):
-    try:
-        t = Trace(path)
-        texts = {e["string"]: e["text"] for e in t.events("meta_string")}
-        return len({e["object"] for e in t.events("meta_object") if texts.get(e["path"], "").startswith(folder) and e["sites"]})
-    except (OSError, EOFError, ValueError):
-        return 0
-
-
 def test_fixed(first, second):
     path = f"{TMP}/fixed.sonde"
     # by then the interpreter's own files are known, so that no process is charged for them
     warm, _ = mapper(os.getuid(), 0)
     sonde = Sonde(path, "-t", "proc,cuda", mode="fixed-shares")
     users = [mapper(first, FILES), mapper(second, 5)]
-    wait_for(lambda: probed(path, users[1][1]) == 5, 60, 0.3)
-    time.sleep(1.5)
+    sonde.wait_trace(lambda t: t.probed(users[0][1]) >= EXAMINED and t.probed(users[1][1]) == 5)
+    time.sleep(1.5)  # in which no further file of the first user may be examined
     status, err = sonde.end(), sonde.messages
     for user, _ in users:
         end(user)
     end(warm)
-    ok(probed(path, users[0][1]) == EXAMINED, f"of {FILES} new files of one user {EXAMINED} are examined", probed(path, users[0][1]), err)
-    ok(probed(path, users[1][1]) == 5, "all new files of another user are examined", probed(path, users[1][1]), err)
+    examined = [Trace(path).probed(folder) for _, folder in users]
+    ok(examined[0] == EXAMINED, f"of {FILES} new files of one user {EXAMINED} are examined", examined, err)
+    ok(examined[1] == 5, "all new files of another user are examined", examined, err)
     # files of the machine's other programs may have been left out too
     lost = [e["count"] for e in Trace(path).events("meta_loss") if e["reason"] == LOSS_SHARE and e["pid"] == users[0][0].pid]
     ok(sum(lost) == FILES - EXAMINED, "each further file is counted as a loss, with its process", lost, err)
@@ -90,10 +81,11 @@ def test_growing(first):
     path = f"{TMP}/growing.sonde"
     sonde = Sonde(path, "-t", "proc,cuda", mode="growing-shares")
     user, folder = mapper(first, FILES)
-    wait_for(lambda: probed(path, folder) == FILES, 60, 0.3)
+    sonde.wait_probed(folder, FILES)
     sonde.end()
     end(user)
-    ok(probed(path, folder) == FILES, "files that stay mapped are examined when the budget has grown", probed(path, folder), sonde.messages)
+    examined = Trace(path).probed(folder)
+    ok(examined == FILES, "files that stay mapped are examined when the budget has grown", examined, sonde.messages)
 
 
 def main():

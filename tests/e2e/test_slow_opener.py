@@ -110,7 +110,7 @@ def missed():
     os.unlink(program)
     time.sleep(0.3)
     os.kill(opener, signal.SIGCONT)
-    time.sleep(0.5)
+    sonde.wait_trace(lambda trace: any(e["reason_name"] == "LOSS_MMAP" for e in trace.events("meta_loss")), 10)
     sonde.end()
     output = sonde.messages
     found = [e for e in Trace(path).events("meta_loss") if e["reason_name"] == "LOSS_MMAP"]

@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 
+from waiting import wait_for
+
 B, ROOT = os.environ["B"], os.environ["ROOT"]
 SONDE = os.environ["SONDE"]
 SLOW = int(os.environ.get("SLOW", 1))  # tests/lib/recording.py
@@ -29,6 +31,15 @@ class Sonde:
             if text in line:
                 return
         raise SystemExit(f"Bail out! sonde record ended without '{text}':\n{self.messages}")
+
+    def wait_trace(self, condition, seconds=60):
+        """Waits until the condition is true of the trace, which has all records that are a second old. Returns whether it is."""
+        from sonde_trace import Trace
+        return wait_for(lambda: condition(Trace(self.path)), seconds * SLOW, 0.3)
+
+    def wait_probed(self, prefix, n=1):
+        """Waits until n files whose path begins so have probes, so that calls from then on are recorded."""
+        return self.wait_trace(lambda trace: trace.probed(prefix) >= n)
 
     def end(self, sig=signal.SIGINT):
         """Sends the signal, if any, and returns the exit status once the recording has ended."""

@@ -280,6 +280,11 @@ class Trace:
             raise Damaged("index")
         return out
 
+    def probed(self, prefix):
+        """The number of files whose path begins so and that have probes"""
+        texts = {e["string"]: e["text"] for e in self.events("meta_string")}
+        return len({e["object"] for e in self.events("meta_object") if e["sites"] and texts.get(e["path"], "").startswith(prefix)})
+
     def columns(self, kind):
         """One kind of event of a chunk, as {field: values}"""
         ident, rows, content_size, compressed, _, _, _, digest, offset = kind
