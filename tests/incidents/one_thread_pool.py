@@ -11,7 +11,7 @@ from lib import incident
 MANIFEST = {
     "title": "a pool of one thread behind four",
     "cause": "one worker",
-    "words": [["pool", "executor", "condition", "event", "queue"]],
+    "words": [["pool", "executor", "condition", "event", "queue", "result"]],
     "must": "cause",
     "clock": "waits",
     "packages": ["flask", "gunicorn"],
