@@ -160,6 +160,88 @@ def check_titles(folder):
     ok("python3" in say("report", os.path.join(folder, "planted.sonde"), "processes"), "the process's own name is still there")
 
 
+def check_connections(folder):
+    """60 requests to one server: each over a connection of its own, and all over one"""
+    stack, frame = code(1, "find_user /app/a.py 7", "connect /usr/lib/python3.11/site-packages/psycopg2/__init__.py 122")
+    for connections, new in ((60, True), (1, False)):
+        lines = [*process(10, "a"), *stack, *(
+            f"syscall_file time=@0.1 pid=10 tid=10 file={1 + i} ino={1 + i} kind=SYSCALL_FILE_SOCKET family=2 type=1 local0=0x100007f peer0=0x100007f "
+            f"local_port={40000 + i} peer_port=5432" for i in range(connections))]
+        for i in range(60):
+            at = 0.5 + i * 0.1
+            lines += [off(10, 10, at, at + 0.08, at + 0.08, "SCHED_SLEEP"), off_stack(10, 10, at, at + 0.08, frame, "SYS_poll"),
+                      run(10, 10, at + 0.08, at + 0.1), f"syscall pid=10 tid=10 start=@{at:.6f} time=@{at + 0.08:.6f} nr=SYS_poll ret=1 "
+                      f"file={1 + i % connections} sleeps=1"]
+        path, found = written(folder, "connections", [*lines, END], merged_schema(folder), "proc,sched,gil,sample,syscall")
+        text = first_of(found, kind="peer").get("text", "")
+        ok("127.0.0.1:5432" in text and ("on 60 connections to 127.0.0.1:5432, each used for 1 waits: it connects anew each time" in text) == new,
+           "code that connects for each request is named" if new else "but not code that keeps its connection", text)
+
+
+def check_sleeps(folder):
+    """A background thread that sleeps between its attempts: for longer and longer, or equally long each time"""
+    stack, frame = code(1, "deliver /app/a.py 7")
+    for lengths, uneven in (((0.02, 0.04, 0.08, 0.16, 0.32), True), ((0.124,) * 5, False)):
+        lines, at = [*process(10, "a"), *stack, run(10, 10, 0.1, 0.2), off(10, 10, 0.2, 7.9, 7.9, "SCHED_SLEEP")], 0.5
+        for length in lengths * 10:
+            lines += [off(10, 11, at, at + length, at + length, "SCHED_SLEEP"),
+                      off_stack(10, 11, at, at + length, frame, "SYS_clock_nanosleep", "SAMPLE_SLEEP"), run(10, 11, at + length, at + length + 0.001)]
+            at += length + 0.001
+        slept = first_of(findings(folder, *lines), kind="sleep")
+        ok("deliver (a.py:7)" in slept["text"] and "up to 320.000 ms, as retries with growing delays do" in slept["text"] if uneven else not slept,
+           "sleeps of very different lengths are a cause" if uneven else "those of a regular job are not", slept)
+
+
+def check_database(folder):
+    for library, kind in (("libsqlite3.so.0.8.6", "lock"), ("libother.so.1", "sleep")):
+        stack, frame = code(1, "save /app/a.py 7", "_execute /usr/lib/_sqlite3.so", f"step /usr/lib/{library}", "usleep /usr/lib/libc.so.6")
+        lines = [*process(10, "a"), *stack]
+        for i in range(60):
+            at = 0.5 + i * 0.1
+            lines += [off(10, 10, at, at + 0.09, at + 0.09, "SCHED_SLEEP"),
+                      off_stack(10, 10, at, at + 0.09, frame, "SYS_clock_nanosleep", "SAMPLE_SLEEP"), run(10, 10, at + 0.09, at + 0.1)]
+        first = first_of(findings(folder, *lines), kind=kind)
+        ok("save (a.py:7)" in first["text"] and
+           ("another connection had the SQLite database locked" in first["text"]) == (kind == "lock"),
+           "a sleep of SQLite is a wait for a lock of the database" if kind == "lock" else "that of another library is a sleep", first["text"])
+
+
+def check_generated(folder):
+    """Methods that a library generates are not the user's code, unless there is no other, as with `python -c`."""
+    for outer, name in ((("count /app/a.py 7",), "count (a.py:7)"), ((), "get (<string>:2)")):
+        stack, frame = code(1, *outer, "get <string> 2", "_recv /usr/lib/python3.11/multiprocessing/connection.py 378")
+        lines = [*process(10, "a"), *stack, run(10, 10, 1, 7)]
+        lines += [f"sample_cpu pid=10 tid=10 time=@{1 + i * 0.1:.1f} period=100000000 stack={frame}" for i in range(60)]
+        first = findings(folder, *lines)[0]
+        ok(name in first["text"] and "mostly to pickle and copy what processes send each other" in first["text"], f"the code is {name}", first["text"])
+
+
+def check_child(folder):
+    """The frames of a forked child that are copies of its parent's are not where it computes."""
+    library = "/usr/lib/python3.11/multiprocessing"
+    for inner, name in (((), "get (queues.py:367)"), (("total /app/a.py 9",), "total (a.py:9)")):
+        stack, frame = code(1, "main /app/a.py 37", f"_launch {library}/popen_fork.py 71", f"_bootstrap {library}/process.py 314",
+                            f"worker {library}/pool.py 114", *(inner or (f"get {library}/queues.py 367",)))
+        lines = [*process(10, "a"), *stack, run(10, 10, 1, 7)]
+        lines += [f"sample_cpu pid=10 tid=10 time=@{1 + i * 0.1:.1f} period=100000000 stack={frame}" for i in range(60)]
+        first = findings(folder, *lines)[0]
+        ok(first["kind"] == "compute" and name in first["text"], f"a worker process computes in {name}", first["text"])
+
+
+def check_consumer(folder):
+    """A blocking pop waits for work, another command for Redis."""
+    for command, kind in (("blpop", "idle"), ("keys", "peer")):
+        stack, frame = code(1, "consume /app/a.py 7", f"{command} /usr/lib/python3.11/site-packages/redis/commands/core.py 2600",
+                            "_recv /usr/lib/python3.11/site-packages/redis/connection.py 200")
+        lines = [*process(10, "a"), *stack]
+        for i in range(10):
+            at = 0.5 + i * 0.7
+            lines += [off(10, 10, at, at + 0.69, at + 0.69, "SCHED_SLEEP"), off_stack(10, 10, at, at + 0.69, frame, "SYS_recvfrom"),
+                      run(10, 10, at + 0.69, at + 0.7)]
+        first = findings(folder, *lines)[0]
+        ok(first["kind"] == kind, f"{command} is classified as {kind}", first["text"])
+
+
 with tempfile.TemporaryDirectory() as there:
     check_delay(there)
     check_short(there)
@@ -170,4 +252,10 @@ with tempfile.TemporaryDirectory() as there:
     check_peer(there)
     check_round_trips(there)
     check_titles(there)
+    check_connections(there)
+    check_sleeps(there)
+    check_database(there)
+    check_generated(there)
+    check_child(there)
+    check_consumer(there)
 done()

@@ -11,6 +11,7 @@
 
 #include "model/lock_kind.h"
 #include "util/array.h"
+#include "util/path.h"
 
 /* Functions of libraries, by the end of the file's path and the last part of the name; NULL: the file's functions. */
 static const struct rule {
@@ -38,6 +39,7 @@ static const struct rule {
 	{ "/multiprocessing/process.py", "join", FINDING_CHILD, CALLED },
 	{ "/multiprocessing/popen_fork.py", "poll wait", FINDING_CHILD, CALLED },
 	{ "/multiprocessing/connection.py", "accept", FINDING_IDLE, CALLED },
+	{ "/multiprocessing/managers.py", "accepter handle_request serve_client serve_forever", FINDING_IDLE, SERVES },
 	{ "/subprocess.py", NULL, FINDING_CHILD, CALLED },
 	{ "/selectors.py", "select", FINDING_IDLE, CALLED },
 	{ "/select.py", "select poll", FINDING_IDLE, CALLED },
@@ -65,6 +67,11 @@ static const struct rule {
 	{ "/django/core/handlers/", NULL, FINDING_NONE, SERVES },
 	{ "/logging/handlers.py", "_monitor", FINDING_IDLE, CALLED },
 	{ "/tqdm/_monitor.py", NULL, FINDING_IDLE, CALLED },
+	{ "/redis/commands/core.py", "blpop brpop blmove blmpop brpoplpush bzpopmin bzpopmax bzmpop xread xreadgroup",
+	  FINDING_IDLE, CALLED },
+	{ "/redis/client.py", "listen get_message", FINDING_IDLE, CALLED },
+	{ "/kafka/consumer/", NULL, FINDING_IDLE, CALLED },
+	{ "/pika/", "start_consuming process_data_events", FINDING_IDLE, CALLED },
 };
 
 /* Matches "get" in "Queue.get" and in "get", as older Pythons have no qualified names. */
@@ -111,37 +118,75 @@ static bool is_interpreter(const struct stack_frame *f)
 	return !strncmp(name, "python", 6) || !strncmp(name, "libpython", 9);
 }
 
+/* Returns whether it is the first function of a child process; frames of its callers are copies of the parent's. */
+static bool is_start_of_child(const struct stack_frame *f)
+{
+	return is_function("_bootstrap", f->name) &&
+	       (is_in(f->file, "/multiprocessing/process.py") || is_in(f->file, "/billiard/process.py"));
+}
+
+/* Adds what the innermost Python frame shows. */
+static void add_innermost(struct stack_parts *parts, const struct stack_frame *f, u32 at)
+{
+	parts->python = at;
+	parts->passes_data = is_in(f->file, "/multiprocessing/connection.py") ||
+			     is_in(f->file, "/multiprocessing/queues.py") ||
+			     is_in(f->file, "/multiprocessing/reduction.py");
+}
+
+static bool begins(const char *text, const char *with)
+{
+	return !strncmp(text, with, strlen(with));
+}
+
+/* Adds a native frame above the innermost Python frame. */
+static void add_native(struct stack_parts *parts, const struct stack_frame *f, u32 at)
+{
+	/* finally the outermost one; "[frames missing]" has no file */
+	if (!is_interpreter(f) && (*f->file || !parts->called))
+		parts->called = at;
+	if (begins(path__file_name(f->file), "libsqlite3.") || begins(f->name, "sqlite3"))
+		parts->retries_database = true;
+}
+
 struct stack_parts stack_parts__of(const struct stacks *stacks, u32 stack)
 {
 	struct stack_parts parts = { 0 };
 	const struct stack_frame *f;
 	const struct rule *rule;
-	u32 outermost = 0;
+	u32 first = 0, outermost = 0;
+	bool is_called; /* the user's code called it: that comes further out */
 
 	for (u32 at = stack; (f = stacks__frame(stacks, at)) != NULL; at = f->caller) {
+		if (f->kind == FRAME_NATIVE && !parts.python)
+			add_native(&parts, f, at);
 		if (f->kind == FRAME_NATIVE && !parts.native)
 			parts.native = at;
-		/* finally the outermost one above the innermost Python frame; "[frames missing]" has no file */
-		if (f->kind == FRAME_NATIVE && !parts.python && !is_interpreter(f) && (*f->file || !parts.called))
-			parts.called = at;
 		if (f->kind != FRAME_PYTHON)
 			continue;
 		if (!parts.python)
-			parts.python = at;
+			add_innermost(&parts, f, at);
+		if (is_start_of_child(f))
+			break;
 		rule = rule_of(f);
-		if (!parts.user && rule && rule->kind)
+		is_called = !parts.user && !first;
+		if (is_called && rule && rule->kind)
 			parts.rule = rule->kind;
-		parts.serves = parts.serves || (parts.user && rule && rule->role != CALLED);
-		parts.in_request = parts.in_request || (parts.user && rule && rule->role >= SERVES);
-		parts.waits_in_loop = parts.waits_in_loop || (!parts.user && rule && rule->role == LOOPS);
-		parts.loop = parts.loop || (parts.user && rule && rule->role == LOOPS);
+		parts.serves = parts.serves || (!is_called && rule && rule->role != CALLED);
+		parts.in_request = parts.in_request || (!is_called && rule && rule->role >= SERVES);
+		parts.waits_in_loop = parts.waits_in_loop || (is_called && rule && rule->role == LOOPS);
+		parts.loop = parts.loop || (!is_called && rule && rule->role == LOOPS);
 		if (!stack_frame__is_users(f) || stack_frame__is_package(f))
 			continue;
-		if (!parts.user)
+		if (!parts.user && !stack_frame__is_generated(f))
 			parts.user = at;
+		if (!first)
+			first = at;
 		if (!parts.loop)
 			outermost = at;
 	}
+	if (!parts.user)
+		parts.user = first;
 	parts.callback = parts.loop ? outermost : 0;
 	return parts;
 }
@@ -222,9 +267,12 @@ static enum finding_kind kind_of_wait(const struct finding_input *in, const stru
 				       is_call(in, key->reason, "select pselect6 epoll_wait epoll_pwait") ?
 			       FINDING_PEER :
 			       kind;
+	case ACTIVITY_SLEEP:
+		if (parts->retries_database)
+			return FINDING_LOCK;
+		return parts->rule ? parts->rule : kind;
 	case ACTIVITY_RECEIVE:
 	case ACTIVITY_TRANSFER:
-	case ACTIVITY_SLEEP:
 	case ACTIVITY_ASLEEP:
 		return parts->rule ? parts->rule : kind;
 	default:
@@ -239,14 +287,15 @@ static bool may_be_idle(enum finding_kind kind)
 }
 
 /* Returns whether the thread hardly does anything but wait, and no user code says for what. */
-static bool is_idle_by_behaviour(const struct profile_key *key, const struct profile_thread *t, enum finding_kind kind,
+static bool is_idle_by_behaviour(const struct profile_key *key, const struct profile_cell *cell,
+				 const struct profile_thread *t, enum finding_kind kind,
 				 const struct stack_parts *parts)
 {
 	bool is_main = key->thread.pid == key->thread.tid;
 
-	/* a background thread that now and then does something */
+	/* a background thread that now and then does something; not one whose retries wait longer and longer */
 	if (kind == FINDING_SLEEP && !is_main && parts->python && !parts->serves && t->run < t->wall / 20)
-		return true;
+		return !profile_cell__is_uneven(cell);
 	if (!may_be_idle(kind) || (is_main && kind != FINDING_CONDITION))
 		return false;
 	if (parts->user)
@@ -288,7 +337,7 @@ static void classify_runnable(const struct finding_input *in, const struct profi
 	if (key->reason >= ACTIVITY_CAUSE_BASE || !t)
 		return;
 	kind = kind_of_wait(in, key, activity__cause(in->activity, key->reason), parts);
-	cell->is_delay = is_delay_of(kind) && !is_idle_by_behaviour(key, t, kind, parts);
+	cell->is_delay = is_delay_of(kind) && !is_idle_by_behaviour(key, cell, t, kind, parts);
 	if (cell->is_delay)
 		cell->kind = kind;
 }
@@ -314,7 +363,7 @@ static int classify(const struct finding_input *in, u32 i)
 	if (!t)
 		return 0;
 	t->has_python = t->has_python || parts.python;
-	if (waits && is_idle_by_behaviour(key, t, cell->kind, &parts))
+	if (waits && is_idle_by_behaviour(key, cell, t, cell->kind, &parts))
 		cell->kind = FINDING_IDLE;
 	if (waits && cell->kind == FINDING_IDLE)
 		t->idle += cell->ns;

@@ -20,6 +20,8 @@ struct stack_parts {
 	bool loop; /* the user's code was called by an event loop */
 	bool waits_in_loop; /* an event loop waits for events: it called no code of the user */
 	u32 callback; /* of `loop`: the user's function that the loop called */
+	bool passes_data; /* the innermost Python frame pickles or copies what processes send each other */
+	bool retries_database; /* SQLite sleeps, and then tries again whether the database is locked */
 };
 /* Is it the code of an installed package? */
 bool stack_frame__is_package(const struct stack_frame *f);

@@ -86,6 +86,7 @@ static void add_sample(struct computed *c, const struct finding_input *in, const
 	c->kernel_ns += s->kernel_ns;
 	c->gil_ns += s->gil_ns;
 	c->gc_ns += gc_stack__collects(in->stacks, stack) ? s->ns : 0;
+	c->passing_ns += parts->passes_data ? s->ns : 0;
 	if (native) {
 		c->native_ns += s->ns - (s->kernel_ns < s->ns ? s->kernel_ns : s->ns);
 		count(natives, native->code ? native->code : parts->called, s->ns, parts->called);
@@ -127,11 +128,18 @@ void computed__of(struct computed *c, const struct finding_input *in, u32 pid, u
 	map__free(&natives);
 }
 
+bool computed__passes_data(const struct computed *c)
+{
+	return 2 * c->passing_ns > c->ns;
+}
+
 char *computed__activity(const struct computed *c, char *buf, size_t size)
 {
 	*buf = '\0';
 	if (c->samples && 2 * c->gc_ns >= c->ns)
 		snprintf(buf, size, "collected garbage");
+	else if (computed__passes_data(c))
+		snprintf(buf, size, "pickled and copied what processes send each other");
 	else if (c->samples && 2 * c->native_ns >= c->ns)
 		snprintf(buf, size, "computed in C%s%s", *c->native ? ": " : "", c->native);
 	else if (c->samples)
@@ -145,6 +153,10 @@ static void describe(struct finding *f, const struct computed *c)
 
 	if (2 * c->gc_ns >= c->ns)
 		snprintf(f->detail, sizeof(f->detail), "%.0f%% of its CPU time there, mostly in the garbage collector",
+			 share);
+	else if (computed__passes_data(c))
+		snprintf(f->detail, sizeof(f->detail),
+			 "%.0f%% of its CPU time there, mostly to pickle and copy what processes send each other",
 			 share);
 	else if (100 * c->kernel_ns >= 60 * c->ns)
 		snprintf(f->detail, sizeof(f->detail), "%.0f%% of its CPU time there, mostly in the kernel", share);

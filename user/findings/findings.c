@@ -129,6 +129,21 @@ static void merge_counterparts(struct finding *into, const struct finding *f)
 	by->cpus_percent += (f->by.cpus_percent - by->cpus_percent) * part;
 }
 
+/* Of details that differ in their figures, what precedes the figures is retained: "many small round trips: 42%". */
+static void merge_details(struct finding *into, const struct finding *f)
+{
+	size_t len = strcspn(f->detail, ":");
+
+	if (!strcmp(into->detail, f->detail))
+		return;
+	if (strcspn(into->detail, ":") != len || memcmp(into->detail, f->detail, len))
+		len = 0;
+	/* digits are figures */
+	if (strcspn(f->detail, "0123456789") < len)
+		len = 0;
+	into->detail[len] = '\0';
+}
+
 static void merge(struct finding *into, const struct finding *f)
 {
 	into->processes += f->processes;
@@ -149,8 +164,7 @@ static void merge(struct finding *into, const struct finding *f)
 	if (f->confidence > into->confidence)
 		into->confidence = f->confidence;
 	merge_counterparts(into, f);
-	if (strcmp(into->detail, f->detail))
-		*into->detail = '\0';
+	merge_details(into, f);
 	if (strcmp(into->advice, f->advice))
 		*into->advice = '\0';
 	if (strcmp(into->report, f->report))

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "findings/classify.h"
 #include "findings/waited_for.h"
 #include "model/lock_text.h"
 #include "output/table.h"
@@ -209,6 +210,16 @@ static bool passes_on(enum finding_kind kind)
 	return kind == FINDING_RESULT || kind == FINDING_QUEUE || kind == FINDING_LOADER;
 }
 
+/* Returns whether most of these waits are sleeps of SQLite between its attempts to lock a database. */
+static bool is_database_lock(const struct finding_input *in, const struct group *g)
+{
+	struct group_most stack = group__most(in, g, GROUP_STACK), reason = group__most(in, g, GROUP_REASON);
+
+	return reason.value < ACTIVITY_CAUSE_BASE &&
+	       activity__cause(in->activity, (u32)reason.value) == ACTIVITY_SLEEP &&
+	       stack_parts__of(in->stacks, (u32)stack.value).retries_database;
+}
+
 static int complete(const struct finding_input *in, const struct group *g, struct finding *f, void *arg)
 {
 	const struct row_order *rows = arg;
@@ -218,6 +229,12 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 
 	snprintf(f->report, sizeof(f->report), "locks");
 	f->confidence = FINDING_ATTRIBUTED;
+	if (is_database_lock(in, g)) {
+		snprintf(f->report, sizeof(f->report), "offcpu");
+		finding__add_detail(
+			f, "another connection had the SQLite database locked, so SQLite slept and tried again");
+		return 0;
+	}
 	if (f->kind == FINDING_LOCK) {
 		f->kind = kind_by_use(rows, g);
 		group__weigh(in, g, f);

@@ -44,6 +44,45 @@ static void add_round_trips(const struct finding_input *in, const struct group *
 	f->weight += run;
 }
 
+/* So many connections with so few answers each: the code connects anew each time. */
+#define CONNECTIONS 10
+#define ANSWERS	    20
+
+static const char *address_of(const char *name, size_t *len)
+{
+	const char *to = strncmp(name, "tcp ", 4) ? NULL : strstr(name, " to ");
+
+	*len = to ? strcspn(to + 4, " ") : 0;
+	return to ? to + 4 : NULL;
+}
+
+/* Adds the number of connections to the peer, if the code does not keep them. */
+static void add_connections(const struct finding_input *in, const struct group *g, struct finding *f)
+{
+	size_t len, other_len;
+	const char *address = address_of(f->object, &len), *other;
+	char text[160];
+	struct map seen; /* u64 object -> u8 */
+
+	map__init(&seen, sizeof(u64), sizeof(u8));
+	for (u32 i = 0; address && i < g->n; i++) {
+		const struct profile_key *key = profile__key(in->profile, g->cells[i]);
+		const struct osrt_file *file = key->object ? osrt_files__find(in->files, f->pid, (u32)key->object) :
+							     NULL;
+
+		other = file ? address_of(osrt_files__name(in->files, file->number), &other_len) : NULL;
+		if (other && len == other_len && !memcmp(address, other, len))
+			map__get(&seen, &key->object);
+	}
+	if (seen.n >= CONNECTIONS && g->times <= (u64)ANSWERS * seen.n) {
+		snprintf(text, sizeof(text),
+			 "on %u connections to %.*s, each used for %llu waits: it connects anew each time", seen.n,
+			 (int)len, address, g->times / seen.n);
+		finding__add_detail(f, text);
+	}
+	map__free(&seen);
+}
+
 static int complete(const struct finding_input *in, const struct group *g, struct finding *f, void *arg)
 {
 	struct group_most file = group__most(in, g, GROUP_OBJECT), by = group__most(in, g, GROUP_BY);
@@ -54,6 +93,7 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 	snprintf(f->report, sizeof(f->report), "osrt");
 	if (known)
 		snprintf(f->object, sizeof(f->object), "%s", osrt_files__name(in->files, known->number));
+	add_connections(in, g, f);
 	add_round_trips(in, g, f);
 	/* a script that waits for `sonde record` has nothing to do */
 	if (strstr(f->object, "(sonde ") || waited_for__is_idle(in, g)) {

@@ -37,6 +37,16 @@ struct profile_cell {
 	bool is_delay; /* the thread was runnable after a wait of this kind, by findings/classify.c */
 };
 
+/* Of so many waits the longest takes this much longer than the average, in quarters. */
+#define PROFILE_UNEVEN_TIMES 8
+#define PROFILE_UNEVEN	     9
+
+/* Returns whether the waits are of very different lengths, as those of retries with growing delays are. */
+static inline bool profile_cell__is_uneven(const struct profile_cell *c)
+{
+	return c->times >= PROFILE_UNEVEN_TIMES && 4 * c->longest >= PROFILE_UNEVEN * (c->ns / c->times);
+}
+
 /* A callback that takes longer holds up its event loop, ns. */
 #define PROFILE_HOLD_UP 50000000u
 

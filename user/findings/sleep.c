@@ -4,6 +4,31 @@
 
 #include "findings/classify.h"
 #include "findings/group.h"
+#include "output/text.h"
+
+/* Adds how long the sleeps were at most, if they are of very different lengths. Returns whether they are. */
+static bool add_uneven(const struct finding_input *in, const struct group *g, struct finding *f)
+{
+	char text[128], ns[TEXT_NUMBER];
+	bool is_uneven = false;
+	u64 longest = 0;
+
+	for (u32 i = 0; i < g->n; i++) {
+		const struct profile_cell *cell = profile__cell(in->profile, g->cells[i]);
+
+		/* short waits without a stack are of other lengths */
+		if (cell->is_delay || !profile__key(in->profile, g->cells[i])->stack)
+			continue;
+		is_uneven = is_uneven || profile_cell__is_uneven(cell);
+		longest = cell->longest > longest ? cell->longest : longest;
+	}
+	if (!is_uneven)
+		return false;
+	snprintf(text, sizeof(text), "sometimes for longer, up to %s, as retries with growing delays do",
+		 text__ns(ns, sizeof(ns), longest));
+	finding__add_detail(f, text);
+	return true;
+}
 
 static int complete(const struct finding_input *in, const struct group *g, struct finding *f, void *arg)
 {
@@ -15,7 +40,7 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 	if (parts.serves) {
 		f->weight = (double)f->lost_ns;
 		f->is_background = false;
-	} else if (f->tid && f->tid != f->pid)
+	} else if (!add_uneven(in, g, f) && f->tid && f->tid != f->pid)
 		f->weight /= 10;
 	return 0;
 }

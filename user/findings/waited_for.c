@@ -148,7 +148,8 @@ static void describe(const struct finding_input *in, const struct link *l, struc
 		computed__of(&c, in, l->thread.pid, 0);
 		if (c.samples)
 			finding_code__fill(&by->code, in->stacks, c.stack);
-		snprintf(by->activity, sizeof(by->activity), "computed");
+		snprintf(by->activity, sizeof(by->activity), "%s",
+			 computed__passes_data(&c) ? "pickled and copied what processes send each other" : "computed");
 		if (imported__of(&imported, in, l->thread.pid) || 2 * imported.sampled_ns < imported.all_ns ||
 		    !imported.sampled_ns)
 			return;

@@ -8,6 +8,7 @@
 
 #include "model/stacks.h"
 #include "output/text.h"
+#include "util/array.h"
 #include "util/path.h"
 #include "util/python_library.h"
 
@@ -17,14 +18,29 @@ bool stack_frame__is_users(const struct stack_frame *f)
 	       !python_library__part(f->file);
 }
 
+bool stack_frame__is_generated(const struct stack_frame *f)
+{
+	static const char *const files[] = { "<string>", "<attrs generated", "<decorator-gen-", "<__array_function__" };
+
+	for (size_t i = 0; f->kind == FRAME_PYTHON && i < ARRAY_LEN(files); i++)
+		if (!strncmp(f->file, files[i], strlen(files[i])))
+			return true;
+	return false;
+}
+
 u32 stacks__top_user(const struct stacks *s, u32 id)
 {
 	const struct stack_frame *f;
+	u32 generated = 0;
 
-	for (u32 at = id; (f = stacks__frame(s, at)) != NULL; at = f->caller)
-		if (stack_frame__is_users(f))
+	for (u32 at = id; (f = stacks__frame(s, at)) != NULL; at = f->caller) {
+		if (!stack_frame__is_users(f))
+			continue;
+		if (!stack_frame__is_generated(f))
 			return at;
-	return id;
+		generated = generated ? generated : at;
+	}
+	return generated ? generated : id;
 }
 
 /* Returns a precision for names: without it printf walks all of a text that it cuts, and names may have 64 KiB. */
