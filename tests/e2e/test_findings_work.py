@@ -106,7 +106,8 @@ def check_gil(folder):
         for i in range(6):
             at = 0.5 + i
             lines += [off(10, 10, at, at + 0.9, at + 0.9, "SCHED_SLEEP"), run(10, 10, at + 0.9, at + 1),
-                      f"gil_wait pid=10 tid=10 start=@{at:.3f} time=@{at + 0.9:.3f} gil=0x1000 stack={waiting} result=GIL_WAIT_TIMEOUT locked=1 number={i + 1} holder=11 holder_stack={frame}",
+                      f"gil_wait pid=10 tid=10 start=@{at:.3f} time=@{at + 0.9:.3f} gil=0x1000 stack={waiting} result=GIL_WAIT_TIMEOUT locked=1 "
+                      f"number={i + 1} holder=11 holder_stack={frame}",
                       sample(10, 11, at + 0.5, frame, 1000000000, gil="SAMPLE_GIL_HELD" if held else "SAMPLE_GIL_NOT_HELD")]
         found = first_of(findings(folder, *lines), kind="gil")
         ok(has(found, "held by trim (a.py:7), which collected garbage") and has(found, "and held it for 75% of the time") == held,
@@ -166,7 +167,73 @@ def check_pair(folder):
            "but one for another process is a wait", peer)
 
 
+def check_users_code(folder):
+    """A pool's idle thread and one in a request wait for the GIL."""
+    holds, holding = code(1, "index /app/a.py 7")
+    idles, idling = code(2, "_worker /usr/lib/python3.11/concurrent/futures/thread.py 81")
+    asks, asking = code(3, "answer /app/a.py 30")
+    for seconds, where in ((0.3, "answer (a.py:30)"), (0.05, "_worker (thread.py:81)")):
+        lines = [*process(10, "a"), *holds, *idles, *asks, run(10, 11, 0.5, 6.5)]
+        for i in range(6):
+            at, number = 0.5 + i, 2 * i + 1
+            lines += [off(10, 12, at, at + 0.9, at + 0.9, "SCHED_SLEEP"), run(10, 12, at + 0.9, at + 1),
+                      off(10, 10, at, at + seconds, at + seconds, "SCHED_SLEEP"), run(10, 10, at + seconds, at + 1)]
+            lines += [f"gil_wait pid=10 tid={tid} start=@{at:.3f} time=@{at + long:.3f} gil=0x1000 stack={stack} result=GIL_WAIT_TIMEOUT locked=1 "
+                      f"number={number + k} holder=11 holder_stack={holding}"
+                      for k, (tid, long, stack) in enumerate(((10, seconds, asking), (12, 0.9, idling)))]
+        found = first_of(findings(folder, *lines), kind="gil")
+        ok(has(found, f"for the GIL in {where}"), f"threads that wait for the GIL in {where}", found)
+
+
+def check_rwlock(folder):
+    """The writer of a lock wakes all of its readers: the C library's function says that it is a lock."""
+    reads, reading = code(1, "find_route /srv/routes", "pthread_rwlock_rdlock /lib/libc.so.6")
+    writes, writing = code(2, "update /srv/routes", "pthread_rwlock_unlock /lib/libc.so.6")
+    lines = [*process(10, "routes"), *reads, *writes]
+    for i in range(20):
+        at = 0.5 + i * 0.3
+        lines += [run(10, 10, at, at + 0.3)]
+        for tid in (11, 12, 13):
+            lines += [off(10, tid, at, at + 0.25, at + 0.25, "SCHED_SLEEP", 10), run(10, tid, at + 0.25, at + 0.3),
+                      off_stack(10, tid, at, at + 0.25, reading, "SYS_futex", "SAMPLE_LOCK") + " futex=256 lock=256",
+                      f"sample_wake pid=10 tid=10 time=@{at + 0.25:.6f} since=@{at:.6f} futex=256 lock=256 stack={writing} woken_pid=10 woken_tid={tid} "
+                      "how=1 value=0"]
+    found = first_of(findings(folder, *lines), kind="lock")
+    ok(has(found, "for a lock in find_route (routes)") and has(found, "held by update (routes)"), "a lock for reading and writing is a lock", found)
+
+
+def check_priority(folder):
+    """Process 20 runs for 6 of 8 s; thread 10 waits for a CPU meanwhile."""
+    for own, other, lower in ((130, 120, True), (120, 120, False), (120, 49, True)):
+        lines = [*process(10, "backup"), *process(20, "hog")]
+        for i in range(10):
+            at = 1 + i * 0.6
+            lines += [run(20, 20, at, at + 0.5, state="SCHED_RUNNABLE", next_tid=10, priority=other),
+                      off(10, 10, at, at, at + 0.5, "SCHED_RUNNABLE"), run(10, 10, at + 0.5, at + 0.6, state="SCHED_RUNNABLE", next_tid=20, priority=own)]
+        found = first_of(findings(folder, *lines), pid=10)
+        text = f"its priority is lower: nice {own - 120}, that of others {'real time' if other < 100 else 'nice 0'}"
+        ok((has(found, text) and has(found, "hog 20 had these CPUs")) if lower else "priority" not in found["text"],
+           f"{own} against {other}: " + ("the priority is lower" if lower else "equal priorities are not stated"), found)
+
+
+def check_exec_module(folder):
+    """A plugin is loaded and compiled by the user's code for each request."""
+    stack, frame = code(1, "price /app/a.py 4", "load_plugin /app/a.py 7", "exec_module <frozen_importlib._bootstrap_external> 936",
+                        "source_to_code <frozen_importlib._bootstrap_external> 1001")
+    stack = [line.replace("frozen_importlib", "frozen importlib") for line in stack]
+    lines = [*process(10, "a"), *stack, run(10, 10, 1, 1.1)]
+    for i in range(6):
+        lines += [run(10, 11, 1 + i, 1.5 + i), off(10, 11, 1.5 + i, 2 + i, 2 + i, "SCHED_SLEEP"), sample(10, 11, 1.2 + i, frame, 500000000)]
+    found = first_of(findings(folder, *lines), kind="import")
+    ok(has(found, "imported modules in 50% of 6.000 s in load_plugin (a.py:7)"), "what a program loads by itself is an import, of the thread that does",
+       found)
+
+
 with tempfile.TemporaryDirectory() as there:
+    check_users_code(there)
+    check_rwlock(there)
+    check_priority(there)
+    check_exec_module(there)
     check_loop(there)
     check_wakes(there)
     check_line(there)

@@ -5,51 +5,12 @@
 #include <string.h>
 
 #include "findings/compute.h"
-#include "findings/group.h"
+#include "findings/cpu_private.h"
 #include "findings/import.h"
-#include "findings/span_sums.h"
 #include "model/sched_span.h"
 #include "model/throttle.h"
 #include "output/table.h"
 #include "output/text.h"
-
-/* Of one process: where it ran */
-struct on_cpus {
-	u64 run_ns, most_ns;
-	u32 most; /* the CPU with most_ns */
-	u32 spans;
-	u64 allowed_ns; /* of run_ns: it is known how many CPUs it might use */
-	u64 restricted_ns; /* of these: not all of the machine's */
-	u32 allowed; /* the largest number of CPUs in that time */
-};
-
-struct cpu_key {
-	u32 pid, cpu;
-};
-
-struct spent {
-	u64 ns, n;
-};
-
-struct taker_key {
-	u32 pid; /* that was preempted */
-	u32 tid; /* by this thread */
-};
-
-struct quota {
-	char cgroup[192];
-	u64 quota, period, throttled, throttled_periods, periods;
-};
-
-struct cpus {
-	const struct finding_input *in;
-	u32 online; /* CPUs of the machine, 0: not known */
-	struct map run; /* struct cpu_key -> struct spent: how a process ran on a CPU */
-	struct map processes; /* u32 pid -> struct on_cpus */
-	struct map waited; /* struct cpu_key -> struct spent: how it waited for one */
-	struct map takers; /* struct taker_key -> u64: how often the thread took the CPU from it */
-	struct map quotas; /* u32 pid -> struct quota */
-};
 
 /* Notes how many CPUs the thread may use, and which thread took the CPU from it. */
 static int add_limits(struct cpus *c, const struct sched_span *s, u64 ns)
@@ -59,6 +20,7 @@ static int add_limits(struct cpus *c, const struct sched_span *s, u64 ns)
 
 	if (!p)
 		return -ENOMEM;
+	p->priority = s->priority;
 	p->allowed_ns += s->allowed ? ns : 0;
 	if (s->allowed && s->allowed < c->online) {
 		p->restricted_ns += ns;
@@ -158,78 +120,6 @@ static void describe_quota(struct finding *f, const struct quota *q)
 		 q->throttled_periods, q->periods, text__ns(held, sizeof(held), q->throttled));
 }
 
-/*
- * Returns the process that used the CPUs for which this one waited for longest, weighted by where it waited. percent:
- * of the time of these CPUs.
- */
-static u32 main_user(const struct cpus *c, const struct group *g, double *percent)
-{
-	double best = 0, all = 0, window = (double)query__duration(c->in->q);
-	struct map by;
-	u32 found = 0;
-
-	/* includes threads that the group omits */
-	for (u32 i = 0; i < c->waited.n; i++)
-		if (((const struct cpu_key *)map__key(&c->waited, i))->pid == g->pid)
-			all += (double)((const struct spent *)map__value(&c->waited, i))->ns;
-	map__init(&by, sizeof(u32), sizeof(double));
-	for (u32 i = 0; i < c->run.n; i++) {
-		const struct cpu_key *key = map__key(&c->run, i);
-		struct cpu_key own = { g->pid, key->cpu };
-		const struct spent *waited = map__find(&c->waited, &own);
-		double ns = (double)((const struct spent *)map__value(&c->run, i))->ns, *sum;
-
-		if (!waited)
-			continue;
-		sum = map__get(&by, &key->pid);
-		if (!sum)
-			continue;
-		*sum += ns * (double)waited->ns;
-	}
-	for (u32 i = 0; i < by.n; i++) {
-		double ns = *(const double *)map__value(&by, i);
-
-		if (ns <= best)
-			continue;
-		best = ns;
-		found = *(const u32 *)map__key(&by, i);
-	}
-	map__free(&by);
-	*percent = window && all ? 100 * best / all / window : 0;
-	return found;
-}
-
-/* Fewer preemptions show nothing. */
-#define PREEMPTED_MIN 10
-
-/* The other process that took the CPU from this one most often. percent: of these times */
-static u32 preempter(const struct cpus *c, u32 pid, double *percent)
-{
-	u64 all = 0, most = 0;
-	u32 found = 0;
-	struct map by;
-
-	map__init(&by, sizeof(u32), sizeof(u64));
-	for (u32 i = 0; i < c->takers.n; i++) {
-		const struct taker_key *key = map__key(&c->takers, i);
-		u32 taker = key->pid == pid ? names__process_of(c->in->q->names, key->tid) : 0;
-		u64 n = *(const u64 *)map__value(&c->takers, i), *sum;
-
-		all += key->pid == pid ? n : 0;
-		sum = taker && taker != pid ? map__get(&by, &taker) : NULL;
-		if (!sum)
-			continue;
-		*sum += n;
-		if (*sum <= most)
-			continue;
-		most = *sum;
-		found = taker;
-	}
-	map__free(&by);
-	*percent = table__percent(most, all);
-	return all >= PREEMPTED_MIN ? found : 0;
-}
-
 /* So often a thread that may run anywhere, and hardly sleeps, would have been moved. */
 #define SPANS_ON_ONE 200
 
@@ -268,25 +158,6 @@ static bool is_crowded(const struct cpus *c, const struct group *g, u64 waited, 
 	f->confidence = g->threads < 2 ? FINDING_GUESSED : FINDING_ATTRIBUTED;
 	snprintf(f->object, sizeof(f->object), "CPU %u", p->most);
 	return true;
-}
-
-/* Who had the CPUs meanwhile */
-static void add_taker(const struct cpus *c, const struct group *g, struct finding *f)
-{
-	double percent, times;
-	u32 pid = main_user(c, g, &percent), other = preempter(c, g->pid, &times);
-	char text[96];
-
-	if (pid && percent >= 25 && pid != g->pid) {
-		f->by.pid = pid;
-		f->by.cpus_percent = percent;
-	} else if (other && times >= 30) {
-		f->by.pid = other;
-		f->by.percent = times;
-	} else if (pid && percent >= 25) {
-		snprintf(text, sizeof(text), "its own threads used these CPUs for %.0f%% of the time", percent);
-		finding__add_detail(f, text);
-	}
 }
 
 /* What the threads of a group had of the CPUs */
@@ -350,7 +221,7 @@ static void describe_wait(const struct cpus *c, const struct group *g, const str
 		f->kind = FINDING_QUOTA;
 	}
 	if (f->kind != FINDING_QUOTA)
-		add_taker(c, g, f);
+		cpus__add_users(c, g, f);
 }
 
 /*
@@ -377,12 +248,8 @@ static int add_imports(const struct cpus *c, struct finding *f)
 	    !imported.sampled_ns)
 		return err;
 	imported__complete(c->in, &imported, f);
-	f->lost_ns = (u64)((double)f->lost_ns * (double)imported.sampled_ns / (double)imported.all_ns);
-	f->ran_ns = 0;
-	/* one thread imports; those that a library starts meanwhile have no part in it */
-	f->threads = 1;
-	f->wall_ns = span_sums__wall(c->in, f->pid);
-	f->lost_ns = f->lost_ns < f->wall_ns ? f->lost_ns : f->wall_ns;
+	f->ran_ns = f->in_code_ns = 0;
+	err = imported__add_times(c->in, f);
 	return 0;
 }
 

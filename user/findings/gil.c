@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "findings/classify.h"
 #include "findings/compute.h"
 #include "findings/group.h"
 #include "output/table.h"
@@ -30,12 +31,43 @@ static void add_holder(const struct finding_input *in, const struct group *holde
 		 table__percent(c.gil_ns, query__duration(in->q)));
 }
 
-static int complete(const struct finding_input *in, const struct groups *holders, struct finding *f)
+/* Idle threads that wake up wait for the GIL, too: this part of the waits in the user's code says more than those. */
+#define USERS_PART 5
+
+static void add_users_code(const struct finding_input *in, const struct group *waiters, struct finding *f)
+{
+	struct map stacks;
+	u64 users = 0, most = 0;
+	u32 best = 0;
+
+	map__init(&stacks, sizeof(u32), sizeof(u64));
+	for (u32 i = 0; i < waiters->n; i++) {
+		u32 stack = profile__key(in->profile, waiters->cells[i])->stack;
+		u64 ns = profile__cell(in->profile, waiters->cells[i])->ns, *sum;
+
+		sum = stack_parts__of(in->stacks, stack).user ? map__get(&stacks, &stack) : NULL;
+		if (!sum)
+			continue;
+		users += ns;
+		*sum += ns;
+		if (*sum <= most)
+			continue;
+		most = *sum;
+		best = stack;
+	}
+	map__free(&stacks);
+	if (best && USERS_PART * users >= f->lost_ns)
+		finding_code__fill(&f->code, in->stacks, best);
+}
+
+static int complete(const struct finding_input *in, const struct group *waiters, const struct groups *holders,
+		    struct finding *f)
 {
 	const struct group *best = NULL;
 
 	snprintf(f->report, sizeof(f->report), "gil");
 	*f->call = '\0';
+	add_users_code(in, waiters, f);
 	for (u32 i = 0; i < holders->n; i++)
 		if (holders->list[i].pid == f->pid && holders->list[i].code &&
 		    (!best || holders->list[i].ns > best->ns))
@@ -56,7 +88,7 @@ static int find(const struct finding_input *in, struct findings *out)
 	for (u32 i = 0; !err && i < waiters.n; i++) {
 		f = group__add_finding(in, &waiters.list[i], FINDING_GIL, out);
 		if (f)
-			err = complete(in, &holders, f);
+			err = complete(in, &waiters.list[i], &holders, f);
 	}
 	groups__free(&waiters);
 	groups__free(&holders);

@@ -16,7 +16,11 @@
 
 static bool is_import(const struct stack_frame *f)
 {
-	return !strcmp(f->name, "_find_and_load") && !strncmp(f->file, "<frozen importlib", 17);
+	const char *dot = strrchr(f->name, '.'), *name = dot ? dot + 1 : f->name;
+
+	/* newer Pythons have qualified names; programs call exec_module to load a file as a module */
+	return (!strcmp(name, "_find_and_load") || !strcmp(name, "exec_module")) &&
+	       !strncmp(f->file, "<frozen importlib", 17);
 }
 
 /* The body of the module that the outermost import of a stack runs, and whether that module called the user's functions */
@@ -166,6 +170,72 @@ int imported__of(struct imported *imported, const struct finding_input *in, u32 
 		find_most(&s, imported);
 	map__free(&s.modules);
 	map__free(&s.lines);
+	return err;
+}
+
+/* What one thread was sampled in */
+struct thread_samples {
+	u64 imports, all; /* ns */
+	u64 on_cpu; /* ns on a CPU, or preempted */
+};
+
+static void add_on_cpu(const struct profile *p, u32 pid, struct map *threads)
+{
+	for (u32 i = 0; i < p->cells.n; i++) {
+		const struct profile_key *key = profile__key(p, i);
+		/* a thread that was runnable after a wait was not importing before */
+		bool on_cpu = key->state == ACTIVITY_RUNNING ||
+			      (key->state == ACTIVITY_RUNNABLE && key->reason >= ACTIVITY_CAUSE_BASE);
+		struct thread_samples *s = on_cpu && key->thread.pid == pid ? map__find(threads, &key->thread) : NULL;
+
+		if (s)
+			s->on_cpu += profile__cell(p, i)->ns;
+	}
+}
+
+/* Time on a CPU of one thread, or waiting for one; 0: the thread imported hardly anything. */
+static u64 import_time(const struct finding_input *in, struct thread_key thread, const struct thread_samples *s)
+{
+	const struct profile_thread *t = map__find(&in->profile->threads, &thread);
+	u64 ns = t && s->all ? (u64)((double)s->on_cpu * (double)s->imports / (double)s->all) : 0;
+
+	return t && ns >= t->wall / SPAN_SHARE_MIN ? ns : 0;
+}
+
+int imported__add_times(const struct finding_input *in, struct finding *f)
+{
+	const struct profile *p = in->profile;
+	struct map threads;
+	int err = 0;
+
+	map__init(&threads, sizeof(struct thread_key), sizeof(struct thread_samples));
+	for (u32 i = 0; !err && i < p->samples.n; i++) {
+		const struct profile_sample_key *key = map__key(&p->samples, i);
+		const struct profile_sample *sample = map__value(&p->samples, i);
+		struct thread_samples *s = key->thread.pid == f->pid ? map__get(&threads, &key->thread) : NULL;
+
+		if (key->thread.pid != f->pid)
+			continue;
+		if (!s) {
+			err = -ENOMEM;
+			break;
+		}
+		s->all += sample->ns;
+		s->imports += import_stack__of(in->stacks, key->stack).is_import ? sample->ns : 0;
+	}
+	f->lost_ns = f->wall_ns = f->threads = 0;
+	add_on_cpu(p, f->pid, &threads);
+	for (u32 i = 0; !err && i < threads.n; i++) {
+		const struct thread_key *thread = map__key(&threads, i);
+		u64 ns = import_time(in, *thread, map__value(&threads, i));
+
+		if (!ns)
+			continue;
+		f->threads++;
+		f->lost_ns += ns;
+		f->wall_ns += ((const struct profile_thread *)map__find(&p->threads, thread))->wall;
+	}
+	map__free(&threads);
 	return err;
 }
 

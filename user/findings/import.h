@@ -14,6 +14,8 @@ struct imported {
 
 /* 0 or -ENOMEM */
 int imported__of(struct imported *imported, const struct finding_input *in, u32 pid);
+/* Sets the threads that import, the time that they do so and all their time. 0 or -ENOMEM */
+int imported__add_times(const struct finding_input *in, struct finding *f);
 /* Makes it a finding about imports. */
 void imported__complete(const struct finding_input *in, const struct imported *imported, struct finding *f);
 

@@ -125,6 +125,16 @@ enum lock_kind lock_kind__of_stack(const struct stacks *s, u32 stack)
 	return has_python ? LOCK_KIND_MUTEX : is_semaphore ? LOCK_KIND_SEMAPHORE : LOCK_KIND_UNKNOWN;
 }
 
+bool lock_kind__is_native_lock(const struct stacks *s, u32 stack)
+{
+	const struct stack_frame *f;
+
+	for (u32 at = stack; (f = stacks__frame(s, at)) != NULL && f->kind == FRAME_NATIVE; at = f->caller)
+		if (of_native(f))
+			return of_native(f) == LOCK_KIND_MUTEX;
+	return false;
+}
+
 const char *lock_kind__text(enum lock_kind kind)
 {
 	return texts[kind < LOCK_KINDS ? kind : LOCK_KIND_UNKNOWN];

@@ -262,7 +262,7 @@ static void set_kind(struct lock_waits *l, u32 lock, enum lock_kind most, bool h
 	bool is_known, is_lock = is_used_as_lock(l, lock, &is_known);
 
 	o->kind = most;
-	if (most == LOCK_KIND_MUTEX && is_known && !is_lock)
+	if (most == LOCK_KIND_MUTEX && is_known && !is_lock && !o->is_native)
 		o->kind = LOCK_KIND_CONDITION;
 	if (most != LOCK_KIND_UNKNOWN && most != LOCK_KIND_SEMAPHORE)
 		return;
@@ -281,6 +281,8 @@ static int set_kinds(struct lock_waits *l)
 		w = &l->waits[i];
 		w->kind = (u8)lock_kind__of_stack(l->stacks, w->stack);
 		ns[w->lock][w->kind] += w->to - w->from;
+		if (w->kind == LOCK_KIND_MUTEX && lock_kind__is_native_lock(l->stacks, w->stack))
+			((struct lock_object *)map__value(&l->locks, w->lock))->is_native = true;
 		has_owner[w->lock] = has_owner[w->lock] || w->owner;
 		/* the memory may be another kind of lock at another time */
 		if (w->by_exit)

@@ -25,6 +25,7 @@ struct sched_span_fields sched_span_fields__of(const struct schema_event *e, u32
 		.counted = field(e, parts & SPAN_COUNTED, on_cpu ? "charged" : "waited"),
 		.next = field(e, on_cpu && parts & SPAN_NEXT, "next_tid"),
 		.allowed = field(e, on_cpu && parts & SPAN_NEXT, "allowed"),
+		.priority = field(e, on_cpu && parts & SPAN_NEXT, "priority"),
 	};
 
 	f.common.flags = parts & SPAN_OPEN ? f.common.flags : NULL;
@@ -66,6 +67,7 @@ void sched_span__decode(struct sched_span *s, const struct view *v, const struct
 	s->counted = get(v, f->counted);
 	s->next_tid = (u32)get(v, f->next);
 	s->allowed = (u32)get(v, f->allowed);
+	s->priority = (u32)get(v, f->priority);
 	if (s->on_cpu)
 		return;
 	add_wake(s, v, f);

@@ -37,6 +37,7 @@ struct sched_span {
 	s64 waker_kind; /* enum sched_waker, off a CPU only */
 	u32 waker_pid, waker_tid; /* the waker; 0: an interrupt, or not known */
 	u32 next_tid; /* on a CPU: the thread that ran there next; 0: none, or not known */
+	u32 priority; /* on a CPU: as in struct sched_run */
 	u32 allowed; /* on a CPU: on how many CPUs the thread may run; 0: not known */
 	u64 counted; /* ns of the kernel's counters: on a CPU the time run, off a CPU the time waited for one */
 };
@@ -46,7 +47,7 @@ struct sched_span_fields {
 	const struct schema_event *event;
 	struct common_fields common;
 	bool on_cpu;
-	const struct schema_field *state, *wake, *waker, *waker_pid, *waker_tid, *counted, *next, *allowed;
+	const struct schema_field *state, *wake, *waker, *waker_pid, *waker_tid, *counted, *next, *allowed, *priority;
 };
 
 struct sched_span_fields sched_span_fields__of(const struct schema_event *e, u32 parts);

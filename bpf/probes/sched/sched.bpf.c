@@ -156,7 +156,8 @@ static __always_inline void fill_run(struct sched_run *run, struct task_struct *
 {
 	fill(&run->span, task, st, ID_sched_run, now);
 	run->charged = task->se.sum_exec_runtime - st->exec;
-	run->allowed = task->nr_cpus_allowed;
+	run->allowed = (u32)task->nr_cpus_allowed;
+	run->priority = (u32)task->prio;
 }
 
 static __always_inline void fill_off(struct sched_off *off, struct task_struct *task, struct interval *st, u64 clock,

@@ -34,7 +34,9 @@ struct sched_run {
 	enum sched_state state DOC("why it stopped running");
 	u32 next_tid UNIT(task) DOC("thread that took the CPU, 0: none (idle)");
 	u64 charged UNIT(ns) DOC("CPU time that the kernel counts for it: less what a hypervisor stole");
-	u64 allowed DOC("CPUs that it may run on, by its affinity and its cpuset");
+	u32 allowed DOC("CPUs that it may run on, by its affinity and its cpuset");
+	u32 priority
+		DOC("the kernel's: 120 for nice 0, 100 to 139 for nice -20 to 19, less for real time; 0: not known");
 } EVENT(sched_run, 0x0201, "a thread was on a CPU");
 
 struct sched_off {

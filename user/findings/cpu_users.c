@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "findings/cpu_private.h"
+
+#include <stdio.h>
+
+#include "output/table.h"
+
+static u32 priority_of(const struct cpus *c, u32 pid)
+{
+	const struct on_cpus *p = map__find(&c->processes, &pid);
+
+	return p ? p->priority : 0;
+}
+
+/* Less is better. */
+static bool is_better(u32 priority, u32 than)
+{
+	return priority && than && priority < than;
+}
+
+/*
+ * Returns the process that used the CPUs for which this one waited for longest, weighted by where it waited. is_preferred:
+ * of those with a better priority. percent: of the time of these CPUs; all_percent: of all these processes.
+ */
+static u32 main_user(const struct cpus *c, const struct group *g, bool is_preferred, double *percent,
+		     double *all_percent)
+{
+	u32 own_priority = priority_of(c, g->pid);
+	double best = 0, total = 0, all = 0, window = (double)query__duration(c->in->q);
+	struct map by;
+	u32 found = 0;
+
+	/* includes threads that the group omits */
+	for (u32 i = 0; i < c->waited.n; i++)
+		if (((const struct cpu_key *)map__key(&c->waited, i))->pid == g->pid)
+			all += (double)((const struct spent *)map__value(&c->waited, i))->ns;
+	map__init(&by, sizeof(u32), sizeof(double));
+	for (u32 i = 0; i < c->run.n; i++) {
+		const struct cpu_key *key = map__key(&c->run, i);
+		struct cpu_key own = { g->pid, key->cpu };
+		const struct spent *waited = map__find(&c->waited, &own);
+		double ns = (double)((const struct spent *)map__value(&c->run, i))->ns, *sum;
+
+		if (!waited || (is_preferred && !is_better(priority_of(c, key->pid), own_priority)))
+			continue;
+		sum = map__get(&by, &key->pid);
+		if (!sum)
+			continue;
+		*sum += ns * (double)waited->ns;
+	}
+	for (u32 i = 0; i < by.n; i++) {
+		double ns = *(const double *)map__value(&by, i);
+
+		total += ns;
+		if (ns <= best)
+			continue;
+		best = ns;
+		found = *(const u32 *)map__key(&by, i);
+	}
+	map__free(&by);
+	*percent = window && all ? 100 * best / all / window : 0;
+	*all_percent = best > 0 ? *percent * total / best : 0;
+	return found;
+}
+
+/* Priorities of the kernel (include/linux/sched/prio.h) */
+#define REALTIME_PRIORITIES 100
+#define NICE_0_PRIORITY	    120
+
+/* Processes that use the CPUs for less of the time explain no wait. */
+#define PREFERRED_PERCENT 25
+
+/* Fewer preemptions show nothing. */
+#define PREEMPTED_MIN 10
+
+/* The other process that took the CPU from this one most often. percent: of these times */
+static u32 preempter(const struct cpus *c, u32 pid, double *percent)
+{
+	u64 all = 0, most = 0;
+	u32 found = 0;
+	struct map by;
+
+	map__init(&by, sizeof(u32), sizeof(u64));
+	for (u32 i = 0; i < c->takers.n; i++) {
+		const struct taker_key *key = map__key(&c->takers, i);
+		u32 taker = key->pid == pid ? names__process_of(c->in->q->names, key->tid) : 0;
+		u64 n = *(const u64 *)map__value(&c->takers, i), *sum;
+
+		all += key->pid == pid ? n : 0;
+		sum = taker && taker != pid ? map__get(&by, &taker) : NULL;
+		if (!sum)
+			continue;
+		*sum += n;
+		if (*sum <= most)
+			continue;
+		most = *sum;
+		found = taker;
+	}
+	map__free(&by);
+	*percent = table__percent(most, all);
+	return all >= PREEMPTED_MIN ? found : 0;
+}
+
+static char *write_priority(u32 priority, char *buf, size_t size)
+{
+	if (priority < REALTIME_PRIORITIES)
+		snprintf(buf, size, "real time");
+	else
+		snprintf(buf, size, "nice %d", (int)priority - NICE_0_PRIORITY);
+	return buf;
+}
+
+/* Do processes with a better priority use the CPUs for a large part of the time? */
+static bool add_preferred(const struct cpus *c, const struct group *g, struct finding *f)
+{
+	double percent, all;
+	u32 pid = main_user(c, g, true, &percent, &all);
+	char own[24], other[24], text[128];
+
+	if (!pid || all < PREFERRED_PERCENT)
+		return false;
+	f->by.pid = pid;
+	f->by.cpus_percent = percent;
+	snprintf(text, sizeof(text), "its priority is lower: %s, that of others %s",
+		 write_priority(priority_of(c, g->pid), own, sizeof(own)),
+		 write_priority(priority_of(c, pid), other, sizeof(other)));
+	finding__add_detail(f, text);
+	return true;
+}
+
+/* Who had the CPUs meanwhile */
+void cpus__add_users(const struct cpus *c, const struct group *g, struct finding *f)
+{
+	double percent, all, times;
+	u32 pid = main_user(c, g, false, &percent, &all), other = preempter(c, g->pid, &times);
+	char text[96];
+
+	if (add_preferred(c, g, f))
+		return;
+	if (pid && percent >= 25 && pid != g->pid) {
+		f->by.pid = pid;
+		f->by.cpus_percent = percent;
+	} else if (other && times >= 30) {
+		f->by.pid = other;
+		f->by.percent = times;
+	} else if (pid && percent >= 25) {
+		snprintf(text, sizeof(text), "its own threads used these CPUs for %.0f%% of the time", percent);
+		finding__add_detail(f, text);
+	}
+}
