@@ -22,6 +22,7 @@ int names__create(struct names **out, const struct schema *s)
 	map__init(&n->probes, sizeof(u16), sizeof(struct named_probe));
 	recent_texts__init(&n->strings, sizeof(u32));
 	recent_texts__init(&n->kernels, sizeof(struct kernel_key));
+	recent_texts__init(&n->torch, sizeof(struct kernel_key));
 	map__init(&n->instances, sizeof(u32), sizeof(struct named_task *));
 	*out = n;
 	return 0;
@@ -40,6 +41,7 @@ void names__free(struct names *n)
 	map__free(&n->probes);
 	recent__free(&n->strings.table);
 	recent__free(&n->kernels.table);
+	recent__free(&n->torch.table);
 	map__free(&n->instances);
 	if (n->trace)
 		trace__set_tasks(n->trace, NULL, 0);
@@ -227,6 +229,8 @@ int names__feed(struct names *n, const struct view *v)
 	}
 	if (!strcmp(kind, "meta_probe"))
 		return feed_probe(n, v);
+	if (!strcmp(kind, "torch_operator") || !strcmp(kind, "torch_class"))
+		return names__feed_torch(n, v);
 	if (!strcmp(kind, "proc_task") || !strcmp(kind, "proc_fork") || !strcmp(kind, "proc_exec") ||
 	    !strcmp(kind, "proc_exit") || !strcmp(kind, "proc_rename") || !strcmp(kind, "proc_image"))
 		return feed_task(n, v);
@@ -245,8 +249,8 @@ static int on_rows(const struct rows *rows, void *arg)
 
 int names__load(struct names *n, struct trace *t)
 {
-	static const char *const kinds[] = { "meta_probe", "proc_task",	  "proc_fork",	"proc_exec",
-					     "proc_exit",  "proc_rename", "proc_image", "gpu_name" };
+	static const char *const kinds[] = { "meta_probe",  "proc_task",  "proc_fork", "proc_exec",	 "proc_exit",
+					     "proc_rename", "proc_image", "gpu_name",  "torch_operator", "torch_class" };
 	const struct schema_event *selected[ARRAY_LEN(kinds) + 1] = { 0 };
 	struct trace_filter filter = { .kinds = selected };
 	const struct schema_event *e;
@@ -259,7 +263,7 @@ int names__load(struct names *n, struct trace *t)
 			selected[found++] = e;
 	}
 	n->trace = t;
-	n->kernels.table.max = ~0U;
+	n->kernels.table.max = n->torch.table.max = ~0U;
 	err = found ? trace__read(t, &filter, on_rows, n) : 0;
 	return err ? err : names__distinguish(n);
 }

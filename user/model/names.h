@@ -65,6 +65,11 @@ const char *names__string(const struct names *n, u32 id);
 const char *names__kernel(const struct names *n, u32 pid, u64 number);
 /* The same for the value of f if it is field `name` of gpu_kernel; NULL: another field, or not known. */
 const char *names__kernel_of(const struct names *n, const struct view *v, const struct schema_field *f);
+/*
+ * Returns the name of an operator's call, a backward node or a range as torch.profiler prints it: "aten::add", "AddmmBackward0". NULL: v is of
+ * another kind, or its name is not known. The name is in buf.
+ */
+const char *names__torch(const struct names *n, const struct view *v, char *buf, size_t size);
 /* Calls fn for each known process, by first appearance of its pid; several may have had one pid. */
 void names__each_process(const struct names *n, void (*fn)(const struct task *t, void *arg), void *arg);
 

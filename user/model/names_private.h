@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Shared by names.c, names_tasks.c and names_recent.c. */
+/* Shared by names.c, names_tasks.c, names_torch.c and names_recent.c. */
 #ifndef SONDE_MODEL_NAMES_PRIVATE_H
 #define SONDE_MODEL_NAMES_PRIVATE_H
 
@@ -45,6 +45,7 @@ struct names {
 	struct map probes; /* u16 -> struct named_probe */
 	struct recent_texts strings; /* by u32 */
 	struct recent_texts kernels; /* by struct kernel_key */
+	struct recent_texts torch; /* by struct kernel_key: operators by their handle, classes of nodes by their vtable */
 	struct trace_task *numbering; /* tasks of reused numbers, by number and start */
 	u32 n_numbering;
 	struct map instances; /* u32 id -> struct named_task *, of the tasks in numbering */
@@ -54,7 +55,11 @@ struct names {
 const struct named_task *names__find(const struct names *n, u32 pid, u32 tid);
 /* names_tasks.c: gives ids to tasks with reused numbers, once all is fed. 0 or -ENOMEM. */
 int names__distinguish(struct names *n);
-/* names_recent.c: stores the text of an event by a key. 0 or -ENOMEM. */
+/* names_torch.c: stores the name in an event torch_operator or torch_class. 0 or -ENOMEM. */
+int names__feed_torch(struct names *n, const struct view *v);
+/* names_recent.c: stores a text by a key. 0 or -ENOMEM. */
+int recent_texts__set(struct recent_texts *t, const void *key, const char *text, u32 len);
+/* The same for field `text` of an event. */
 int recent_texts__feed(struct recent_texts *t, const void *key, const struct view *v);
 /* NULL: there is no such text. */
 const char *recent_texts__find(const struct recent_texts *t, const void *key);

@@ -41,10 +41,9 @@ static void count_bytes(struct recent_texts *t, u32 before, size_t len)
 	}
 }
 
-int recent_texts__feed(struct recent_texts *t, const void *key, const struct view *v)
+int recent_texts__set(struct recent_texts *t, const void *key, const char *text, u32 len)
 {
-	u32 len, before = t->table.young.n;
-	const char *text = view__text(v, schema_event__field(v->event, "text"), &len);
+	u32 before = t->table.young.n;
 	char *copy = strndup(text, len), **slot = copy ? recent__get(&t->table, key) : NULL;
 
 	if (!slot) {
@@ -55,6 +54,14 @@ int recent_texts__feed(struct recent_texts *t, const void *key, const struct vie
 	*slot = copy;
 	count_bytes(t, before, len);
 	return 0;
+}
+
+int recent_texts__feed(struct recent_texts *t, const void *key, const struct view *v)
+{
+	u32 len;
+	const char *text = view__text(v, schema_event__field(v->event, "text"), &len);
+
+	return recent_texts__set(t, key, text, len);
 }
 
 const char *recent_texts__find(const struct recent_texts *t, const void *key)

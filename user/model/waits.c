@@ -69,11 +69,11 @@ enum { SAMPLE_TEXT_GIL = 1u << 16, SAMPLE_TEXT_FAULT };
 #define CONDITION_RANK 4
 
 /*
- * Events that are no waits: sums and lifetimes, in which a thread may do anything, device work, and CUPTI's view of
- * calls that have events of their own.
+ * Events that are no waits: sums and lifetimes, in which a thread may do anything, as in PyTorch's operators; device
+ * work, and CUPTI's view of calls that have events of their own.
  */
 static const char *const no_waits[] = { "sched_",    "disk_cache",	  "disk_task",	   "net_close", "gil_hold",
-					"gil_slice", "python_thread_run", "python_import", "gpu_" };
+					"gil_slice", "python_thread_run", "python_import", "gpu_",	"torch_" };
 
 static const struct wait_class *class_of(const struct schema_event *e)
 {

@@ -93,8 +93,12 @@ char *print__cell(const struct column *c, const struct value *v)
 		if (c->show == SHOW_SECONDS)
 			/* The interval is from 0 to v; v is negative before the trace's start. */
 			text__seconds(buf, sizeof(buf), v->s < 0 ? 0 : (u64)v->s, v->s < 0 ? 0 - (u64)v->s : 0, 6);
+		else if (c->show == SHOW_BYTES)
+			format_u64(buf + (v->s < 0), sizeof(buf) - 1, c->show, v->s < 0 ? 0 - (u64)v->s : (u64)v->s);
 		else
 			snprintf(buf, sizeof(buf), "%lld", v->s);
+		if (c->show == SHOW_BYTES && v->s < 0)
+			buf[0] = '-';
 		break;
 	case VALUE_DOUBLE:
 		format_double(buf, sizeof(buf), c->show, v->d);

@@ -79,6 +79,23 @@ void table__insert(struct table *t, u32 at, const struct column *column,
 	t->n_columns++;
 }
 
+void table__show(struct table *t, const char *key, enum column_show show)
+{
+	int at = table__column(t, key);
+
+	assert(at >= 0);
+	if (!t->own_columns) {
+		t->own_columns = calloc(t->n_columns, sizeof(*t->own_columns));
+		if (!t->own_columns) {
+			t->failed = true;
+			return;
+		}
+		memcpy(t->own_columns, t->columns, t->n_columns * sizeof(*t->own_columns));
+		t->columns = t->own_columns;
+	}
+	t->own_columns[at].show = show;
+}
+
 int table__column(const struct table *t, const char *name)
 {
 	u32 i;

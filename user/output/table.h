@@ -92,6 +92,8 @@ struct value *table__row(const struct table *t, u32 row);
  */
 void table__insert(struct table *t, u32 at, const struct column *column,
 		   struct value (*fn)(const struct value *row, void *arg), void *arg);
+/* Changes how people see a column, such as one that is hidden unless the trace has values for it. */
+void table__show(struct table *t, const char *key, enum column_show show);
 /* Returns the index of a column by key or heading, in any case of letters; -1: there is none. */
 int table__column(const struct table *t, const char *name);
 /*

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "model/torch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/order.h"
+#include "model/texts.h"
+#include "model/torch_private.h"
+#include "util/array.h"
+
+/* What names a call: an address or the number of a probe; of a range the text itself does. */
+struct torch_name_key {
+	u64 value;
+	u32 pid, kind;
+};
+
+int torch__new(struct torch **out, const struct query *q)
+{
+	struct torch *t = calloc(1, sizeof(*t));
+
+	*out = t;
+	if (!t)
+		return -ENOMEM;
+	t->q = q;
+	map__init(&t->numbers, sizeof(struct torch_name_key), sizeof(u32));
+	texts__init(&t->texts);
+	texts__init(&t->shapes);
+	map__init(&t->threads, sizeof(struct torch_thread_key), sizeof(struct torch_thread));
+	map__init(&t->memory, sizeof(struct torch_address), sizeof(u64));
+	return 0;
+}
+
+void torch__free(struct torch *t)
+{
+	if (!t)
+		return;
+	for (u32 i = 0; i < t->threads.n; i++) {
+		struct torch_thread *thread = map__value(&t->threads, i);
+
+		free(thread->pending);
+		free(thread->marks);
+		free(thread->tensors);
+		free(thread->launches);
+	}
+	map__free(&t->numbers);
+	map__free(&t->texts);
+	map__free(&t->shapes);
+	map__free(&t->threads);
+	map__free(&t->memory);
+	free(t);
+}
+
+const char *torch__name(const struct torch *t, u32 name)
+{
+	const char *text = texts__text(&t->texts, name);
+
+	return text ? text : "?";
+}
+
+const char *torch__shapes(const struct torch *t, u32 shapes)
+{
+	return texts__text(&t->shapes, shapes);
+}
+
+const struct torch_coverage *torch__coverage(const struct torch *t)
+{
+	return &t->coverage;
+}
+
+/* Calls that torch.profiler leaves out of its tables */
+static bool is_hidden(const char *name)
+{
+	static const char *const names[] = { "aten::is_leaf",
+					     "aten::output_nr",
+					     "aten::_version",
+					     "profiler::_record_function_enter",
+					     "profiler::_record_function_enter_new",
+					     "profiler::_record_function_exit" };
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+#define HIDDEN ~0u
+
+/* Returns the number of the name, HIDDEN for a call to leave out; 0: no memory. */
+static u32 number_of(struct torch *t, const struct view *v)
+{
+	char name[TEXTS_LEN];
+
+	if (!names__torch(t->q->names, v, name, sizeof(name)))
+		snprintf(name, sizeof(name), "?");
+	if (is_hidden(name))
+		return HIDDEN;
+	/* torch.profiler's steps are one row in its table */
+	if (!strncmp(name, "ProfilerStep#", 13))
+		snprintf(name, sizeof(name), "ProfilerStep*");
+	return texts__number(&t->texts, name);
+}
+
+static u32 name_of(struct torch *t, enum torch_kind kind, const struct view *v)
+{
+	struct torch_name_key key = { .pid = (u32)view__get(v, "pid"), .kind = kind };
+	u32 *number;
+
+	if (kind == TORCH_RANGE)
+		return number_of(t, v);
+	key.value = (u64)view__get(v, kind == TORCH_NODE ? "vtable" : "handle");
+	if (!key.value) {
+		key.value = (u64)view__get(v, "probe");
+		key.pid = 0;
+	}
+	number = map__get(&t->numbers, &key);
+	if (number && !*number)
+		*number = number_of(t, v);
+	return number ? *number : 0;
+}
+
+static int on_call(struct torch *t, enum torch_kind kind, const struct view *v)
+{
+	struct common_fields f = common_fields__of(v->event);
+	u16 flags = (u16)view__s64(v, f.flags);
+	struct torch_span c = {
+		.kind = kind,
+		.pid = (u32)view__s64(v, f.pid),
+		.tid = (u32)view__s64(v, f.tid),
+		.name = name_of(t, kind, v),
+		.stack = (u32)view__get(v, "stack"),
+		.is_open = flags & EVENT_OPEN,
+		.is_unwound = flags & EVENT_UNWOUND,
+		.start = (u64)view__s64(v, f.start),
+		.end = (u64)view__s64(v, f.time),
+		.inner = (u64)view__get(v, "inner"),
+		.sequence = kind == TORCH_RANGE ? -1 : view__get(v, "sequence"),
+		.made_by = (u64)view__get(v, "made_by"),
+	};
+	int err;
+
+	if (!c.name)
+		return -ENOMEM;
+	if (c.start > c.end)
+		c.start = c.end;
+	err = torch_parts__take(t, &c);
+	if (err || c.name == HIDDEN)
+		return err;
+	t->coverage.calls += kind == TORCH_OPERATOR;
+	t->coverage.nodes += kind == TORCH_NODE;
+	t->coverage.ranges += kind == TORCH_RANGE;
+	t->coverage.open += c.is_open;
+	t->coverage.unwound += c.is_unwound;
+	t->coverage.has_stacks |= c.stack != 0;
+	return torch_tree__add(t, &c);
+}
+
+static int on_event(const struct view *v, void *arg)
+{
+	static const char *const calls[] = {
+		[TORCH_OPERATOR] = "torch_op", [TORCH_NODE] = "torch_node", [TORCH_RANGE] = "torch_range"
+	};
+
+	for (u32 kind = 0; kind < ARRAY_LEN(calls); kind++)
+		if (!strcmp(v->event->name, calls[kind]))
+			return on_call(arg, kind, v);
+	return strcmp(v->event->name, "torch_alloc") ? torch_parts__add_tensor(arg, v) :
+						       torch_parts__add_memory(arg, v);
+}
+
+static int on_rows(const struct rows *rows, void *arg)
+{
+	return order__add(arg, rows);
+}
+
+static int on_cost(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	struct torch *t = arg;
+
+	for (; v.i < rows__count(rows); v.i++) {
+		t->cost_call = (u64)view__get(&v, "call");
+		t->cost_own = (u64)view__get(&v, "own");
+		t->coverage.is_corrected = true;
+	}
+	return 0;
+}
+
+/* The cost is written once, possibly outside of the selected time. */
+static int read_cost(struct torch *t)
+{
+	struct query all = { .trace = t->q->trace };
+
+	return query__read_kind(&all, "torch_cost", on_cost, t);
+}
+
+int torch__read(struct torch *t, int (*fn)(const struct torch_span *c, const struct torch_span *parent, void *arg),
+		void *arg)
+{
+	static const char *const names[] = { "torch_op", "torch_node", "torch_range", "torch_alloc", "torch_shape" };
+	const struct schema_event *kinds[ARRAY_LEN(names) + 1] = { 0 };
+	struct order *order = order__new(on_event, t);
+	u32 n = 0;
+	int err = order ? read_cost(t) : -ENOMEM;
+
+	t->fn = fn;
+	t->arg = arg;
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		kinds[n] = schema__event(trace__schema(t->q->trace), names[i]);
+		n += kinds[n] != NULL;
+	}
+	if (!err && n)
+		err = torch_parts__read_launches(t);
+	if (!err && n)
+		err = query__read(t->q, kinds, on_rows, order);
+	if (!err)
+		err = order__finish(order);
+	order__free(order);
+	return err ? err : torch_tree__finish(t);
+}

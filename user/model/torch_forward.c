@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Sums the operators of each step, and finds where between the phases they were. */
+#include <errno.h>
+
+#include "model/torch_steps_private.h"
+#include "util/search.h"
+
+struct thread {
+	u32 pid, tid;
+};
+
+struct reading {
+	struct torch_steps *steps;
+	struct torch_gaps *gaps;
+	struct map loops; /* struct thread -> u32: index of its loop plus one */
+};
+
+static int add_part(struct torch_loop *l, u32 which, const struct torch_span *c)
+{
+	struct torch_part *p = map__get(&l->parts[which], &c->name);
+
+	if (!p)
+		return -ENOMEM;
+	p->name = c->name;
+	p->calls++;
+	p->self_ns += c->self_ns;
+	return 0;
+}
+
+static void add_to_gap(struct torch_gap *g, const struct torch_span *c)
+{
+	u64 last = c->end < g->end ? c->end : g->end;
+
+	if (!g->first || c->start < g->first)
+		g->first = c->start;
+	if (last > g->last)
+		g->last = last;
+}
+
+static int on_call(const struct torch_span *c, const struct torch_span *parent, void *arg)
+{
+	struct thread thread = { c->pid, c->tid };
+	struct reading *r = arg;
+	const u32 *number = map__find(&r->loops, &thread);
+	struct torch_loop *l = number ? &r->steps->loops[*number - 1] : NULL;
+	struct torch_step *step;
+	struct torch_gap *gaps;
+	u32 i;
+	int err = 0;
+
+	if (!l)
+		return 0;
+	i = (u32)SEARCH(l->n, k, l->steps[k].end <= c->start);
+	if (i == l->n || c->start < l->steps[i].start)
+		return 0;
+	step = &l->steps[i];
+	if (i == l->slowest)
+		err = add_part(l, 0, c);
+	if (!err && i == l->typical)
+		err = add_part(l, 1, c);
+	if (c->kind != TORCH_OPERATOR)
+		return err;
+	step->calls++;
+	gaps = r->gaps->list + step->first_gap;
+	i = (u32)SEARCH(step->n_gaps, k, gaps[k].end <= c->start);
+	if (i == step->n_gaps || c->start < gaps[i].start)
+		return err;
+	add_to_gap(&gaps[i], c);
+	if (!parent || parent->kind == TORCH_RANGE)
+		step->operators_ns += c->total_ns;
+	return err;
+}
+
+int torch_forward__read(struct torch_steps *s, struct torch_gaps *gaps)
+{
+	struct reading r = { .steps = s, .gaps = gaps };
+	int err = 0;
+
+	map__init(&r.loops, sizeof(struct thread), sizeof(u32));
+	for (u32 i = 0; !err && i < s->n; i++) {
+		struct thread thread = { s->loops[i].pid, s->loops[i].tid };
+		u32 *number = map__get(&r.loops, &thread);
+
+		if (number)
+			*number = i + 1;
+		else
+			err = -ENOMEM;
+	}
+	if (!err)
+		err = torch__read(s->torch, on_call, &r);
+	map__free(&r.loops);
+	return err;
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What belongs to a call besides its time: memory and tensors, whose events name the call by its start, and the work on GPUs that it launched.
+ * These events come before the end of their call.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/gpu.h"
+#include "model/texts.h"
+#include "model/torch_private.h"
+#include "output/text.h"
+#include "util/array.h"
+#include "util/search.h"
+
+/* 64 MiB; the work of further launches belongs to no call. */
+#define LAUNCHES_MAX (4u << 20)
+
+int torch_parts__add_memory(struct torch *t, const struct view *v)
+{
+	struct torch_address key = { (u64)view__get(v, "address"), (u64)view__get(v, "pid") };
+	struct torch_mark mark = { .call_start = (u64)view__get(v, "call_start") };
+	struct torch_thread *thread = torch__thread(t, (u32)key.pid, (u32)view__get(v, "tid"));
+	const struct schema_field *f = schema_event__field(v->event, "action");
+	const char *action = f ? schema_field__value_name(f, view__s64(v, f)) : NULL;
+	u64 *bytes;
+
+	if (!thread)
+		return -ENOMEM;
+	if (action && !strcmp(action, "TORCH_FREED")) {
+		bytes = map__find(&t->memory, &key);
+		mark.bytes = bytes ? (s64)(0 - *bytes) : 0;
+		map__remove(&t->memory, &key);
+	} else {
+		bytes = map__get(&t->memory, &key);
+		if (!bytes)
+			return -ENOMEM;
+		*bytes = (u64)view__get(v, "bytes");
+		mark.bytes = (s64)*bytes;
+	}
+	t->coverage.has_memory = true;
+	return !mark.call_start || array__push(thread->marks, thread->n_marks, mark) ? 0 : -ENOMEM;
+}
+
+int torch_parts__add_tensor(struct torch *t, const struct view *v)
+{
+	struct torch_thread *thread = torch__thread(t, (u32)view__get(v, "pid"), (u32)view__get(v, "tid"));
+	struct torch_tensor tensor = {
+		.call_start = (u64)view__get(v, "call_start"),
+		.argument = (u8)view__get(v, "argument"),
+		.element = (u8)view__get(v, "element"),
+		.dimensions = (u8)view__get(v, "dimensions"),
+	};
+	char name[] = "size_0";
+
+	for (u32 i = 0; i < ARRAY_LEN(tensor.sizes); i++) {
+		name[sizeof(name) - 2] = (char)('0' + i);
+		tensor.sizes[i] = (u64)view__get(v, name);
+	}
+	t->coverage.has_shapes = true;
+	return thread && array__push(thread->tensors, thread->n_tensors, tensor) ? 0 : -ENOMEM;
+}
+
+static int on_work(const struct gpu_work *w, void *arg)
+{
+	const struct gpu_launch *l = w->launch;
+	struct torch *t = arg;
+	struct torch_thread *thread;
+
+	if (w->host_time || !l || !l->tid || w->end <= w->start || t->n_launches == LAUNCHES_MAX)
+		return 0;
+	thread = torch__thread(t, l->pid, l->tid);
+	t->n_launches++;
+	t->coverage.has_device = true;
+	return thread && array__push(thread->launches, thread->n_launches,
+				     (struct torch_launch){ l->start, w->end - w->start }) ?
+		       0 :
+		       -ENOMEM;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct torch_launch *x = a, *y = b;
+
+	return x->time < y->time ? -1 : x->time > y->time;
+}
+
+int torch_parts__read_launches(struct torch *t)
+{
+	const struct gpu_listener listener = { .work = on_work };
+	const struct query *q = t->q;
+	struct gpu_model *model;
+	int err;
+
+	if (!trace__has(q->trace, "gpu_kernel") && !trace__has(q->trace, "gpu_memcpy") &&
+	    !trace__has(q->trace, "gpu_memset"))
+		return 0;
+	err = gpu_model__new(&model, q->trace, q->names);
+	if (!err)
+		err = gpu_model__read(model, q->from, q->to, q->pids.n ? &q->pids : NULL, &listener, t, NULL);
+	gpu_model__free(model);
+	for (u32 i = 0; i < t->threads.n; i++) {
+		struct torch_thread *thread = map__value(&t->threads, i);
+
+		if (thread->n_launches)
+			qsort(thread->launches, thread->n_launches, sizeof(*thread->launches), by_time);
+	}
+	return err;
+}
+
+/* A call within took its launches already. */
+static void take_launches(struct torch_thread *thread, struct torch_span *c)
+{
+	u32 first = (u32)SEARCH(thread->n_launches, i, thread->launches[i].time < c->start);
+
+	for (u32 i = first; i < thread->n_launches && thread->launches[i].time <= c->end; i++) {
+		c->self_device_ns += thread->launches[i].ns;
+		thread->launches[i].ns = 0;
+	}
+}
+
+/* Events whose call was lost are dropped with those of the call around it. */
+static void take_memory(struct torch_thread *thread, struct torch_span *c)
+{
+	while (thread->n_marks && thread->marks[thread->n_marks - 1].call_start >= c->start) {
+		const struct torch_mark *m = &thread->marks[--thread->n_marks];
+
+		if (m->call_start == c->start)
+			c->self_bytes = (s64)((u64)c->self_bytes + (u64)m->bytes);
+	}
+}
+
+static void add_sizes(struct text_buffer *text, const struct torch_tensor *tensor)
+{
+	for (u32 i = 0; i < tensor->dimensions && i < ARRAY_LEN(tensor->sizes); i++)
+		text__add(text, "%s%llu", i ? ", " : "", tensor->sizes[i]);
+	if (tensor->dimensions > ARRAY_LEN(tensor->sizes))
+		text__add(text, ", ..");
+}
+
+/* Writes "[[64, 784], [], [784, 128]]": an argument that is no tensor is empty, a list of tensors is a list. */
+static void write_shapes(const struct torch_tensor *list, u32 n, char *buf, size_t size)
+{
+	struct text_buffer text = { .buf = buf, .size = size };
+	u32 written = 0;
+
+	text__add(&text, "[");
+	for (u32 i = 0; i < n; i++) {
+		bool is_first = !i || list[i].argument != list[i - 1].argument;
+		bool is_last = i + 1 == n || list[i].argument != list[i + 1].argument;
+
+		for (; written < list[i].argument; written++)
+			text__add(&text, written ? ", []" : "[]");
+		text__add(&text, "%s%s[", written || !is_first ? ", " : "", is_first && !is_last ? "[" : "");
+		add_sizes(&text, &list[i]);
+		text__add(&text, "]%s", is_last && !is_first ? "]" : "");
+		written = list[i].argument + is_last;
+	}
+	text__add(&text, "]");
+}
+
+static int by_argument(const void *a, const void *b)
+{
+	const struct torch_tensor *x = a, *y = b;
+
+	if (x->argument != y->argument)
+		return x->argument < y->argument ? -1 : 1;
+	return x->element < y->element ? -1 : x->element > y->element;
+}
+
+static int take_tensors(struct torch *t, struct torch_thread *thread, struct torch_span *c)
+{
+	char text[TEXTS_LEN];
+	u32 first, n;
+
+	while (thread->n_tensors && thread->tensors[thread->n_tensors - 1].call_start > c->start)
+		thread->n_tensors--;
+	first = thread->n_tensors;
+	while (first && thread->tensors[first - 1].call_start == c->start)
+		first--;
+	n = thread->n_tensors - first;
+	thread->n_tensors = first;
+	if (!n)
+		return 0;
+	qsort(&thread->tensors[first], n, sizeof(*thread->tensors), by_argument);
+	write_shapes(&thread->tensors[first], n, text, sizeof(text));
+	c->shapes = texts__number(&t->shapes, text);
+	return c->shapes ? 0 : -ENOMEM;
+}
+
+int torch_parts__take(struct torch *t, struct torch_span *c)
+{
+	struct torch_thread *thread = torch__thread(t, c->pid, c->tid);
+
+	if (!thread)
+		return -ENOMEM;
+	take_launches(thread, c);
+	if (c->kind == TORCH_RANGE)
+		return 0;
+	take_memory(thread, c);
+	return take_tensors(t, thread, c);
+}

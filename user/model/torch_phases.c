@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Reads the phases of training that the trace has: calls of data loaders and optimizers, and backward passes. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/order.h"
+#include "model/texts.h"
+#include "model/torch_steps_private.h"
+#include "util/array.h"
+
+/* 48 MiB. Phases of longer traces are not read; a step has about five. */
+#define MARKS_MAX (1u << 20)
+
+struct thread {
+	u32 pid, tid;
+};
+
+struct pass {
+	u64 start, end;
+	s64 root; /* sequence number of its first node */
+};
+
+static int add(struct torch_marks *m, const struct torch_mark *mark)
+{
+	return m->n == MARKS_MAX || array__push(m->list, m->n, *mark) ? 0 : -ENOMEM;
+}
+
+static int add_pass(struct torch_marks *m, const struct thread *t, const struct pass *p)
+{
+	return add(m, &(struct torch_mark){ t->pid, t->tid, p->start, p->end, PHASE_BACKWARD, 0, false });
+}
+
+static int on_node(struct torch_marks *m, const struct thread *t, u64 start, u64 end, s64 sequence)
+{
+	struct pass *p = map__get(&m->passes, t);
+	int err = 0;
+
+	if (!p)
+		return -ENOMEM;
+	if (p->end && sequence >= 0 && sequence >= p->root) {
+		err = add_pass(m, t, p);
+		*p = (struct pass){ 0 };
+	}
+	if (!p->end)
+		*p = (struct pass){ start, end, sequence };
+	/* a node that evaluates others ends after them */
+	p->start = start < p->start ? start : p->start;
+	p->end = end;
+	return err;
+}
+
+static int on_range(struct torch_marks *m, struct torch_mark *mark, const char *name)
+{
+	static const char loader[] = "enumerate(DataLoader)#", optimizer[] = "Optimizer.";
+
+	if (!strncmp(name, loader, sizeof(loader) - 1))
+		mark->phase = PHASE_DATA;
+	else if (!strncmp(name, optimizer, sizeof(optimizer) - 1))
+		mark->phase = PHASE_OPTIMIZER;
+	else
+		return 0;
+	mark->is_step = !strncmp(name, "Optimizer.step#", 15);
+	mark->range = texts__number(&m->texts, name);
+	return mark->range ? add(m, mark) : -ENOMEM;
+}
+
+struct reading {
+	struct torch_marks *marks;
+	const struct names *names;
+	struct order *order;
+};
+
+static int on_event(const struct view *v, void *arg)
+{
+	struct common_fields f = common_fields__of(v->event);
+	const struct reading *r = arg;
+	struct torch_mark mark = {
+		.pid = (u32)view__s64(v, f.pid),
+		.tid = (u32)view__s64(v, f.tid),
+		.start = (u64)view__s64(v, f.start),
+		.end = (u64)view__s64(v, f.time),
+	};
+	struct thread thread = { mark.pid, mark.tid };
+	char name[TEXTS_LEN];
+
+	if (mark.start > mark.end)
+		mark.start = mark.end;
+	if (!strcmp(v->event->name, "torch_node"))
+		return on_node(r->marks, &thread, mark.start, mark.end, view__get(v, "sequence"));
+	if (!names__torch(r->names, v, name, sizeof(name)))
+		return 0;
+	return on_range(r->marks, &mark, name);
+}
+
+static int on_rows(const struct rows *rows, void *arg)
+{
+	return order__add(((struct reading *)arg)->order, rows);
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct torch_mark *x = a, *y = b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	if (x->tid != y->tid)
+		return x->tid < y->tid ? -1 : 1;
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+int torch_marks__read(struct torch_marks *m, const struct query *q)
+{
+	const struct schema *schema = trace__schema(q->trace);
+	const struct schema_event *kinds[3] = { schema__event(schema, "torch_range") };
+	struct reading r = { .marks = m, .names = q->names, .order = order__new(on_event, &r) };
+	int err = r.order ? 0 : -ENOMEM;
+
+	*m = (struct torch_marks){ 0 };
+	texts__init(&m->texts);
+	map__init(&m->passes, sizeof(struct thread), sizeof(struct pass));
+	kinds[kinds[0] != NULL] = schema__event(schema, "torch_node");
+	if (!err && kinds[0])
+		err = query__read(q, kinds, on_rows, &r);
+	if (!err)
+		err = order__finish(r.order);
+	order__free(r.order);
+	for (u32 i = 0; !err && i < m->passes.n; i++)
+		err = add_pass(m, map__key(&m->passes, i), map__value(&m->passes, i));
+	if (m->n)
+		qsort(m->list, m->n, sizeof(*m->list), by_start);
+	return err;
+}
+
+void torch_marks__free(struct torch_marks *m)
+{
+	free(m->list);
+	map__free(&m->texts);
+	map__free(&m->passes);
+}

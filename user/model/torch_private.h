@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Shared by torch.c, torch_tree.c and torch_parts.c. */
+#ifndef SONDE_MODEL_TORCH_PRIVATE_H
+#define SONDE_MODEL_TORCH_PRIVATE_H
+
+#include "model/torch.h"
+
+/* A call that has ended, until the call around it ends */
+struct torch_pending {
+	struct torch_span call;
+	u32 n; /* calls that this stands for: several, if the oldest were joined to bound memory */
+	bool is_out; /* it was handed out */
+};
+
+/* Memory that was allocated or freed in a call */
+struct torch_mark {
+	u64 call_start;
+	s64 bytes;
+};
+
+/* A tensor that a call got */
+struct torch_tensor {
+	u64 call_start;
+	u64 sizes[6];
+	u8 argument, element, dimensions;
+};
+
+/* Work on a GPU, by its launch */
+struct torch_launch {
+	u64 time; /* of the launch */
+	u64 ns; /* of the work; 0: a call has it already */
+};
+
+struct torch_thread {
+	struct torch_pending *pending; /* by end */
+	u32 n_pending;
+	struct torch_mark *marks;
+	u32 n_marks;
+	struct torch_tensor *tensors;
+	u32 n_tensors;
+	struct torch_launch *launches; /* by time */
+	u32 n_launches;
+};
+
+struct torch {
+	const struct query *q;
+	struct map numbers; /* struct torch_name_key -> u32: numbers in texts */
+	struct map texts; /* model/texts.h: names */
+	struct map shapes; /* the same: sizes of tensors */
+	struct map threads; /* struct torch_thread_key -> struct torch_thread */
+	struct map memory; /* struct torch_address -> u64: bytes of what was allocated and not freed yet */
+	u64 cost_call, cost_own; /* ns, see event torch_cost */
+	u64 n_launches;
+	struct torch_coverage coverage;
+	int (*fn)(const struct torch_span *c, const struct torch_span *parent, void *arg);
+	void *arg;
+};
+
+struct torch_thread_key {
+	u32 pid, tid;
+};
+
+struct torch_address {
+	u64 address, pid;
+};
+
+/* NULL: no memory */
+static inline struct torch_thread *torch__thread(struct torch *t, u32 pid, u32 tid)
+{
+	struct torch_thread_key key = { pid, tid };
+
+	return map__get(&t->threads, &key);
+}
+
+/* torch_tree.c: adds a call that ended after all that were added before. 0 or negative errno. */
+int torch_tree__add(struct torch *t, const struct torch_span *c);
+/* Hands out the calls that are left, which are in no other. 0 or negative errno. */
+int torch_tree__finish(struct torch *t);
+
+/* torch_parts.c: reads an event of memory or of a tensor. 0 or -ENOMEM. */
+int torch_parts__add_memory(struct torch *t, const struct view *v);
+int torch_parts__add_tensor(struct torch *t, const struct view *v);
+/* Reads what GPUs did. 0 or negative errno. */
+int torch_parts__read_launches(struct torch *t);
+/* Sets what belongs to the call itself, and not to the calls within it. 0 or -ENOMEM. */
+int torch_parts__take(struct torch *t, struct torch_span *c);
+
+#endif

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "model/torch_steps.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/texts.h"
+#include "model/torch_steps_private.h"
+#include "util/array.h"
+
+const char *torch_phase__name(enum torch_phase phase)
+{
+	static const char *const names[PHASES] = { "data loading", "the forward pass", "the backward pass",
+						   "the optimizer", "none of these phases" };
+
+	return names[phase];
+}
+
+/* Threads of a trace that may be loops: others are ignored. Each costs a scan of all phases. */
+#define LOOPS_MAX 64
+
+/* What one loop is made of */
+struct making {
+	struct torch_loop *loop;
+	struct torch_mark
+		*marks; /* of its thread, and backward passes of other threads if it has none; by start, disjoint */
+	u32 n;
+	struct torch_gaps *gaps;
+};
+
+struct range {
+	u32 n;
+	bool is_step;
+};
+
+/*
+ * Finds the range whose ends are the ends of steps: of several optimizers the one that steps least often, of these the one that stepped first.
+ * Without an optimizer it is the data loader; 0: there is none. 0 or -ENOMEM.
+ */
+static int find_boundary(const struct torch_marks *m, u32 from, u32 to, u32 *boundary, bool *by_optimizer)
+{
+	struct map ranges; /* u32 -> struct range */
+	u32 loader = 0, least = ~0u;
+
+	*boundary = 0;
+	map__init(&ranges, sizeof(u32), sizeof(struct range));
+	for (u32 i = from; i < to; i++) {
+		const struct torch_mark *mark = &m->list[i];
+		struct range *r = map__get(&ranges, &mark->range);
+
+		if (!r) {
+			map__free(&ranges);
+			return -ENOMEM;
+		}
+		r->n++;
+		r->is_step = mark->is_step;
+		loader = mark->phase == PHASE_DATA ? mark->range : loader;
+	}
+	for (u32 i = 0; i < ranges.n; i++) {
+		const struct range *r = map__value(&ranges, i);
+
+		if (!r->is_step || r->n >= least)
+			continue;
+		least = r->n;
+		*boundary = *(const u32 *)map__key(&ranges, i);
+	}
+	*by_optimizer = *boundary;
+	if (!*boundary)
+		*boundary = loader;
+	map__free(&ranges);
+	return 0;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct torch_mark *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* Collects the phases of a thread in m->marks, so that none overlaps another. */
+static int collect(struct making *m, const struct torch_marks *all, u32 from, u32 to)
+{
+	bool has_backward = false;
+	u32 n = 0;
+
+	for (u32 i = from; i < to; i++)
+		has_backward |= all->list[i].phase == PHASE_BACKWARD;
+	for (u32 i = 0; i < all->n; i++) {
+		const struct torch_mark *mark = &all->list[i];
+		bool is_own = i >= from && i < to;
+
+		if (!is_own && (has_backward || mark->phase != PHASE_BACKWARD || mark->pid != all->list[from].pid))
+			continue;
+		if (!array__push(m->marks, m->n, *mark))
+			return -ENOMEM;
+	}
+	qsort(m->marks, m->n, sizeof(*m->marks), by_start);
+	for (u32 i = 0; i < m->n; i++) {
+		struct torch_mark mark = m->marks[i];
+
+		if (n && mark.start < m->marks[n - 1].end)
+			mark.start = m->marks[n - 1].end;
+		/* a step's end counts even if another phase contains it */
+		if (mark.start < mark.end || mark.is_step)
+			m->marks[n++] = mark;
+	}
+	m->n = n;
+	return 0;
+}
+
+static int add_steps(struct making *m, u32 boundary)
+{
+	struct torch_loop *l = m->loop;
+	u64 before = 0;
+
+	for (u32 i = 0; i < m->n; i++) {
+		const struct torch_mark *mark = &m->marks[i];
+		u64 at = l->by_optimizer ? mark->end : mark->start;
+
+		if (mark->phase != (l->by_optimizer ? PHASE_OPTIMIZER : PHASE_DATA) ||
+		    (l->by_optimizer && (!mark->is_step || mark->range != boundary)))
+			continue;
+		if (before && at > before &&
+		    !array__push(l->steps, l->n, (struct torch_step){ .start = before, .end = at }))
+			return -ENOMEM;
+		before = at;
+	}
+	return 0;
+}
+
+/* Returns the phase of operators before marks[i], the next mark in the step; i == end: there is none. */
+static enum torch_phase phase_before(const struct making *m, u32 i, u32 end, bool had_backward)
+{
+	/* gradients are set to zero before, in or after a forward pass */
+	while (i < end && m->marks[i].phase == PHASE_OPTIMIZER && !m->marks[i].is_step)
+		i++;
+	if (i < end && m->marks[i].phase == PHASE_DATA)
+		return PHASE_OTHER;
+	if (i < end && m->marks[i].phase == PHASE_BACKWARD)
+		return PHASE_FORWARD;
+	if (i < end && had_backward)
+		return PHASE_OPTIMIZER;
+	return had_backward ? PHASE_OTHER : PHASE_FORWARD;
+}
+
+static int add_gap(struct torch_gaps *gaps, struct torch_step *s, u64 from, u64 to, enum torch_phase phase)
+{
+	if (from >= to || phase == PHASE_OTHER)
+		return 0;
+	s->n_gaps++;
+	return array__push(gaps->list, gaps->n, (struct torch_gap){ .start = from, .end = to, .phase = phase }) ?
+		       0 :
+		       -ENOMEM;
+}
+
+/* Sums the phases of a step, whose marks begin at *first, and lists the gaps between them. */
+static int fill_step(struct making *m, struct torch_step *s, u32 *first)
+{
+	bool had_backward = false;
+	u64 at = s->start;
+	u32 end;
+	int err = 0;
+
+	while (*first < m->n && m->marks[*first].end <= s->start)
+		(*first)++;
+	for (end = *first; end < m->n && m->marks[end].start < s->end; end++)
+		;
+	s->first_gap = m->gaps->n;
+	for (u32 i = *first; !err && i < end; i++) {
+		const struct torch_mark *mark = &m->marks[i];
+		u64 from = mark->start > at ? mark->start : at, to = mark->end < s->end ? mark->end : s->end;
+
+		/* a step of the optimizer may lie in another phase */
+		to = to > from ? to : from;
+		err = add_gap(m->gaps, s, at, from, phase_before(m, i, end, had_backward));
+		s->phase_ns[mark->phase] += to - from;
+		had_backward |= mark->phase == PHASE_BACKWARD;
+		at = to;
+	}
+	return err ? err : add_gap(m->gaps, s, at, s->end, phase_before(m, end, end, had_backward));
+}
+
+static int make_loop(struct torch_steps *s, const struct torch_marks *all, u32 from, u32 to, struct torch_gaps *gaps)
+{
+	struct torch_loop loop = { .pid = all->list[from].pid, .tid = all->list[from].tid };
+	struct making m = { .loop = &loop, .gaps = gaps };
+	u32 boundary, first = 0;
+	int err = find_boundary(all, from, to, &boundary, &loop.by_optimizer);
+
+	if (err || !boundary || s->tried == LOOPS_MAX)
+		return err;
+	s->tried++;
+	err = collect(&m, all, from, to);
+	if (!err)
+		err = add_steps(&m, boundary);
+	for (u32 i = 0; !err && i < loop.n; i++)
+		err = fill_step(&m, &loop.steps[i], &first);
+	snprintf(loop.boundary, sizeof(loop.boundary), "%s", texts__text(&all->texts, boundary));
+	for (u32 i = from; i < to; i++)
+		if (all->list[i].phase == PHASE_DATA)
+			snprintf(loop.loader, sizeof(loop.loader), "%s", texts__text(&all->texts, all->list[i].range));
+	free(m.marks);
+	if (err || !loop.n || !array__push(s->loops, s->n, loop)) {
+		free(loop.steps);
+		return err ? err : loop.n ? -ENOMEM : 0;
+	}
+	return 0;
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+	u64 x = *(const u64 *)a, y = *(const u64 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static u64 length(const struct torch_step *s)
+{
+	return s->end - s->start;
+}
+
+/* Sets the longest step and the typical one. 0 or -ENOMEM. */
+static int choose(struct torch_loop *l)
+{
+	u64 *list = calloc(l->n, sizeof(*list));
+
+	if (!list)
+		return -ENOMEM;
+	for (u32 i = 0; i < l->n; i++) {
+		list[i] = length(&l->steps[i]);
+		l->total_ns += list[i];
+		if (list[i] > length(&l->steps[l->slowest]))
+			l->slowest = i;
+	}
+	qsort(list, l->n, sizeof(*list), compare_u64);
+	l->median_ns = list[(l->n - 1) / 2];
+	for (u32 i = 0; i < l->n; i++)
+		if (length(&l->steps[i]) == l->median_ns)
+			l->typical = i;
+	free(list);
+	return 0;
+}
+
+/* Adds the operators between phases, and the rest of each step. 0 or -ENOMEM. */
+static int finish(struct torch_loop *l, const struct torch_gaps *gaps)
+{
+	u64 *list = calloc(l->n, sizeof(*list));
+
+	if (!list)
+		return -ENOMEM;
+	for (u32 i = 0; i < l->n; i++) {
+		struct torch_step *s = &l->steps[i];
+		u64 known = 0;
+
+		for (u32 k = s->first_gap; k < s->first_gap + s->n_gaps; k++)
+			if (gaps->list[k].last > gaps->list[k].first)
+				s->phase_ns[gaps->list[k].phase] += gaps->list[k].last - gaps->list[k].first;
+		for (u32 p = 0; p < PHASE_OTHER; p++)
+			known += s->phase_ns[p];
+		s->phase_ns[PHASE_OTHER] = length(s) > known ? length(s) - known : 0;
+		for (u32 p = 0; p < PHASES; p++)
+			l->phase_total_ns[p] += s->phase_ns[p];
+	}
+	for (u32 p = 0; p < PHASES; p++) {
+		for (u32 i = 0; i < l->n; i++)
+			list[i] = l->steps[i].phase_ns[p];
+		qsort(list, l->n, sizeof(*list), compare_u64);
+		l->phase_median_ns[p] = list[(l->n - 1) / 2];
+	}
+	free(list);
+	return 0;
+}
+
+static int by_total(const void *a, const void *b)
+{
+	const struct torch_loop *x = a, *y = b;
+
+	return x->total_ns > y->total_ns ? -1 : x->total_ns < y->total_ns;
+}
+
+static int make_loops(struct torch_steps *s, const struct torch_marks *marks, struct torch_gaps *gaps)
+{
+	u32 end;
+	int err = 0;
+
+	for (u32 i = 0; !err && i < marks->n; i = end) {
+		for (end = i; end < marks->n && marks->list[end].pid == marks->list[i].pid &&
+			      marks->list[end].tid == marks->list[i].tid;)
+			end++;
+		err = make_loop(s, marks, i, end, gaps);
+	}
+	for (u32 i = 0; !err && i < s->n; i++) {
+		map__init(&s->loops[i].parts[0], sizeof(u32), sizeof(struct torch_part));
+		map__init(&s->loops[i].parts[1], sizeof(u32), sizeof(struct torch_part));
+		err = choose(&s->loops[i]);
+	}
+	if (s->n)
+		qsort(s->loops, s->n, sizeof(*s->loops), by_total);
+	return err;
+}
+
+int torch_steps__new(struct torch_steps **out, const struct query *q)
+{
+	struct torch_steps *s = calloc(1, sizeof(*s));
+	struct torch_marks marks = { 0 };
+	struct torch_gaps gaps = { 0 };
+	int err;
+
+	*out = s;
+	if (!s)
+		return -ENOMEM;
+	err = torch__new(&s->torch, q);
+	if (!err)
+		err = torch_marks__read(&marks, q);
+	if (!err)
+		err = make_loops(s, &marks, &gaps);
+	if (!err && s->n)
+		err = torch_forward__read(s, &gaps);
+	for (u32 i = 0; !err && i < s->n; i++)
+		err = finish(&s->loops[i], &gaps);
+	torch_marks__free(&marks);
+	free(gaps.list);
+	return err;
+}
+
+void torch_steps__free(struct torch_steps *s)
+{
+	if (!s)
+		return;
+	for (u32 i = 0; i < s->n; i++) {
+		free(s->loops[i].steps);
+		map__free(&s->loops[i].parts[0]);
+		map__free(&s->loops[i].parts[1]);
+	}
+	free(s->loops);
+	torch__free(s->torch);
+	free(s);
+}
+
+enum torch_phase torch_loop__slow_phase(const struct torch_loop *l, u64 *more_ns)
+{
+	const struct torch_step *s = &l->steps[l->slowest];
+	enum torch_phase found = PHASE_OTHER;
+
+	*more_ns = 0;
+	for (u32 p = 0; p < PHASES; p++) {
+		if (s->phase_ns[p] < l->phase_median_ns[p] + *more_ns)
+			continue;
+		*more_ns = s->phase_ns[p] - l->phase_median_ns[p];
+		found = p;
+	}
+	return found;
+}
+
+const struct torch_part *torch_loop__slow_part(const struct torch_loop *l, u64 *more_ns)
+{
+	const struct torch_part *found = NULL;
+
+	*more_ns = 0;
+	for (u32 i = 0; i < l->parts[0].n; i++) {
+		const struct torch_part *p = map__value(&l->parts[0], i), *usual = map__find(&l->parts[1], &p->name);
+		u64 before = usual ? usual->self_ns : 0;
+
+		if (p->self_ns <= before + *more_ns)
+			continue;
+		*more_ns = p->self_ns - before;
+		found = p;
+	}
+	return found;
+}

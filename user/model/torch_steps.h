@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Training steps, and what their time was. A step of a thread goes from the end of one call of its optimizer to the end of the next. Where no
+ * optimizer was recorded, as in inference, a step begins with each request to the data loader.
+ *
+ * Backward passes are recognised by the sequence numbers of their nodes: a pass begins with the node that was made last, so that a node of that
+ * number or a higher one begins the next pass. Operators between the phase before a backward pass and that pass are its forward pass.
+ */
+#ifndef SONDE_MODEL_TORCH_STEPS_H
+#define SONDE_MODEL_TORCH_STEPS_H
+
+#include "model/torch.h"
+
+enum torch_phase {
+	PHASE_DATA, /* waited for the data loader */
+	PHASE_FORWARD,
+	PHASE_BACKWARD,
+	PHASE_OPTIMIZER, /* stepped, zeroed gradients, and the operators between the backward pass and the step */
+	PHASE_OTHER, /* none of these: other code of the program */
+	PHASES
+};
+
+struct torch_step {
+	u64 start, end; /* ns */
+	u64 phase_ns[PHASES]; /* they add up to the step */
+	u64 calls; /* operators, at any depth */
+	u64 operators_ns; /* of the forward and optimizer phases: in operators */
+	u32 first_gap, n_gaps; /* for torch_forward.c */
+};
+
+/* What a step spent in one name, without the calls within it */
+struct torch_part {
+	u32 name; /* for torch__name() */
+	u64 calls, self_ns;
+};
+
+/* The steps of a thread */
+struct torch_loop {
+	u32 pid, tid;
+	bool by_optimizer; /* false: by the data loader */
+	char boundary[104]; /* the range that ends its steps: "Optimizer.step#SGD.step" */
+	char loader[104]; /* the range of its data loader; "": none */
+	struct torch_step *steps; /* by time */
+	u32 n;
+	u64 median_ns; /* of a step */
+	u64 phase_median_ns[PHASES];
+	u64 phase_total_ns[PHASES], total_ns;
+	u32 slowest, typical; /* indices of the longest step, and of one as long as the median */
+	struct map parts[2]; /* u32 name -> struct torch_part: of the slowest and of the typical step */
+};
+
+struct torch_steps {
+	struct torch *torch; /* has the names */
+	struct torch_loop *loops; /* by total time, the longest first */
+	u32 n;
+	u32 tried; /* threads that have a range which may end steps */
+};
+
+/* 0 or negative errno; torch_steps__free in any case. */
+int torch_steps__new(struct torch_steps **out, const struct query *q);
+void torch_steps__free(struct torch_steps *s);
+/* Returns "data loading", .. */
+const char *torch_phase__name(enum torch_phase phase);
+/* Returns the phase of the longest step that took most more than its median, and how much more. */
+enum torch_phase torch_loop__slow_phase(const struct torch_loop *l, u64 *more_ns);
+/* Returns the name whose own time in the longest step is most above that in a typical one; NULL: there is none. */
+const struct torch_part *torch_loop__slow_part(const struct torch_loop *l, u64 *more_ns);
+
+#endif

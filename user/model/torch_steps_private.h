@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Shared by torch_steps.c, torch_phases.c and torch_forward.c. */
+#ifndef SONDE_MODEL_TORCH_STEPS_PRIVATE_H
+#define SONDE_MODEL_TORCH_STEPS_PRIVATE_H
+
+#include "model/torch_steps.h"
+
+/* A phase that the trace has: a range, or a backward pass */
+struct torch_mark {
+	u32 pid, tid;
+	u64 start, end;
+	enum torch_phase phase;
+	u32 range; /* number of the range's text; 0: a backward pass */
+	bool is_step; /* an optimizer's step, which ends steps */
+};
+
+struct torch_marks {
+	struct torch_mark *list; /* by pid, tid and start */
+	u32 n;
+	struct map texts; /* model/texts.h: names of ranges */
+	struct map passes; /* of torch_phases.c: backward passes that may go on */
+};
+
+/* A part of a step between phases. The time from its first to its last operator is of this phase. */
+struct torch_gap {
+	u64 start, end;
+	u64 first, last; /* 0: it has no operator */
+	enum torch_phase phase;
+};
+
+struct torch_gaps {
+	struct torch_gap *list;
+	u32 n;
+};
+
+/* torch_phases.c: reads the ranges and backward passes. 0 or negative errno; torch_marks__free in any case. */
+int torch_marks__read(struct torch_marks *m, const struct query *q);
+void torch_marks__free(struct torch_marks *m);
+
+/* torch_forward.c: reads the operators; sums them, by gap and by step. 0 or negative errno. */
+int torch_forward__read(struct torch_steps *s, struct torch_gaps *gaps);
+
+#endif

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Makes a tree of calls that arrive in order of their ends: the children of a call are those of its thread that began since it did and are in
+ * no other call. They wait until it ends.
+ */
+#include <errno.h>
+
+#include "model/torch_private.h"
+#include "util/array.h"
+
+/*
+ * Calls of a thread that wait for the call around them. Where there are more, the older half is handed out as being in no other call, and
+ * only sums of up to JOINED_MAX of them are stored for a call around them that may still end.
+ */
+#define PENDING_MAX 16384u
+#define JOINED_MAX  64u
+
+/* A trace may have any numbers, and signed ones must not overflow. */
+static s64 sum_of(s64 a, s64 b)
+{
+	return (s64)((u64)a + (u64)b);
+}
+
+static u64 less(u64 a, u64 b)
+{
+	return a > b ? a - b : 0;
+}
+
+static int hand_out(struct torch *t, struct torch_pending *p, const struct torch_span *parent)
+{
+	const struct torch_span *c = &p->call;
+
+	if (p->is_out)
+		return 0;
+	p->is_out = true;
+	if (!parent)
+		t->coverage.cost_ns += less(c->end - c->start, c->total_ns);
+	return t->fn(c, parent, t->arg);
+}
+
+static void join(struct torch_pending *into, const struct torch_pending *p)
+{
+	into->n += p->n;
+	into->call.end = p->call.end;
+	into->call.total_ns += p->call.total_ns;
+	into->call.inner += p->call.inner;
+	into->call.bytes = sum_of(into->call.bytes, p->call.bytes);
+	into->call.device_ns += p->call.device_ns;
+}
+
+static int join_oldest(struct torch *t, struct torch_thread *thread)
+{
+	u32 half = thread->n_pending / 2, n = 0;
+	int err = 0;
+
+	for (u32 i = 0; i < thread->n_pending; i++) {
+		struct torch_pending *p = &thread->pending[i];
+
+		if (!err && i < half)
+			err = hand_out(t, p, NULL);
+		if (n && i < half && thread->pending[n - 1].n + p->n <= JOINED_MAX)
+			join(&thread->pending[n - 1], p);
+		else
+			thread->pending[n++] = *p;
+	}
+	thread->n_pending = n;
+	return err;
+}
+
+/* The call's only child has its name: they are one call. */
+static void merge(struct torch *t, struct torch_span *c, const struct torch_span *child)
+{
+	c->children = child->children;
+	c->self_ns = less(c->total_ns, less(child->total_ns, child->self_ns));
+	c->bytes = sum_of(c->self_bytes, child->bytes);
+	c->self_bytes = sum_of(c->self_bytes, child->self_bytes);
+	c->device_ns = c->self_device_ns + child->device_ns;
+	c->self_device_ns += child->self_device_ns;
+	if (c->sequence < 0)
+		c->sequence = child->sequence;
+	t->coverage.merged++;
+}
+
+/* Sums up the children, and with them the call. */
+static void complete(const struct torch *t, struct torch_span *c, const struct torch_pending *children, u32 n)
+{
+	u64 inner = 0, total = 0;
+
+	c->bytes = c->self_bytes;
+	c->device_ns = c->self_device_ns;
+	for (u32 i = 0; i < n; i++) {
+		c->children += children[i].n;
+		inner += children[i].n + children[i].call.inner;
+		total += children[i].call.total_ns;
+		c->bytes = sum_of(c->bytes, children[i].call.bytes);
+		c->device_ns += children[i].call.device_ns;
+	}
+	/* ranges have no count of their own, and calls within may be lost */
+	if (c->inner < inner)
+		c->inner = inner;
+	c->total_ns = less(c->end - c->start, c->kind == TORCH_RANGE ? 0 : t->cost_own);
+	if (t->cost_call && c->inner > c->total_ns / t->cost_call)
+		c->total_ns = 0;
+	else
+		c->total_ns -= c->inner * t->cost_call;
+	c->self_ns = less(c->total_ns, total);
+}
+
+int torch_tree__add(struct torch *t, const struct torch_span *call)
+{
+	struct torch_thread *thread = torch__thread(t, call->pid, call->tid);
+	struct torch_pending p = { .call = *call, .n = 1 };
+	u32 first;
+	int err = 0;
+
+	if (!thread)
+		return -ENOMEM;
+	first = thread->n_pending;
+	while (first && thread->pending[first - 1].call.start >= call->start)
+		first--;
+	complete(t, &p.call, &thread->pending[first], thread->n_pending - first);
+	if (thread->n_pending == first + 1 && !thread->pending[first].is_out &&
+	    thread->pending[first].call.name == call->name)
+		merge(t, &p.call, &thread->pending[first].call);
+	else
+		for (u32 i = first; !err && i < thread->n_pending; i++)
+			err = hand_out(t, &thread->pending[i], &p.call);
+	thread->n_pending = first;
+	if (!err && thread->n_pending >= PENDING_MAX)
+		err = join_oldest(t, thread);
+	if (!err && !array__push(thread->pending, thread->n_pending, p))
+		err = -ENOMEM;
+	return err;
+}
+
+int torch_tree__finish(struct torch *t)
+{
+	int err = 0;
+
+	for (u32 i = 0; i < t->threads.n; i++) {
+		struct torch_thread *thread = map__value(&t->threads, i);
+
+		for (u32 k = 0; !err && k < thread->n_pending; k++)
+			err = hand_out(t, &thread->pending[k], NULL);
+	}
+	return err;
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Report torch: PyTorch's operators, backward nodes and ranges by name, as torch.profiler's key_averages() has them: self time is without the
+ * calls within, total time is with them, so that total times of nested calls overlap.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "model/torch.h"
+#include "output/text.h"
+#include "report/report.h"
+#include "util/map.h"
+
+struct sums {
+	enum torch_kind kind;
+	u64 calls, unwound;
+	u64 self_ns, total_ns, max_ns;
+	u64 self_device_ns, device_ns;
+	s64 self_bytes, bytes;
+};
+
+struct process {
+	u64 calls; /* of operators */
+	u64 nodes;
+	u64 outer_ns; /* of calls that are in no other, within the selected time */
+	u64 self_ns, self_device_ns;
+};
+
+struct torch_report {
+	const struct query *args;
+	struct torch *torch;
+	struct map names; /* u32 -> struct sums */
+	struct map processes; /* u32 pid -> struct process */
+	u64 self_ns; /* with that of ranges */
+	u64 calls_ns; /* without it */
+	u64 self_device_ns;
+};
+
+static void add(struct sums *s, const struct torch_span *c)
+{
+	s->kind = c->kind;
+	s->calls++;
+	s->unwound += c->is_unwound;
+	s->self_ns += c->self_ns;
+	s->total_ns += c->total_ns;
+	s->max_ns = c->total_ns > s->max_ns ? c->total_ns : s->max_ns;
+	s->self_device_ns += c->self_device_ns;
+	s->device_ns += c->device_ns;
+	s->self_bytes = (s64)((u64)s->self_bytes + (u64)c->self_bytes);
+	s->bytes = (s64)((u64)s->bytes + (u64)c->bytes);
+}
+
+static int on_call(const struct torch_span *c, const struct torch_span *parent, void *arg)
+{
+	struct torch_report *r = arg;
+	struct process *p = map__get(&r->processes, &c->pid);
+	struct sums *s = map__get(&r->names, &c->name);
+
+	if (!p || !s)
+		return -ENOMEM;
+	add(s, c);
+	p->calls += c->kind == TORCH_OPERATOR;
+	p->nodes += c->kind == TORCH_NODE;
+	p->outer_ns += parent ? 0 : query__inside(r->args, c->start, c->end);
+	p->self_ns += c->self_ns;
+	p->self_device_ns += c->self_device_ns;
+	r->self_ns += c->self_ns;
+	r->calls_ns += c->kind == TORCH_RANGE ? 0 : c->self_ns;
+	r->self_device_ns += c->self_device_ns;
+	return 0;
+}
+
+static const struct column columns[] = {
+	{ "name", "Name", VALUE_TEXT, SHOW_PLAIN },
+	{ "kind", "Kind", VALUE_TEXT, SHOW_NEVER },
+	{ "self_percent", "Self %", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "self_ns", "Self", VALUE_U64, SHOW_NS },
+	{ "total_percent", "Total %", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "total_ns", "Total", VALUE_U64, SHOW_NS },
+	{ "avg_ns", "Avg", VALUE_DOUBLE, SHOW_NS },
+	{ "max_ns", "Max", VALUE_U64, SHOW_NEVER },
+	{ "self_gpu_ns", "Self on GPU", VALUE_U64, SHOW_NEVER },
+	{ "gpu_ns", "On GPU", VALUE_U64, SHOW_NEVER },
+	{ "self_memory_bytes", "Self memory", VALUE_S64, SHOW_NEVER },
+	{ "net_memory_bytes", "Memory", VALUE_S64, SHOW_NEVER },
+	{ "calls", "Calls", VALUE_U64, SHOW_COUNT },
+	{ "unwound", "By exception", VALUE_U64, SHOW_NEVER },
+};
+
+static const struct column process_columns[] = {
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
+	{ "name", "Process", VALUE_TEXT, SHOW_PLAIN },
+	{ "calls", "Operators", VALUE_U64, SHOW_COUNT },
+	{ "nodes", "Backward nodes", VALUE_U64, SHOW_COUNT },
+	{ "self_ns", "Self", VALUE_U64, SHOW_NS },
+	{ "time_percent", "of the time (%)", VALUE_DOUBLE, SHOW_PERCENT },
+};
+
+static const char *const kinds[] = { [TORCH_OPERATOR] = "operator", [TORCH_NODE] = "node", [TORCH_RANGE] = "range" };
+
+static void fill(struct torch_report *r, struct table *t)
+{
+	const struct torch_coverage *covers = torch__coverage(r->torch);
+
+	for (u32 i = 0; i < r->names.n; i++) {
+		const struct sums *s = map__value(&r->names, i);
+
+		table__add(t, V_TEXT(torch__name(r->torch, *(const u32 *)map__key(&r->names, i))),
+			   V_TEXT(kinds[s->kind]), V_DBL(table__percent(s->self_ns, r->self_ns)), V_U64(s->self_ns),
+			   V_DBL(table__percent(s->total_ns, r->self_ns)), V_U64(s->total_ns),
+			   V_DBL((double)s->total_ns / (double)s->calls), V_U64(s->max_ns),
+			   covers->has_device ? V_U64(s->self_device_ns) : V_NONE,
+			   covers->has_device ? V_U64(s->device_ns) : V_NONE,
+			   covers->has_memory ? V_S64(s->self_bytes) : V_NONE,
+			   covers->has_memory ? V_S64(s->bytes) : V_NONE, V_U64(s->calls), V_U64(s->unwound));
+	}
+	if (covers->has_device) {
+		table__show(t, "self_gpu_ns", SHOW_NS);
+		table__show(t, "gpu_ns", SHOW_NS);
+	}
+	if (covers->has_memory) {
+		table__show(t, "self_memory_bytes", SHOW_BYTES);
+		table__show(t, "net_memory_bytes", SHOW_BYTES);
+	}
+	if (covers->unwound)
+		table__show(t, "unwound", SHOW_COUNT);
+	table__sort(t, "self_ns");
+	t->limit = 40;
+}
+
+static void fill_processes(struct torch_report *r, struct table *t)
+{
+	char title[64];
+
+	for (u32 i = 0; i < r->processes.n; i++) {
+		const struct process *p = map__value(&r->processes, i);
+		u32 pid = *(const u32 *)map__key(&r->processes, i);
+
+		table__add(t, V_U64(pid), V_TEXT(names__title(r->args->names, title, sizeof(title), pid, 0)),
+			   V_U64(p->calls), V_U64(p->nodes), V_U64(p->self_ns),
+			   V_DBL(table__percent(p->outer_ns, query__duration(r->args))));
+	}
+	table__sort(t, "self_ns");
+	t->limit = 15;
+}
+
+/* Returns the name with most time on the GPU, else of the operators and nodes with most of their own; NULL: there is none. */
+static const struct sums *largest(const struct torch_report *r, bool on_gpu, u32 *name)
+{
+	const struct sums *most = NULL;
+
+	for (u32 i = 0; i < r->names.n; i++) {
+		const struct sums *s = map__value(&r->names, i);
+		u64 ns = on_gpu ? s->self_device_ns : s->self_ns;
+
+		if (s->kind == TORCH_RANGE || !ns || (most && ns <= (on_gpu ? most->self_device_ns : most->self_ns)))
+			continue;
+		most = s;
+		*name = *(const u32 *)map__key(&r->names, i);
+	}
+	return most;
+}
+
+static void add_findings(const struct torch_report *r, struct report_output *out)
+{
+	const struct torch_coverage *covers = torch__coverage(r->torch);
+	char total[TEXT_NUMBER], count[TEXT_NUMBER], each[TEXT_NUMBER], calls[TEXT_NUMBER];
+	const struct sums *most;
+	u32 name;
+
+	most = largest(r, false, &name);
+	if (most) {
+		report_output__finding(
+			out,
+			"%s call%s of PyTorch operators and backward nodes took %s; %.1f%% of that in %s itself: %s call%s, %s each.",
+			text__count(count, sizeof(count), covers->calls + covers->nodes),
+			text__s(covers->calls + covers->nodes), text__ns(total, sizeof(total), r->calls_ns),
+			table__percent(most->self_ns, r->calls_ns), torch__name(r->torch, name),
+			text__count(calls, sizeof(calls), most->calls), text__s(most->calls),
+			text__ns(each, sizeof(each), most->self_ns / most->calls));
+		REPORT_FIGURES(out, FIGURE("calls", V_U64(covers->calls + covers->nodes)),
+			       FIGURE("self_ns", V_U64(r->calls_ns)),
+			       FIGURE("name", V_TEXT(torch__name(r->torch, name))),
+			       FIGURE("self_percent", V_DBL(table__percent(most->self_ns, r->calls_ns))));
+	}
+	most = largest(r, true, &name);
+	if (most)
+		report_output__finding(out,
+				       "What they launched took %s on GPUs; %.1f%% of that was launched by %s itself.",
+				       text__ns(total, sizeof(total), r->self_device_ns),
+				       table__percent(most->self_device_ns, r->self_device_ns),
+				       torch__name(r->torch, name));
+}
+
+static void add_notes(const struct torch_report *r, struct report_output *out)
+{
+	const struct torch_coverage *covers = torch__coverage(r->torch);
+	char ns[TEXT_NUMBER], count[TEXT_NUMBER];
+
+	if (!r->names.n)
+		return;
+	if (covers->is_corrected)
+		report_output__note(out, "Times are without what the probes took, %s in all, by their measured cost.",
+				    text__ns(ns, sizeof(ns), covers->cost_ns));
+	else
+		report_output__note(out, "Times contain what the probes took, as the trace does not state their cost.");
+	if (covers->merged)
+		report_output__note(
+			out,
+			"%s call%s made by one of the same name, and nothing else was: they are one call, as for torch.profiler.",
+			text__count(count, sizeof(count), covers->merged), covers->merged == 1 ? " was" : "s were");
+	if (covers->open)
+		report_output__note(
+			out, "%llu call%s had not ended when the recording did: their time until then is counted.",
+			covers->open, text__s(covers->open));
+}
+
+static int run(const struct query *args, struct report_output *out)
+{
+	struct torch_report r = { .args = args };
+	struct table *operators =
+		REPORT_TABLE(out, "operators", "Operators, backward nodes and ranges by name", columns);
+	struct table *processes = REPORT_TABLE(out, "processes", "By process", process_columns);
+	int err;
+
+	map__init(&r.names, sizeof(u32), sizeof(struct sums));
+	map__init(&r.processes, sizeof(u32), sizeof(struct process));
+	err = torch__new(&r.torch, args);
+	if (!err)
+		err = torch__read(r.torch, on_call, &r);
+	if (!err) {
+		fill(&r, operators);
+		fill_processes(&r, processes);
+		add_findings(&r, out);
+		add_notes(&r, out);
+		if (!r.names.n)
+			report__nothing(args, out, "No call of PyTorch was recorded", "torch");
+	}
+	torch__free(r.torch);
+	map__free(&r.names);
+	map__free(&r.processes);
+	return err;
+}
+
+REPORT(torch) = {
+	.name = "torch",
+	.doc = "PyTorch's operators and backward nodes by name: self and total time, GPU time, memory, calls",
+	.kinds = "torch",
+	.run = run,
+	.summary = 2,
+};
