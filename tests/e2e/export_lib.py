@@ -17,7 +17,7 @@ from tap import ok
 
 OPEN, NO_DURATION, BLIND = 1, 4, 8
 FLAGS = {1: "not returned", 2: "return not seen", 4: "entry alone", 8: "began before tracing"}
-INVENTORY = ("proc_task", "proc_image", "proc_map")
+INVENTORY = ("proc_task", "proc_image", "proc_map", "torch_operator", "torch_class", "torch_cost")
 COMMON = ("time", "pid", "tid", "id", "probe", "cpu", "flags")
 STATES = {0: 256, 1: 1, 2: 2, 3: 4, 4: 8, 5: 16, 6: 64, 7: 128, 8: 2}  # enum sched_state -> the kernel's prev_state
 
@@ -83,10 +83,27 @@ class Truth:
         return self.kind(e).is_span and not e["flags"] & NO_DURATION
 
     def title(self, e):
+        if e["event"] in ("torch_op", "torch_node", "torch_range"):
+            return self.torch_title(e)
         number = next((f for f in self.kind(e).fields if f.name == "nr" and f.names), None)
         if number and self.kind(e).is_call:
             return number.names.get(e["nr"], e["event"])
         return clean(self.probes.get(e["probe"], e["event"])) if self.kind(e).is_call else e["event"]
+
+    def torch_title(self, e):
+        """The name that torch.profiler prints: of an operator without the overload, of a generated class without its namespaces."""
+        if e["event"] == "torch_range":
+            return clean(e["name"].rstrip("\0"))
+        if e["event"] == "torch_node":
+            names = {c["vtable"]: c["name"].rstrip("\0") for c in self.of("torch_class") if c["pid"] == e["pid"]}
+            parts, rest = [], names[e["vtable"]].lstrip("N")
+            while found := re.match(r"(\d+)(.*)", rest):
+                parts.append(found[2][:int(found[1])])
+                rest = found[2][int(found[1]):]
+            return parts[-1] if "generated" in parts else "::".join(parts)
+        if e["handle"]:
+            return next(o["name"].rstrip("\0") for o in self.of("torch_operator") if (o["pid"], o["handle"]) == (e["pid"], e["handle"]))
+        return self.probes[e["probe"]].split(".")[0]
 
     def of(self, *kinds):
         return [e for e in self.events if e["event"] in kinds]

@@ -171,6 +171,7 @@ def main():
     engine_lib.check_all(check_all(odd, pb, "odd spans", ("cuda_copy",)), odd, "odd spans")
     touching = make("touching", TOUCHING)
     engine_lib.check_all(check_all(touching, pb, "touching spans", ("sched_off",)), touching, "touching spans")
+    check_all(make("torch", schema="torch.schema.json"), pb, "torch", ("torch_op", "torch_node", "torch_range"))
     check_torn(odd, pb)
     check_later(pb)
     if pb and export(make("empty"), "perfetto", TMP + "/empty.pftrace") is not None:

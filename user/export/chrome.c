@@ -2,7 +2,7 @@
 /*
  * Writes JSON for chrome://tracing ("Trace Event Format"): X is a span, i an event without a duration, M a name. Times
  * are us on CLOCK_MONOTONIC, with ns as decimals. `sf` is the event's stack, an id in stackFrames. chrome_gpu.c writes
- * GPU work in the form of torch.profiler.
+ * GPU work in the form of torch.profiler, chrome_torch.c what operators need beyond other spans.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -140,6 +140,7 @@ static void put_args(struct export *e, const struct view *v, s64 cpu, u16 flags)
 		if ((flags >> i & 1) && event_flag__text((u16)(1u << i)))
 			fprintf(e->out, ",\"%s\":true", event_flag__text((u16)(1u << i)));
 	}
+	chrome_torch__put_args(e, v);
 	fputs("}}", e->out);
 }
 
@@ -177,7 +178,7 @@ static void put_frames(struct export *e)
 	putc('}', e->out);
 }
 
-/* Returns the family, but for CUDA calls the category that torch.profiler uses. */
+/* Returns the family, but for calls of CUDA and PyTorch the category that torch.profiler uses. */
 static const char *category_of(const struct export *e, const struct view *v)
 {
 	const struct schema_family *family =
@@ -185,6 +186,8 @@ static const char *category_of(const struct export *e, const struct view *v)
 
 	if (!family)
 		return "?";
+	if (v->event->is_span && !strcmp(family->name, "torch"))
+		return strcmp(v->event->name, "torch_range") ? "cpu_op" : "user_annotation";
 	if (v->event->is_call && !strcmp(family->name, "cuda"))
 		return "cuda_runtime";
 	return v->event->is_call && !strcmp(family->name, "cudadrv") ? "cuda_driver" : family->name;
@@ -195,7 +198,8 @@ static int put_event(struct export *e, const struct view *v, const struct common
 	const char *category = category_of(e, v);
 	u32 pid = (u32)view__s64(v, f->pid), tid = (u32)view__s64(v, f->tid);
 	u64 time = (u64)view__s64(v, f->time), start = (u64)view__s64(v, f->start);
-	const char *title = event__title(e->names, v, (u16)view__s64(v, f->probe));
+	char buf[EVENT_TITLE];
+	const char *title = event__title(e->names, v, (u16)view__s64(v, f->probe), buf, sizeof(buf));
 	u16 flags = (u16)view__s64(v, f->flags);
 	bool lasts = v->event->is_span && !(flags & EVENT_NO_DURATION);
 
@@ -222,6 +226,8 @@ static int put_event(struct export *e, const struct view *v, const struct common
 	putc(',', e->out);
 	put_stack(e, v);
 	put_args(e, v, view__s64(v, f->cpu), flags);
+	if (chrome_torch__put_flow(e, v, &(struct chrome_place){ pid, tid, start }))
+		return -ENOMEM;
 	return ferror(e->out) ? -EIO : 0;
 }
 
@@ -259,6 +265,7 @@ static int begin(struct export *e)
 	e->data = c;
 	map__init(&c->tasks, sizeof(struct task_key), sizeof(u8));
 	chrome__init_lanes(c);
+	chrome_torch__init(c);
 	c->order = order__new(on_event, e);
 	if (!c->order)
 		return -ENOMEM;
@@ -296,6 +303,7 @@ static int end(struct export *e)
 	fputs("}\n", e->out);
 	map__free(&c->tasks);
 	chrome__free_lanes(c);
+	map__free(&c->forward);
 	free(c);
 	return err ? err : ferror(e->out) ? -EIO : 0;
 }

@@ -25,6 +25,8 @@ struct chrome {
 	struct common_fields fields; /* fields of that kind */
 	struct map tasks; /* struct task_key -> u8: tasks that were named already */
 	struct map lanes; /* struct lane_key -> struct chrome_lane */
+	struct map forward; /* of chrome_torch.c: operators whose backward nodes may follow */
+	u64 flows; /* from operators to backward nodes */
 	bool any;
 };
 
@@ -39,6 +41,19 @@ void chrome__init_lanes(struct chrome *c);
 /* Writes the number of the thread on which a span is drawn to *out. Returns 0 or -ENOMEM. */
 int chrome__place(struct export *e, u32 pid, u32 tid, const char *kind, const struct interval *span, u32 *out);
 void chrome__free_lanes(struct chrome *c);
+
+/* Where an event was drawn */
+struct chrome_place {
+	u32 pid, tid;
+	u64 start;
+};
+
+/* chrome_torch.c */
+void chrome_torch__init(struct chrome *c);
+/* Writes the arguments of an operator or backward node that torch.profiler's have. */
+void chrome_torch__put_args(struct export *e, const struct view *v);
+/* Writes a flow to a backward node from the operator's call that made it. Call it for each event that was drawn; 0 or -ENOMEM. */
+int chrome_torch__put_flow(struct export *e, const struct view *v, const struct chrome_place *at);
 
 /* chrome_gpu.c: writes GPU work, and launches that only CUPTI recorded; reads the trace once more. */
 int chrome__put_gpu_work(struct export *e);

@@ -64,8 +64,8 @@ enum intern {
 	INTERN_LAUNCH_ARGUMENT = 1001,
 };
 
-/* What identifies an interned text: its address or, if that is not stable, what it names. */
-enum intern_by { BY_ADDRESS, BY_STACK, BY_THREAD };
+/* What identifies an interned text: its address or, if that is not stable, what it names, or its hash. */
+enum intern_by { BY_ADDRESS, BY_STACK, BY_THREAD, BY_TEXT };
 
 /* Kinds of tracks, beside the ids of events */
 enum {

@@ -69,6 +69,16 @@ static void put_name(struct perfetto *p, const char *category, const char *name)
 	pb__int(&p->packet, EVENT_NAME_IID, perfetto__intern(p, INTERN_NAME, name, strlen(name)));
 }
 
+/* Writes an event's title, which may be in a buffer. */
+static void put_title(struct perfetto *p, const char *category, const char *title)
+{
+	size_t len = strlen(title);
+
+	event__category(p, category);
+	pb__int(&p->packet, EVENT_NAME_IID,
+		perfetto__intern_by(p, INTERN_NAME, BY_TEXT, map__hash_bytes(title, len), title, len));
+}
+
 static size_t begin_argument(struct perfetto *p, const char *name)
 {
 	size_t at = pb__begin(&p->packet, EVENT_ARGUMENTS);
@@ -261,7 +271,8 @@ static void put_wake(struct perfetto *p, const struct view *v, const struct comm
 static void put_span(struct perfetto *p, const struct view *v, const struct common_fields *f, const char *category,
 		     const struct interval *span)
 {
-	const char *title = event__title(p->e->names, v, (u16)view__s64(v, f->probe));
+	char buf[EVENT_TITLE];
+	const char *title = event__title(p->e->names, v, (u16)view__s64(v, f->probe), buf, sizeof(buf));
 	const struct wake *w = wake_of(v);
 	u32 pid = (u32)view__s64(v, f->pid), tid = (u32)view__s64(v, f->tid);
 	struct interval part;
@@ -279,7 +290,7 @@ static void put_span(struct perfetto *p, const struct view *v, const struct comm
 		put_wake(p, v, f, w, category, t, span, &part);
 	perfetto__take_place(p, t, span);
 	at = event__begin(p, span->start, t, EVENT_BEGIN);
-	put_name(p, category, title);
+	put_title(p, category, title);
 	put_arguments(p, v, f);
 	put_submission(p, v, f);
 	event__end(p, at);
@@ -292,7 +303,8 @@ static void put_span(struct perfetto *p, const struct view *v, const struct comm
 static void put_instant(struct perfetto *p, const struct view *v, const struct common_fields *f, const char *category,
 			u64 time)
 {
-	const char *title = event__title(p->e->names, v, (u16)view__s64(v, f->probe));
+	char buf[EVENT_TITLE];
+	const char *title = event__title(p->e->names, v, (u16)view__s64(v, f->probe), buf, sizeof(buf));
 	u32 pid = (u32)view__s64(v, f->pid), tid = (u32)view__s64(v, f->tid);
 	const struct track *t = tid ? perfetto__thread_of_instant(p, pid, tid) :
 				      perfetto__track(p, pid, v->event->id, 0, v->event->name, NULL);
@@ -301,7 +313,7 @@ static void put_instant(struct perfetto *p, const struct view *v, const struct c
 	if (!t)
 		return;
 	at = event__begin(p, time, t, EVENT_INSTANT);
-	put_name(p, category, title);
+	put_title(p, category, title);
 	put_arguments(p, v, f);
 	put_submission(p, v, f);
 	event__end(p, at);

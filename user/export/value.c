@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "util/array.h"
+
 static void set_text(struct field_value *out, const char *text)
 {
 	out->type = FIELD_IS_TEXT;
@@ -61,13 +63,19 @@ bool field__is_stack(const struct schema_field *f)
 
 bool event__is_inventory(const struct schema_event *e)
 {
-	return !strcmp(e->name, "proc_task") || !strcmp(e->name, "proc_image") || !strcmp(e->name, "proc_map");
+	static const char *const kinds[] = { "proc_task",      "proc_image",  "proc_map",
+					     "torch_operator", "torch_class", "torch_cost" };
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (!strcmp(e->name, kinds[i]))
+			return true;
+	return false;
 }
 
-const char *event__title(const struct names *names, const struct view *v, u16 probe)
+const char *event__title(const struct names *names, const struct view *v, u16 probe, char *buf, size_t size)
 {
+	const char *name = v->event->is_span ? names__torch(names, v, buf, size) : NULL;
 	const struct schema_field *nr;
-	const char *name = NULL;
 
 	if (v->event->is_call) {
 		/* One probe records all system calls, so the field nr has the name. */

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Operators and backward nodes of PyTorch in the form of torch.profiler's traces (Kineto): arguments, and flows "fwdbwd" from an operator's call to
+ * the node that it made, by the sequence number that both have.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "export/chrome.h"
+#include "model/view.h"
+
+/* Calls that wait for their backward node; those of graphs that are never evaluated stay. Beyond it, no further flow is drawn. */
+#define FORWARD_MAX (1u << 20)
+
+struct forward_key {
+	u64 pid;
+	s64 sequence;
+};
+
+void chrome_torch__init(struct chrome *c)
+{
+	map__init(&c->forward, sizeof(struct forward_key), sizeof(struct chrome_place));
+}
+
+static bool is_node(const struct view *v)
+{
+	return !strcmp(v->event->name, "torch_node");
+}
+
+/* Returns the sequence number; -1: none, or another kind of event. */
+static s64 sequence_of(const struct view *v)
+{
+	return is_node(v) || !strcmp(v->event->name, "torch_op") ? view__get(v, "sequence") : -1;
+}
+
+void chrome_torch__put_args(struct export *e, const struct view *v)
+{
+	s64 sequence = sequence_of(v);
+
+	if (sequence >= 0)
+		fprintf(e->out, ",\"Sequence number\":%lld,\"Fwd thread id\":%lld", sequence,
+			is_node(v) ? view__get(v, "made_by") : 0);
+}
+
+static void put_end(struct export *e, const char *phase, const struct chrome_place *at, u64 id)
+{
+	chrome__next_event(e);
+	fprintf(e->out, "{\"ph\":\"%s\",\"name\":\"fwdbwd\",\"cat\":\"fwdbwd\",\"pid\":%u,\"tid\":%u,\"ts\":", phase,
+		chrome__number(at->pid), chrome__number(at->tid));
+	chrome__put_us(e->out, at->start);
+	fprintf(e->out, ",\"id\":%llu%s}", id, *phase == 'f' ? ",\"bp\":\"e\"" : "");
+}
+
+int chrome_torch__put_flow(struct export *e, const struct view *v, const struct chrome_place *at)
+{
+	struct chrome *c = e->data;
+	struct forward_key key = { at->pid, sequence_of(v) };
+	struct chrome_place *forward;
+
+	if (key.sequence < 0)
+		return 0;
+	forward = map__find(&c->forward, &key);
+	if (is_node(v) && forward) {
+		c->flows++;
+		put_end(e, "s", forward, c->flows);
+		put_end(e, "f", at, c->flows);
+		map__remove(&c->forward, &key);
+	}
+	/* calls around the one that made the node have its number, too, and end later */
+	if (is_node(v) || forward || c->forward.n == FORWARD_MAX)
+		return 0;
+	forward = map__get(&c->forward, &key);
+	if (!forward)
+		return -ENOMEM;
+	*forward = *at;
+	return 0;
+}
