@@ -30,11 +30,13 @@ enum finding_kind {
 	FINDING_CHILD, /* waited for a child process */
 	FINDING_RESULT, /* waited for a thread or worker process to finish */
 	FINDING_QUEUE, /* waited for data, or for room, in a queue */
-	FINDING_LOADER, /* waited for the next batch of a DataLoader's worker processes */
+	FINDING_LOADER, /* waited for the next batch of a DataLoader, mostly of its worker processes */
 	FINDING_SEMAPHORE, /* waited for a permit of a semaphore, such as that of a connection pool */
 	FINDING_CONDITION, /* waited for a condition or event */
 	FINDING_GC, /* collected garbage */
 	FINDING_IMPORT, /* imported modules */
+	FINDING_STEP, /* took longer for some training steps than for others */
+	FINDING_OVERHEAD, /* ran between small operators of PyTorch */
 	FINDING_LIBRARY, /* waited in a library: CUDA, NCCL, .. */
 	FINDING_CALL, /* waited in another system call */
 	FINDING_BLOCKED, /* was uninterruptible in no recorded call */

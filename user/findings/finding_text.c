@@ -32,6 +32,8 @@ static const struct kind {
 	[FINDING_CONDITION] = { "condition", "waited", " for a condition or an event", 0.1 },
 	[FINDING_GC] = { "gc", "collected garbage in", "", 1.3 },
 	[FINDING_IMPORT] = { "import", "imported modules in", "", 1.3 },
+	[FINDING_STEP] = { "slow-steps", "lost", " to slow steps of training", 1.1 },
+	[FINDING_OVERHEAD] = { "small-operators", "spent", " between small operators of PyTorch", 0.8 },
 	[FINDING_LIBRARY] = { "library", "waited", " in a library", 0.9 },
 	[FINDING_CALL] = { "syscall", "waited", " in a system call", 0.8 },
 	[FINDING_BLOCKED] = { "blocked", "waited uninterruptibly", ", as for a disk", 0.8 },

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Names of PyTorch's operators, backward nodes and ranges as torch.profiler prints them: operators without the overload, nodes by their class
- * without its namespaces.
+ * Names of PyTorch's operators, backward nodes and ranges as torch.profiler prints them: operators without the overload, nodes by their class.
  */
 #include <stdio.h>
 #include <string.h>
@@ -52,17 +51,15 @@ static const char *operator_name(const struct names *n, const struct view *v, ch
 	return buf;
 }
 
-/* "torch::autograd::generated::AddmmBackward0" is "AddmmBackward0"; the arguments of a template stay whole. */
+/* "torch::autograd::generated::AddmmBackward0" is "AddmmBackward0", as these classes name themselves; others have their namespaces. */
 static const char *class_name(const struct names *n, const struct view *v, char *buf, size_t size)
 {
+	static const char generated[] = "torch::autograd::generated::";
 	const char *name = by_address(n, v, "vtable");
 
 	if (!name || !*name)
 		return NULL;
-	for (const char *p = name; *p && *p != '<'; p++)
-		if (p[0] == ':' && p[1] == ':' && p[2])
-			name = p + 2;
-	snprintf(buf, size, "%s", name);
+	snprintf(buf, size, "%s", name + (strncmp(name, generated, sizeof(generated) - 1) ? 0 : sizeof(generated) - 1));
 	return buf;
 }
 

@@ -66,8 +66,10 @@ static int on_call(const struct torch_span *c, const struct torch_span *parent, 
 	if (i == step->n_gaps || c->start < gaps[i].start)
 		return err;
 	add_to_gap(&gaps[i], c);
-	if (!parent || parent->kind == TORCH_RANGE)
+	if (gaps[i].phase == PHASE_FORWARD && (!parent || parent->kind == TORCH_RANGE)) {
+		step->operators++;
 		step->operators_ns += c->total_ns;
+	}
 	return err;
 }
 

@@ -340,6 +340,11 @@ void torch_steps__free(struct torch_steps *s)
 	free(s);
 }
 
+bool torch_loop__is_slow(const struct torch_loop *l, u32 step)
+{
+	return length(&l->steps[step]) >= l->median_ns + l->median_ns / 2;
+}
+
 enum torch_phase torch_loop__slow_phase(const struct torch_loop *l, u64 *more_ns)
 {
 	const struct torch_step *s = &l->steps[l->slowest];

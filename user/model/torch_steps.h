@@ -24,7 +24,7 @@ struct torch_step {
 	u64 start, end; /* ns */
 	u64 phase_ns[PHASES]; /* they add up to the step */
 	u64 calls; /* operators, at any depth */
-	u64 operators_ns; /* of the forward and optimizer phases: in operators */
+	u64 operators, operators_ns; /* of the forward pass: operators that are in no other, and the time in them */
 	u32 first_gap, n_gaps; /* for torch_forward.c */
 };
 
@@ -59,6 +59,8 @@ struct torch_steps {
 /* 0 or negative errno; torch_steps__free in any case. */
 int torch_steps__new(struct torch_steps **out, const struct query *q);
 void torch_steps__free(struct torch_steps *s);
+/* Did the step take 1.5 times the median or longer? */
+bool torch_loop__is_slow(const struct torch_loop *l, u32 step);
 /* Returns "data loading", .. */
 const char *torch_phase__name(enum torch_phase phase);
 /* Returns the phase of the longest step that took most more than its median, and how much more. */

@@ -74,8 +74,6 @@ static void add_shares(const struct torch_loop *l, const struct query *args, str
 		       FIGURE("data_percent", V_DBL(table__percent(ns[PHASE_DATA], l->total_ns))));
 }
 
-/* A step below this multiple of the median, in halves, is not slow. */
-#define SLOW_HALVES 3
 /* Of fewer steps the median says little. */
 #define STEPS_MIN 4
 
@@ -88,7 +86,7 @@ static void add_slow(const struct torch_steps *steps, const struct torch_loop *l
 	const struct torch_part *part = torch_loop__slow_part(l, &part_more);
 	char ns[TEXT_NUMBER], extra[TEXT_NUMBER], own[TEXT_NUMBER], at[TEXT_NUMBER], which[256] = "";
 
-	if (l->n < STEPS_MIN || took < l->median_ns / 2 * SLOW_HALVES)
+	if (l->n < STEPS_MIN || !torch_loop__is_slow(l, l->slowest))
 		return;
 	/* the operator says more than its phase if it explains most of the time */
 	if (part && phase != PHASE_DATA && part_more > more / 2)

@@ -1,0 +1,139 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: parallel
+"""Reports of PyTorch on loops of a known shape: the phases of their steps, and the causes that are named only where they are true."""
+import json
+import tempfile
+
+from planted import first_of, say, written
+from tap import done, ok
+
+US = 1000
+OPERATORS = {"aten::linear": 1, "aten::mm": 2, "aten::topk": 3}
+
+
+class Loop:
+    """Events of one process, in us since the trace's start."""
+    def __init__(self):
+        self.at, self.sequence = 1_000_000, 0
+        self.lines = ['proc_task time=@0 pid=10 tid=10 ppid=1 comm="python3"',
+                      'torch_class time=@0.5 pid=10 tid=10 vtable=0x100 name="N5torch8autograd9generated11MmBackward0E"']
+        self.lines += [f'meta_probe time=@0 number={n} name="{name}" program="torch_op" section="-" family=14' for name, n in OPERATORS.items()]
+
+    @staticmethod
+    def moment(us):
+        return f"@{us // 1_000_000}.{us % 1_000_000:06d}"
+
+    def span(self, kind, us, rest, tid=10):
+        self.lines.append(f"{kind} pid=10 tid={tid} start={self.moment(self.at)} time={self.moment(self.at + us)} {rest}")
+        self.at += us
+
+    def wait(self, us):
+        self.at += us
+        return self
+
+    def data(self, us, loader="_MultiProcessingDataLoaderIter"):
+        self.span("torch_range", us, f'name="enumerate(DataLoader)#{loader}.__next__"')
+        return self
+
+    def operators(self, n, us, between=0, name="aten::linear"):
+        for _ in range(n):
+            self.sequence += 1
+            self.span("torch_op", us, f"probe={OPERATORS[name]} sequence={self.sequence}")
+            self.at += between
+        self.at -= between
+        return self
+
+    def backward(self, us, tid=10):
+        """A node of the last operator, and one of the first"""
+        self.span("torch_node", us // 2, f"vtable=0x100 sequence={self.sequence}", tid)
+        self.span("torch_node", us - us // 2, "vtable=0x100 sequence=-1", tid)
+        return self
+
+    def optimizer(self, us, name="Optimizer.step#SGD.step"):
+        self.span("torch_range", us, f'name="{name}"')
+        return self
+
+    def written(self, folder, name):
+        end = [f"meta_end time={self.moment(self.at + 1000)} reason=END_SIGNAL"]
+        path, found = written(folder, name, self.lines + end, "torch.schema.json")
+        return json.loads(say("report", path, "steps", "--format", "json"))["tables"], found
+
+
+def phases(row):
+    return tuple(row[k + "_ns"] // US for k in ("step", "data", "forward", "backward", "optimizer", "other"))
+
+
+def check_steps(folder, name, loop, expected, what):
+    tables, _ = loop.written(folder, name)
+    rows = sorted(tables["steps"], key=lambda r: r["step"])
+    ok([phases(r) for r in rows] == expected, what, [phases(r) for r in rows], expected)
+    return tables
+
+
+def check_shapes(folder):
+    loop = Loop().optimizer(10)
+    for _ in range(2):
+        loop.wait(30).data(100).wait(20).operators(3, 50, 10).optimizer(5, "Optimizer.zero_grad#SGD.zero_grad").wait(7).backward(200)
+        loop.wait(3).operators(2, 40, 4).wait(6).optimizer(80)
+    check_steps(folder, "plain", loop, [(30 + 100 + 20 + 170 + 5 + 7 + 200 + 3 + 84 + 6 + 80,
+                100, 170, 200, 5 + 84 + 80, 30 + 20 + 7 + 3 + 6)] * 2,
+                "zeroed gradients and operators that clip them are the optimizer's, gaps between phases are other time")
+    loop = Loop().optimizer(10)
+    for _ in range(2):
+        for _ in range(3):
+            loop.data(10).operators(1, 50).backward(100)
+        loop.optimizer(20)
+    check_steps(folder, "accumulation", loop, [(500, 30, 150, 300, 20, 0)] * 2, "gradients are accumulated over three backward passes")
+    loop = Loop().optimizer(10)
+    for _ in range(3):
+        loop.operators(2, 100).backward(300, tid=11).optimizer(50)
+    check_steps(folder, "engine", loop, [(550, 0, 200, 300, 50, 0)] * 3, "another thread of the process evaluates the nodes, as with GPUs")
+    loop = Loop().optimizer(10, "Optimizer.step#Adam.step")
+    for _ in range(2):
+        for _ in range(2):
+            loop.operators(1, 100).backward(100).optimizer(10)
+        loop.operators(1, 100).backward(100).optimizer(10, "Optimizer.step#Adam.step")
+    tables = check_steps(folder, "two", loop, [(630, 0, 300, 300, 30, 0)] * 2, "of two optimizers the one that steps least often ends steps")
+    ok(tables["loops"][0]["boundary"] == "Optimizer.step#Adam.step", "it is named", tables["loops"])
+    loop = Loop()
+    for _ in range(4):
+        loop.data(100).wait(10).operators(2, 200, 50).wait(40)
+    check_steps(folder, "inference", loop, [(600, 100, 450, 0, 0, 50)] * 3, "without an optimizer a step begins with a request for data")
+
+
+def check_findings(folder):
+    for loader, own in (("_MultiProcessingDataLoaderIter", False), ("_SingleProcessDataLoaderIter", True)):
+        loop = Loop().optimizer(10)
+        for _ in range(10):
+            loop.data(60_000, loader).operators(1, 20_000).backward(19_000).optimizer(1000)
+        found = first_of(loop.written(folder, "starved")[1], kind="data-loader")
+        ok(" waited 60% of 1.000 s for batches of its DataLoader; 60.000 ms a step (median of 10)" in found.get("text", "") and
+           found["share_percent"] == 60 and ("num_workers" in found["text"]) == own, f"a loop that waits for {loader} 60% of its time", found.get("text"))
+    loop = Loop().optimizer(10)
+    for _ in range(10):
+        loop.data(9_000).operators(1, 50_000).backward(40_000).optimizer(1000)
+    found = loop.written(folder, "fed")[1]
+    ok(not first_of(found, kind="data-loader") and not first_of(found, kind="slow-steps") and not first_of(found, kind="small-operators"),
+       "of one that waits 9% and whose steps are equal, none of these is said", [f["text"] for f in found])
+    loop = Loop().optimizer(10)
+    for i in range(20):
+        loop.operators(1, 50_000).operators(1, 600_000 if i == 12 else 10_000, name="aten::topk").backward(40_000).optimizer(1000)
+    found = first_of(loop.written(folder, "slow")[1], kind="slow-steps")
+    ok("1 of 20 steps took longer than 1.5 times the median of 101.000 ms" in found.get("text", "") and
+       "590.000 ms more in the forward pass, 590.000 ms in aten::topk itself" in found["text"] and found["lost_ns"] == 590_000_000,
+       "a slow step is said, with its phase and the operator", found.get("text"))
+    for between, expected in ((30, True), (8, False), (300, False)):
+        loop = Loop().optimizer(10)
+        for _ in range(10):
+            loop.operators(1000, 10, between).backward(1000).optimizer(1000)
+        found = first_of(loop.written(folder, "small")[1], kind="small-operators")
+        ok(bool(found) == expected, f"operators of 10 us with {between} us between them: {'said' if expected else 'not said'}", found.get("text"))
+        ok(not expected or "1,000 operators a step from Python, 10.000 us each, and 29.970 us pass between two" in found["text"], "with both times",
+           found.get("text"))
+
+
+with tempfile.TemporaryDirectory() as tmp:
+    check_shapes(tmp)
+    check_findings(tmp)
+done()

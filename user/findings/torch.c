@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Loops of PyTorch: waits for the data loader, steps that took longer than the others, and code that runs many small operators. */
+#include <stdio.h>
+#include <string.h>
+
+#include "findings/findings.h"
+#include "model/torch_steps.h"
+#include "output/table.h"
+#include "output/text.h"
+
+/* Of fewer steps the median says little. */
+#define STEPS_MIN 4
+/* A cause below this part of the loop's time explains nothing. */
+#define SHARE_MIN 10
+/* Operators that are longer do not suffer from what is between them; a longer time between two is code of the program. */
+#define SMALL_NS   50000u
+#define BETWEEN_NS 200000u
+
+static struct finding *add(const struct torch_loop *l, enum finding_kind kind, u64 lost, struct findings *out)
+{
+	struct finding *f = findings__add(out, kind);
+
+	if (!f)
+		return NULL;
+	f->pid = l->pid;
+	f->tid = l->tid;
+	f->processes = f->threads = 1;
+	f->lost_ns = lost;
+	f->wall_ns = l->total_ns > lost ? l->total_ns : lost;
+	f->weight = (double)lost * finding_kind__weight(kind);
+	snprintf(f->report, sizeof(f->report), "steps");
+	return f;
+}
+
+static bool has_finding(const struct findings *list, enum finding_kind kind, u32 pid)
+{
+	const struct finding *f;
+
+	for (u32 i = 0; (f = findings__ranked(list, i)) != NULL; i++)
+		if (f->kind == kind && f->pid == pid)
+			return true;
+	return false;
+}
+
+/* Returns whether the loop waits for its data loader for a part of its time that matters. */
+static bool add_loader(const struct torch_loop *l, struct findings *out)
+{
+	u64 lost = l->phase_total_ns[PHASE_DATA], longest = 0;
+	bool own = strstr(l->loader, "SingleProcess");
+	char ns[TEXT_NUMBER], median[TEXT_NUMBER];
+	struct finding *f;
+
+	if (lost < l->total_ns / SHARE_MIN)
+		return false;
+	/* a finding that is made from waits has the code that waited */
+	f = has_finding(out, FINDING_LOADER, l->pid) ? NULL : add(l, FINDING_LOADER, lost, out);
+	if (!f)
+		return true;
+	for (u32 i = 0; i < l->n; i++)
+		longest = l->steps[i].phase_ns[PHASE_DATA] > longest ? l->steps[i].phase_ns[PHASE_DATA] : longest;
+	f->times = l->n;
+	snprintf(f->detail, sizeof(f->detail), "%s a step (median of %u), at longest %s%s",
+		 text__ns(median, sizeof(median), l->phase_median_ns[PHASE_DATA]), l->n,
+		 text__ns(ns, sizeof(ns), longest), own ? "; the thread that trains loads the data itself" : "");
+	if (own)
+		snprintf(f->advice, sizeof(f->advice),
+			 "`DataLoader(num_workers=N)` loads in other processes meanwhile.");
+	return true;
+}
+
+static void add_slow(const struct torch_steps *steps, const struct torch_loop *l, bool has_loader,
+		     const struct query *q, struct findings *out)
+{
+	const struct torch_step *s = &l->steps[l->slowest];
+	const struct torch_part *part;
+	u64 lost = 0, slow = 0, more, part_more;
+	enum torch_phase phase = torch_loop__slow_phase(l, &more);
+	char took[TEXT_NUMBER], median[TEXT_NUMBER], extra[TEXT_NUMBER], own[TEXT_NUMBER], at[TEXT_NUMBER];
+	struct finding *f;
+
+	for (u32 i = 0; i < l->n; i++) {
+		u64 ns = l->steps[i].end - l->steps[i].start;
+
+		if (!torch_loop__is_slow(l, i))
+			continue;
+		slow++;
+		lost += ns - l->median_ns;
+	}
+	/* that they wait for their data is said already */
+	if (l->n < STEPS_MIN || lost < l->total_ns / SHARE_MIN || (has_loader && phase == PHASE_DATA))
+		return;
+	f = add(l, FINDING_STEP, lost, out);
+	if (!f)
+		return;
+	part = torch_loop__slow_part(l, &part_more);
+	f->times = slow;
+	snprintf(
+		f->detail, sizeof(f->detail),
+		"%llu of %u steps took longer than 1.5 times the median of %s; the longest, at %s s, took %s, %s more in %s",
+		slow, l->n, text__ns(median, sizeof(median), l->median_ns),
+		text__seconds(at, sizeof(at), s->start, q->start, 3), text__ns(took, sizeof(took), s->end - s->start),
+		text__ns(extra, sizeof(extra), more), torch_phase__name(phase));
+	if (part && phase != PHASE_DATA && part_more > more / 2)
+		snprintf(f->detail + strlen(f->detail), sizeof(f->detail) - strlen(f->detail), ", %s in %s itself",
+			 text__ns(own, sizeof(own), part_more), torch__name(steps->torch, part->name));
+}
+
+static void add_small(const struct torch_loop *l, struct findings *out)
+{
+	u64 in = 0, calls = 0, forward = l->phase_total_ns[PHASE_FORWARD], between;
+	char each[TEXT_NUMBER], gap[TEXT_NUMBER], count[TEXT_NUMBER];
+	struct finding *f;
+
+	for (u32 i = 0; i < l->n; i++) {
+		in += l->steps[i].operators_ns;
+		calls += l->steps[i].operators;
+	}
+	between = forward > in ? forward - in : 0;
+	if (calls < 2 || between <= in || between < l->total_ns / SHARE_MIN || in / calls > SMALL_NS ||
+	    between / calls > BETWEEN_NS)
+		return;
+	f = add(l, FINDING_OVERHEAD, between, out);
+	if (!f)
+		return;
+	f->times = calls;
+	snprintf(f->detail, sizeof(f->detail),
+		 "its forward pass calls %s operators a step from Python, %s each, and %s pass between two",
+		 text__count(count, sizeof(count), calls / l->n), text__ns(each, sizeof(each), in / calls),
+		 text__ns(gap, sizeof(gap), between / calls));
+	snprintf(f->advice, sizeof(f->advice), "Larger batches, fused operators or `torch.compile` call fewer.");
+}
+
+static int find(const struct finding_input *in, struct findings *out)
+{
+	struct torch_steps *s;
+	int err;
+
+	if (!trace__has(in->q->trace, "torch_range"))
+		return 0;
+	err = torch_steps__new(&s, in->q);
+	for (u32 i = 0; !err && i < s->n; i++) {
+		bool has_loader = add_loader(&s->loops[i], out);
+
+		add_slow(s, &s->loops[i], has_loader, in->q, out);
+		add_small(&s->loops[i], out);
+	}
+	torch_steps__free(s);
+	return err;
+}
+
+FINDINGS(torch) = { .name = "torch", .find = find };
