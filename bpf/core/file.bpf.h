@@ -136,7 +136,7 @@ __weak __noinline int file__step_up(void)
 }
 
 /* Requests that the processes at this end of a pipe or connection are recorded when tracing ends. */
-static __noinline int file__want_end(u64 end)
+static __noinline int file__request_end(u64 end)
 {
 	struct file_end none = {};
 
@@ -332,7 +332,7 @@ static __noinline int describe_socket(struct file_room *room, struct file *file)
 	e->local_port = BPF_CORE_READ(sk, __sk_common.skc_num);
 	e->peer_port = __builtin_bswap16(BPF_CORE_READ(sk, __sk_common.skc_dport));
 	if (e->peer_port && socket__is_local(sk))
-		file__want_end(port__end(e->net, e->type, e->peer_port));
+		file__request_end(port__end(e->net, e->type, e->peer_port));
 	return 0;
 }
 
@@ -370,7 +370,7 @@ static __noinline int emit_file(struct file *file, u32 id, u32 tgid)
 								     SYSCALL_FILE_ANON;
 	}
 	if (e->other_end)
-		file__want_end(e->other_end);
+		file__request_end(e->other_end);
 	len = end > pos ? end - pos : 0;
 	__builtin_memcpy(room->record, room->event, sizeof(struct syscall_file));
 	if (len > FILE_PATH - 1)

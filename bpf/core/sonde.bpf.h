@@ -108,7 +108,7 @@ static __always_inline struct hit_count *probe__hit(u64 cookie)
  * Wakes the loader, unless a wake-up is pending. The check costs about as much as a record, and a wake-up thirty
  * times that, so only a record that begins a new page of a ring filled beyond its mark does the check.
  */
-static __noinline int ring__call(void)
+static __noinline int ring__wake(void)
 {
 	void *nothing;
 
@@ -171,7 +171,7 @@ static __always_inline bool emit(void *record, u32 size)
 	ring__commit(at, size);
 	/* signed: the reader may have passed the record already */
 	if ((pos ^ (pos + need)) & ~4095ULL && (s64)(pos - *(volatile u64 *)&r->tail) > (s64)ring_mark)
-		ring__call();
+		ring__wake();
 	return true;
 }
 

@@ -172,19 +172,19 @@ int attacher__open_debug(struct attacher *a, u32 pid, const char *path, int obje
 int attacher__maps(struct attacher *a, u32 pid, char **out, size_t *len)
 {
 	attacher__request(a, OP_MAPS, NULL)->pid = pid;
-	return attacher__ask_opener_for_bytes(a, -1, out, len);
+	return attacher__call_opener_for_bytes(a, -1, out, len);
 }
 
 int attacher__processes(struct attacher *a, char **out, size_t *len)
 {
 	attacher__request(a, OP_PROCESSES, NULL);
-	return attacher__ask_opener_for_bytes(a, -1, out, len);
+	return attacher__call_opener_for_bytes(a, -1, out, len);
 }
 
 int attacher__read(struct attacher *a, int fd, char **out, size_t *len)
 {
 	attacher__request(a, OP_READ, NULL);
-	return attacher__ask_opener_for_bytes(a, fd, out, len);
+	return attacher__call_opener_for_bytes(a, fd, out, len);
 }
 
 int attacher__lacks(struct attacher *a, char *out, size_t len)
@@ -203,7 +203,7 @@ int attacher__user(struct attacher *a, u32 pid, u32 *uid)
 	int err;
 
 	attacher__request(a, OP_USER, NULL)->pid = pid;
-	err = attacher__ask_opener(a, 0, -1, NULL);
+	err = attacher__call_opener(a, 0, -1, NULL);
 	if (!err)
 		*uid = a->reply.user;
 	return err;
@@ -214,7 +214,7 @@ int attacher__image(struct attacher *a, u32 pid, struct process_image *out)
 	int err;
 
 	attacher__request(a, OP_IMAGE, NULL)->pid = pid;
-	err = attacher__ask_opener(a, 0, -1, NULL);
+	err = attacher__call_opener(a, 0, -1, NULL);
 	if (!err)
 		*out = a->reply.image;
 	return err;

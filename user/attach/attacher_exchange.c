@@ -13,7 +13,7 @@
 #define ATTACHER_LONG_MS     5000 /* of requests that take long */
 #define OPENER_MS	     2000
 #define OPENER_STOPPING_MS   200
-#define OPENER_PATIENT	     3 /* number of abandoned openers after which the time limit of a file is shorter */
+#define OPENER_PATIENCE	     3 /* number of abandoned openers after which the time limit of a file is shorter */
 #define OPENER_IMPATIENT_MS  300
 #define OPENER_FORGIVEN	     64 /* successive answers after which one abandoned opener is forgiven */
 #define BYTES_MAX	     (256u << 20) /* of one answer */
@@ -138,11 +138,11 @@ static void note_answer(struct attacher *a)
 
 static int opener_limit(const struct attacher *a)
 {
-	return a->given_up < OPENER_PATIENT ? OPENER_MS : OPENER_IMPATIENT_MS;
+	return a->given_up < OPENER_PATIENCE ? OPENER_MS : OPENER_IMPATIENT_MS;
 }
 
 /* Sends the request to the opener and receives its first answer; -EPIPE: the opener has ended. */
-static int ask_once(struct attacher *a, size_t len, int fd, int *fd_out)
+static int call_opener_once(struct attacher *a, size_t len, int fd, int *fd_out)
 {
 	int got, err;
 
@@ -170,25 +170,25 @@ static int ask_once(struct attacher *a, size_t len, int fd, int *fd_out)
  * If the opener has ended, the request is sent to a new one: the end says nothing about the request, as something may
  * have killed the opener long ago.
  */
-int attacher__ask_opener(struct attacher *a, size_t len, int fd, int *fd_out)
+int attacher__call_opener(struct attacher *a, size_t len, int fd, int *fd_out)
 {
-	int err = ask_once(a, len, fd, fd_out);
+	int err = call_opener_once(a, len, fd, fd_out);
 
 	if (err == -EPIPE)
-		err = ask_once(a, len, fd, fd_out);
+		err = call_opener_once(a, len, fd, fd_out);
 	return err == -EPIPE ? -ETIMEDOUT : err;
 }
 
 int attacher__ask_opener_for_fd(struct attacher *a, size_t len, int beside)
 {
-	int fd = -1, err = attacher__ask_opener(a, len, beside, &fd);
+	int fd = -1, err = attacher__call_opener(a, len, beside, &fd);
 
 	return fd_or_error(err, fd);
 }
 
-int attacher__ask_opener_for_bytes(struct attacher *a, int fd, char **out, size_t *len)
+int attacher__call_opener_for_bytes(struct attacher *a, int fd, char **out, size_t *len)
 {
-	int n = attacher__ask_opener(a, 0, fd, NULL), got;
+	int n = attacher__call_opener(a, 0, fd, NULL), got;
 	size_t size = 0, used = 0;
 	char *buf = NULL, *bigger;
 

@@ -31,9 +31,9 @@ int attacher__call(struct attacher *a, size_t len, int fd, int *fd_out);
 /* The same for a descriptor, which it returns, or negative errno. */
 int attacher__call_for_fd(struct attacher *a, size_t len, int beside);
 /* The same of the opener, which is started if none is running */
-int attacher__ask_opener(struct attacher *a, size_t len, int fd, int *fd_out);
+int attacher__call_opener(struct attacher *a, size_t len, int fd, int *fd_out);
 int attacher__ask_opener_for_fd(struct attacher *a, size_t len, int beside);
 /* An answer in parts, each within the time limit; a NUL is appended. */
-int attacher__ask_opener_for_bytes(struct attacher *a, int fd, char **out, size_t *len);
+int attacher__call_opener_for_bytes(struct attacher *a, int fd, char **out, size_t *len);
 
 #endif

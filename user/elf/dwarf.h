@@ -43,7 +43,7 @@ int dwarf_job__start(struct dwarf_job *job, struct forkserver *server, int fd, c
  */
 int dwarf_job__poll(struct dwarf_job *job, int timeout_ms, struct dwarf_member *members, u32 n);
 /* Ends a job that is running. */
-void dwarf_job__give_up(struct dwarf_job *job);
+void dwarf_job__cancel(struct dwarf_job *job);
 
 /* The first word of a request to the child; it distinguishes this request from the server's others. */
 #define DWARF_QUESTION 0x44574152

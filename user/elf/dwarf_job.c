@@ -91,7 +91,7 @@ int dwarf_job__poll(struct dwarf_job *job, int timeout_ms, struct dwarf_member *
 	return a.err > 0 ? -EPROTO : a.err;
 }
 
-void dwarf_job__give_up(struct dwarf_job *job)
+void dwarf_job__cancel(struct dwarf_job *job)
 {
 	sandbox__end(&job->child);
 	job->running = false;

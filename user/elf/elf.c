@@ -23,18 +23,18 @@
 #define ALL_MAX	     (384ULL << 20) /* bytes of all open files */
 #define SECTIONS_MAX 65536 /* libelf allocates about 200 bytes for each when it opens the file */
 
-static u64 all_held; /* bytes; shared by threads that read different files */
+static u64 all_cached; /* bytes; shared by threads that read different files */
 
 /* Accounts for memory that is about to be allocated for the file. false: the limit would be exceeded. */
 bool elf__take(struct elf *elf, u64 bytes)
 {
-	u64 all = __atomic_add_fetch(&all_held, bytes, __ATOMIC_RELAXED);
+	u64 all = __atomic_add_fetch(&all_cached, bytes, __ATOMIC_RELAXED);
 
 	if (bytes <= FILE_MAX && elf->held + bytes <= FILE_MAX && all <= ALL_MAX) {
 		elf->held += bytes;
 		return true;
 	}
-	__atomic_sub_fetch(&all_held, bytes, __ATOMIC_RELAXED);
+	__atomic_sub_fetch(&all_cached, bytes, __ATOMIC_RELAXED);
 	elf->over_budget = true;
 	return false;
 }
@@ -42,7 +42,7 @@ bool elf__take(struct elf *elf, u64 bytes)
 static void give_back(struct elf *elf, u64 bytes)
 {
 	elf->held -= bytes;
-	__atomic_sub_fetch(&all_held, bytes, __ATOMIC_RELAXED);
+	__atomic_sub_fetch(&all_cached, bytes, __ATOMIC_RELAXED);
 }
 
 bool elf__over_budget(const struct elf *elf)
@@ -62,7 +62,7 @@ u64 elf__held(const struct elf *elf)
 
 u64 elf__all_held(void)
 {
-	return __atomic_load_n(&all_held, __ATOMIC_RELAXED);
+	return __atomic_load_n(&all_cached, __ATOMIC_RELAXED);
 }
 
 static int read_headers(struct elf *elf)

@@ -91,7 +91,7 @@ void foreign__free(struct foreign *f)
 }
 
 /* Sends the request in `f`. Returns the bytes of the answer after its header, or negative errno without a child. */
-static ssize_t ask_child(struct foreign *f, int file_fd)
+static ssize_t request_once(struct foreign *f, int file_fd)
 {
 	struct message_wait wait = { .limit_ms = time_left(f) };
 	struct foreign_question *q = &f->question;
@@ -135,9 +135,9 @@ static ssize_t ask(struct foreign_file *file, u32 op, u64 value)
 	if (file->fd < 0) {
 		n = file->error;
 	} else if (time_left(f)) {
-		n = ask_child(f, file->fd);
+		n = request_once(f, file->fd);
 		if (n < 0 && n != -ETIMEDOUT && time_left(f))
-			n = ask_child(f, file->fd);
+			n = request_once(f, file->fd);
 		if (n < 0 && (n != -ETIMEDOUT || ++file->timeouts == TIMEOUTS_MAX)) {
 			file->fd = -1;
 			file->error = (int)n;

@@ -29,8 +29,8 @@
 #define IMPATIENT_NS  1000000000ULL /* the same with `impatient` */
 #define RTLD_DLOPEN_2 0x80000000U /* flag that __libc_dlopen_mode needs before 2.34 */
 #define THREAD_NAME   "sonde-cupti" /* cupti-shim/shim.c */
-#define LOOKS	      100 /* number of checks for the shim's thread: two seconds in all */
-#define LOOK_NS	      20000000
+#define CHECKS	      100 /* number of checks for the shim's thread: two seconds in all */
+#define CHECK_NS      20000000
 
 int load__call(struct load *l, u64 function, u64 a, u64 b, u64 c, u64 *result)
 {
@@ -252,12 +252,12 @@ static bool has_thread(u32 pid)
 	return found;
 }
 
-static bool thread_begins(u32 pid)
+static bool thread_starts(u32 pid)
 {
-	for (u32 i = 0; i < LOOKS; i++) {
+	for (u32 i = 0; i < CHECKS; i++) {
 		if (has_thread(pid))
 			return true;
-		nanosleep(&(struct timespec){ .tv_nsec = LOOK_NS }, NULL);
+		nanosleep(&(struct timespec){ .tv_nsec = CHECK_NS }, NULL);
 	}
 	return false;
 }
@@ -333,7 +333,7 @@ void load__shim(struct space *s, const char *shim, const struct inject_options *
 		snprintf(r->why, sizeof(r->why), "its dynamic loader reported success, but the library is not mapped");
 	if (err || !is_loaded(&l))
 		return;
-	if (!thread_begins(s->pid)) {
+	if (!thread_starts(s->pid)) {
 		snprintf(
 			r->why, sizeof(r->why),
 			"the library is loaded but could not start its thread, and records nothing without it: check the "

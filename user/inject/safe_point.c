@@ -111,10 +111,10 @@ static void find_dangers(struct space *s, struct code *c)
 	struct elf_symbol found[DANGEROUS];
 	int err;
 
-	if (c->sought)
+	if (c->searched)
 		return;
 	err = code__open(s, c) ? foreign_file__find_symbols(&c->file, dangerous, DANGEROUS, found) : c->error;
-	c->sought = err != -ETIMEDOUT;
+	c->searched = err != -ETIMEDOUT;
 	c->unknown = is_unknown(c, err) ? err : 0;
 	if (!err)
 		add_dangers(c, found);
@@ -132,14 +132,14 @@ bool safe_point__prepare(struct space *s)
 	return true;
 }
 
-struct found_danger {
+struct danger {
 	const char *file;
 	int unknown; /* negative errno: the file's functions are unknown; 0: the address is in a dangerous function */
 	bool unopened; /* unknown since the file can't be opened */
 };
 
 /* Is an address in code during which no call may be made? */
-static bool is_danger(struct space *s, u64 addr, struct found_danger *at)
+static bool is_danger(struct space *s, u64 addr, struct danger *at)
 {
 	static const char *const whole[] = { "ld-linux",    "ld-2.",   "libjemalloc", "libtcmalloc",
 					     "libmimalloc", "libasan", "libtsan",     "libclang_rt" };
@@ -147,7 +147,7 @@ static bool is_danger(struct space *s, u64 addr, struct found_danger *at)
 
 	if (!c)
 		return false;
-	*at = (struct found_danger){ .file = code__name(c) };
+	*at = (struct danger){ .file = code__name(c) };
 	for (size_t i = 0; i < ARRAY_LEN(whole); i++)
 		if (!strncmp(at->file, whole[i], strlen(whole[i])))
 			return true;
@@ -215,10 +215,10 @@ static bool follows_call(struct space *s, u64 addr)
 	       (b[2] == 0xff && (b[3] & 0x38) == 0x10) || (b[1] == 0xff && (b[2] & 0x38) == 0x10);
 }
 
-static bool scan_stack(struct space *s, u64 sp, struct found_danger *at_danger)
+static bool scan_stack(struct space *s, u64 sp, struct danger *at_danger)
 {
 	u64 words[512];
-	struct found_danger in;
+	struct danger in;
 
 	for (u64 at = sp & ~7ULL; at < sp + STACK_SCANNED; at += sizeof(words)) {
 		if (!space__copy(s, at, words, sizeof(words)))
@@ -242,7 +242,7 @@ static bool is_nameless(struct space *s, u64 pc)
 	return !foreign_file__is_exported(&c->file, pc - c->bias);
 }
 
-static bool refuse(const struct tracee *t, const struct found_danger *at, bool unwound, char *why, size_t len)
+static bool refuse(const struct tracee *t, const struct danger *at, bool unwound, char *why, size_t len)
 {
 	const char *may_be = unwound ? "is" : "may be";
 
@@ -270,7 +270,7 @@ static bool refuse(const struct tracee *t, const struct found_danger *at, bool u
 bool safe_point__is_safe(struct space *s, const struct tracee *t, char *why, size_t len)
 {
 	struct frame f = { tracee__pc(t), tracee__sp(t), tracee__frame_pointer(t), true };
-	struct found_danger at;
+	struct danger at;
 	int more = 1;
 
 	if (!tracee__sleeps(t) && is_nameless(s, f.pc)) {

@@ -25,7 +25,7 @@ struct code {
 	struct foreign_file file;
 	u64 bias; /* the load bias: added to addresses of the file */
 	/* functions during which no call may be made, as addresses in the process; searched at the first use */
-	bool sought;
+	bool searched;
 	int unknown; /* negative errno: there was no answer about the file, so all its code counts as dangerous */
 	struct danger {
 		u64 start, end;

@@ -90,7 +90,7 @@ static const struct python_layout layouts[] = {
  * The index of each offset in _Py_DebugOffsets, an array of 8-byte numbers; the order is that of
  * Include/internal/pycore_runtime.h (3.13) and pycore_debug_offsets.h (later).
  */
-struct offset_places {
+struct offset_indices {
 	u8 interpreters, interp_id, interp_next, interp_threads, interp_gil, interp_epoch;
 	u8 state_prev, state_next, state_interp, state_frame, state_thread_id, state_status;
 	u8 frame_size, frame_previous, frame_code, frame_instr, frame_owner;
@@ -98,7 +98,7 @@ struct offset_places {
 	u8 type, bytes_data, str_state, str_length, str_ascii;
 };
 
-static const struct offset_places places[] = {
+static const struct offset_indices indices[] = {
 	[13] = { .interpreters = 5,
 		 .interp_id = 7,
 		 .interp_next = 8,
@@ -201,7 +201,7 @@ static const struct offset_places places[] = {
  * The walker relies on some properties of the layout, and reads only the first bytes of each struct. The offsets come
  * from an untrusted file, so they are used only if they fit that.
  */
-static bool makes_sense(const u64 *w, const struct offset_places *p)
+static bool is_plausible(const u64 *w, const struct offset_indices *p)
 {
 	const u8 pointers[] = { p->code_file, p->code_name, p->code_lines, p->code_line };
 
@@ -225,7 +225,7 @@ static bool makes_sense(const u64 *w, const struct offset_places *p)
 int python__layout_of_offsets(const u64 *words, u32 n, struct python_layout *out, char *why, size_t len)
 {
 	u32 version = n > 2 ? words[1] >> 16 & 0xffff : 0, minor = version & 0xff;
-	const struct offset_places *p;
+	const struct offset_indices *p;
 
 	if (n < PYTHON_OFFSET_WORDS || memcmp(words, COOKIE, 8)) {
 		snprintf(why, len, "it has no _Py_DebugOffsets at the start of _PyRuntime");
@@ -235,12 +235,12 @@ int python__layout_of_offsets(const u64 *words, u32 n, struct python_layout *out
 		snprintf(why, len, "it is a free-threaded CPython %u.%u", version >> 8, minor);
 		return -ENOTSUP;
 	}
-	if (version >> 8 != 3 || minor < 13 || minor >= ARRAY_LEN(places)) {
+	if (version >> 8 != 3 || minor < 13 || minor >= ARRAY_LEN(indices)) {
 		snprintf(why, len, "sonde does not know the layout of CPython %u.%u", version >> 8, minor);
 		return -ENOTSUP;
 	}
-	p = &places[minor];
-	if (!makes_sense(words, p)) {
+	p = &indices[minor];
+	if (!is_plausible(words, p)) {
 		snprintf(why, len, "its _Py_DebugOffsets are not those of a CPython %u.%u", version >> 8, minor);
 		return -ENOTSUP;
 	}

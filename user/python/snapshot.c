@@ -33,7 +33,7 @@ struct gil_head {
 	u32 pad;
 	u64 switches;
 };
-#define GIL_WAITED_ON 88
+#define GIL_WAIT_BYTES 88
 
 bool snapshot__read(const struct snapshot *l, u64 address, void *to, size_t size)
 {
@@ -312,14 +312,14 @@ static int add_others(struct snapshot *l)
 	return 0;
 }
 
-static void find_gil(struct snapshot *l, struct snapshot_thread *t)
+static void set_gil_role(struct snapshot *l, struct snapshot_thread *t)
 {
 	const struct snapshot_interpreter *in = &l->interpreters[t->interpreter];
 	u64 waited_on = in->gil + sizeof(struct gil_head);
 
 	t->holds = in->holder && in->holder == t->state;
 	t->waits = in->gil && !t->holds && t->task.in_syscall && t->task.syscall == SYS_FUTEX &&
-		   t->task.arg - waited_on < GIL_WAITED_ON;
+		   t->task.arg - waited_on < GIL_WAIT_BYTES;
 }
 
 int snapshot__threads(struct snapshot *l)
@@ -334,7 +334,7 @@ int snapshot__threads(struct snapshot *l)
 	if (!err && !l->n_interpreters)
 		err = snapshot__word(l, l->runtime) ? -EAGAIN : -ESRCH;
 	for (u32 i = 0; i < l->n_threads && !err; i++) {
-		find_gil(l, &l->threads[i]);
+		set_gil_role(l, &l->threads[i]);
 		err = snapshot__stack(l, &l->threads[i]);
 	}
 	return err ? err : add_others(l);

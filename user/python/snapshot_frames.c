@@ -42,7 +42,7 @@ static u64 word_in(const u8 *bytes, u32 offset)
 }
 
 /* Python itself does not show a frame that has not reached its first traceable instruction. */
-static bool incomplete(const struct snapshot *l, u64 code, s64 offset, u32 owner)
+static bool is_incomplete(const struct snapshot *l, u64 code, s64 offset, u32 owner)
 {
 	s32 first;
 
@@ -118,7 +118,7 @@ static int walk_frames(const struct snapshot *l, u64 state, struct walk *w)
 		    (!snapshot__read(l, f.code + 8, &type, sizeof(type)) || type != l->code_type))
 			return -EAGAIN;
 		f.offset = offset_of(l, frame, f.code);
-		if (!w->n && incomplete(l, f.code, f.offset, owner))
+		if (!w->n && is_incomplete(l, f.code, f.offset, owner))
 			continue;
 		if (add_frame(w, &f))
 			return -ENOMEM;

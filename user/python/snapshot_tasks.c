@@ -36,7 +36,7 @@ static bool read_file(int dir, const char *name, char *buf, size_t size)
  * The time of the scheduler's clock at which a thread was last accounted: of a sleeping thread, when it was switched
  * out. ns; 0: not known.
  */
-static u64 last_seen(int dir, const char *name)
+static u64 last_accounted(int dir, const char *name)
 {
 	unsigned long long ms, ns;
 	char text[512], *at;
@@ -90,7 +90,7 @@ static u64 clocks__now(struct clocks *c, int cpu)
 		if (!sched_setaffinity(0, c->size, one)) {
 			/* this process's own time is as old as its last tick or switch: sleeping causes a switch */
 			nanosleep(&(struct timespec){ .tv_nsec = 1000 }, NULL);
-			c->now[cpu] = last_seen(dir, "sched") ?: 1;
+			c->now[cpu] = last_accounted(dir, "sched") ?: 1;
 		}
 	}
 	if (dir >= 0)
@@ -172,7 +172,7 @@ static void read_task(struct snapshot_task *t, int tasks, bool container, struct
 	    t->syscall >= 0)
 		t->in_syscall = true;
 	snprintf(path, sizeof(path), "%u/sched", t->tid);
-	seen = last_seen(tasks, path);
+	seen = last_accounted(tasks, path);
 	now = seen ? clocks__now(clocks, cpu) : 0;
 	if (now)
 		t->asleep_ns = now > seen ? (s64)(now - seen) : 0;

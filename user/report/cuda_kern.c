@@ -191,7 +191,8 @@ static int run(const struct query *args, struct report_output *out)
 		fill(&r, &r.host, r.host_total, host);
 		add_findings(&r, out);
 		add_running_finding(&r, out);
-		cuda_work__say(&r.work, out, r.kernels.n || r.host.n || r.unfinished ? NULL : "No kernel was recorded");
+		cuda_work__add_notes(&r.work, out,
+				     r.kernels.n || r.host.n || r.unfinished ? NULL : "No kernel was recorded");
 	}
 	free_kernels(&r, &r.kernels);
 	free_kernels(&r, &r.host);

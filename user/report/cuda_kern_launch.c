@@ -252,8 +252,8 @@ static int run(const struct query *args, struct report_output *out)
 		t = REPORT_MACHINE_TABLE(out, "stacks", "Kernel time by the stack that launched", line_columns);
 		fill_stacks(&r, &r.stacks, true, t);
 		add_findings(&r, out);
-		cuda_work__say(&r.work, out,
-			       r.kernel_ns || r.groups.n ? NULL : "No kernel with device times was recorded");
+		cuda_work__add_notes(&r.work, out,
+				     r.kernel_ns || r.groups.n ? NULL : "No kernel with device times was recorded");
 	}
 	free_all(&r);
 	return err;

@@ -54,7 +54,7 @@ static int run(const struct query *args, struct report_output *out)
 		t = REPORT_TABLE(out, "host", "Of processes without device times, by their calls", columns);
 		fill(&c.host, true, t);
 		add_findings(&c, out);
-		cuda_work__say(&c.work, out, c.device.n || c.host.n ? NULL : "No copy or set was recorded");
+		cuda_work__add_notes(&c.work, out, c.device.n || c.host.n ? NULL : "No copy or set was recorded");
 	}
 	cuda_mem__free(&c);
 	return err;

@@ -59,7 +59,7 @@ static int run(const struct query *args, struct report_output *out)
 				 columns);
 		fill(&c.host, c.host_total, false, t);
 		add_findings(&c, out);
-		cuda_work__say(&c.work, out, c.device.n || c.host.n ? NULL : "No copy or set was recorded");
+		cuda_work__add_notes(&c.work, out, c.device.n || c.host.n ? NULL : "No copy or set was recorded");
 	}
 	cuda_mem__free(&c);
 	return err;

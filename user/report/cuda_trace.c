@@ -113,7 +113,7 @@ static int run(const struct query *args, struct report_output *out)
 			report_output__finding(out, "%s kernels, copies, sets and graphs in %s.",
 					       text__count(n, sizeof(n), r.n),
 					       text__ns(ns, sizeof(ns), r.last - r.first));
-		cuda_work__say(&r.work, out, r.n ? NULL : "No GPU work was recorded");
+		cuda_work__add_notes(&r.work, out, r.n ? NULL : "No GPU work was recorded");
 	}
 	cuda_work__free(&r.work);
 	return err;

@@ -68,7 +68,7 @@ u32 cuda_work__line(struct cuda_work *c, const struct gpu_launch *l)
 	return first ? *first : line;
 }
 
-void cuda_work__say_unwatched(const struct gpu_coverage *t, struct report_output *out)
+void cuda_work__add_unwatched_note(const struct gpu_coverage *t, struct report_output *out)
 {
 	char n[TEXT_NUMBER];
 
@@ -115,7 +115,7 @@ static void say_missing(const struct gpu_coverage *t, struct report_output *out)
 			out,
 			"Of %s launch%s no kernel was seen: captured into a graph, still to run when the trace ended, or lost.",
 			text__count(a, sizeof(a), t->unseen), text__es(t->unseen));
-	cuda_work__say_unwatched(t, out);
+	cuda_work__add_unwatched_note(t, out);
 }
 
 /* Adds the figures of the notes as a table for CSV and JSON. */
@@ -144,7 +144,7 @@ static void tabulate(const struct gpu_coverage *t, struct report_output *out)
 		   V_U64(t->unwatched), V_U64(t->dropped), V_U64(t->dropped_bytes), V_U64(t->clock_error));
 }
 
-void cuda_work__say(const struct cuda_work *c, struct report_output *out, const char *nothing)
+void cuda_work__add_notes(const struct cuda_work *c, struct report_output *out, const char *nothing)
 {
 	const struct gpu_coverage *t = &c->coverage;
 	char error[TEXT_NUMBER];

@@ -40,8 +40,8 @@ const char *cuda_work__name(const struct cuda_work *c, const char *mangled);
 /* Returns the innermost frame of the launch in the user's code, one id for each line; 0: not known. */
 u32 cuda_work__line(struct cuda_work *c, const struct gpu_launch *l);
 /* Adds notes on what the figures omit and how exact they are. nothing: the finding if there is no work, else NULL. */
-void cuda_work__say(const struct cuda_work *c, struct report_output *out, const char *nothing);
+void cuda_work__add_notes(const struct cuda_work *c, struct report_output *out, const char *nothing);
 /* Adds a note if calls were made while the shim was off in their process. */
-void cuda_work__say_unwatched(const struct gpu_coverage *t, struct report_output *out);
+void cuda_work__add_unwatched_note(const struct gpu_coverage *t, struct report_output *out);
 
 #endif

@@ -48,7 +48,7 @@ static int waits__add(struct gil_waits *w, struct gil_report *g, const struct gi
 }
 
 /* Is the thread selected, and a part of the interval within the selected time? */
-static bool asked_for(const struct gil_report *g, u32 tid, u64 from, u64 to)
+static bool is_selected(const struct gil_report *g, u32 tid, u64 from, u64 to)
 {
 	const struct query *a = g->args;
 
@@ -66,7 +66,7 @@ static int on_wait(const struct gil_timed_wait *w, void *arg)
 	u32 threads = g->threads.n;
 	int err;
 
-	if (!asked_for(g, w->tid, w->start, w->end))
+	if (!is_selected(g, w->tid, w->start, w->end))
 		return 0;
 	one = map__get(&g->interpreters, &w->gil);
 	thread = map__get(&g->threads, &key);
@@ -85,7 +85,7 @@ static int on_wait(const struct gil_timed_wait *w, void *arg)
 static int on_segment(const struct gil_segment *p, void *arg)
 {
 	struct gil_report *g = arg;
-	u64 ns = asked_for(g, p->waiter, p->from, p->to) ? query__inside(g->args, p->from, p->to) : 0;
+	u64 ns = is_selected(g, p->waiter, p->from, p->to) ? query__inside(g->args, p->from, p->to) : 0;
 
 	return ns ? gil_blame__add(g, p, (double)ns * p->weight) : 0;
 }
@@ -93,7 +93,7 @@ static int on_segment(const struct gil_segment *p, void *arg)
 static int on_held(const struct gil_held *h, void *arg)
 {
 	struct gil_report *g = arg;
-	u64 ns = asked_for(g, h->tid, h->start, h->end) ? query__inside(g->args, h->start, h->end) : 0;
+	u64 ns = is_selected(g, h->tid, h->start, h->end) ? query__inside(g->args, h->start, h->end) : 0;
 
 	return ns ? gil_blame__held(g, h, ns) : 0;
 }
@@ -104,7 +104,7 @@ static int on_switched(const struct gil_switched *s, void *arg)
 	struct gil_thread_key key = { s->gil, s->tid, 0 };
 	struct gil_thread *thread;
 
-	if (!asked_for(g, s->tid, s->start, s->end))
+	if (!is_selected(g, s->tid, s->start, s->end))
 		return 0;
 	thread = map__get(&g->threads, &key);
 	if (!thread)
@@ -226,7 +226,7 @@ static void fill_threads(struct gil_report *g, struct table *t)
 }
 
 /* Returns the interpreter after `last` (-1: the first) in order of time waited, -1 at the end. */
-static int next_worst(const struct gil_report *g, int last)
+static int next_by_wait(const struct gil_report *g, int last)
 {
 	u64 waited, limit = 0, best_waited = 0;
 	int i, best = -1;
@@ -257,10 +257,10 @@ void gil_report__add_findings(const struct gil_report *g, struct report_output *
 {
 	const struct gil_interpreter *one;
 	char who[64], waited[TEXT_NUMBER];
-	int i = next_worst(g, -1);
+	int i = next_by_wait(g, -1);
 	u32 pid;
 
-	for (; max && i >= 0 && duration; max--, i = next_worst(g, i)) {
+	for (; max && i >= 0 && duration; max--, i = next_by_wait(g, i)) {
 		one = map__value(&g->interpreters, (u32)i);
 		pid = ((const struct gil_key *)map__key(&g->interpreters, (u32)i))->pid;
 		names__label(g->names, who, sizeof(who), pid, 0);

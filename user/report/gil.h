@@ -115,8 +115,8 @@ struct gil_native_share {
 /*
  * Returns the C function in which the holder spent most time, "deflate (libz.so.1)"; NULL: Python code, or not known.
  */
-const char *gil_natives__most(const struct gil_natives *n, u32 side, struct gil_native_share *share);
+const char *gil_natives__main_function(const struct gil_natives *n, u32 side, struct gil_native_share *share);
 /* Adds notes on the limits of these figures */
-void gil_natives__say(const struct gil_natives *n, struct report_output *out);
+void gil_natives__add_notes(const struct gil_natives *n, struct report_output *out);
 
 #endif

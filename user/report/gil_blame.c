@@ -246,7 +246,7 @@ static void fill_pairs(const struct gil_report *g, struct table *t)
 		const struct gil_side_sum *sum = map__value(&b->sides, k->holder);
 		bool below = side->kind >= SIDE_CODE && sum->inside.id != sum->frame.id;
 		struct gil_native_share part;
-		const char *native = gil_natives__most(&b->natives, k->holder, &part);
+		const char *native = gil_natives__main_function(&b->natives, k->holder, &part);
 
 		label(g, side, sum, holder, sizeof(holder));
 		label(g, map__key(&b->sides, k->waiter), map__value(&b->sides, k->waiter), waiter, sizeof(waiter));
@@ -280,7 +280,7 @@ static void fill_stacks(const struct gil_report *g, struct table *t, struct repo
 		free(waiter);
 	}
 	table__sort(t, "wait_ns");
-	stack_texts__say(&texts, out);
+	stack_texts__add_note(&texts, out);
 }
 
 void gil_blame__tables(const struct gil_report *g, struct report_output *out)
@@ -292,7 +292,7 @@ void gil_blame__tables(const struct gil_report *g, struct report_output *out)
 	blame->limit = 20;
 	fill_pairs(g, blame);
 	if (b->pairs.n)
-		gil_natives__say(&b->natives, out);
+		gil_natives__add_notes(&b->natives, out);
 	stacks = REPORT_MACHINE_TABLE(out, "blame_stacks", "The same by whole stacks", stacks_columns);
 	fill_stacks(g, stacks, out);
 	gil_holds__table(b, out);
@@ -407,7 +407,7 @@ void gil_blame__add_findings(const struct gil_report *g, struct report_output *o
 	label(g, map__key(&b->sides, worst.worst), map__value(&b->sides, worst.worst), holder, sizeof(holder));
 	label(g, map__key(&b->sides, affected), map__value(&b->sides, affected), waiter, sizeof(waiter));
 	text__ns(held, sizeof(held), worst.held);
-	native = gil_natives__most(&b->natives, worst.worst, &in_c);
+	native = gil_natives__main_function(&b->natives, worst.worst, &in_c);
 	if (in_c.mostly)
 		snprintf(c_text, sizeof(c_text), ", %.0f%% of %u samples in C: %s", in_c.percent, in_c.samples, native);
 	/* Other waiters were affected, too: the first may have only a small part of the waits. */

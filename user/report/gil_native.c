@@ -307,7 +307,7 @@ static bool is_majority(double p, u32 n)
 	return above > 0 && above * above > z2 * margin;
 }
 
-const char *gil_natives__most(const struct gil_natives *n, u32 side, struct gil_native_share *share)
+const char *gil_natives__main_function(const struct gil_natives *n, u32 side, struct gil_native_share *share)
 {
 	const struct gil_native_sum *sum = map__find(&n->sums, &side);
 	const char *name = NULL;
@@ -322,7 +322,7 @@ const char *gil_natives__most(const struct gil_natives *n, u32 side, struct gil_
 	return name;
 }
 
-void gil_natives__say(const struct gil_natives *n, struct report_output *out)
+void gil_natives__add_notes(const struct gil_natives *n, struct report_output *out)
 {
 	if (!n->sampled)
 		report_output__note(out,

@@ -24,7 +24,7 @@ void gpu_report__free(struct gpu_report *r)
 	gpu_busy__free(&r->busy);
 }
 
-bool gpu_report__any(const struct gpu_report *r)
+bool gpu_report__has_work(const struct gpu_report *r)
 {
 	for (u32 i = 0; i < r->busy.devices.n; i++)
 		if (gpu_device__time(gpu_busy__sum(&r->busy, i)))
@@ -231,12 +231,12 @@ static int run(const struct query *args, struct report_output *out)
 	int err = gpu_report__read(&r, args, GAPS_MAX);
 
 	if (!err) {
-		if (!gpu_report__any(&r))
+		if (!gpu_report__has_work(&r))
 			report__nothing(args, out, "No GPU did anything that was recorded", "gpu");
 		gpu_report__add_findings(&r, out, 4);
-		gpu_report__add_asked(&r, out);
+		gpu_report__add_host_findings(&r, out);
 		fill(&r, out);
-		gpu_report__limits(&r, out);
+		gpu_report__add_notes(&r, out);
 	}
 	gpu_report__free(&r);
 	return err;

@@ -178,7 +178,7 @@ static void add_kernel_finding(const struct gpu_report *r, struct report_output 
 }
 
 /* Adds a finding for each process without device records, as it is not known whether its devices were busy. */
-void gpu_report__add_asked(const struct gpu_report *r, struct report_output *out)
+void gpu_report__add_host_findings(const struct gpu_report *r, struct report_output *out)
 {
 	char who[64], kernels[TEXT_NUMBER], copies[TEXT_NUMBER];
 
@@ -226,7 +226,7 @@ void gpu_report__add_findings(const struct gpu_report *r, struct report_output *
 	add_kernel_finding(r, out);
 }
 
-void gpu_report__limits(const struct gpu_report *r, struct report_output *out)
+void gpu_report__add_notes(const struct gpu_report *r, struct report_output *out)
 {
 	const struct gpu_coverage *t = &r->busy.coverage;
 	char error[TEXT_NUMBER], count[TEXT_NUMBER], shortest[TEXT_NUMBER];
@@ -251,7 +251,7 @@ void gpu_report__limits(const struct gpu_report *r, struct report_output *out)
 	if (r->busy.shortest)
 		report_output__note(out, "Gaps below %s are only summed up: there are too many.",
 				    text__ns(shortest, sizeof(shortest), r->busy.shortest));
-	cuda_work__say_unwatched(t, out);
+	cuda_work__add_unwatched_note(t, out);
 	if (t->dropped || t->dropped_bytes)
 		report_output__note(out, "%s records of the devices were lost: some of what is called idle was not.",
 				    t->dropped ? text__count(count, sizeof(count), t->dropped) : "Some");

@@ -129,7 +129,7 @@ static int run(const struct query *args, struct report_output *out)
 	sources__init(&r.sources);
 	for (u32 i = 0; !err && i < r.s.by_stack.n; i++)
 		err = add_stack(&r, i + 1, *(const u32 *)map__key(&r.s.by_stack, i), map__value(&r.s.by_stack, i));
-	if (!err && sampled__say(&r.s, args, out)) {
+	if (!err && sampled__add_notes(&r.s, args, out)) {
 		fill(&r, args, t);
 		add_findings(&r, out);
 	}

@@ -137,7 +137,7 @@ static int run(const struct query *args, struct report_output *out)
 	map__init(&p.functions, sizeof(u32), sizeof(struct function));
 	for (u32 i = 0; !err && i < p.s.by_stack.n; i++)
 		err = add_stack(&p, i + 1, *(const u32 *)map__key(&p.s.by_stack, i), map__value(&p.s.by_stack, i));
-	if (!err && sampled__say(&p.s, args, out)) {
+	if (!err && sampled__add_notes(&p.s, args, out)) {
 		fill(&p, t);
 		add_findings(&p, out);
 	}

@@ -139,7 +139,7 @@ int sampled__innermost_python(const struct sampled *s, const u32 *path, u32 n)
 	return -1;
 }
 
-bool sampled__say(const struct sampled *s, const struct query *args, struct report_output *out)
+bool sampled__add_notes(const struct sampled *s, const struct query *args, struct report_output *out)
 {
 	const struct sampled_weight *none;
 	char buf[TEXT_NUMBER];

@@ -30,6 +30,6 @@ const u32 *sampled__path(struct sampled *s, u32 stack, u32 *n);
 /* Returns the index in such a path of the innermost Python frame, -1 if there is none. */
 int sampled__innermost_python(const struct sampled *s, const u32 *path, u32 n);
 /* Adds notes on the limits of the figures; returns false, after adding a finding, if there are no samples. */
-bool sampled__say(const struct sampled *s, const struct query *args, struct report_output *out);
+bool sampled__add_notes(const struct sampled *s, const struct query *args, struct report_output *out);
 
 #endif

@@ -24,7 +24,7 @@ char *stack_texts__add(struct stack_texts *t, const struct stacks *s, u32 stack)
 	return text;
 }
 
-void stack_texts__say(const struct stack_texts *t, struct report_output *out)
+void stack_texts__add_note(const struct stack_texts *t, struct report_output *out)
 {
 	if (t->cut)
 		report_output__note(out,

@@ -17,6 +17,6 @@ struct stack_texts {
 /* Returns stacks__folded() as a malloc'ed text; NULL without a stack or memory. */
 char *stack_texts__add(struct stack_texts *t, const struct stacks *s, u32 stack);
 /* Adds a note if texts were cut. */
-void stack_texts__say(const struct stack_texts *t, struct report_output *out);
+void stack_texts__add_note(const struct stack_texts *t, struct report_output *out);
 
 #endif

@@ -116,7 +116,7 @@ static int fill(struct sampled *s, const struct map *paths, struct table *t, str
 	}
 	free(list);
 	table__sort(t, s->all.cpu_ns ? "cpu_ns" : "off_cpu_ns");
-	stack_texts__say(&texts, out);
+	stack_texts__add_note(&texts, out);
 	return 0;
 }
 
@@ -132,7 +132,7 @@ static int run(const struct query *args, struct report_output *out)
 	map__init(&paths, sizeof(u64), sizeof(struct path));
 	if (!err)
 		err = merge(&s, &paths);
-	if (!err && sampled__say(&s, args, out)) {
+	if (!err && sampled__add_notes(&s, args, out)) {
 		err = fill(&s, &paths, t, out);
 		report_output__finding(out, "%u different stacks in %llu samples, %s of CPU time.", paths.n,
 				       s.all.samples, text__ns(buf, sizeof(buf), s.all.cpu_ns));

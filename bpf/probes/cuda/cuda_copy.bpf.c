@@ -9,22 +9,22 @@
 #include "cuda_stack.bpf.h"
 
 /* driver_types.h */
-struct cuda_3d_place {
+struct cuda_3d_endpoint {
 	u64 array;
 	u64 pos[3];
 	u64 ptr, pitch, xsize, ysize;
 };
 
 struct cuda_3d_copy { /* cudaMemcpy3DParms */
-	struct cuda_3d_place src, dst;
+	struct cuda_3d_endpoint src, dst;
 	u64 extent[3];
 	u32 kind;
 };
 
 struct cuda_3d_peer_copy { /* cudaMemcpy3DPeerParms */
-	struct cuda_3d_place src;
+	struct cuda_3d_endpoint src;
 	s64 src_device; /* an int and padding */
-	struct cuda_3d_place dst;
+	struct cuda_3d_endpoint dst;
 	s64 dst_device;
 	u64 extent[3];
 };

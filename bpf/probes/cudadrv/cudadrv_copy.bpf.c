@@ -7,25 +7,25 @@
 
 enum { MEMORY_HOST = 1, MEMORY_DEVICE = 2, MEMORY_ARRAY = 3, MEMORY_UNIFIED = 4 }; /* CUmemorytype */
 
-struct copy_place_2d { /* the source or destination in CUDA_MEMCPY2D */
+struct copy_endpoint_2d { /* the source or destination in CUDA_MEMCPY2D */
 	u64 x, y;
 	u64 type; /* an enum and padding */
 	u64 host, device, array, pitch;
 };
 
 struct copy_2d {
-	struct copy_place_2d src, dst;
+	struct copy_endpoint_2d src, dst;
 	u64 width, height;
 };
 
-struct copy_place_3d { /* the source or destination in CUDA_MEMCPY3D and, with a context, in CUDA_MEMCPY3D_PEER */
+struct copy_endpoint_3d { /* the source or destination in CUDA_MEMCPY3D and, with a context, in CUDA_MEMCPY3D_PEER */
 	u64 x, y, z, lod;
 	u64 type;
 	u64 host, device, array, context, pitch, height;
 };
 
 struct copy_3d {
-	struct copy_place_3d src, dst;
+	struct copy_endpoint_3d src, dst;
 	u64 width, height, depth;
 };
 

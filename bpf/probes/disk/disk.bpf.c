@@ -30,7 +30,7 @@ struct disk_path_map disk_paths SEC(".maps");
 #define REQ_OP_DRV_OUT	    35
 
 /* A bio, from its submission until its request is issued or it ends without one. Key: its address. */
-struct asked {
+struct queued_bio {
 	u64 start, sector, bytes;
 	struct file_key file;
 	u32 pid, tid;
@@ -43,13 +43,13 @@ struct {
 	__uint(max_entries, MAX_BIOS);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, u64);
-	__type(value, struct asked);
+	__type(value, struct queued_bio);
 } disk_bios SEC(".maps");
 
 /* A request, from its issue to its completion. Key: its address. */
 struct flight {
 	struct disk_io io;
-	u64 given_back; /* time at which the device returned it to be issued again */
+	u64 returned; /* time at which the device returned it to be issued again */
 };
 
 struct {
@@ -135,7 +135,7 @@ static __always_inline struct inode *bio__inode(struct bio *bio)
 	return BPF_CORE_READ((struct address_space *)mapping, host);
 }
 
-static __always_inline void note_file(struct asked *a, struct bio *bio, struct task_struct *task)
+static __always_inline void note_file(struct queued_bio *a, struct bio *bio, struct task_struct *task)
 {
 	struct inode *inode = bio__inode(bio);
 
@@ -154,7 +154,7 @@ static __always_inline void note(struct bio *bio)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	u64 key = (u64)bio;
-	struct asked a = {};
+	struct queued_bio a = {};
 
 	if (!task__followed(task, option_disk_all)) {
 		/* an old note at this address belongs to an earlier bio */
@@ -196,7 +196,7 @@ static __always_inline void name_disk(struct disk_io *io, struct gendisk *disk)
 	bpf_probe_read_kernel_str(io->disk, sizeof(io->disk), disk->disk_name);
 }
 
-static __always_inline void fill(struct disk_io *io, const struct asked *a)
+static __always_inline void fill(struct disk_io *io, const struct queued_bio *a)
 {
 	io->span.event.pid = a->pid;
 	io->span.event.tid = a->tid;
@@ -222,7 +222,7 @@ static long take_note(u32 i, struct walk *w)
 	struct disk_io *io = w->io;
 	struct bio *bio = w->bio;
 	u64 key = (u64)bio;
-	struct asked *a;
+	struct queued_bio *a;
 
 	if (!bio)
 		return 1;
@@ -244,7 +244,7 @@ static long take_note(u32 i, struct walk *w)
  * Emits a request whose completion was not seen, because the kernel skipped the program there. Its memory is unused
  * or belongs to another request by now.
  */
-static __always_inline void unseen(struct disk_io *io)
+static __always_inline void emit_unfinished(struct disk_io *io)
 {
 	u64 now = bpf_ktime_get_ns();
 
@@ -269,13 +269,13 @@ int BPF_PROG(disk_issued, struct request *rq)
 	if (!w.bio || op == REQ_OP_DRV_IN || op == REQ_OP_DRV_OUT)
 		return 0;
 	again = bpf_map_lookup_elem(&disk_requests, &key);
-	if (again && again->given_back) {
-		again->given_back = 0;
+	if (again && again->returned) {
+		again->returned = 0;
 		again->io.issued = now;
 		return 0;
 	}
 	if (again) {
-		unseen(&again->io);
+		emit_unfinished(&again->io);
 		bpf_map_delete_elem(&disk_requests, &key);
 	}
 	bpf_loop(WALK, take_note, &w, 0);
@@ -300,7 +300,7 @@ int BPF_PROG(disk_requeued, struct request *rq)
 
 	if (f) {
 		f->io.requeues++;
-		f->given_back = 1;
+		f->returned = 1;
 	}
 	return 0;
 }
@@ -312,7 +312,7 @@ int BPF_PROG(disk_requeued, struct request *rq)
 static __always_inline void flushed(struct request *rq, u8 error)
 {
 	u64 key = (u64)rq->bio;
-	struct asked *a = bpf_map_lookup_elem(&disk_bios, &key);
+	struct queued_bio *a = bpf_map_lookup_elem(&disk_bios, &key);
 	struct disk_io io = {};
 
 	if (!a || !(a->opf & REQ_BIT(__REQ_PREFLUSH)))
@@ -338,7 +338,7 @@ int BPF_PROG(disk_completed, struct request *rq, u8 error, unsigned int bytes)
 
 	/* a request that writes data has a length */
 	if (f && !rq->__data_len) {
-		unseen(&f->io);
+		emit_unfinished(&f->io);
 		bpf_map_delete_elem(&disk_requests, &key);
 		f = NULL;
 	}
@@ -376,7 +376,7 @@ static __always_inline bool has_ended(struct request *rq, const struct flight *f
 {
 	u64 sector = BPF_CORE_READ(rq, __sector);
 
-	if (f->given_back)
+	if (f->returned)
 		return false;
 	return !BPF_CORE_READ(rq, bio) || BPF_CORE_READ(rq, state) == MQ_RQ_IDLE || sector < f->io.sector ||
 	       sector >= f->io.sector + f->io.bytes / 512;
@@ -387,7 +387,7 @@ static long open_request(void *map, const u64 *key, struct flight *f, void *arg)
 	struct disk_io *io = &f->io;
 
 	if (has_ended((struct request *)*key, f)) {
-		unseen(io);
+		emit_unfinished(io);
 		return 0;
 	}
 	io->span.event.time = bpf_ktime_get_ns();
@@ -396,7 +396,7 @@ static long open_request(void *map, const u64 *key, struct flight *f, void *arg)
 	return 0;
 }
 
-static long open_bio(void *map, const u64 *key, struct asked *a, void *arg)
+static long open_bio(void *map, const u64 *key, struct queued_bio *a, void *arg)
 {
 	struct disk_io io = {};
 

@@ -362,7 +362,7 @@ static long open_cache(void *map, const struct cache_key *key, struct disk_cache
  * A sum is emitted when its file is read again more than a second after it was begun. This emits sums whose files are
  * not read again.
  */
-static long write_rested(void *map, const struct cache_key *key, struct disk_cache *c, u64 *now)
+static long write_unused(void *map, const struct cache_key *key, struct disk_cache *c, u64 *now)
 {
 	u64 start = c->span.start;
 
@@ -386,7 +386,7 @@ int disk_rested(struct bpf_iter__task *ctx)
 	u64 now = bpf_ktime_get_ns();
 
 	if (!ctx->meta->seq_num && ctx->task)
-		bpf_for_each_map_elem(&disk_caches, write_rested, &now, 0);
+		bpf_for_each_map_elem(&disk_caches, write_unused, &now, 0);
 	return 0;
 }
 

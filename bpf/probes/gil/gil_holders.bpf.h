@@ -109,7 +109,7 @@ static __always_inline void wake_loader(void)
 	if (!c || c->watched)
 		return;
 	c->watched = 1;
-	ring__call();
+	ring__wake();
 }
 
 static __always_inline u64 process_of(struct task_struct *task)

@@ -38,18 +38,18 @@ static const struct gpu_form forms[32] = {
 	[SHIM_STATE] = { FORM_TEXT(shim_state) },
 };
 
-#define BODY_MAX 255 /* bytes of any body without its text */
-#define TEXT_MAX 4000
-#define FUTURE	 10000000ULL /* ns by which times of a device may be ahead, by its clock's error */
+#define BODY_MAX    255 /* bytes of any body without its text */
+#define TEXT_MAX    4000
+#define CLOCK_SLACK 10000000ULL /* ns by which times of a device may be ahead, by its clock's error */
 
 struct gpu_batch {
 	u64 at; /* address of the next record in the target */
 	u64 left; /* bytes left */
 	u64 cookie;
-	u64 now, born; /* CLOCK_MONOTONIC: events outside of these times are rejected */
+	u64 now, started; /* CLOCK_MONOTONIC: events outside of these times are rejected */
 	s64 shift; /* offset of CLOCK_MONOTONIC in the target's time namespace */
 	u32 taken;
-	u32 odd; /* records that were rejected */
+	u32 rejected; /* number of records */
 };
 
 static __always_inline s64 clock_shift(struct task_struct *task)
@@ -66,7 +66,7 @@ static __always_inline s64 clock_shift(struct task_struct *task)
 static __always_inline u64 moment(const struct gpu_batch *b, u64 time)
 {
 	time -= b->shift;
-	return time >= b->born && time <= b->now + FUTURE ? time : 0;
+	return time >= b->started && time <= b->now + CLOCK_SLACK ? time : 0;
 }
 
 /* Fills the event's header. Returns false if the times are inconsistent. */
@@ -136,7 +136,7 @@ static long take_record(u32 i, void *arg)
 	if (r.size < sizeof(r) || r.size > b->left || r.size > SHIM_RECORD_MAX || r.size % 8)
 		return 1;
 	if (!send(b, &r))
-		b->odd++;
+		b->rejected++;
 	b->at += r.size;
 	b->left -= r.size;
 	b->taken++;
@@ -167,7 +167,7 @@ ENTRY(gpu_records, "libsonde-cupti.so:sonde_cupti_records")
 		.at = at + sizeof(head),
 		.cookie = cookie,
 		.now = bpf_ktime_get_ns(),
-		.born = task__process_start(task),
+		.started = task__process_start(task),
 		.shift = clock_shift(task),
 	};
 
@@ -183,7 +183,7 @@ ENTRY(gpu_records, "libsonde-cupti.so:sonde_cupti_records")
 	}
 	b.left = head.bytes - sizeof(head);
 	bpf_loop(SHIM_BATCH_RECORDS, take_record, &b, 0);
-	count_lost(LOSS_READ, b.now, b.odd + (head.records > b.taken ? head.records - b.taken : 0));
+	count_lost(LOSS_READ, b.now, b.rejected + (head.records > b.taken ? head.records - b.taken : 0));
 	return 0;
 }
 

@@ -25,7 +25,7 @@
 #define CONTROL_OBJECT(number) (0x10000u | (number))
 #define CONTROL_FIRST	       0x8000
 #define CONTROL_LAST	       0xffff
-#define LOOK_EVERY	       250000000 /* ns */
+#define CHECK_EVERY	       250000000 /* ns */
 #define DROPPED_BY_END	       4 /* shim_dropped.reason */
 
 /* A process with the shim. */
@@ -34,15 +34,15 @@ struct target {
 	u64 dev, ino; /* the shim's file that the links belong to; after an exec the process may map another one */
 	u32 links; /* the number of its links; 0: it has none */
 	bool active; /* it uses CUPTI, and will send more records when it stops */
-	bool gone; /* it has ended; records that it sent may still be unread */
-	u64 gone_drained; /* session__drained() when its end was noticed */
+	bool is_over; /* it has ended; records that it sent may still be unread */
+	u64 ended_drained; /* session__drained() when its end was noticed */
 };
 
 struct gpu {
 	struct target *list;
 	u32 n;
 	u32 last_links; /* the number assigned last */
-	u64 next_look; /* ns: time of the next check for processes that have ended */
+	u64 next_check; /* ns: time of the next check for processes that have ended */
 	bool dropped; /* the control links were closed */
 	bool warned_text, warned_link;
 	int slot; /* the number of the slot that this tracer uses in each shim */
@@ -254,7 +254,7 @@ static void event(struct session *s, const struct event *e, u32 size)
 }
 
 /* True also for a zombie. */
-static bool is_gone(struct session *s, u32 pid)
+static bool has_ended(struct session *s, u32 pid)
 {
 	static struct process_image image; /* large */
 
@@ -284,18 +284,18 @@ static void find_the_gone(struct session *s)
 	for (u32 i = 0; i < g->n; i++) {
 		struct target *t = &g->list[i];
 
-		if (!t->gone && is_gone(s, t->pid)) {
-			t->gone = true;
-			t->gone_drained = session__drained(s);
+		if (!t->is_over && has_ended(s, t->pid)) {
+			t->is_over = true;
+			t->ended_drained = session__drained(s);
 		}
 	}
 }
 
 /*
- * The last records of a process, with GPU_SHIM_STOPPED, may have arrived while is_gone() waited for its answer. So
+ * The last records of a process, with GPU_SHIM_STOPPED, may have arrived while has_ended() waited for its answer. So
  * only a process that is still active after those were handled has ended without them.
  */
-static void forget_the_gone(struct session *s)
+static void remove_ended(struct session *s)
 {
 	struct gpu *g = gpu_of(s);
 	u32 keep = 0;
@@ -303,7 +303,7 @@ static void forget_the_gone(struct session *s)
 	for (u32 i = 0; i < g->n; i++) {
 		struct target *t = &g->list[i];
 
-		if (t->gone && session__drained(s) > t->gone_drained) {
+		if (t->is_over && session__drained(s) > t->ended_drained) {
 			ended(s, t);
 			/* the kernel does not close a link when its process ends */
 			if (t->links && !g->dropped)
@@ -319,10 +319,10 @@ static void tick(struct session *s, u64 now)
 {
 	struct gpu *g = gpu_of(s);
 
-	forget_the_gone(s);
-	if (now < g->next_look)
+	remove_ended(s);
+	if (now < g->next_check)
 		return;
-	g->next_look = now + LOOK_EVERY;
+	g->next_check = now + CHECK_EVERY;
 	find_the_gone(s);
 }
 

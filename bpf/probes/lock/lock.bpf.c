@@ -76,7 +76,7 @@ static __always_inline bool decode(struct futex_call *f, struct pt_regs *regs, u
 }
 
 /* struct futex_waitv: u64 val, u64 uaddr, u32 flags, u32 reserved */
-static __always_inline u64 word_of_waiter(u64 waiters, u32 i)
+static __always_inline u64 futex_of_waiter(u64 waiters, u32 i)
 {
 	u64 word = 0;
 
@@ -124,7 +124,7 @@ static __always_inline void wait_begins(struct lock_thread *t, struct task_struc
 	t->waiters = 0;
 	if (w->op == LOCK_WAITV) {
 		t->waiters = f->word;
-		w->lock = word_of_waiter(f->word, 0);
+		w->lock = futex_of_waiter(f->word, 0);
 		w->value = 0;
 	}
 	t->second = w->op == LOCK_REQUEUE ? f->word2 : 0;
@@ -185,7 +185,7 @@ int BPF_PROG(lock_exit, struct pt_regs *regs, long ret)
 	w->span.event.time = now;
 	w->result = ret < 0 ? ret : 0;
 	if (t->waiters && ret > 0)
-		w->lock = word_of_waiter(t->waiters, ret);
+		w->lock = futex_of_waiter(t->waiters, ret);
 	if (w->result && w->waker_tid) {
 		/* the recorded waker was interrupted by the actual one */
 		w->waker_pid = 0;
@@ -197,7 +197,7 @@ int BPF_PROG(lock_exit, struct pt_regs *regs, long ret)
 }
 
 /* Does the current thread wake the waiters of this futex, by a futex call or by its end? */
-static __always_inline bool lets_go(struct task_struct *me, const struct lock_thread *t)
+static __always_inline bool ends_wait(struct task_struct *me, const struct lock_thread *t)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(me);
 	struct futex_call f;
@@ -220,7 +220,7 @@ int BPF_PROG(lock_waking, struct task_struct *task)
 	struct task_struct *me = bpf_get_current_task_btf();
 	struct lock_thread *t = thread_of(task);
 
-	if (!t || !t->waiting || !lets_go(me, t))
+	if (!t || !t->waiting || !ends_wait(me, t))
 		return 0;
 	t->wait.woken = bpf_ktime_get_ns();
 	t->wait.waker_pid = me->tgid;

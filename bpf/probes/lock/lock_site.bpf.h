@@ -155,7 +155,7 @@ static __always_inline struct site_search *site_search(void)
  * that the verifier checks it once, and not for each value in each program that calls it. Returns true when the search
  * is over.
  */
-__noinline int lock_try_word(u64 word, u64 at)
+__noinline int lock_try_value(u64 word, u64 at)
 {
 	struct site_search *s = site_search();
 
@@ -179,7 +179,7 @@ static __noinline int search(u64 sp)
 	if (bpf_probe_read_user(words, sizeof(words), (const void *)sp))
 		return true;
 	for (u32 i = 0; i < STACK_WORDS; i++)
-		if (lock_try_word(words[i], sp + i * 8))
+		if (lock_try_value(words[i], sp + i * 8))
 			return true;
 	return false;
 }

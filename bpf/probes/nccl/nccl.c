@@ -38,7 +38,7 @@ static const struct dwarf_member members[MEMBERS] = {
 
 struct library {
 	struct dwarf_job job;
-	u64 asked; /* ns: when the job was started */
+	u64 started; /* ns: when the job was started */
 	struct nccl_library event;
 	u32 generation; /* of the inode number */
 	u32 uid; /* user of the process that mapped it first */
@@ -104,7 +104,7 @@ static bool is_runtime(struct elf *elf, const char *path, bool hint)
 }
 
 /* Stores and reports the result of a job: the layout, or why it is not known. */
-static void answered(struct session *s, struct library *l, int err, const struct dwarf_member *m)
+static void finish_job(struct session *s, struct library *l, int err, const struct dwarf_member *m)
 {
 	u32 index = l - libraries_of(s)->list;
 
@@ -134,12 +134,12 @@ static void poll_job(struct session *s, struct library *l, int timeout_ms)
 	memcpy(m, members, sizeof(m));
 	err = dwarf_job__poll(&l->job, timeout_ms, m, MEMBERS);
 	/* a child that hangs without using CPU time exceeds none of its resource limits */
-	if (err == -EAGAIN && session__now(s) > l->asked + JOB_NS) {
-		dwarf_job__give_up(&l->job);
+	if (err == -EAGAIN && session__now(s) > l->started + JOB_NS) {
+		dwarf_job__cancel(&l->job);
 		err = -ETIMEDOUT;
 	}
 	if (err != -EAGAIN)
-		answered(s, l, err, m);
+		finish_job(s, l, err, m);
 }
 
 static void add_library(struct session *s, struct library *l, const struct mapping *m)
@@ -148,17 +148,17 @@ static void add_library(struct session *s, struct library *l, const struct mappi
 
 	l->generation = m->generation;
 	l->uid = m->uid;
-	l->asked = session__now(s);
+	l->started = session__now(s);
 	l->event = (struct nccl_library){
 		.event = { .id = ID_nccl_library, .pid = m->pid, .tid = m->pid },
 		.dev = m->dev,
 		.ino = m->ino,
 		.path = session__intern(s, session__path(s, m->path)),
-		.took = -l->asked,
+		.took = -l->started,
 	};
 	err = session__start_dwarf(s, &l->job, m, "ncclComm", members, MEMBERS);
 	if (err)
-		answered(s, l, err, NULL);
+		finish_job(s, l, err, NULL);
 	else
 		poll_job(s, l, PATIENCE);
 }

@@ -46,7 +46,7 @@ static __always_inline u64 out_handle(const struct call *call, u64 where)
  * Emits the communicators of ncclCommInitAll, which creates rank i on device devices[i], or on device i if devices is
  * NULL.
  */
-static __noinline int all_made(u64 comms, u64 devices, u32 n)
+static __noinline int emit_all_ranks(u64 comms, u64 devices, u32 n)
 {
 	u32 i;
 
@@ -72,7 +72,7 @@ static __always_inline void comm_return(struct nccl_comm *e)
 	if (!e->comm)
 		return;
 	if (out >> OUT_GROUP_SHIFT == INIT_ALL) {
-		all_made(where, e->devices, e->size);
+		emit_all_ranks(where, e->devices, e->size);
 	} else if (e->rank >= 0 && e->size > 0) {
 		comm__made(e->comm, e->rank, e->size, -1);
 	} else {

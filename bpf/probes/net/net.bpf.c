@@ -87,7 +87,7 @@ static __always_inline void note(u64 key, const struct connection *c, u64 now)
 }
 
 /* A thread calls connect(): notes it as the owner of the connection. */
-static __always_inline void connecting(const struct sock *sk, u64 now)
+static __always_inline void on_connect(const struct sock *sk, u64 now)
 {
 	u64 pid_tgid = bpf_get_current_pid_tgid(), key = (u64)sk;
 	struct connection c = {};
@@ -119,7 +119,7 @@ static __always_inline void connected(const struct sock *sk, struct connection *
 }
 
 /* An incoming connection has no owner yet: current is an unrelated task that the packet interrupted. */
-static __always_inline void came_in(const struct sock *sk, u64 now)
+static __always_inline void on_incoming(const struct sock *sk, u64 now)
 {
 	struct connection c = { .begun = now, .established = now, .side = NET_ACCEPTED };
 
@@ -197,7 +197,7 @@ static __always_inline void closed(const struct sock *sk, struct connection *c, 
  * At a use, close() or shutdown() of a connection that existed before tracing began: its counters cover its whole
  * life.
  */
-static __always_inline void was_there(const struct sock *sk, u64 now)
+static __always_inline void on_existing(const struct sock *sk, u64 now)
 {
 	u64 pid_tgid = bpf_get_current_pid_tgid();
 	struct connection c = { .begun = now, .established = now, .before = 1 };
@@ -218,11 +218,11 @@ int BPF_PROG(net_state, const struct sock *sk, const int from, const int to)
 		return 0;
 	now = bpf_ktime_get_ns();
 	if (to == TCP_SYN_SENT) {
-		connecting(sk, now);
+		on_connect(sk, now);
 		return 0;
 	}
 	if (from == TCP_SYN_RECV && to == TCP_ESTABLISHED) {
-		came_in(sk, now);
+		on_incoming(sk, now);
 		return 0;
 	}
 	c = bpf_map_lookup_elem(&net_connections, &key);
@@ -233,7 +233,7 @@ int BPF_PROG(net_state, const struct sock *sk, const int from, const int to)
 	else if (c && !c->pid && (to == TCP_FIN_WAIT1 || to == TCP_LAST_ACK))
 		used(sk, c, now);
 	else if (!c && (to == TCP_FIN_WAIT1 || to == TCP_LAST_ACK))
-		was_there(sk, now);
+		on_existing(sk, now);
 	return 0;
 }
 
@@ -246,7 +246,7 @@ static __always_inline int first_use(struct sock *sk)
 		used(sk, c, bpf_ktime_get_ns());
 	else if (!c && BPF_CORE_READ(sk, sk_protocol) == IPPROTO_TCP &&
 		 BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_ESTABLISHED)
-		was_there(sk, bpf_ktime_get_ns());
+		on_existing(sk, bpf_ktime_get_ns());
 	return 0;
 }
 
