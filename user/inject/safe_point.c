@@ -132,14 +132,14 @@ bool safe_point__prepare(struct space *s)
 	return true;
 }
 
-struct danger {
+struct danger_found {
 	const char *file;
 	int unknown; /* negative errno: the file's functions are unknown; 0: the address is in a dangerous function */
 	bool unopened; /* unknown since the file can't be opened */
 };
 
 /* Is an address in code during which no call may be made? */
-static bool is_danger(struct space *s, u64 addr, struct danger *at)
+static bool is_danger(struct space *s, u64 addr, struct danger_found *at)
 {
 	static const char *const whole[] = { "ld-linux",    "ld-2.",   "libjemalloc", "libtcmalloc",
 					     "libmimalloc", "libasan", "libtsan",     "libclang_rt" };
@@ -147,7 +147,7 @@ static bool is_danger(struct space *s, u64 addr, struct danger *at)
 
 	if (!c)
 		return false;
-	*at = (struct danger){ .file = code__name(c) };
+	*at = (struct danger_found){ .file = code__name(c) };
 	for (size_t i = 0; i < ARRAY_LEN(whole); i++)
 		if (!strncmp(at->file, whole[i], strlen(whole[i])))
 			return true;
@@ -215,10 +215,10 @@ static bool follows_call(struct space *s, u64 addr)
 	       (b[2] == 0xff && (b[3] & 0x38) == 0x10) || (b[1] == 0xff && (b[2] & 0x38) == 0x10);
 }
 
-static bool scan_stack(struct space *s, u64 sp, struct danger *at_danger)
+static bool scan_stack(struct space *s, u64 sp, struct danger_found *at_danger)
 {
 	u64 words[512];
-	struct danger in;
+	struct danger_found in;
 
 	for (u64 at = sp & ~7ULL; at < sp + STACK_SCANNED; at += sizeof(words)) {
 		if (!space__copy(s, at, words, sizeof(words)))
@@ -242,7 +242,7 @@ static bool is_nameless(struct space *s, u64 pc)
 	return !foreign_file__is_exported(&c->file, pc - c->bias);
 }
 
-static bool refuse(const struct tracee *t, const struct danger *at, bool unwound, char *why, size_t len)
+static bool refuse(const struct tracee *t, const struct danger_found *at, bool unwound, char *why, size_t len)
 {
 	const char *may_be = unwound ? "is" : "may be";
 
@@ -270,7 +270,7 @@ static bool refuse(const struct tracee *t, const struct danger *at, bool unwound
 bool safe_point__is_safe(struct space *s, const struct tracee *t, char *why, size_t len)
 {
 	struct frame f = { tracee__pc(t), tracee__sp(t), tracee__frame_pointer(t), true };
-	struct danger at;
+	struct danger_found at;
 	int more = 1;
 
 	if (!tracee__sleeps(t) && is_nameless(s, f.pc)) {
