@@ -419,7 +419,7 @@ TEST(states_nothing_without_device_times)
 		CHECK(((const struct gpu_host_work *)map__value(&r.busy.host_work, 0))->kernels == 10 &&
 		      ((const struct gpu_host_work *)map__value(&r.busy.host_work, 0))->ns == 70);
 	gpu_report__add_findings(&r, &out, 3);
-	gpu_report__add_asked(&r, &out);
+	gpu_report__add_host_findings(&r, &out);
 	CHECK(out.n_findings == 1 && strstr(out.findings[0].text, "not known") &&
 	      !strstr(out.findings[0].text, "busy"));
 	report_output__free(&out);
