@@ -8,7 +8,7 @@
  *
  *	struct cuda_copy {
  *		struct call call;
- *		u64 bytes UNIT(bytes) DOC("asked for");
+ *		u64 bytes UNIT(bytes) DOC("requested");
  *	} EVENT(cuda_copy, 0x0301, "a copy requested through the runtime");
  *
  * Fields are little-endian integers, char[N] (text, NUL-padded), enums, nested structs (flattened; a field's name

@@ -22,9 +22,10 @@
 #define AF_INET6    10
 #define FMODE_WRITE 2
 
-#define FILE_PATH   256 /* bytes for a path, a power of two */
-#define NAME_ROOM   64 /* bytes of one component */
-#define PATH_LEVELS 16
+#define FILE_PATH    256 /* bytes for a path, a power of two */
+#define NAME_ROOM    64 /* bytes of one component */
+#define UNIX_NAME_AT (FILE_PATH - 128) /* where a UNIX socket's name begins in the path; it has at most 108 bytes */
+#define PATH_LEVELS  16
 
 /* Identifies a file: names change and inode numbers are reused; a socket gets its peer later. */
 struct file_key {
@@ -48,7 +49,7 @@ struct file_end {
 	u32 n;
 };
 
-#define FILE_END_PROCESSES 16 /* the most processes recorded per end: children inherit it */
+#define FILE_END_PROCESSES 16 /* per end: children inherit it, so it may have more */
 
 /* The ends whose processes core_file_peers records. Key: struct syscall_file.other_end. */
 struct file_ends_map {
@@ -59,7 +60,7 @@ struct file_ends_map {
 };
 
 struct file_room {
-	struct dentry *dentry; /* the position on the way up, and its mount */
+	struct dentry *dentry; /* the component that was reached on the way to the root, and its mount */
 	struct mount *mount;
 	u32 pos; /* start of the finished part in path */
 	/* a struct syscall_file */
@@ -82,7 +83,7 @@ extern struct file_ends_map file_ends SEC(".maps");
 extern struct file_rooms_map file_rooms SEC(".maps");
 extern u32 file_last; /* the id that was assigned last */
 
-/* Puts a name in front of pos; returns the new pos. */
+/* Writes a name into room->path so that it ends before pos; returns its position. */
 static __always_inline u32 put_name(struct file_room *room, u32 pos, struct dentry *dentry, bool slash)
 {
 	const unsigned char *name = BPF_CORE_READ(dentry, d_name.name);
@@ -154,11 +155,14 @@ static __noinline u32 build_path(struct file_room *room, struct file *file)
 	room->pos = FILE_PATH;
 	for (u32 i = 0; i < PATH_LEVELS && file__step_up(); i++)
 		if (no_args)
-			break; /* the file's own name is complete; folders that did not fit are left out */
+			break; /* with --no-args only the file's own name is recorded, without folders */
 	return room->pos;
 }
 
-/* Copies the name of a UNIX socket. Often only its peer, the server, has a name. */
+/*
+ * Copies the name of a UNIX socket to UNIX_NAME_AT in room->path; returns its end. Often only its peer, the server,
+ * has a name.
+ */
 static __always_inline u32 unix_name(struct file_room *room, struct sock *sk)
 {
 	struct unix_address *address = BPF_CORE_READ((struct unix_sock *)sk, addr);
@@ -171,15 +175,15 @@ static __always_inline u32 unix_name(struct file_room *room, struct sock *sk)
 	len -= sizeof(u16);
 	if (len <= 0 || len > 108 || no_args)
 		return FILE_PATH;
-	bpf_probe_read_kernel(room->path + FILE_PATH - 128, len & 127,
+	bpf_probe_read_kernel(room->path + UNIX_NAME_AT, len & 127,
 			      (void *)address + bpf_core_field_offset(struct unix_address, name) +
 				      bpf_core_field_offset(struct sockaddr_un, sun_path));
 	/* an abstract name begins with a NUL, which is usually written as @; other names end with one */
-	if (!room->path[FILE_PATH - 128])
-		room->path[FILE_PATH - 128] = '@';
+	if (!room->path[UNIX_NAME_AT])
+		room->path[UNIX_NAME_AT] = '@';
 	else
 		len--;
-	return FILE_PATH - 128 + len;
+	return UNIX_NAME_AT + len;
 }
 
 /* The number that identifies an end of a pipe or connection has its kind in the upper two bits. */
@@ -298,7 +302,7 @@ static __always_inline u64 port__end(u32 net, u16 type, u16 port)
 	return END_PORT | (u64)(type & 0xf) << 48 | (u64)net << 16 | port;
 }
 
-/* Returns the end of a UNIX socket's name, which begins at FILE_PATH - 128; 0: no name. */
+/* Fills the event of a socket. Returns the end of a UNIX socket's name, which begins at UNIX_NAME_AT; 0: no name. */
 static __noinline int describe_socket(struct file_room *room, struct file *file)
 {
 	struct socket *socket;
@@ -359,7 +363,7 @@ static __noinline int emit_file(struct file *file, u32 id, u32 tgid)
 	e->ino = BPF_CORE_READ(inode, i_ino);
 	e->dev = BPF_CORE_READ(inode, i_sb, s_dev);
 	if (mode == S_IFSOCK) {
-		pos = FILE_PATH - 128;
+		pos = UNIX_NAME_AT;
 		end = describe_socket(room, file);
 	} else {
 		pos = build_path(room, file);

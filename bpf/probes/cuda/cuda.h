@@ -35,7 +35,7 @@ struct cuda_copy {
 
 struct cuda_launch {
 	struct call call;
-	u64 function UNIT(hex) DOC("host address that stands for the kernel");
+	u64 function UNIT(hex) DOC("host function that identifies the kernel: its address");
 	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
 	u64 shared_memory UNIT(bytes) DOC("dynamic shared memory of a block");
 	u32 grid_x DOC("blocks");
@@ -49,7 +49,7 @@ struct cuda_launch {
 
 struct cuda_set {
 	struct call call;
-	u64 bytes UNIT(bytes) DOC("asked for");
+	u64 bytes UNIT(bytes) DOC("requested");
 	u64 dst UNIT(hex) DOC("destination address");
 	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
 	s32 value DOC("written to each byte");

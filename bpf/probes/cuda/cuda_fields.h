@@ -61,7 +61,7 @@
 
 #define CUDA_PREFETCH_FIELDS \
 	u64 address UNIT(hex) DOC("managed memory"); \
-	u64 bytes UNIT(bytes) DOC("asked for")
+	u64 bytes UNIT(bytes) DOC("requested")
 
 #define CUDA_EVENT_FIELDS \
 	u64 event_handle UNIT(hex) DOC("event created, queried or destroyed; 0 if creating it failed"); \

@@ -18,7 +18,7 @@ FAMILY(cudadrv, 0x06, FAMILY_DEFAULT, "calls of the CUDA driver (libcuda) that t
 
 struct cudadrv_copy {
 	struct call call;
-	u64 bytes UNIT(bytes) DOC("asked for");
+	u64 bytes UNIT(bytes) DOC("requested");
 	u64 dst UNIT(hex) DOC("destination: address or array");
 	u64 src UNIT(hex) DOC("source: address or array");
 	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
@@ -42,7 +42,7 @@ struct cudadrv_launch {
 
 struct cudadrv_set {
 	struct call call;
-	u64 bytes UNIT(bytes) DOC("asked for");
+	u64 bytes UNIT(bytes) DOC("requested");
 	u64 dst UNIT(hex) DOC("destination address");
 	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
 	s32 value DOC("written to each element");
@@ -127,7 +127,7 @@ struct cudadrv_capture {
 
 struct cudadrv_copy_peer {
 	struct call call;
-	u64 bytes UNIT(bytes) DOC("asked for");
+	u64 bytes UNIT(bytes) DOC("requested");
 	u64 dst UNIT(hex) DOC("destination: address or array");
 	u64 src UNIT(hex) DOC("source: address or array");
 	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");

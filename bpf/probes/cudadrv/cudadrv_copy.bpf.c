@@ -29,7 +29,7 @@ struct copy_3d {
 	u64 width, height, depth;
 };
 
-static __always_inline u64 place_of(u32 type, u64 host, u64 device, u64 array)
+static __always_inline u64 address_of(u32 type, u64 host, u64 device, u64 array)
 {
 	return type == MEMORY_HOST ? host : type == MEMORY_ARRAY ? array : device;
 }
@@ -48,8 +48,8 @@ static __always_inline void copy_2d(struct cudadrv_copy *e, u64 params)
 	struct copy_2d p = {};
 
 	bpf_probe_read_user(&p, sizeof(p), (const void *)params);
-	e->src = place_of(p.src.type, p.src.host, p.src.device, p.src.array);
-	e->dst = place_of(p.dst.type, p.dst.host, p.dst.device, p.dst.array);
+	e->src = address_of(p.src.type, p.src.host, p.src.device, p.src.array);
+	e->dst = address_of(p.dst.type, p.dst.host, p.dst.device, p.dst.array);
 	e->bytes = p.width * p.height;
 	e->kind = kind_of(p.src.type, p.dst.type);
 }
@@ -59,8 +59,8 @@ static __always_inline void copy_3d(struct cudadrv_copy *e, u64 params)
 	struct copy_3d p = {};
 
 	bpf_probe_read_user(&p, sizeof(p), (const void *)params);
-	e->src = place_of(p.src.type, p.src.host, p.src.device, p.src.array);
-	e->dst = place_of(p.dst.type, p.dst.host, p.dst.device, p.dst.array);
+	e->src = address_of(p.src.type, p.src.host, p.src.device, p.src.array);
+	e->dst = address_of(p.dst.type, p.dst.host, p.dst.device, p.dst.array);
 	e->bytes = p.width * p.height * p.depth;
 	e->kind = kind_of(p.src.type, p.dst.type);
 }
@@ -141,7 +141,7 @@ static __always_inline void copy_plain(const struct args *a, struct cudadrv_copy
 	default: /* dst, src, bytes, stream */
 		e->src = a->a2;
 		e->bytes = a->a3;
-		e->stream = group & 1 ? a->a4 : 0;
+		e->stream = group & 1 ? a->a4 : 0; /* the asynchronous copies have odd groups */
 	}
 }
 
@@ -178,7 +178,7 @@ DRIVER_STACK(cudadrv_copy,
 		copy_2d(e, a.a1);
 	else
 		copy_3d(e, a.a1);
-	e->stream = group & 1 ? a.a2 : 0;
+	e->stream = group & 1 ? a.a2 : 0; /* likewise */
 }
 
 /* cuMemcpyPeer(dst, dstContext, src, srcContext, bytes, stream), cuMemcpy3DPeer(params, stream) */
@@ -202,9 +202,9 @@ DRIVER(cudadrv_copy_peer,
 		return;
 	}
 	bpf_probe_read_user(&p, sizeof(p), (const void *)a.a1);
-	e->dst = place_of(p.dst.type, p.dst.host, p.dst.device, p.dst.array);
+	e->dst = address_of(p.dst.type, p.dst.host, p.dst.device, p.dst.array);
 	e->dst_context = p.dst.context;
-	e->src = place_of(p.src.type, p.src.host, p.src.device, p.src.array);
+	e->src = address_of(p.src.type, p.src.host, p.src.device, p.src.array);
 	e->src_context = p.src.context;
 	e->bytes = p.width * p.height * p.depth;
 	e->stream = group == 3 ? a.a2 : 0;

@@ -9,7 +9,7 @@ FAMILY(tiny, 0x3f, FAMILY_ASKED, "calls of libtiny");
 
 struct tiny_work {
 	struct call call;
-	u64 bytes UNIT(bytes) DOC("how much was asked for");
+	u64 bytes UNIT(bytes) DOC("requested");
 } EVENT(tiny_work, 0x3f01, "a piece of work");
 
 struct tiny_fork {

@@ -5,13 +5,13 @@
 #include "output/text.h"
 #include "report/report.h"
 
-struct asked {
+struct work_sums {
 	u64 calls, bytes, ns;
 };
 
 struct tiny_report {
 	const struct query *args;
-	struct map processes; /* u32 pid -> struct asked */
+	struct map processes; /* u32 pid -> struct work_sums */
 };
 
 static int on_work(const struct rows *rows, void *arg)
@@ -23,7 +23,7 @@ static int on_work(const struct rows *rows, void *arg)
 
 	for (; v.i < rows__count(rows); v.i++) {
 		u32 pid = (u32)view__s64(&v, f.pid);
-		struct asked *a = map__get(&r->processes, &pid);
+		struct work_sums *a = map__get(&r->processes, &pid);
 
 		if (!a)
 			return -ENOMEM;
@@ -36,7 +36,7 @@ static int on_work(const struct rows *rows, void *arg)
 
 static const struct column columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },     { "name", "Process", VALUE_TEXT, SHOW_PLAIN },
-	{ "calls", "Calls", VALUE_U64, SHOW_COUNT }, { "bytes", "Asked for", VALUE_U64, SHOW_BYTES },
+	{ "calls", "Calls", VALUE_U64, SHOW_COUNT }, { "bytes", "Requested", VALUE_U64, SHOW_BYTES },
 	{ "total_ns", "Time", VALUE_U64, SHOW_NS },
 };
 
@@ -47,7 +47,7 @@ static void add_finding(const struct tiny_report *r, struct report_output *out)
 	u32 pid = 0;
 
 	for (u32 i = 0; i < r->processes.n; i++) {
-		const struct asked *a = map__value(&r->processes, i);
+		const struct work_sums *a = map__value(&r->processes, i);
 
 		all += a->bytes;
 		if (a->bytes < most)
@@ -68,10 +68,10 @@ static int run(const struct query *args, struct report_output *out)
 	struct table *t = REPORT_TABLE(out, "processes", "Calls of libtiny by process", columns);
 	int err;
 
-	map__init(&r.processes, sizeof(u32), sizeof(struct asked));
+	map__init(&r.processes, sizeof(u32), sizeof(struct work_sums));
 	err = query__read_kind(args, "tiny_work", on_work, &r);
 	for (u32 i = 0; !err && i < r.processes.n; i++) {
-		const struct asked *a = map__value(&r.processes, i);
+		const struct work_sums *a = map__value(&r.processes, i);
 		u32 pid = *(const u32 *)map__key(&r.processes, i);
 
 		table__add(t, V_U64(pid), V_TEXT(names__comm(args->names, pid, 0)), V_U64(a->calls), V_U64(a->bytes),
