@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The calls and waits of threads, from the spans of all families but the scheduler's: which one explains an interval. */
 #include "model/waits_private.h"
 
 #include <errno.h>
@@ -55,8 +56,8 @@ static const struct wait_class {
 	{ "syscall", 2, false, ACTIVITY_SYSCALL, NULL },
 	{ "net_connect", 3, false, ACTIVITY_CONNECT, "connect" },
 	{ "cuda_", RANK_CALL, false, ACTIVITY_CUDA, NULL },
-	{ "cudadrv_", 5, false, ACTIVITY_CUDA, NULL }, /* a runtime call around it says more */
-	{ "sample_off", 1, false, ACTIVITY_SYSCALL, NULL }, /* other events of the same wait say more */
+	{ "cudadrv_", 5, false, ACTIVITY_CUDA, NULL }, /* the runtime's call that contains it explains more */
+	{ "sample_off", 1, false, ACTIVITY_SYSCALL, NULL }, /* other events of the same wait explain more */
 	{ "sample_wake", 0, false, ACTIVITY_FUTEX, "futex" }, /* a wait of the woken thread, without its stack */
 	{ "python_gc", 5, false, ACTIVITY_GC, "garbage collection" },
 	{ "", RANK_CALL, false, ACTIVITY_LIBRARY, NULL }, /* all others are calls of libraries */

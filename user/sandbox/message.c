@@ -107,12 +107,12 @@ int message__await(int sock, struct message_wait *w)
 
 		if (left <= 0 && !first)
 			return -ETIMEDOUT;
-		/* even if messages arrive without a pause */
+		/* idle is called even if messages arrive without a pause */
 		if (w->idle && now - w->idled >= AWAIT_MS) {
 			w->idle(w->arg);
 			w->idled = message__now();
 		}
-		/* in short intervals, because a signal may arrive just before poll() starts */
+		/* waits in short intervals, because a signal may arrive just before poll() starts */
 		if (poll(&p, 1, left < 0 ? 0 : left < AWAIT_MS ? (int)left : AWAIT_MS) > 0)
 			return 0;
 	}

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Collects the records of one kind of event for a chunk: records are staged as rows, blocks of rows become columns, and
+ * the columns are compressed.
+ */
 #include "trace/format.h"
 #include "trace/kind.h"
 
