@@ -83,9 +83,9 @@ def pprof_duration(path):
 OUTSIDE = "outside of the traced time"
 
 
-def check_length(path, said):
-    reported = re.search(r" events in (\S+ \S+), ", said)
-    reported = reported.group(1) if reported else said
+def check_length(path, messages):
+    reported = re.search(r" events in (\S+ \S+), ", messages)
+    reported = reported.group(1) if reported else messages
     trace = json.loads(sonde("report", path, "--format", "json"))["trace"]
     ns = trace["traced_ns"]
     # it is longer only by delays of a busy machine, and excludes detaching
@@ -109,22 +109,22 @@ def check_length(path, said):
     return report
 
 
-def check_losses(path, said, what):
-    lost = int(re.search(r"; (\d+) lost$", said, re.M).group(1))
+def check_losses(path, messages, what):
+    lost = int(re.search(r"; (\d+) lost$", messages, re.M).group(1))
     losses = json.loads(sonde("report", path, "losses", "--format", "json"))["losses"]
     total = sum(x["count"] for x in losses if x["reason"] != "before the library was probed")
     ok(total == lost, f"{what}: record and report count {lost} lost records", (total, losses))
     report = sonde("report", path, "gil")
     lines = [x for x in report.splitlines() if x.startswith("lost ")]
-    reported = [x[7:] for x in said.splitlines() if x.startswith("sonde: lost ")]
+    reported = [x[7:] for x in messages.splitlines() if x.startswith("sonde: lost ")]
     ok(lines == reported, f"{what}: record and report have the same lines of losses", f"{lines}\n{reported}")
     ok(all(";" in x for x in lines), f"{what}: each line of losses has its effect", lines)
     outside = [x for x in report.splitlines() if OUTSIDE in x]
-    ok(outside == [x[7:] for x in said.splitlines() if OUTSIDE in x], f"{what}: record and report agree on losses outside the traced time",
-       f"{outside}\n{said}")
+    ok(outside == [x[7:] for x in messages.splitlines() if OUTSIDE in x], f"{what}: record and report agree on losses outside the traced time",
+       f"{outside}\n{messages}")
     verdict = report.splitlines()[-1]
     ok(verdict in ("no losses recorded", *outside) if not lines else
-       "counts and sums" in verdict.lower() and "sonde: " + verdict in said, f"{what}: and on whether conclusions are valid", (verdict, said))
+       "counts and sums" in verdict.lower() and "sonde: " + verdict in messages, f"{what}: and on whether conclusions are valid", (verdict, messages))
     return losses
 
 
@@ -140,9 +140,9 @@ def check_objects():
     shutil.copy(shutil.which("sleep"), program)
     done = subprocess.run([SONDE, "record", "-f", "-t", "cuda", "-o", path, "--", "env", "LD_PRELOAD=" + library, program, "1"],
                           text=True, stderr=subprocess.PIPE, env={**os.environ, "LD_LIBRARY_PATH": os.path.dirname(CUDART)})
-    said, reported = loss_lines(done.stderr), loss_lines(sonde("report", path, "losses"))
-    ok(any("/libcudart.so.13 " in x for x in said), "record names the library that was probed while tracing ran", done.stderr)
-    ok(said == reported, "report names the same file", f"{said}\n{reported}")
+    messages, reported = loss_lines(done.stderr), loss_lines(sonde("report", path, "losses"))
+    ok(any("/libcudart.so.13 " in x for x in messages), "record names the library that was probed while tracing ran", done.stderr)
+    ok(messages == reported, "report names the same file", f"{messages}\n{reported}")
 
 
 def check_foreign():
@@ -151,32 +151,32 @@ def check_foreign():
     with subprocess.Popen(["sleep", "60"]) as target:
         with subprocess.Popen([SONDE, "record", "-f", "-t", "cuda", "-o", path, "-p", str(target.pid)], text=True,
                               stderr=subprocess.PIPE) as recording:
-            said = recording.stderr.readline()
+            messages = recording.stderr.readline()
             for _ in range(5):
                 subprocess.run(["true"], env={**os.environ, "LD_PRELOAD": CUDART}, check=True)
             target.kill()
-            said += recording.communicate()[1]
+            messages += recording.communicate()[1]
     reported = sonde("report", path, "losses")
-    ok("tracing into" in said and not loss_lines(said), "record -p: no losses from other processes' libraries", said)
+    ok("tracing into" in messages and not loss_lines(messages), "record -p: no losses from other processes' libraries", messages)
     ok(not loss_lines(reported), "report: none either", reported)
 
 
 def main():
     if os.geteuid():
         skip_all("tracing needs root")
-    path, said = record("whole", "-F", "199", "--off-cpu", "-t", "lean,python")
-    report = check_length(path, said)
+    path, messages = record("whole", "-F", "199", "--off-cpu", "-t", "lean,python")
+    report = check_length(path, messages)
     more = re.search(r"^More: `sonde report FILE (\S+)`\.$", report, re.M)
     more = set(more.group(1).split("|")) if more else set()
     ok({"gc", "gil", "lines", "processes", "python", "stacks"} <= more and not {"sched", "osrt", "cuda-api"} & more,
        "the summary names the reports of the recorded families, and no others", report)
-    check_losses(path, said, "default rings")
-    path, said = record("small", "-F", "997", "--off-cpu", "-t", "+python,sched", env={"SONDE_TEST": "small-ring"})
-    losses = check_losses(path, said, "small rings")
+    check_losses(path, messages, "default rings")
+    path, messages = record("small", "-F", "997", "--off-cpu", "-t", "+python,sched", env={"SONDE_TEST": "small-ring"})
+    losses = check_losses(path, messages, "small rings")
     ok(any(x["reason"] == "ring full" and x["share_percent"] > 0 for x in losses), "small rings lose records", losses)
     check_objects()
     check_foreign()
-    path, said = record("named", "-t", "sched", "--sched=all")
+    path, messages = record("named", "-t", "sched", "--sched=all")
     rows = json.loads(sonde("report", path, "sched", "--format", "json"))["tables"]["threads"]
     ok(rows and all(r["name"] for r in rows), "-t sched: each thread has a name", rows)
     done()

@@ -22,7 +22,7 @@ class Simulated:
 
         path = sorted(glob.glob(os.path.join(directory, "libcudart.so.*")))[-1]
         # like PyTorch: launches keep the GIL, waits release it
-        self.keeping, self.giving, self.c = c.PyDLL(path), c.CDLL(path), c
+        self.with_gil, self.without_gil, self.c = c.PyDLL(path), c.CDLL(path), c
 
         class Dim3(c.Structure):
             _fields_ = [("x", c.c_uint), ("y", c.c_uint), ("z", c.c_uint)]
@@ -30,7 +30,7 @@ class Simulated:
         class Kernel(c.Structure):
             _fields_ = [("name", c.c_char_p), ("ns", c.c_uint64)]
 
-        self.keeping.cudaLaunchKernel.argtypes = [c.c_void_p, Dim3, Dim3, c.c_void_p, c.c_size_t, c.c_void_p]
+        self.with_gil.cudaLaunchKernel.argtypes = [c.c_void_p, Dim3, Dim3, c.c_void_p, c.c_size_t, c.c_void_p]
         self.block = Dim3(128, 1, 1)
         self.dim3 = Dim3
         self.kernels = {name: Kernel(mangled, us * 1000) for name, mangled, us in (
@@ -38,7 +38,7 @@ class Simulated:
             ("layer_norm", b"_Z10layer_normPfS_i", 60), ("gemm_backward", b"_Z13gemm_backwardILi128EEvPfS0_S0_i", 500),
             ("adam", b"_Z4adamPfS_S_f", 200))}
         self.stream, self.weights = c.c_void_p(), self.allocate(64 << 20)
-        self.must(self.keeping.cudaStreamCreate(c.byref(self.stream)))
+        self.must(self.with_gil.cudaStreamCreate(c.byref(self.stream)))
         self.host = c.create_string_buffer(4 << 20)
 
     def must(self, error):
@@ -47,28 +47,28 @@ class Simulated:
 
     def allocate(self, size):
         address = self.c.c_void_p()
-        self.must(self.keeping.cudaMalloc(self.c.byref(address), self.c.c_size_t(size)))
+        self.must(self.with_gil.cudaMalloc(self.c.byref(address), self.c.c_size_t(size)))
         return address
 
     def free(self, address):
-        self.must(self.keeping.cudaFree(address))
+        self.must(self.with_gil.cudaFree(address))
 
     def launch(self, name, blocks):
-        self.must(self.keeping.cudaLaunchKernel(self.c.byref(self.kernels[name]), self.dim3(blocks, 1, 1), self.block, None,
+        self.must(self.with_gil.cudaLaunchKernel(self.c.byref(self.kernels[name]), self.dim3(blocks, 1, 1), self.block, None,
                                                 1024, self.stream))
 
     def upload(self, batch):
         address = self.allocate(len(self.host))
-        self.must(self.keeping.cudaMemcpyAsync(address, self.host, self.c.c_size_t(len(self.host)), 1, self.stream))
+        self.must(self.with_gil.cudaMemcpyAsync(address, self.host, self.c.c_size_t(len(self.host)), 1, self.stream))
         return address
 
     def zero_gradients(self):
-        self.must(self.keeping.cudaMemsetAsync(self.weights, 0, self.c.c_size_t(16 << 20), self.stream))
+        self.must(self.with_gil.cudaMemsetAsync(self.weights, 0, self.c.c_size_t(16 << 20), self.stream))
 
     def item(self):
         """Copies the loss to the host, which waits for all work in the stream."""
-        self.must(self.giving.cudaStreamSynchronize(self.stream))
-        self.must(self.giving.cudaMemcpy(self.host, self.weights, self.c.c_size_t(4), 2))
+        self.must(self.without_gil.cudaStreamSynchronize(self.stream))
+        self.must(self.without_gil.cudaMemcpy(self.host, self.weights, self.c.c_size_t(4), 2))
 
 
 class Torch:

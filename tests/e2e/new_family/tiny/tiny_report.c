@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What each process asked of libtiny: the example of docs/adding-a-report.md. */
+/* Calls of libtiny and requested bytes by process: the example of docs/adding-a-report.md. */
 #include <errno.h>
 
 #include "output/text.h"
