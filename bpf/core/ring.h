@@ -23,7 +23,7 @@
  *
  * The size is stored last and marks the record as complete. The reader stops at a size of 0: at the end, or at a
  * record whose producer was interrupted. The latter only delays the records behind it. The loader zeroes what it has
- * read before it advances tail, so that bytes of an old record are never taken for a size.
+ * read before it advances tail, so that bytes of an old record never count as a size.
  *
  * Ordering: the reader loads a size with acquire and stores tail with release. The producer's stores must become
  * visible in program order, which x86 guarantees; on arm64 ring__commit has to be a store-release, which only later

@@ -58,11 +58,11 @@ def check_slices(truth, engine, label):
     """Spans and instants: thread, name, start and duration of each."""
     families = set(truth.family.values())
     got = [(engine.owner(s[7]), clean(s[5]), s[1], s[2]) for s in engine.slices
-           if s[6] in families and s[5] not in ("let go", "lets go")]
+           if s[6] in families and s[5] not in ("released", "releases")]
     want = [(owner_of(e), truth.title(e), (e["start"] if truth.is_span(e) else e["time"]) + truth.ahead,
              e["time"] - e["start"] if truth.is_span(e) else 0) for e in truth.drawn() if e["event"] not in LEFT_OUT]
     launched = {s[0] for s in engine.slices if s[6] == "gpu" and s[5].startswith("cu")}
-    got = [g for g, s in zip(got, [s for s in engine.slices if s[6] in families and s[5] not in ("let go", "lets go")])
+    got = [g for g, s in zip(got, [s for s in engine.slices if s[6] in families and s[5] not in ("released", "releases")])
            if s[0] not in launched]
     same(f"{label}: engine: every slice's thread, name, start and duration", got, want)
     nested = {s[0]: s for s in engine.slices}
@@ -80,13 +80,13 @@ def check_released(truth, engine, label):
     waits = [(w, w["pid"], w["dropper"], w["drop_time"]) for w in truth.of("gil_wait")]
     waits += [(w, w["waker_pid"], w["waker_tid"], w["woken"]) for w in truth.of("lock_wait")]
     waits = [(w, pid, tid, time) for w, pid, tid, time in waits if time and tid]
-    got = [(engine.owner(s[7]), s[1], s[2]) for s in engine.slices if s[5] == "let go"]
+    got = [(engine.owner(s[7]), s[1], s[2]) for s in engine.slices if s[5] == "released"]
     want = []
     for w, _, _, time in waits:
         time = min(max(time, w["start"]), w["time"])
         want.append(((w["pid"], w["tid"]), time + truth.ahead, w["time"] - time))
     same(f"{label}: engine: the part of each wait after the lock's release", got, want)
-    flows = engine.query("SELECT count(*) FROM flow f JOIN slice s ON s.id = f.slice_in WHERE s.name = 'let go'")
+    flows = engine.query("SELECT count(*) FROM flow f JOIN slice s ON s.id = f.slice_in WHERE s.name = 'released'")
     ok(int(flows[0][0]) == len(waits), f"{label}: engine: a flow to each of {len(waits)} waits", flows)
 
 

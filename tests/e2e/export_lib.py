@@ -174,7 +174,7 @@ def same(name, got, want):
 
 
 def check_slices(truth, f, label):
-    own = [s for s in f.slices if s.category and s.category != "finding" and s.name not in ("let go", "lets go")]
+    own = [s for s in f.slices if s.category and s.category != "finding" and s.name not in ("released", "releases")]
     same(f"{label}: spans: thread, name, times, arguments",
          [(f.thread_of(s.track), s.name, s.category, s.start, s.end, frozen(s.args)) for s in own if not s.instant],
          [(truth.thread(e), truth.title(e), truth.family[truth.kind(e).id >> 8], e["start"] + truth.ahead,
@@ -207,7 +207,7 @@ def check_stacks(truth, f, label):
 
 
 def check_flows(truth, f, label):
-    sources = {flow: (*f.thread_of(s.track), s.start) for s in f.slices for flow in s.flows if s.name == "lets go"}
+    sources = {flow: (*f.thread_of(s.track), s.start) for s in f.slices for flow in s.flows if s.name == "releases"}
     got = [(sources.get(flow), f.thread_of(s.track), s.start, s.end)
            for s in f.slices for flow in s.flows_end]
     waits = [(w, w["pid"], w["dropper"], w["drop_time"]) for w in truth.of("gil_wait")]

@@ -21,7 +21,7 @@ from tap import done, ok, skip
 WORDS = {"GPU_MEMORY_PINNED": "pinned", "GPU_MEMORY_DEVICE": "device"}
 NAMES = {100: "python3 100", 101: "worker 101", 300: "other 300"}
 MARKS = ("gpu: 12 records of python3 100 lost: no buffer was free",
-         "gpu: 3 records of python3 100 lost: no buffer was free; buffers of 1048576 bytes were thrown away",
+         "gpu: 3 records of python3 100 lost: no buffer was free; buffers of 1048576 bytes were discarded",
          "gpu: no device times of taken 400: another profiler has CUPTI",
          "gpu: the calls that launched 1 kernels, copies and sets are not known")
 

@@ -18,7 +18,7 @@ bool pid_list__add(struct pid_list *pids, const char *command, const char *optio
 bool pid_list__parses(const char *text);
 /*
  * Adds the ids in the value of -p, which getopt has just returned, and in the arguments behind it that are process ids,
- * as in `-p $(pgrep -f x)`; getopt goes on behind these. Returns false after printing an error.
+ * as in `-p $(pgrep -f x)`; getopt continues behind these. Returns false after printing an error.
  */
 bool pid_list__add_option(struct pid_list *pids, const char *command, char **argv);
 

@@ -253,7 +253,7 @@ static void wait_for_command(struct record_args *a)
 	if (!a->launch.pid || launch__ended(&a->launch, false))
 		return;
 	if (!a->quiet)
-		fprintf(stderr, "sonde: %s (process %d) goes on untraced; waiting for its end\n", a->launch.argv[0],
+		fprintf(stderr, "sonde: %s (process %d) continues untraced; waiting for its end\n", a->launch.argv[0],
 			a->launch.pid);
 	while (!launch__ended(&a->launch, false)) {
 		pass_signals(a);

@@ -105,7 +105,7 @@ static void draw_help(void)
 	line(A_BOLD, "sonde top");
 	line(0, " ");
 	line(0, "  q  quit");
-	line(0, "  p  pause: what is shown stays, recording goes on");
+	line(0, "  p  pause: what is shown stays, recording continues");
 	line(0, "  s  sort functions by their own time, or with what they call");
 	line(0, "  ?  this help, and back");
 	line(0, " ");

@@ -34,7 +34,7 @@ static bool is_compared(const struct schema *s, const struct schema_event *e)
 	return f && f->id && e->is_span;
 }
 
-/* Did the side record the family, or has it such events all the same? */
+/* Did the side record the family, or does it have events of the family for another reason? */
 static bool has_family(const struct diff *d, u32 side, const char *family, const struct schema_event *e)
 {
 	return query__has_family(d->q[side], family) || diff__is_recorded(d, side, e->name);

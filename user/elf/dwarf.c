@@ -104,7 +104,7 @@ const char *dwarf__error(int err)
 	case -ENOKEY:
 		return "its struct has other members than those known";
 	case -EPROTO:
-		return "its debug information makes no sense";
+		return "its debug information is invalid";
 	case -EFAULT:
 		return "its debug information is damaged, or too large to be read";
 	}

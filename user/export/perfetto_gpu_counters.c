@@ -329,7 +329,7 @@ void perfetto__gpu_dropped(struct perfetto *p, const struct view *v)
 		len = snprintf(text, sizeof(text), "gpu: records of %s lost, not counted: %s", label,
 			       reason_of(reason));
 	if (bytes && len < (int)sizeof(text))
-		snprintf(text + len, sizeof(text) - len, "; buffers of %llu bytes were thrown away", bytes);
+		snprintf(text + len, sizeof(text) - len, "; buffers of %llu bytes were discarded", bytes);
 	perfetto__mark(p, &(struct interval){ time, time }, text);
 	*lost += records;
 	perfetto__counter(p, time, perfetto__track(p, pid, TRACK_GPU_LOST, 0, "GPU records lost", "count"), *lost);

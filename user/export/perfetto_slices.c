@@ -218,7 +218,7 @@ static void put_waker(struct perfetto *p, const char *category, u32 pid, u32 tid
 	if (!t)
 		return;
 	at = event__begin(p, time, t, EVENT_INSTANT);
-	put_name(p, category, "lets go");
+	put_name(p, category, "releases");
 	pb__fixed64(&p->packet, EVENT_FLOWS, flow);
 	event__end(p, at);
 }
@@ -229,7 +229,7 @@ static void put_released(struct perfetto *p, const char *category, const struct 
 {
 	size_t at = event__begin(p, span->start, t, EVENT_BEGIN);
 
-	put_name(p, category, "let go");
+	put_name(p, category, "released");
 	pb__fixed64(&p->packet, EVENT_FLOWS_END, flow);
 	event__end(p, at);
 	at = event__begin(p, span->end, t, EVENT_END);
@@ -263,7 +263,7 @@ static void put_wake(struct perfetto *p, const struct view *v, const struct comm
 
 	put_waker(p, category, w->pid ? (u32)view__get(v, w->pid) : pid, (u32)view__get(v, w->tid),
 		  (u64)view__get(v, w->time), flow);
-	t = perfetto__place_on(p, of_wait, pid, tid, TRACK_RELEASED, "let go", part);
+	t = perfetto__place_on(p, of_wait, pid, tid, TRACK_RELEASED, "released", part);
 	if (t)
 		put_released(p, category, t, part, flow);
 }

@@ -167,7 +167,7 @@ static int examine(struct space *s, struct tracee *t, u32 tid, bool force, char 
 	return err == -EACCES && force ? 0 : err ? -ENOTSUP : 0;
 }
 
-static void let_go(struct tracee *t, struct inject_result *r)
+static void release_thread(struct tracee *t, struct inject_result *r)
 {
 	tracee__release(t);
 	r->stopped_ns = t->stopped_ns > r->stopped_ns ? t->stopped_ns : r->stopped_ns;
@@ -187,7 +187,7 @@ int choose__thread(struct space *s, struct tracee *t, bool force, struct inject_
 			r->tried++;
 			if (!err)
 				return 0;
-			let_go(t, r);
+			release_thread(t, r);
 			if (err != -EAGAIN)
 				return err;
 		}

@@ -243,7 +243,7 @@ static bool take(struct preattach *a, int sock)
 	if (n <= 0)
 		session__warn(
 			a->s,
-			"the search for CUDA's libraries on disk was given up: they are probed when a process maps them");
+			"the search for CUDA's libraries on disk was abandoned: they are probed when a process maps them");
 	else if (n == 2 && path[1])
 		session__warn(
 			a->s,

@@ -164,7 +164,7 @@ static int confine(struct session *s, char *err, size_t len)
 	if (!ret && *text)
 		session__warn(
 			s,
-			"less confined than they should be: %s. Tracing goes on; docs/security.md says what that means",
+			"less confined than they should be: %s. Tracing continues; docs/security.md says what that means",
 			text);
 	return ret;
 }
@@ -208,7 +208,7 @@ int privileged__start(struct session *s, char *err, size_t len)
 	preattach__find(s);
 	timing__step("libraries on disk found");
 	ret = confine(s, err, len);
-	timing__step("privileges given up");
+	timing__step("privileges dropped");
 	if (!ret && (ret = examiner__start(s)))
 		snprintf(err, len, "cannot start the process that parses files: %s", strerror(-ret));
 	timing__step("examiner started");

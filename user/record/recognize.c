@@ -9,7 +9,7 @@ void object__note_unlike(struct session *s, const struct object *o, const struct
 {
 	session__warn(
 		s,
-		"%s: family %s: not probed: it has the file name of %s, but %s. If it is that library all the same: "
+		"%s: family %s: not probed: it has the file name of %s, but %s. If it is that library nevertheless: "
 		"patchelf --set-soname gives it its name",
 		o->path, p->family->name, p->section.library,
 		other_soname ? "another DT_SONAME" : "neither its DT_SONAME nor any function that it exports");

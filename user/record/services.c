@@ -56,7 +56,7 @@ void session__gave_up(struct session *s, const char *path, const char *why)
 	losses__add(s, 0, LOSS_BUDGET, 1, now, now, 0);
 	s->counts.not_attached++;
 	if (s->counts.gave_up++ < NAMED_MAX)
-		session__warn(s, "%s: given up: %s%s", path, why,
+		session__warn(s, "%s: abandoned: %s%s", path, why,
 			      s->counts.gave_up == NAMED_MAX ? "; further such files are counted, not named" : "");
 }
 

@@ -482,7 +482,7 @@ static int run(const struct query *args, struct report_output *out)
 	t->limit = 40;
 	fill_processes(&d, t);
 	if (!d.ios.n && !d.memory.n && !d.stalls.n && d.processes.n)
-		report_output__finding(out, "No disk was asked for anything: what was read came from memory, what was "
+		report_output__finding(out, "No disk I/O was requested: what was read came from memory, what was "
 					    "written stayed there.");
 	if (!d.ios.n && !d.memory.n && !d.stalls.n && !d.processes.n)
 		report__nothing(args, out, "No disk I/O was recorded", "disk");

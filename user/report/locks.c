@@ -286,7 +286,7 @@ static const struct column locks_columns[] = {
 	{ "open", "Not ended", VALUE_U64, SHOW_NEVER },
 	{ "owner_tid", "Mostly held by", VALUE_U64, SHOW_PLAIN },
 	{ "owner_waits", "Waits for it", VALUE_U64, SHOW_NEVER },
-	{ "waker_tid", "Let go by", VALUE_U64, SHOW_PLAIN },
+	{ "waker_tid", "Released by", VALUE_U64, SHOW_PLAIN },
 	{ "waker_waits", "Wakes by it", VALUE_U64, SHOW_NEVER },
 	[LOCK_SITE] = { "site", "Waited for in", VALUE_TEXT, SHOW_PLAIN },
 	{ "site_waits", "Waits there", VALUE_U64, SHOW_NEVER },
@@ -297,7 +297,7 @@ static const struct column blame_columns[] = {
 	{ "lock", "Lock", VALUE_U64, SHOW_HEX },
 	{ "waiter_tid", "Waiter", VALUE_U64, SHOW_PLAIN },
 	{ "waiter", "Name", VALUE_TEXT, SHOW_PLAIN },
-	{ "waker_tid", "Let go by", VALUE_U64, SHOW_PLAIN },
+	{ "waker_tid", "Released by", VALUE_U64, SHOW_PLAIN },
 	{ "waits", "Waits", VALUE_U64, SHOW_COUNT },
 	{ "total_ns", "Total", VALUE_U64, SHOW_NS },
 };
@@ -464,7 +464,7 @@ static int run(const struct query *args, struct report_output *out)
 	if (!err)
 		err = lock_blame_tables__add(args, out, &is_blamed);
 	locks = REPORT_TABLE(out, "locks", "Locks and conditions waited for", locks_columns);
-	blame = REPORT_TABLE(out, "blame", "Who waited, and who let go", blame_columns);
+	blame = REPORT_TABLE(out, "blame", "Threads that waited, and threads that released", blame_columns);
 	sites = REPORT_TABLE(out, "sites", "Where they were waited for", sites_columns);
 	locks->limit = 30;
 	blame->limit = 20;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Reads source lines. A trace may name any path, so a file is opened only if it is regular and not too large, and if
- * the user who runs sonde may read it: commands that read a trace have given up root.
+ * the user who runs sonde may read it: commands that read a trace run without root's privileges.
  */
 #include "report/source.h"
 

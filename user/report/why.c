@@ -125,7 +125,7 @@ static const char *verb_of(enum finding_kind kind)
 	}
 }
 
-#define CPUS_KNOWN 80 /* %: if less is known, it is said what the rest may be */
+#define CPUS_KNOWN 80 /* %: if less is known, the sentence states what the rest may be */
 
 /* "Meanwhile the CPUs ran qemu 62%, make 20%." */
 static void add_cpu_users(struct why *w, u32 depth, u32 shift)
@@ -180,7 +180,7 @@ static const char *end_text(enum chain_end end)
 	case CHAIN_CYCLE:
 		return "The chain ends here: that thread is part of it already.";
 	case CHAIN_DEEP:
-		return "The chain goes on: no more of it is followed.";
+		return "The chain is longer, but no more of it is followed.";
 	default:
 		return "The chain ends here: nothing is known of this time.";
 	}
@@ -214,7 +214,7 @@ static const struct column level_columns[] = {
 	{ "by_file", "By file", VALUE_TEXT, SHOW_PLAIN },
 	{ "by_line", "By line", VALUE_U64, SHOW_PLAIN },
 	{ "by_ns", "Because of it", VALUE_U64, SHOW_NS },
-	{ "end", "How it goes on", VALUE_TEXT, SHOW_PLAIN },
+	{ "end", "How it ends", VALUE_TEXT, SHOW_PLAIN },
 };
 
 static struct value text_of(const char *text)

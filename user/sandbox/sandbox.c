@@ -90,7 +90,7 @@ static int filter(void)
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) ? -errno : 0;
 }
 
-/* Keeps only the socket, and no privilege. false: something could not be given up. */
+/* Keeps only the socket, and no privilege. false: something could not be dropped. */
 static bool confine(int sock)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };

@@ -46,7 +46,7 @@ enum callee callee__by_name(const char *name);
 #define WHY_INDIRECT	     "it has an indirect jump whose targets are not known"
 #define WHY_LEAVES_STACK     "a jump leaves it with a stack that is not understood"
 #define WHY_LEAVES_CODE	     "a jump leaves it into code that is not known"
-#define WHY_TABLES	     "its exception tables make no sense"
+#define WHY_TABLES	     "its exception tables are invalid"
 #define WHY_PAD		     "it has a landing pad that is not in it"
 #define WHY_PAST_END	     "it runs on past its end"
 #define WHY_TOO_LARGE	     "it is too large"

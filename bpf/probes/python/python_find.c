@@ -220,7 +220,7 @@ int python_find__import(struct elf *elf, struct placer *placer, struct import_pl
 	*why = "PyImport_ImportModuleLevelObject is not exported";
 	if (elf__find_symbol(elf, "PyImport_ImportModuleLevelObject", &sym) || !sym.function)
 		return -ENOENT;
-	*why = "the size of PyImport_ImportModuleLevelObject makes no sense";
+	*why = "the size of PyImport_ImportModuleLevelObject is implausible";
 	f.start = sym.addr;
 	f.size = sym.size;
 	if (!f.size || f.size > FUNCTION_MAX)

@@ -51,7 +51,7 @@ static __always_inline struct kernfs_node *parent_of(struct kernfs_node *node)
 	return bpf_core_field_exists(rcu->__parent) ? BPF_CORE_READ(rcu, __parent) : BPF_CORE_READ(node, parent);
 }
 
-/* Notes a component and goes on to its parent; the root has no name. */
+/* Notes a component and returns its parent; the root has no name. */
 static __always_inline struct kernfs_node *node__note(struct path_room *r, struct kernfs_node *node)
 {
 	struct kernfs_node *parent = parent_of(node);

@@ -86,7 +86,7 @@ def check(python):
             gils.append((function, c["gil"], gil))
     tap.ok(not wrong, "%s: their Python stacks, frame by frame with lines" % python.name,
            "\n".join(map(str, wrong[:5])))
-    tap.ok(not gils, "%s: who had the GIL: CDLL lets go of it, PyDLL keeps it" % python.name, gils)
+    tap.ok(not gils, "%s: holder of the GIL: CDLL releases it, PyDLL keeps it" % python.name, gils)
 
 
 def check_switches(python):
