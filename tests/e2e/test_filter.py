@@ -53,7 +53,7 @@ def record(program, mode):
 
 programs = sorted(glob.glob(os.path.join(B, "tests/workloads/cuda_calls-??")))
 if not programs:
-    skip("-p", "no CUDA runtime library could be had")
+    skip("-p", "no CUDA runtime library is available")
     done()
 r, gate = os.pipe()
 os.dup2(r, 3)

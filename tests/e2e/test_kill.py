@@ -128,7 +128,7 @@ def killed_with_its_group():
 def main():
     workloads = sorted(glob.glob(os.path.join(B, "tests/workloads/cuda_calls-??")))
     if not workloads:
-        skip("killed at 50 random moments", "no CUDA runtime library could be had")
+        skip("killed at 50 random moments", "no CUDA runtime library is available")
         done()
     print(f"# SEED={seed}")
     before = leaks()

@@ -237,7 +237,7 @@ def main():
         skip("an overwritten library", "the test's library is made of x86 instructions")
     programs = sorted(glob.glob(os.path.join(B, "tests/workloads/cuda_calls-13")))
     if not programs:
-        skip("files that are created and deleted", "no CUDA runtime library could be had")
+        skip("files that are created and deleted", "no CUDA runtime library is available")
         done()
     library = glob.glob(os.path.join(os.environ["CUDA"], "13/lib/libcudart.so.13"))[0]
     reused_inode(programs[0], library)

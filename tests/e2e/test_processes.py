@@ -117,7 +117,7 @@ def main():
         done()
     programs = sorted(glob.glob(os.path.join(B, "tests/workloads/cuda_calls-??")))
     if not programs:
-        skip("two processes", "no CUDA runtime library could be had")
+        skip("two processes", "no CUDA runtime library is available")
         done()
     target = subprocess.Popen([programs[0], "600"])
     try:

@@ -166,7 +166,7 @@ def run(run):
     run.save()
     if run.doubles:
         doubles(run, m)
-        run.ok(bool(m["library_path"]), "the doubles of CUDA are there", "scripts/cupti.sh says why NVIDIA's headers could not be had")
+        run.ok(bool(m["library_path"]), "the doubles of CUDA are there", "scripts/cupti.sh prints why NVIDIA's headers are missing")
         return
     m["nvidia_smi"], why = gpus(run)
     m["gpus"], m["module"] = m["nvidia_smi"], first_line(read_text("/proc/driver/nvidia/version"))

@@ -34,7 +34,7 @@ def kill_group(pid, sig):
 
 
 def end_group(child):
-    """At once, and never waited for in vain: a process may be stuck in the driver."""
+    """Kills the group and waits for its end for at most 5 s, because a process may be stuck in the driver."""
     kill_group(child.pid, signal.SIGKILL)
     GROUPS.discard(child.pid)
     try:

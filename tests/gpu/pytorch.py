@@ -37,7 +37,7 @@ def command(run, args):
 
 
 def settings(run, env):
-    # CUPTI and libcudart are PyTorch's own; caches are shared by the rounds, and thrown away at the end
+    # CUPTI and libcudart are PyTorch's own; caches are shared by the rounds, and deleted at the end
     if not run.doubles:
         env.pop("LD_LIBRARY_PATH", None)
         if "LD_LIBRARY_PATH" in os.environ:

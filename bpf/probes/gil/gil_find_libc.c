@@ -94,7 +94,7 @@ int gil_find__libc(struct elf *elf, struct gil_libc_place *out, const char **why
 	*why = "libc does not export pthread_cond_timedwait";
 	if (elf__find_symbol(elf, "pthread_cond_timedwait", &sym) || !sym.dynamic || !sym.function)
 		return -ENOENT;
-	*why = "the size of pthread_cond_timedwait makes no sense";
+	*why = "the size of pthread_cond_timedwait is implausible";
 	size = sym.size;
 	if (!size || size > FUNCTION_MAX)
 		return -ENOENT;
