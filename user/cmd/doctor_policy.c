@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Reports the policy in force: whose processes and which files a recording takes, and where that is configured. */
+/* Reports the policy in force: which users' processes and files a recording may trace, and where that is configured. */
 #include "cmd/doctor.h"
 
 #include <stdio.h>

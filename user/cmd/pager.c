@@ -22,11 +22,11 @@
 static bool disabled;
 static pid_t child; /* 0: none */
 
-/* The part of the output that is compared with the screen */
+/* The beginning of the output, whose size is compared with the screen's. */
 struct beginning {
 	char *text;
 	size_t len;
-	u32 rows, column; /* of the screen that it takes */
+	u32 rows, column; /* rows that it takes on the screen, and the column of its end */
 	bool escape; /* within a sequence that sets a colour */
 };
 
@@ -35,7 +35,7 @@ void pager__disable(void)
 	disabled = true;
 }
 
-/* NULL: none. */
+/* Returns the command that pages; NULL: no pager. */
 static const char *pager_command(void)
 {
 	const char *own = getenv("SONDE_PAGER"), *any = getenv("PAGER"), *term = getenv("TERM");
@@ -77,13 +77,13 @@ static void leave_root(void)
 
 	if (geteuid())
 		return;
-	/* where the user is root after all, less at least must not run programs or write files */
+	/* if the user is root, less must at least not run programs or write files */
 	setenv("LESSSECURE", "1", 1);
 	if (sudo__user(&uid, &gid) && (setgroups(0, NULL) || setresgid(gid, gid, gid) || setresuid(uid, uid, uid)))
 		_exit(EXIT_FAILED);
 }
 
-/* The child becomes the pager. A command with arguments is the shell's business. */
+/* The child becomes the pager. A command with arguments is run by the shell. */
 static void execute(const char *command)
 {
 	const char *argv[] = { "sh", "-c", command, NULL };
@@ -103,7 +103,7 @@ static void execute(const char *command)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* The output is longer than the screen. */
+/* Runs the pager, because the output is longer than the screen. */
 static void page(const struct beginning *b, int in, const char *command)
 {
 	int ends[2];
@@ -114,7 +114,7 @@ static void page(const struct beginning *b, int in, const char *command)
 		copy(in, STDOUT_FILENO);
 		_exit(EXIT_DONE);
 	}
-	/* from its first instruction on, as the pager may be ready before */
+	/* before the fork, because the pager may be ready before this process continues */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGQUIT, SIG_IGN);
 	copier = fork();
@@ -152,7 +152,7 @@ static void count_rows(struct beginning *b, const char *text, size_t len, u32 wi
 	}
 }
 
-/* In the child. */
+/* Runs in the child: reads the output until it is longer than the screen, and prints it or runs the pager. */
 static void show(int in, const struct winsize *screen, const char *command)
 {
 	struct beginning b = {};
@@ -167,7 +167,7 @@ static void show(int in, const struct winsize *screen, const char *command)
 			if (!array__push(b.text, b.len, buf[i]))
 				_exit(EXIT_FAILED);
 		count_rows(&b, buf, (size_t)n, screen->ws_col);
-		/* the last row is the shell's prompt's */
+		/* the last row is for the shell's prompt */
 		if (b.rows >= screen->ws_row)
 			page(&b, in, command);
 	}
@@ -175,7 +175,7 @@ static void show(int in, const struct winsize *screen, const char *command)
 	_exit(EXIT_DONE);
 }
 
-/* At the end of this process. */
+/* Runs when this process ends. */
 static void wait_for_pager(void)
 {
 	pager__printing();
@@ -191,7 +191,7 @@ static void connect_child(const int ends[2], bool errors)
 {
 	fflush(NULL);
 	dup2(ends[1], STDOUT_FILENO);
-	/* a message beside what the pager shows would be overwritten */
+	/* the pager would overwrite a message */
 	if (errors)
 		dup2(ends[1], STDERR_FILENO);
 	close(ends[0]);

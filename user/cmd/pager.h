@@ -16,7 +16,7 @@ void pager__disable(void);
  * called before the process gives up its rights, from where an exit leads to exit(): this waits until the pager is left.
  */
 void pager__start(struct output_options *options);
-/* From here on an interrupt is the pager's, and does not end this process. */
+/* From here on an interrupt only affects the pager and does not end this process. */
 void pager__printing(void);
 
 #endif

@@ -30,7 +30,10 @@ static void add_id(u32 id, void *arg)
 		ids->err = -ENOMEM;
 }
 
-/* Several processes and threads may have had each number that -p and --tid name. 0 or -ENOMEM. */
+/*
+ * Finds the processes and threads with the numbers of -p and --tid; several may have had the same number. Returns 0 or
+ * -ENOMEM.
+ */
 static int find_ids(struct selection *s, const struct selection_request *r)
 {
 	struct id_list pids = {}, tids = {};
@@ -46,7 +49,7 @@ static int find_ids(struct selection *s, const struct selection_request *r)
 	return pids.err ? pids.err : tids.err;
 }
 
-/* No time before all was attached, or after detaching began */
+/* Excludes the time before all probes were attached, and after detaching began. */
 static void select_traced(struct selection *s)
 {
 	struct query *q = &s->query;

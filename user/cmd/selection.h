@@ -8,19 +8,19 @@
 
 struct selection_request {
 	const char *command; /* for messages */
-	const char *label; /* the trace as printed */
+	const char *label; /* the trace's name in messages */
 	const char *path; /* NULL: several were merged */
 	const char *time; /* NULL: all of it */
 	const struct pid_list *pids;
 	u32 tid; /* 0: all */
 	bool only_traced; /* time before all was attached, or after detaching began, is never selected */
-	bool may_lack; /* some of the processes may be another trace's */
+	bool may_lack; /* some of the processes of -p may be in another trace only */
 };
 
 struct selection {
 	struct trace_facts facts;
 	struct query query;
-	u32 *pids, *tids; /* what the query's lists are in */
+	u32 *pids, *tids; /* memory of the query's lists */
 };
 
 /*

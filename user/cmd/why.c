@@ -104,7 +104,7 @@ static int record(const struct why_args *a, char *path)
 	return subcommand__run(argv);
 }
 
-/* What people read of one process begins with its chain of causes; programs get one object, the summary. */
+/* Prints the chain of causes before the summary, for people and one process; programs get one object, the summary. */
 static int report(const struct why_args *a, char *path)
 {
 	char pid[16];

@@ -22,7 +22,7 @@ struct calls {
 	struct map names; /* struct call_key -> struct diff_key */
 };
 
-/* Of what threads did and were, and of what the calls of others have: these are compared as causes. */
+/* Is the span compared as a call? Spans of the scheduler, samples, processes and the GIL are compared as causes. */
 static bool is_compared(const struct schema *s, const struct schema_event *e)
 {
 	static const char *const others[] = { "sched", "sample", "proc", "gil" };

@@ -5,12 +5,15 @@
 
 #include "diff/diff_private.h"
 
-/* A difference below these is no change: two runs of a program differ by as much for reasons that slices do not show. */
+/* A smaller difference is not a change: two runs of a program differ by as much for reasons that slices do not show. */
 #define CHANGE_PART 0.1 /* of the larger side */
 #define CHANGE_RATE 1e7 /* ns a second, of functions and threads */
 #define CALLS_RATE  1e6 /* the same of calls */
 
-/* What takes less than this, ns a second, on both sides is not compared: each comparison makes the others less certain. */
+/*
+ * An entry that takes less than this on both sides, ns per second, is not compared: each comparison makes the others
+ * less certain.
+ */
 #define COMPARED_RATE  1e6
 #define COMPARED_CALLS 8 /* a mean of fewer is not compared */
 
@@ -35,7 +38,7 @@ static bool have_samples(const struct diff *d)
 	return diff__is_recorded(d, DIFF_BEFORE, "sample_cpu") && diff__is_recorded(d, DIFF_AFTER, "sample_cpu");
 }
 
-/* One sample more or less on a side that has none of a function */
+/* Adds the variance of one sample to a side without any sample of a function. */
 static void add_counting(struct diff_entry *e)
 {
 	u64 samples = 0;
@@ -73,13 +76,16 @@ static void compare_calls(const struct diff *d, struct diff_entry *e)
 	noise_sum__ratio(&mean_a, &a->ns, &a->calls, 1);
 	noise_sum__ratio(&mean_b, &b->ns, &b->calls, 1);
 	compare(d, &e->mean, &mean_a, 1, &mean_b, 1, 0);
-	/* what takes little time in all may take twice as long and not matter */
+	/* a call that takes little time in total is irrelevant even if it takes twice as long */
 	if (a->times.count < COMPARED_CALLS || b->times.count < COMPARED_CALLS || rate < CALLS_RATE)
 		e->mean.is_change = false;
 	e->count.is_change = e->count.is_change && rate >= CALLS_RATE;
 }
 
-/* Calls that wait until there is something to do, or for as long as was asked: no cost, and mostly idle time */
+/*
+ * Returns a smaller weight for calls that wait until there is something to do, or for a requested time: that is mostly
+ * idle time.
+ */
 static double weight_of_call(const char *name)
 {
 	enum activity_cause cause = activity_cause__of_syscall(name);
@@ -100,7 +106,7 @@ static double score_of(const struct diff *d, const struct diff_key *key, const s
 	return key->section == DIFF_FUNCTIONS ? difference : difference * finding_kind__weight(key->kind);
 }
 
-/* Time in which a thread is idle, and small things, are shown and not compared. */
+/* Is the entry large enough to be compared? Small entries are only shown. */
 static bool is_large(const struct diff_entry *e)
 {
 	return e->rate.side[DIFF_BEFORE] >= COMPARED_RATE || e->rate.side[DIFF_AFTER] >= COMPARED_RATE;

@@ -105,8 +105,8 @@ static int on_samples(const struct rows *rows, void *arg)
 }
 
 /*
- * The role's time on CPUs in proportion to the samples: run * F/S. Its slices vary as the running time does, and as the
- * ratio does.
+ * Divides the role's time on CPUs in proportion to the samples: run * F/S. Its slices vary with both the running time
+ * and the ratio.
  */
 static void divide(struct noise_sum *out, const struct role_run *r, const struct function_samples *f)
 {

@@ -8,12 +8,12 @@
 
 #include "diff/diff_private.h"
 
-/* Numbers of texts */
+/* The role of a thread: numbers of texts. */
 struct diff_role {
 	u32 process, thread;
 };
 
-/* Of a thread; roles: struct thread_key -> struct diff_role, of this side. NULL: no memory. */
+/* Returns the role of a thread; NULL: no memory. roles: struct thread_key -> struct diff_role, of this side. */
 const struct diff_role *diff_role__of(struct diff *d, u32 side, struct map *roles, struct thread_key thread);
 
 struct function_sums {

@@ -9,7 +9,7 @@
 #include "output/text.h"
 
 #define SENTENCES_MAX 8
-#define SCORE_LEAST   1e6 /* ns a second: less is a row of a table alone */
+#define SCORE_LEAST   1e6 /* ns per second: a smaller difference is only a row of a table */
 
 struct listed {
 	const struct diff_key *key;
@@ -24,7 +24,7 @@ static const char *const section_keys[] = {
 	[DIFF_FINDINGS] = "finding",
 };
 
-/* What became slower first, then what became faster; each by its size. What did not change comes last, by its time. */
+/* Order: what became slower, then what became faster, each by its size; then what did not change, by its time. */
 static int by_score(const void *a, const void *b)
 {
 	const struct diff_entry *x = ((const struct listed *)a)->e, *y = ((const struct listed *)b)->e;
@@ -41,7 +41,7 @@ static int by_score(const void *a, const void *b)
 	return ((const struct listed *)a)->number < ((const struct listed *)b)->number ? -1 : 1;
 }
 
-/* All that is compared; malloc'ed, NULL: no memory. */
+/* Lists all entries that are compared; malloc'ed, NULL: no memory. */
 static struct listed *list_all(const struct diff *d, u32 *n)
 {
 	struct listed *list = calloc((size_t)d->entries.n + 1, sizeof(*list));
@@ -58,7 +58,7 @@ static struct listed *list_all(const struct diff *d, u32 *n)
 	return list;
 }
 
-/* Is y about the same time as x, which says it more exactly? */
+/* Does y describe the same time as x, but more exactly? */
 static bool is_covered_by(const struct listed *y, const struct listed *x)
 {
 	if (x->key->process != y->key->process || (x->e->score > 0) != (y->e->score > 0) || x == y)
@@ -119,7 +119,7 @@ static u32 add_sentences(const struct diff *d, const struct listed *list, u32 n,
 	return said;
 }
 
-/* Where both sides have the figure, how many times as large it became */
+/* Returns how many times as large the figure became, if both sides have it. */
 static struct value factor_of(const struct diff_figure *f)
 {
 	return f->side[DIFF_BEFORE] > 0 && f->side[DIFF_AFTER] > 0 ? V_DBL(f->side[DIFF_AFTER] / f->side[DIFF_BEFORE]) :
@@ -223,7 +223,7 @@ static const struct column call_columns[] = {
 
 static struct value p99_of(const struct diff_entry *e, u32 side)
 {
-	/* sorting the samples does not change what they are */
+	/* not const, because the samples are sorted; their values do not change */
 	struct stats *times = (struct stats *)&e->side[side].times;
 
 	return times->count ? V_U64(stats__percentile(times, 99)) : V_NONE;
@@ -284,7 +284,7 @@ static void add_nothing(const struct diff *d, struct report_output *out)
 #define ALONE_SAID  6
 #define ALONE_LEAST 1e7 /* ns of CPU time a second */
 
-/* Processes that one of the traces alone has, those with most CPU time first */
+/* Adds a note on processes that only one trace has, those with most CPU time first. */
 static void add_alone(const struct diff *d, u32 side, struct report_output *out)
 {
 	double below = INFINITY;
@@ -315,7 +315,7 @@ static void add_alone(const struct diff *d, u32 side, struct report_output *out)
 				       side == DIFF_BEFORE ? "before" : "after", text);
 }
 
-/* Families that one of the traces alone has */
+/* Adds notes on families that only one trace has. */
 static void add_families(const struct diff *d, u32 side, struct report_output *out)
 {
 	const struct schema *s = trace__schema(d->q[side]->trace);

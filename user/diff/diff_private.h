@@ -9,7 +9,7 @@
 #include "model/stats.h"
 #include "util/map.h"
 
-/* Beyond these, what has not been met before is left out, which a note says. */
+/* The most entries; further ones are left out, which a note states. */
 #define DIFF_ENTRIES_MAX 50000u
 #define DIFF_CELLS_MAX	 200000u
 
@@ -21,7 +21,7 @@ enum diff_section {
 	DIFF_SECTIONS
 };
 
-/* What is the same in both traces. Numbers of texts (diff.texts), 0: none */
+/* Identifies an entry in both traces: numbers of texts (diff.texts), 0: none. */
 struct diff_key {
 	u32 section; /* enum diff_section */
 	u32 process, thread; /* roles */
@@ -52,7 +52,7 @@ struct diff_entry {
 	double score; /* of a change: ranks it, ns a second; negative: it became faster */
 };
 
-/* A process's role; one that only one side has is not compared. */
+/* The role of a process; a role that only one side has is not compared. */
 struct diff_process {
 	double ns[DIFF_SIDES], run_ns[DIFF_SIDES]; /* of all its threads */
 };
@@ -67,8 +67,8 @@ struct diff {
 	struct map processes; /* u32 text of a role -> struct diff_process */
 	double run_ns[DIFF_SIDES]; /* CPU time of all threads */
 	u64 left_out; /* things that were not compared, because there are too many */
-	u64 left_out_ns; /* time of threads that is part of no cause, likewise */
-	double p; /* of one comparison, so that all of them together have NOISE_P */
+	u64 left_out_ns; /* time of threads whose cause was left out for the same reason */
+	double p; /* probability of each comparison, so that all of them together have NOISE_P */
 	u32 compared[DIFF_SECTIONS];
 };
 

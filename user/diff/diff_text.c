@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Changes as sentences. */
+/* Writes changes as sentences. */
 #include <stdio.h>
 
 #include "diff/diff_private.h"

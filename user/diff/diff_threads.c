@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The time of all threads of one side by cause, and its findings, from one pass over the activity. */
+/* Reads the time of all threads of one side by cause, and its findings, in one pass over the activity. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ const struct diff_role *diff_role__of(struct diff *d, u32 side, struct map *role
 	return err ? NULL : role;
 }
 
-/* Findings of these kinds are of a process and not of one function. */
+/* Are findings of this kind about a process, and not about one function? */
 static bool is_of_process(enum finding_kind kind)
 {
 	return kind == FINDING_GIL || kind == FINDING_COMPUTE || kind == FINDING_CPU;
@@ -125,7 +125,7 @@ static int add_cell(struct threads *t, struct function_sums *functions, const st
 	return err;
 }
 
-/* As stacks__function() has it */
+/* The name of the function, as stacks__function() returns it. */
 static u32 name_of(struct diff *d, const struct finding *f, int *err)
 {
 	char text[STACK_LABEL];
@@ -136,7 +136,10 @@ static u32 name_of(struct diff *d, const struct finding *f, int *err)
 	return diff__text(d, text, err);
 }
 
-/* A finding that is no sum of cells, such as garbage collections: its time is known, and how often. */
+/*
+ * Spreads the time of a finding over the slices if it is not a sum of cells, such as garbage collections, whose total
+ * time and number are known.
+ */
 static void spread(struct diff_measure *m, const struct finding *f)
 {
 	for (u32 i = 0; i < NOISE_SLICES; i++)

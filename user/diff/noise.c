@@ -27,7 +27,7 @@ static double tails(double x, u32 freedom)
 	return 1 - (freedom % 2 ? 2 / M_PI * (angle + sum) : sum);
 }
 
-/* The same of the normal distribution */
+/* The same for the normal distribution. */
 static double normal_tails(double x)
 {
 	return erfc(x / M_SQRT2);
@@ -38,7 +38,7 @@ static double quantile(double p, u32 freedom)
 {
 	double low = 0, high = 1;
 
-	/* the difference from 1 in tails() has no more digits than that */
+	/* tails() computes 1 minus a sum, so smaller values have no valid digits */
 	p = p < 1e-13 ? 1e-13 : p;
 	while (high < 1e9 && (freedom ? tails(high, freedom) : normal_tails(high)) > p)
 		high *= 2;
@@ -58,7 +58,7 @@ double noise__student(double p, u32 freedom)
 	return quantile(p, freedom ? freedom : 1);
 }
 
-/* Of the sum of all slices, estimated from this number of blocks */
+/* The variance of the sum of all slices, estimated from this number of blocks. */
 static double variance(const struct noise_sum *s, u32 blocks)
 {
 	u32 per_block = NOISE_SLICES / blocks;
@@ -82,7 +82,7 @@ double noise__of(const struct noise_sum *a, double a_units, const struct noise_s
 		return INFINITY;
 	for (u32 blocks = NOISE_SLICES; blocks >= NOISE_SLICES / 4; blocks /= 2) {
 		double va = variance(a, blocks) / a_units / a_units, vb = variance(b, blocks) / b_units / b_units;
-		double both = va + vb, freedom; /* of the sum: Welch's */
+		double both = va + vb, freedom; /* both: the variance of the difference; freedom: Welch's */
 
 		if (both <= 0)
 			continue;

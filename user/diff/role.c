@@ -7,7 +7,7 @@
 
 #include "util/array.h"
 
-/* Programs whose first argument that is no option is what they run */
+/* Programs that run the file named by their first argument that is not an option. */
 static bool is_interpreter(const char *name, size_t len)
 {
 	static const char *const list[] = { "python", "pypy", "sh", "bash", "dash", "perl", "ruby", "node", "java" };
@@ -21,7 +21,7 @@ static bool is_interpreter(const char *name, size_t len)
 	return false;
 }
 
-/* The part of a path behind its last slash: text up to end */
+/* The part of a path after its last slash; the text ends at `end`. */
 static const char *base_of(const char *text, const char *end)
 {
 	const char *base = text;
@@ -66,12 +66,12 @@ static bool script(const char *command, char *buf, size_t size)
 	return false;
 }
 
-/* That of its program; a process that was forked and executed nothing has its parent's. */
+/* The command line of a process. A process that was forked and executed nothing has that of its parent. */
 static const char *command_of(const struct names *n, u32 pid)
 {
 	const struct task *t = names__task(n, pid, 0);
 
-	/* a damaged trace may hold a cycle */
+	/* a damaged trace may contain a cycle */
 	for (int i = 0; i < 16 && t && !t->command && !t->exe && t->ppid; i++)
 		t = names__process_at(n, t->ppid, t->start);
 	return t ? names__string(n, t->command) : "";

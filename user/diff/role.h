@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What a process or thread is in any run of a program: by which those of two traces are matched. */
+/*
+ * The role of a process or thread, which is the same in every run of a program: by it those of two traces are matched.
+ */
 #ifndef SONDE_DIFF_ROLE_H
 #define SONDE_DIFF_ROLE_H
 
