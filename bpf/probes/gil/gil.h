@@ -18,24 +18,24 @@ enum gil_wait_end {
 
 struct gil_wait {
 	struct span span;
-	u64 gil UNIT(hex) DOC("address of the GIL's condition: names the interpreter's GIL within its process");
+	u64 gil UNIT(hex) DOC("address of the GIL's condition: identifies the interpreter's GIL within its process");
 	u64 last_holder UNIT(hex) DOC("thread state that holds the GIL at the end, or held it last; 0: not known");
 	u64 drop_time UNIT(moment) DOC("the drop that ended the wait; 0: not seen");
 	enum gil_wait_end result;
 	u32 dropper UNIT(task) DOC("thread (tid) whose drop ended the wait; 0: holder not seen, or ended by time-out");
 	u32 holder UNIT(task) DOC("thread (tid) of last_holder; 0: not known");
-	u32 locked DOC("was the GIL held at the end: 1: the thread has to wait again");
+	u32 locked DOC("1: the GIL was held at the end, and the thread has to wait again");
 	u32 number DOC("number of this wait in its thread, from 1");
 	u32 stack UNIT(stack) DOC("of the waiting thread; the same for all waits of one attempt");
 	u32 holder_stack UNIT(stack)
 		DOC("of the holder, when the wait timed out; 0: not readable, or ended by a signal");
-	u32 waiters DOC("threads in a wait for this GIL when this one began, with it; 0: not known");
+	u32 waiters DOC("threads that waited for this GIL at the start of this wait, including this one; 0: not known");
 } EVENT(gil_wait, 0x0401, "a wait for the GIL; a thread that waits long makes one for each switch interval");
 
 struct gil_drop {
 	struct event event;
 	u64 gil UNIT(hex) DOC("as in gil_wait");
-	u32 waiter UNIT(task) DOC("thread (tid) that this woke");
+	u32 waiter UNIT(task) DOC("thread (tid) that the drop woke");
 	u32 number DOC("number of the waiter's wait");
 	u32 stack UNIT(stack) DOC("of the thread that dropped it");
 	u32 waiters DOC("threads that were in a wait for it; 0: not known");
@@ -44,21 +44,21 @@ struct gil_drop {
 struct gil_hold {
 	struct span span;
 	u64 gil UNIT(hex) DOC("as in gil_wait");
-	u32 stack UNIT(stack) DOC("where it was dropped; 0: no thread was waiting for it");
+	u32 stack UNIT(stack) DOC("of the drop; 0: no thread was waiting");
 	u32 waiters DOC("threads in a wait for it when it was dropped");
-} EVENT(gil_hold, 0x0403, "a thread had the GIL, from its taking to its drop (--gil=full)");
+} EVENT(gil_hold, 0x0403, "a thread held the GIL, from its take to its drop (--gil=full)");
 
 struct gil_switch {
 	struct span span;
 	u64 gil UNIT(hex) DOC("as in gil_wait");
-} EVENT(gil_switch, 0x0404, "a thread that was asked to drop the GIL waited until another one had it (--gil=full)");
+} EVENT(gil_switch, 0x0404, "a thread that had to drop the GIL waited until another thread took it (--gil=full)");
 
 struct gil_slice {
 	struct span span;
-	u64 seen DOC("waits for GILs that were recorded in it, in all processes");
-	u64 pause UNIT(ns) DOC("how long nothing of GILs was measured before it; 0: the first");
+	u64 seen DOC("waits for GILs that were recorded in the slice, in all processes");
+	u64 pause UNIT(ns) DOC("length of the pause before the slice; 0: the first slice");
 } EVENT(gil_slice, 0x0405,
-	"a slice of time in which GILs were measured, where waits come so fast that measuring each would slow the program down; between two of them nothing was");
+	"a slice of time in which GILs were measured, with a pause before the next one, because waits come so fast that measuring all would slow the program down");
 
 /* Shared by gil.c and the BPF programs; not an event. */
 struct gil_control {

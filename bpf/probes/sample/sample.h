@@ -46,23 +46,22 @@ struct sample_off {
 	struct span span;
 	u32 stack UNIT(stack) DOC("0: not known");
 	enum sample_reason reason;
-	enum syscall_nr nr DOC("the system call it was in, if in_call");
+	enum syscall_nr nr DOC("the system call that the thread was in, if in_call is 1");
 	u8 in_call DOC("1: it was in a system call");
 	u32 file DOC(
-		"event syscall_file of the call's descriptor, of poll's and select's if they wait for one alone; 0: has none");
-	u64 futex UNIT(hex) DOC("address that the call waits at, 0: it is no futex, or one of the GIL's");
-	s64 timeout UNIT(ns)
-		DOC("the call was to wait this long at most; -1: without a limit; 0: not known, or has none");
+		"id of the call's file (event syscall_file); for poll and select if they wait for a single one; 0: none");
+	u64 futex UNIT(hex) DOC("futex that the call waits on; 0: it waits on no futex, or on one of the GIL");
+	s64 timeout UNIT(ns) DOC("timeout of the call; -1: no limit; 0: not known, or the call has no timeout");
 	u64 lock UNIT(hex) DOC("what is at that address, as in sample_wake");
 } EVENT(sample_off, 0x0c02,
-	"a thread was off the CPU for longer than --off-cpu's threshold; of its shorter waits, one in 5 ms of them");
+	"a thread was off the CPU for longer than --off-cpu's threshold; of its shorter waits, one for each 5 ms of them");
 
 struct sample_clock {
 	struct event event;
 	u64 period UNIT(ns) DOC("between two ticks of a CPU; 0: no -F");
 	u64 threshold UNIT(ns) DOC("what --off-cpu begins with; 0: no --off-cpu");
 	u64 ticks DOC("of the clock so far, on all CPUs");
-	u64 missed DOC("that did not come so far: the hypervisor had the CPU, or the kernel put them off");
+	u64 missed DOC("that are missing so far: the hypervisor had the CPU, or the kernel delayed them");
 	u64 unstacked DOC("samples so far whose stack could not be read");
 } EVENT(sample_clock, 0x0c03, "how sampling went");
 
@@ -76,14 +75,14 @@ struct sample_wake {
 	u64 since UNIT(moment) DOC("when the woken thread left the CPU");
 	u64 futex UNIT(hex) DOC("address that the woken thread waited on");
 	u64 lock UNIT(hex) DOC(
-		"the lock: that address, or where it is a place on the waiter's stack the address before it (PyMutex)");
+		"address of the lock: the futex, or for a futex on the waiter's stack (PyMutex) the address stored before it");
 	u32 stack UNIT(stack) DOC("of the waker; 0: not known");
 	u32 woken_pid UNIT(task) DOC("process of the thread whose wait ended");
 	u32 woken_tid UNIT(task) DOC("that thread");
 	enum sample_wake_how how;
-	u8 bounded DOC("1: its stack was not taken, because the thread has ended many waits lately");
+	u8 bounded DOC("1: the waker's stack was not read, because it has ended many waits recently");
 	u32 value UNIT(hex)
-		DOC("what the word at the address was to hold for the wait to begin; locks of many libraries: 2");
+		DOC("value that the futex had to have for the wait to begin; 2 for locks of many libraries");
 } EVENT(sample_wake, 0x0c04, "a thread ended another thread's long wait for a futex");
 
 /* The frames of CPython's parking lot between a waiter's semaphore and its stack pointer are smaller. */

@@ -33,7 +33,7 @@ struct sched_run {
 	struct span span;
 	enum sched_state state DOC("why it stopped running");
 	u32 next_tid UNIT(task) DOC("thread that took the CPU, 0: none (idle)");
-	u64 charged UNIT(ns) DOC("CPU time that the kernel counts for it: less what a hypervisor stole");
+	u64 charged UNIT(ns) DOC("CPU time by the kernel's count, without time stolen by a hypervisor");
 	u32 allowed DOC("CPUs that it may run on, by its affinity and its cpuset");
 	u32 priority
 		DOC("the kernel's: 120 for nice 0, 100 to 139 for nice -20 to 19, less for real time; 0: not known");
@@ -42,7 +42,7 @@ struct sched_run {
 struct sched_off {
 	struct span span;
 	/* From here to time it waited for a CPU. */
-	u64 wake UNIT(moment) DOC("when it became runnable, start if it always was, 0 if not yet");
+	u64 wake UNIT(moment) DOC("when it became runnable; start: it always was; 0: not yet");
 	u64 waited UNIT(ns) DOC("for a CPU, as the kernel counts it");
 	u32 waker_pid UNIT(task) DOC("process that woke it, 0: none or an interrupt");
 	u32 waker_tid UNIT(task) DOC("thread that woke it, 0: none or an interrupt");
@@ -53,13 +53,13 @@ struct sched_off {
 struct sched_throttle {
 	struct event event;
 	u64 since UNIT(moment) DOC("the counts are of the time from here on");
-	u64 throttled UNIT(ns) DOC("for which the cgroup's threads were held back, summed over CPUs");
+	u64 throttled UNIT(ns) DOC("for which the cgroup's threads were throttled, summed over CPUs");
 	u64 quota UNIT(ns) DOC("CPU time that the cgroup may use in each period");
 	u64 period UNIT(ns);
 	u64 periods DOC("that the kernel counted: those in which the cgroup ran");
 	u64 throttled_periods DOC("of these, periods in which the quota was used up");
 	char cgroup[] DOC("path from the root of its hierarchy");
 } EVENT(sched_throttle, 0x0203,
-	"how much a CPU quota of its cgroup, or of one above, held a process back; once a second and at its end");
+	"how long the CPU quota of a process's cgroup, or of one above it, throttled it; once a second and at its end");
 
 #endif
