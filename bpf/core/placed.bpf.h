@@ -5,7 +5,8 @@
 
 /*
  * The record of the placed call that ends at this site: the open call with the stack pointer that the function had at
- * its entry. The loader derives that stack pointer from the function's code.
+ * its entry. The loader derives that stack pointer from the function's code. The call is no longer open then, and the
+ * topmost one of *thread is the call that it was made in.
  */
 static __always_inline struct span *placed__close(struct pt_regs *ctx, u64 cookie, struct thread **thread)
 {
@@ -43,11 +44,7 @@ static __always_inline struct span *placed__close(struct pt_regs *ctx, u64 cooki
 	return span;
 }
 
-/*
- * at_entry(ctx, e) runs after the body, as its last statement; at_end(th, e) when the call has ended, before the record
- * is emitted. Then the thread's topmost open call is the one that this call was made in.
- */
-#define PLACED__PROGRAM(fn, section, type, at_entry, at_end)                                              \
+#define PLACED__PROGRAM(fn, section, type)                                                                \
 	static __always_inline void fn##_entry(struct pt_regs *ctx, struct type *e, u32 group);           \
 	SEC(section)                                                                                      \
 	int fn(struct pt_regs *ctx)                                                                       \
@@ -59,17 +56,13 @@ static __always_inline struct span *placed__close(struct pt_regs *ctx, u64 cooki
 		_Static_assert(sizeof(*e) <= CALL_MAX, "record too large");                               \
 		if (cookie & (COOKIE_EXIT | COOKIE_UNWIND)) {                                             \
 			e = (struct type *)placed__close(ctx, cookie, &th);                               \
-			if (e) {                                                                          \
-				at_end(th, e);                                                            \
+			if (e)                                                                            \
 				emit(e, sizeof(*e));                                                      \
-			}                                                                                 \
 			return 0;                                                                         \
 		}                                                                                         \
 		e = span__open(ctx, KEY_PLACED | COOKIE_PROBE(cookie), cookie, ID_##type, sizeof(*e), 0); \
-		if (e) {                                                                                  \
+		if (e)                                                                                    \
 			fn##_entry(ctx, e, cookie >> COOKIE_GROUP_SHIFT);                                 \
-			at_entry(ctx, e);                                                                 \
-		}                                                                                         \
 		return 0;                                                                                 \
 	}                                                                                                 \
 	static __always_inline void fn##_entry(struct pt_regs *ctx, struct type *e, u32 group)
@@ -79,8 +72,7 @@ static __always_inline struct span *placed__close(struct pt_regs *ctx, u64 cooki
  * of the function in its code. The record begins with struct span, because the return value is not known at these
  * ends. An exception that leaves the function sets EVENT_UNWOUND.
  */
-#define PLACED(fn, where, type) PLACED__PROGRAM(fn, "placed/" where, type, SPAN__NOTHING, SPAN__NOTHING)
-#define PLACED_IF(word, fn, where, type) \
-	PLACED__PROGRAM(fn, "placed+" #word "/" where, type, SPAN__NOTHING, SPAN__NOTHING)
+#define PLACED(fn, where, type)		 PLACED__PROGRAM(fn, "placed/" where, type)
+#define PLACED_IF(word, fn, where, type) PLACED__PROGRAM(fn, "placed+" #word "/" where, type)
 
 #endif

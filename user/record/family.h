@@ -45,9 +45,8 @@ int site_list__add_site(struct site_list *list, const struct site *site);
 /* Adds the name of a probe, for `name` of its sites. Returns its number, or 0: no memory. */
 u32 site_list__name(struct site_list *list, const char *name);
 /*
- * Adds the entry and all ends of a function's calls (docs/placement.md), for a program that is declared by
- * PLACED__PROGRAM. `like` has the program, the name, which belongs to this function alone, and the cookie's group. *why:
- * why the function can't be traced, and nothing was added; NULL: it can. Returns 0 or negative errno.
+ * Adds the entry and all ends of a function's calls (docs/placement.md), for a SITE program that calls
+ * placed__close() at the ends. `like` has the program, the name and the entry's cookie. *why: why the function can't be traced, and nothing was added; NULL: it can. Returns 0 or negative errno.
  */
 int site_list__add_placed(struct site_list *list, struct elf *elf, struct placer *placer,
 			  const struct elf_symbol *function, const struct site *like, const char **why);
@@ -179,6 +178,8 @@ const struct family_host *family_host__find(const char *name);
 
 /* Returns the state of a family in this recording, by the family's id. */
 void *session__state(const struct session *s, u8 family);
+/* Returns the ns that a probe of an entry takes on this machine with an empty program; 0: not measured. */
+u64 session__trap_ns(const struct session *s);
 /* Returns CLOCK_MONOTONIC as BPF programs read it, ns. */
 u64 session__now(const struct session *s);
 /* Returns the id of a text in the trace, for fields of unit `string`. */

@@ -222,6 +222,11 @@ void session__detach(struct session *s, const char *name)
 		attacher__detach(s->attacher, p);
 }
 
+u64 session__trap_ns(const struct session *s)
+{
+	return s->features.entry_ns;
+}
+
 u64 session__drained(const struct session *s)
 {
 	return s->drain.done;

@@ -5,42 +5,106 @@
 #include "torch.h"
 #include "torch_names.bpf.h"
 #include "torch_range.bpf.h"
+#include "torch_shape.bpf.h"
 
 OPTION(torch, all,
        "also operators that only make views, reserve memory or call another operator, and tensors' CPU memory");
 OPTION(torch, stacks, "Python stack and GIL at operators");
+OPTION(torch, shapes,
+       "sizes, type and device of the tensors that operators are called with; without effect beside stacks");
 
 #define TORCH_FAMILY EVENT_FAMILY(ID_torch_op)
 
-/* A call has ended: the call in which it was made gets the number of calls within it. */
-static __always_inline void torch__count(struct thread *th, const struct torch_call *e)
-{
-	struct open_call *around = span__top(th);
-	u32 inner = e->inner + 1;
+#define TORCH_SAMPLED 255 /* one in 256 calls, by the lowest bits of its end */
 
-	if (around && EVENT_FAMILY(((struct event *)around->record)->id) == TORCH_FAMILY)
-		((struct torch_call *)around->record)->inner += inner;
+/* Sends the time that the programs of a call took, from which the host code calculates what a call costs. */
+__weak __noinline int torch__sample(u64 entry_ns, u64 end)
+{
+	struct torch_sample s = {};
+
+	event__init(&s.event, RAW_OF(EVENT_FAMILY(ID_torch_op)), 0, end);
+	s.entry_ns = entry_ns;
+	s.end_ns = bpf_ktime_get_ns() - end;
+	emit(&s, sizeof(s));
+	return 0;
 }
 
-#define AT_END(th, e)	 torch__count(th, (const struct torch_call *)(e))
+/* At an end of a call: counts it in the call in which it was made, and emits its record. */
+static __always_inline void torch__end(struct pt_regs *ctx, u64 cookie, u32 size)
+{
+	struct open_call *around;
+	struct torch_call *e;
+	struct thread *th;
+	u64 entered;
+	u32 inner;
+
+	e = (struct torch_call *)placed__close(ctx, cookie, &th);
+	if (!e)
+		return;
+	around = span__top(th);
+	inner = e->inner + 1;
+	if (around && EVENT_FAMILY(((struct event *)around->record)->id) == TORCH_FAMILY)
+		((struct torch_call *)around->record)->inner += inner;
+	emit(e, size);
+	entered = SPAN_OUT(e);
+	if (!(e->span.event.time & TORCH_SAMPLED))
+		torch__sample(e->span.start - entered, e->span.event.time);
+}
+
+/* At the entry of a call, whose record is returned; NULL: it is not recorded. */
+static __always_inline void *torch__begin(struct pt_regs *ctx, u64 cookie, u16 id, u32 size)
+{
+	u64 now = bpf_ktime_get_ns();
+	struct torch_call *e = span__open(ctx, KEY_PLACED | COOKIE_PROBE(cookie), cookie, id, size, 0);
+
+	if (e)
+		SPAN_OUT(e) = now;
+	return e;
+}
+
+#define IS_END(cookie)	 ((cookie) & (COOKIE_EXIT | COOKIE_UNWIND))
 #define AT_ENTRY(ctx, e) AT_CALL__STACK(ctx, e, option_torch_stacks)
 
 /* at::_ops::OP::call(..): the probe has the operator's name. */
-PLACED__PROGRAM(torch_op, "site/torch_op", torch_op, AT_ENTRY, AT_END)
+SITE(torch_op, "torch_op")
 {
-	e->sequence = -1;
+	u64 cookie = bpf_get_attach_cookie(ctx);
+	struct torch_op *e;
+
+	if (IS_END(cookie)) {
+		torch__end(ctx, cookie, sizeof(*e));
+		return 0;
+	}
+	e = torch__begin(ctx, cookie, ID_torch_op, sizeof(*e));
+	if (e) {
+		e->sequence = -1;
+		/* the walk of the stack would change the start, by which shapes name their call */
+		if (option_torch_shapes && !option_torch_stacks)
+			torch__shapes(ctx, cookie, e->span.start);
+		AT_ENTRY(ctx, e);
+	}
+	return 0;
 }
 
 /* torch::autograd::Node::operator()(variable_list &&), which returns a list through its first argument */
-PLACED__PROGRAM(torch_node, "site/torch_node", torch_node, SPAN__NOTHING, AT_END)
+SITE(torch_node, "torch_node")
 {
-	u64 node[TORCH_NODE_WORDS] = {};
+	u64 cookie = bpf_get_attach_cookie(ctx), node[TORCH_NODE_WORDS] = {};
+	struct torch_node *e;
 
+	if (IS_END(cookie)) {
+		torch__end(ctx, cookie, sizeof(*e));
+		return 0;
+	}
+	e = torch__begin(ctx, cookie, ID_torch_node, sizeof(*e));
+	if (!e)
+		return 0;
 	bpf_probe_read_user(node, sizeof(node), (const void *)ARG2(ctx));
 	e->vtable = node[TORCH_NODE_VTABLE];
 	e->sequence = (s64)node[TORCH_NODE_SEQUENCE];
 	e->made_by = (u32)node[TORCH_NODE_THREAD];
 	torch__class(e->vtable);
+	return 0;
 }
 
 /*
@@ -53,15 +117,10 @@ SITE(torch_boxed, "torch_boxed")
 	struct args a = args__read(ctx);
 	bool is_clone = !(cookie >> COOKIE_GROUP_SHIFT);
 	struct torch_op *e;
-	struct thread *th;
 	int kind;
 
-	if (cookie & (COOKIE_EXIT | COOKIE_UNWIND)) {
-		e = (struct torch_op *)placed__close(ctx, cookie, &th);
-		if (e) {
-			AT_END(th, e);
-			emit(e, sizeof(*e));
-		}
+	if (IS_END(cookie)) {
+		torch__end(ctx, cookie, sizeof(*e));
 		return 0;
 	}
 	if (!process__is_selected(bpf_get_current_pid_tgid() >> 32)) {
@@ -81,7 +140,7 @@ SITE(torch_boxed, "torch_boxed")
 		probe__hit(cookie);
 		return 0;
 	}
-	e = span__open(ctx, KEY_PLACED | COOKIE_PROBE(cookie), cookie, ID_torch_op, sizeof(*e), 0);
+	e = torch__begin(ctx, cookie, ID_torch_op, sizeof(*e));
 	if (!e)
 		return 0;
 	e->handle = definition;

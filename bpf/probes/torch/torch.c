@@ -4,10 +4,12 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "core/maps.h"
 #include "record/family.h"
 #include "site/place.h"
+#include "torch_args.h"
 #include "torch_find.h"
 #include "torch_lite.h"
 
@@ -26,14 +28,14 @@ static bool is_runtime(struct elf *elf, const char *path, bool hint)
 	return torch_find__is_libtorch(elf);
 }
 
-/* group: for the program, in the highest bits of the cookie. */
+/* cookie: of the entry. */
 static int add_call(struct finding_sites *p, const struct elf_symbol *symbol, const char *program, const char *name,
-		    u32 name_number, u64 group)
+		    u32 name_number, u64 cookie)
 {
 	struct site site = {
 		.program = program,
 		.name = name_number ?: site_list__name(p->out, name),
-		.cookie = group << COOKIE_GROUP_SHIFT,
+		.cookie = cookie,
 	};
 	const char *why;
 	int err = site.name ? 0 : -ENOMEM;
@@ -50,15 +52,36 @@ static int add_call(struct finding_sites *p, const struct elf_symbol *symbol, co
 	return 0;
 }
 
-static int add_operators(struct finding_sites *p, const struct torch_functions *f, bool all)
+/* Where the tensors are that the operator is called with; 0: not known. */
+static u64 arguments_cookie(struct elf *elf, const struct torch_functions *f, const struct torch_function *operator,
+			    u32 key_set)
 {
+	const char *result = torch_find__result(elf, f, operator);
+	struct torch_args args;
+	u64 cookie = 0;
+
+	if (!result || !key_set)
+		return 0;
+	torch_args__find(operator->parameters, torch_args__has_result(result), &args);
+	for (u32 i = 0; i < TORCH_ARGS_REGISTERS; i++) {
+		u32 shift = i < 3 ? TORCH_NUMBERS_SHIFT + 4 * i : TORCH_NUMBERS2_SHIFT + 4 * (i - 3);
+
+		cookie |= (u64)args.kind[i] << (TORCH_KINDS_SHIFT + 2 * i) | (u64)args.number[i] << shift;
+	}
+	return cookie | (u64)((key_set - TORCH_KEY_SET_FIRST) / 8) << TORCH_KEY_SET_SHIFT;
+}
+
+static int add_operators(struct finding_sites *p, const struct torch_functions *f, bool all, bool shapes)
+{
+	u32 key_set = shapes ? torch_find__key_set(p->elf, f) : 0;
 	char name[TORCH_NAME_MAX];
 	int err = 0;
 
 	for (u32 i = 0; !err && i < f->n; i++) {
 		torch_find__name(p->elf, &f->operators[i], name, sizeof(name));
 		if (torch_lite__is_observed(name) && (all || !torch_lite__leaves_out(name)))
-			err = add_call(p, &f->operators[i].symbol, "torch_op", name, 0, 0);
+			err = add_call(p, &f->operators[i].symbol, "torch_op", name, 0,
+				       shapes ? arguments_cookie(p->elf, f, &f->operators[i], key_set) : 0);
 	}
 	return err;
 }
@@ -69,7 +92,8 @@ static int add_boxed(struct finding_sites *p, const struct torch_functions *f)
 	int err = f->n_boxed && !name ? -ENOMEM : 0;
 
 	for (u32 i = 0; i < f->n_boxed && !err; i++)
-		err = add_call(p, &f->boxed[i], "torch_boxed", "callBoxed", name, !torch_find__is_clone(&f->boxed[i]));
+		err = add_call(p, &f->boxed[i], "torch_boxed", "callBoxed", name,
+			       (u64)!torch_find__is_clone(&f->boxed[i]) << COOKIE_GROUP_SHIFT);
 	return err;
 }
 
@@ -88,13 +112,13 @@ static int add_sequence(struct finding_sites *p, const struct elf_symbol *functi
 	return site_list__add_site(p->out, &site);
 }
 
-static int add_functions(struct finding_sites *p, bool all)
+static int add_functions(struct finding_sites *p, bool all, bool shapes)
 {
 	struct torch_functions f;
 	int err = torch_find__functions(p->elf, &f);
 
 	if (!err)
-		err = add_operators(p, &f, all);
+		err = add_operators(p, &f, all, shapes);
 	if (!err && f.n)
 		err = add_boxed(p, &f);
 	if (!err && f.n && f.node.name)
@@ -114,7 +138,7 @@ static int sites(struct session *s, struct elf *elf, const char *path, void *own
 	p.placer = placer__new(elf, place__shadow_stack(elf));
 	if (!p.placer)
 		return -ENOMEM;
-	err = add_functions(&p, !s || session__option(s, "torch", "all"));
+	err = add_functions(&p, !s || session__option(s, "torch", "all"), s && session__option(s, "torch", "shapes"));
 	if (!err && !p.functions)
 		snprintf(why, len, "PyTorch's operators are not traced: it has no functions at::_ops::*::call");
 	else if (!err && p.unplaced)
@@ -124,8 +148,60 @@ static int sites(struct session *s, struct elf *elf, const char *path, void *own
 	return err;
 }
 
+#define SAMPLES_MAX 4096
+
+/* State of a recording: the ns that the programs of some calls took. */
+struct torch_state {
+	u32 samples[SAMPLES_MAX];
+	u32 n;
+	bool is_reported;
+};
+
+static struct torch_state *state_of(const struct session *s)
+{
+	return session__state(s, EVENT_FAMILY(ID_torch_op));
+}
+
+static void event(struct session *s, const struct event *e, u32 size)
+{
+	const struct torch_sample *sample = (const struct torch_sample *)e;
+	struct torch_state *state = state_of(s);
+
+	if (e->id == RAW_OF(EVENT_FAMILY(ID_torch_op)) && size >= sizeof(*sample) && state->n < SAMPLES_MAX)
+		state->samples[state->n++] = sample->entry_ns + sample->end_ns;
+}
+
+static int compare(const void *a, const void *b)
+{
+	u32 x = *(const u32 *)a, y = *(const u32 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Two traps and the median of the programs' times. Half of each trap is outside of the call's own duration. */
+static bool stopping(struct session *s)
+{
+	struct torch_state *state = state_of(s);
+	u64 trap = session__trap_ns(s);
+	struct torch_cost r = {
+		.event = { .time = session__now(s), .id = ID_torch_cost },
+		.own = trap,
+	};
+
+	if (state->is_reported || !state->n || !trap)
+		return false;
+	qsort(state->samples, state->n, sizeof(*state->samples), compare);
+	r.call = 2 * trap + state->samples[state->n / 2];
+	state->is_reported = true;
+	session__emit(s, &r, sizeof(r));
+	return false;
+}
+
 FAMILY_HOST(torch_host) = {
 	.name = "torch",
+	.state = sizeof(struct torch_state),
+	.event = event,
+	.stopping = stopping,
 	.is_runtime = is_runtime,
 	.python_option = "stacks",
 	.sites = sites,

@@ -8,6 +8,7 @@
 
 #include "core/event.h"
 #include "core/gil_held.h"
+#include "core/stack.h"
 
 FAMILY(torch, 0x0e, FAMILY_ASKED, "PyTorch: operators, backward nodes, optimizer and data-loader steps");
 
@@ -24,6 +25,33 @@ FAMILY(torch, 0x0e, FAMILY_ASKED, "PyTorch: operators, backward nodes, optimizer
 #define TORCH_STRING_SIZE     32 /* a std::string of libstdc++ */
 #define TORCH_IVALUE_SIZE     16 /* c10::IValue; its first word points to the object */
 #define TORCH_CONSTANT_STRING 16 /* offset of the std::string in c10::ivalue::ConstantString */
+
+/* How a register holds an argument that is a tensor. */
+enum torch_arg {
+	TORCH_ARG_NONE = 0, /* it holds another one */
+	TORCH_ARG_TENSOR, /* the address of a Tensor */
+	TORCH_ARG_OPTIONAL, /* the address of a std::optional<Tensor> */
+	TORCH_ARG_LIST, /* the address of an array of Tensors, and the next register their number */
+};
+
+/*
+ * The cookie of an operator's entry, with --torch=shapes: enum torch_arg of the six registers in its bits 48 to 59, the
+ * numbers of their arguments in the bits 36 to 47 and 16 to 27, and in the bits 60 to 63 where a TensorImpl has its
+ * key_set_: at 128 + 8 times this number.
+ */
+#define TORCH_KINDS_SHIFT    48
+#define TORCH_KINDS_MASK     0xfff
+#define TORCH_NUMBERS_SHIFT  36 /* of the first three registers */
+#define TORCH_NUMBERS2_SHIFT 16 /* of the others */
+#define TORCH_KEY_SET_SHIFT  60
+#define TORCH_KEY_SET_FIRST  128
+
+/* A raw record: what the programs of one call took, without the traps. */
+struct torch_sample {
+	struct event event;
+	u32 entry_ns;
+	u32 end_ns;
+};
 
 /* The start of torch_op and torch_node. */
 struct torch_call {
@@ -115,7 +143,7 @@ struct torch_shape {
 	u8 argument DOC("number of the argument, from 0");
 	u8 element DOC("number of the tensor in a list of tensors, from 0");
 	u8 dimensions DOC("of the tensor; sizes beyond the sixth are not recorded");
-	s8 device DOC("c10::DeviceType: 0 CPU, 1 CUDA; -1: not known");
+	s8 device DOC("c10::DeviceType: 0 CPU, 1 CUDA");
 } EVENT(torch_shape, 0x0e07, "a tensor that an operator was called with, with --torch=shapes");
 
 struct torch_cost {

@@ -2,6 +2,7 @@
 #include "torch_find.h"
 
 #include "attach/library.h"
+#include "torch.h"
 #include "util/array.h"
 
 #include <ctype.h>
@@ -20,7 +21,12 @@
 
 #define BOXED_PREFIX "_ZNK3c1010Dispatcher9callBoxedE"
 #define NODE_PREFIX  "_ZN5torch8autograd4NodeclE"
-#define BOXED_MAX    256 /* clones; libtorch 2.13 has 13 */
+#define SLOW_PREFIX  "_ZN3c1010Dispatcher27callWithDispatchKeySlowPathI"
+#define SLOW_MAX     4096
+
+/* Tensor &, the type of a first argument that is changed */
+#define CHANGED_TENSOR "RNS_6TensorE"
+#define BOXED_MAX      256 /* clones; libtorch 2.13 has 13 */
 
 bool torch_find__is_libtorch(struct elf *elf)
 {
@@ -51,8 +57,10 @@ static void add_call(struct gathering *g, const struct elf_symbol *sym)
 	struct torch_function f = { .symbol = *sym };
 	const char *rest = mangled_part(sym->name + strlen(CALL_PREFIX), &f.cpp, &f.cpp_len);
 
-	if (rest && !strncmp(rest, "4callE", 6) && !strchr(rest, '.') && g->calls->n < OPERATORS_MAX)
-		g->failed |= !array__push(g->calls->operators, g->calls->n, f);
+	if (!rest || strncmp(rest, "4callE", 6) || strchr(rest, '.') || g->calls->n == OPERATORS_MAX)
+		return;
+	f.parameters = rest + 6;
+	g->failed |= !array__push(g->calls->operators, g->calls->n, f);
 }
 
 static void add_handle(struct gathering *g, const struct elf_symbol *sym)
@@ -80,6 +88,8 @@ static void add_other(struct gathering *g, const struct elf_symbol *sym)
 		f->node = *sym;
 	else if (!strcmp(sym->name, ITS_FUNCTION))
 		f->sequence = *sym;
+	else if (!strncmp(sym->name, SLOW_PREFIX, strlen(SLOW_PREFIX)) && f->n_slow < SLOW_MAX)
+		g->failed |= !array__push(f->slow, f->n_slow, *sym);
 	else if (!strncmp(sym->name, BOXED_PREFIX, strlen(BOXED_PREFIX)) && f->n_boxed < BOXED_MAX)
 		g->failed |= !array__push(f->boxed, f->n_boxed, *sym);
 }
@@ -108,6 +118,13 @@ static int by_name(const void *a, const void *b)
 	return order ? order : x->cpp_len < y->cpp_len ? -1 : x->cpp_len > y->cpp_len;
 }
 
+static int by_address(const void *a, const void *b)
+{
+	const struct elf_symbol *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
 int torch_find__functions(struct elf *elf, struct torch_functions *out)
 {
 	struct gathering g = { .calls = out };
@@ -124,8 +141,72 @@ int torch_find__functions(struct elf *elf, struct torch_functions *out)
 		if (h)
 			out->operators[i].schema = h->symbol.addr;
 	}
+	if (!g.failed && out->n_slow)
+		qsort(out->slow, out->n_slow, sizeof(*out->slow), by_address);
 	torch_functions__free(&g.handles);
 	return g.failed ? -ENOMEM : 0;
+}
+
+/*
+ * Most operators call their callWithDispatchKeySlowPath directly; in some it is inlined. Of the latter those that change
+ * their first argument return it.
+ */
+const char *torch_find__result(struct elf *elf, const struct torch_functions *f, const struct torch_function *operator)
+{
+	u64 addr = operator->symbol.addr, n = operator->symbol.size;
+	const u8 *code = elf__bytes(elf, addr, &n);
+
+	for (u64 i = 0; code && f->n_slow && i + 5 <= n; i++) {
+		struct elf_symbol target = {};
+		const struct elf_symbol *found;
+		s32 distance;
+
+		if (code[i] != 0xe8)
+			continue;
+		memcpy(&distance, code + i + 1, sizeof(distance));
+		target.addr = addr + i + 5 + (u64)(s64)distance;
+		found = bsearch(&target, f->slow, f->n_slow, sizeof(*f->slow), by_address);
+		if (found)
+			return found->name + strlen(SLOW_PREFIX);
+	}
+	return strncmp(operator->parameters, CHANGED_TENSOR, strlen(CHANGED_TENSOR)) ? NULL : CHANGED_TENSOR;
+}
+
+#define KEY_SETS 16 /* offsets 128, 136, .. that are considered */
+
+/* Counts `mov offset(%reg),%reg` and `or offset(%reg),%reg` of 8 bytes. */
+static void count_offsets(const u8 *code, u64 n, u32 *counts)
+{
+	for (u64 i = 0; i + 7 <= n; i++) {
+		u32 offset;
+
+		if ((code[i] & 0xf8) != 0x48 || (code[i + 1] != 0x8b && code[i + 1] != 0x0b))
+			continue;
+		/* an offset of four bytes from a register other than the stack and the frame pointer */
+		if ((code[i + 2] & 0xc0) != 0x80 || (code[i + 2] & 7) == 4 || (code[i + 2] & 7) == 5)
+			continue;
+		memcpy(&offset, code + i + 3, sizeof(offset));
+		if (offset >= TORCH_KEY_SET_FIRST && offset < TORCH_KEY_SET_FIRST + 8 * KEY_SETS && !(offset & 7))
+			counts[(offset - TORCH_KEY_SET_FIRST) / 8]++;
+	}
+}
+
+/* Operators begin with reading the key sets of their tensors. */
+u32 torch_find__key_set(struct elf *elf, const struct torch_functions *f)
+{
+	u32 counts[KEY_SETS] = {}, best = 0;
+
+	for (u32 i = 0; i < f->n && i < 64; i++) {
+		u64 n = f->operators[i].symbol.size;
+		const u8 *code = elf__bytes(elf, f->operators[i].symbol.addr, &n);
+
+		if (code)
+			count_offsets(code, n, counts);
+	}
+	for (u32 i = 1; i < KEY_SETS; i++)
+		if (counts[i] > counts[best])
+			best = i;
+	return counts[best] ? TORCH_KEY_SET_FIRST + 8 * best : 0;
 }
 
 bool torch_find__is_clone(const struct elf_symbol *boxed)
@@ -162,6 +243,7 @@ void torch_functions__free(struct torch_functions *f)
 {
 	free(f->operators);
 	free(f->boxed);
+	free(f->slow);
 	*f = (struct torch_functions){};
 }
 

@@ -15,6 +15,7 @@ struct torch_function {
 	const char *cpp; /* NAME in its mangled name, as add_Tensor; not terminated */
 	u32 cpp_len;
 	struct elf_symbol symbol;
+	const char *parameters; /* their mangled types */
 	u64 schema; /* address of create_NAME_typed_handle, which has the operator's name; 0: there is none */
 };
 
@@ -23,12 +24,18 @@ struct torch_functions {
 	u32 n;
 	struct elf_symbol *boxed; /* clones of c10::Dispatcher::callBoxed */
 	u32 n_boxed;
+	struct elf_symbol *slow; /* c10::Dispatcher::callWithDispatchKeySlowPath<RESULT, ..>, by address */
+	u32 n_slow;
 	struct elf_symbol node; /* torch::autograd::Node::operator(); its name is NULL if there is none */
 	struct elf_symbol sequence; /* at::sequence_number::get_and_increment; the same */
 };
 
 bool torch_find__is_libtorch(struct elf *elf);
 
+/* The mangled type of the operator's result; NULL: not known. */
+const char *torch_find__result(struct elf *elf, const struct torch_functions *f, const struct torch_function *operator);
+/* The offset of key_set_ in c10::TensorImpl, by the code of operators; 0: not known. */
+u32 torch_find__key_set(struct elf *elf, const struct torch_functions *f);
 /* Has the compiler removed the dispatcher from the arguments of this callBoxed? */
 bool torch_find__is_clone(const struct elf_symbol *boxed);
 /*

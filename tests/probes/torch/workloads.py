@@ -3,7 +3,9 @@
 """A program that uses PyTorch in many ways, for test_counts.py. After a line on stdin it runs each workload under torch.profiler and prints
 what the profiler and the program itself counted, as lines of JSON: the start and end (CLOCK_MONOTONIC, ns) and the counts by name.
 
-    workloads.py [NAME..]"""
+    workloads.py [--shapes] [NAME..]
+
+With --shapes also the sizes of the tensors that each operator was called with, in order."""
 import collections
 import contextlib
 import json
@@ -17,6 +19,7 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile, record_function
 
 warnings.filterwarnings("ignore")
+SHAPES = "--shapes" in sys.argv
 torch.set_num_threads(1)
 torch.manual_seed(1)
 
@@ -177,7 +180,7 @@ WORKLOADS = (Training, Convolution, Attention, Script, Boxed, Vmap, Raises, Thre
 def run(workload):
     work = workload()
     work()
-    with profile(activities=[ProfilerActivity.CPU]) as p:
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=SHAPES) as p:
         start = time.monotonic_ns()
         work()
         end = time.monotonic_ns()
@@ -186,14 +189,16 @@ def run(workload):
     sequences = [e.sequence_nr() for e in events if e.scope() == 1 and e.sequence_nr() >= 0]
     counts = collections.Counter(e.name() for e in events)
     print(json.dumps({"name": workload.__name__, "start": start, "end": end, "sequences": len(sequences),
-                      "counts": getattr(work, "counts", counts)}), flush=True)
+                      "counts": getattr(work, "counts", counts),
+                      "shapes": [(e.name(), e.shapes()) for e in sorted(events, key=lambda e: e.start_ns())] if SHAPES else []}),
+          flush=True)
 
 
 def main():
     print("ready", flush=True)
     sys.stdin.readline()
     for workload in WORKLOADS:
-        if not sys.argv[1:] or workload.__name__ in sys.argv[1:]:
+        if all(arg.startswith("--") for arg in sys.argv[1:]) or workload.__name__ in sys.argv[1:]:
             run(workload)
     print("done", flush=True)
     sys.stdin.readline()

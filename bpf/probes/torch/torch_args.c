@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "torch_args.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/array.h"
+
+#define TYPE_MAX    160 /* bytes of a type's text */
+#define SUBST_MAX   48
+#define NESTING_MAX 12
+
+/* A parser of the types that operators have. An unknown form ends it. */
+struct parser {
+	const char *at;
+	char seen[SUBST_MAX][TYPE_MAX]; /* what S_, S0_, S1_ ... stand for */
+	u32 n;
+	u32 depth;
+	bool failed;
+};
+
+static void remember(struct parser *p, const char *text)
+{
+	if (p->n == SUBST_MAX)
+		p->failed = true;
+	else
+		snprintf(p->seen[p->n++], TYPE_MAX, "%s", text);
+}
+
+static bool take(struct parser *p, const char *text)
+{
+	size_t len = strlen(text);
+
+	if (strncmp(p->at, text, len))
+		return false;
+	p->at += len;
+	return true;
+}
+
+static void append(struct parser *p, char *to, const char *text, size_t len)
+{
+	size_t used = strlen(to);
+
+	if (used + len >= TYPE_MAX) {
+		p->failed = true;
+		return;
+	}
+	memcpy(to + used, text, len);
+	to[used + len] = '\0';
+}
+
+/* A name with its length before it. */
+static bool parse_name(struct parser *p, char *out)
+{
+	char *end;
+	unsigned long len = isdigit((unsigned char)*p->at) ? strtoul(p->at, &end, 10) : 0;
+
+	if (!len || len > strlen(end))
+		return false;
+	append(p, out, end, len);
+	p->at = end + len;
+	return true;
+}
+
+static void parse_type(struct parser *p, char *out);
+
+/* I types E */
+static void parse_arguments(struct parser *p, char *out)
+{
+	char type[TYPE_MAX];
+	bool first = true;
+
+	append(p, out, "<", 1);
+	while (!p->failed && !take(p, "E")) {
+		*type = '\0';
+		if (take(p, "L")) {
+			/* a number: its type and its digits */
+			const char *end = strchr(p->at, 'E');
+
+			if (!end)
+				p->failed = true;
+			else
+				p->at = end + 1;
+		} else {
+			parse_type(p, type);
+		}
+		if (!first)
+			append(p, out, ", ", 2);
+		first = false;
+		append(p, out, type, strlen(type));
+	}
+	append(p, out, ">", 1);
+}
+
+/* S_, S0_, ... */
+static void parse_substitution(struct parser *p, char *out)
+{
+	u32 i = 0;
+
+	if (*p->at != '_') {
+		for (; *p->at && *p->at != '_'; p->at++)
+			i = i * 36 + (isdigit((unsigned char)*p->at) ? *p->at - '0' : *p->at - 'A' + 10);
+		i++;
+	}
+	if (*p->at++ != '_' || i >= p->n) {
+		p->failed = true;
+		p->at--;
+		return;
+	}
+	append(p, out, p->seen[i], strlen(p->seen[i]));
+}
+
+/* N prefixes E; each prefix but a substitution can be referred to later. */
+static void parse_nested(struct parser *p, char *out)
+{
+	bool first = true;
+
+	while (!p->failed && !take(p, "E")) {
+		if (take(p, "I")) {
+			parse_arguments(p, out);
+		} else if (first && take(p, "St")) {
+			append(p, out, "std", 3);
+			first = false;
+			continue;
+		} else if (first && take(p, "S")) {
+			parse_substitution(p, out);
+			first = false;
+			continue;
+		} else {
+			if (!first)
+				append(p, out, "::", 2);
+			if (!parse_name(p, out))
+				p->failed = true;
+		}
+		first = false;
+		if (!p->failed)
+			remember(p, out);
+	}
+}
+
+static void parse_type(struct parser *p, char *out)
+{
+	static const char builtin[] = "bcahstijlmfdvx";
+	char inner[TYPE_MAX] = "";
+
+	if (p->failed || ++p->depth > NESTING_MAX) {
+		p->failed = true;
+		return;
+	}
+	if (*p->at && strchr(builtin, *p->at)) {
+		append(p, out, p->at++, 1);
+	} else if (*p->at == 'R' || *p->at == 'P' || *p->at == 'K' || *p->at == 'O') {
+		char mark = *p->at++;
+
+		parse_type(p, inner);
+		append(p, out, inner, strlen(inner));
+		append(p, out, mark == 'K' ? " const" : mark == 'P' ? "*" : "&", mark == 'K' ? 6 : 1);
+		if (!p->failed)
+			remember(p, out);
+	} else if (take(p, "N")) {
+		parse_nested(p, out);
+	} else if (take(p, "St")) {
+		append(p, out, "std::", 5);
+		if (!parse_name(p, out))
+			p->failed = true;
+		else
+			remember(p, out);
+		if (!p->failed && take(p, "I")) {
+			parse_arguments(p, out);
+			remember(p, out);
+		}
+	} else if (take(p, "S")) {
+		parse_substitution(p, out);
+		/* the substitution may be a template's name */
+		if (!p->failed && take(p, "I")) {
+			parse_arguments(p, out);
+			remember(p, out);
+		}
+	} else {
+		p->failed = true;
+	}
+	p->depth--;
+}
+
+#define IS_OPTIONAL(type, of) (!strcmp(type, "std::optional<" of ">") || !strcmp(type, "c10::optional<" of ">"))
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t len = strlen(text), n = strlen(end);
+
+	return len >= n && !strcmp(text + len - n, end);
+}
+
+static bool begins_with(const char *text, const char *start)
+{
+	return !strncmp(text, start, strlen(start));
+}
+
+/* How many registers a parameter takes, if they are free; -1: it is on the stack; -2: not known. */
+static int registers_of(const char *type, u8 *kind)
+{
+	static const char *const small[] = {
+		"b",
+		"l",
+		"i",
+		"c10::SymInt",
+		"c10::ScalarType",
+		"c10::Layout",
+		"c10::MemoryFormat",
+		"c10::Device",
+		"c10::Storage",
+		"std::array<b, >",
+	};
+
+	*kind = TORCH_ARG_NONE;
+	if (ends_with(type, "&")) {
+		if (!strcmp(type, "at::Tensor const&") || !strcmp(type, "at::Tensor&"))
+			*kind = TORCH_ARG_TENSOR;
+		else if (!strcmp(type, "std::optional<at::Tensor> const&") ||
+			 !strcmp(type, "c10::optional<at::Tensor> const&"))
+			*kind = TORCH_ARG_OPTIONAL;
+		return 1;
+	}
+	for (u32 i = 0; i < ARRAY_LEN(small); i++)
+		if (!strcmp(type, small[i]))
+			return 1;
+	if (!strcmp(type, "d"))
+		return 0;
+	if (begins_with(type, "c10::ArrayRef<")) {
+		if (!strcmp(type, "c10::ArrayRef<at::Tensor>"))
+			*kind = TORCH_ARG_LIST;
+		return 2;
+	}
+	if (begins_with(type, "std::basic_string_view<") || begins_with(type, "c10::basic_string_view<") ||
+	    IS_OPTIONAL(type, "l"))
+		return 2;
+	if (IS_OPTIONAL(type, "b") || IS_OPTIONAL(type, "c10::ScalarType") || IS_OPTIONAL(type, "c10::Layout") ||
+	    IS_OPTIONAL(type, "c10::Device") || IS_OPTIONAL(type, "c10::MemoryFormat") || IS_OPTIONAL(type, "d") ||
+	    IS_OPTIONAL(type, "c10::SymInt") || IS_OPTIONAL(type, "at::Generator"))
+		return 1;
+	if (begins_with(type, "c10::OptionalArrayRef<") || begins_with(type, "std::optional<") ||
+	    begins_with(type, "c10::optional<"))
+		return -1;
+	return -2;
+}
+
+void torch_args__find(const char *parameters, bool has_result, struct torch_args *out)
+{
+	struct parser p = { .at = parameters };
+	u32 next = has_result;
+
+	memset(out, 0, sizeof(*out));
+	/* the prefixes of the function's name */
+	remember(&p, "at");
+	remember(&p, "at::_ops");
+	remember(&p, "at::_ops::?");
+	for (u8 number = 0; *p.at && next < TORCH_ARGS_REGISTERS; number++) {
+		char type[TYPE_MAX] = "";
+		int n;
+		u8 kind;
+
+		parse_type(&p, type);
+		if (p.failed)
+			return;
+		n = registers_of(type, &kind);
+		if (n == -2)
+			return;
+		/* what does not fit into the registers that are left is on the stack as a whole */
+		if (n <= 0 || next + (u32)n > TORCH_ARGS_REGISTERS)
+			continue;
+		out->kind[next] = kind;
+		out->number[next] = number < 15 ? number : 15;
+		next += (u32)n;
+	}
+}
+
+bool torch_args__has_result(const char *type)
+{
+	static const char *const registers[] = {
+		"v", "b", "l", "d", "N3c1010ScalarTypeE", "N3c107QSchemeE", "N2at7QSchemeE"
+	};
+
+	if (*type == 'R')
+		return false;
+	for (u32 i = 0; i < ARRAY_LEN(registers); i++)
+		if (begins_with(type, registers[i]))
+			return false;
+	return true;
+}

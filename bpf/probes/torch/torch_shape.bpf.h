@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* --torch=shapes: the tensors that an operator is called with, read from the registers at its entry. */
+#ifndef SONDE_TORCH_SHAPE_BPF_H
+#define SONDE_TORCH_SHAPE_BPF_H
+
+#include "core/args.h"
+#include "torch.h"
+
+#define TORCH_LIST_MAX 8 /* tensors of a list that are recorded */
+
+/*
+ * The members of c10::TensorImpl before its key_set_, in words: sizes_and_strides_ (the number of dimensions, and five
+ * sizes and five strides or the address of the sizes), storage_offset_, numel_, data_type_ and device_opt_.
+ */
+#define TENSOR_DIMENSIONS 0
+#define TENSOR_SIZES	  1
+#define TENSOR_INLINE	  5
+#define TENSOR_ELEMENTS	  12
+#define TENSOR_TYPE	  13
+#define TENSOR_WORDS	  14
+/* In the word of TENSOR_TYPE, after two bytes of the type: std::optional<Device>, the device's type, its index, and whether there is one */
+#define HAS_DEVICE(type) ((type) >> 32 & 0xff)
+#define TENSOR_SIZES_MAX 6
+
+/* What torch__argument() needs to know of an argument, in one number. */
+#define WHERE(kind, number, key_set) ((kind) | (u64)(number) << 8 | (u64)(key_set) << 16)
+#define WHERE_KIND(where)	     ((where)&0xff)
+#define WHERE_NUMBER(where)	     ((where) >> 8 & 0xff)
+#define WHERE_KEY_SET(where)	     ((where) >> 16 & 0xffff)
+#define WHERE_ELEMENT_SHIFT	     32
+#define WHERE_ELEMENT(where)	     ((where) >> WHERE_ELEMENT_SHIFT & 0xff)
+
+__weak __noinline int torch__tensor(u64 tensor, u64 call_start, u64 where)
+{
+	u64 w[TENSOR_WORDS] = {}, sizes[TENSOR_SIZES_MAX] = {}, n, type;
+	struct torch_shape e = {};
+
+	if (bpf_probe_read_user(w, sizeof(w), (const void *)(tensor + WHERE_KEY_SET(where) - sizeof(w))))
+		return 0;
+	n = w[TENSOR_DIMENSIONS];
+	type = w[TENSOR_TYPE];
+	/* an undefined tensor has no device */
+	if (!HAS_DEVICE(type))
+		return 0;
+	if (n > TENSOR_INLINE)
+		bpf_probe_read_user(sizes, sizeof(sizes), (const void *)w[TENSOR_SIZES]);
+	else
+		__builtin_memcpy(sizes, w + TENSOR_SIZES, TENSOR_INLINE * sizeof(u64));
+	event__init(&e.event, ID_torch_shape, 0, bpf_ktime_get_ns());
+	e.call_start = call_start;
+	e.elements = w[TENSOR_ELEMENTS];
+	e.size_0 = n > 0 ? sizes[0] : 0;
+	e.size_1 = n > 1 ? sizes[1] : 0;
+	e.size_2 = n > 2 ? sizes[2] : 0;
+	e.size_3 = n > 3 ? sizes[3] : 0;
+	e.size_4 = n > 4 ? sizes[4] : 0;
+	e.size_5 = n > 5 ? sizes[5] : 0;
+	e.type = type & 0xffff;
+	e.device = (s8)(type >> 16);
+	e.dimensions = n < 255 ? n : 255;
+	e.argument = WHERE_NUMBER(where);
+	e.element = WHERE_ELEMENT(where);
+	emit(&e, sizeof(e));
+	return 0;
+}
+
+/* next: what the next register holds. */
+__weak __noinline int torch__argument(u64 value, u64 next, u64 call_start, u64 where)
+{
+	u64 tensors[TORCH_LIST_MAX] = {};
+	u32 i;
+
+	if (WHERE_KIND(where) == TORCH_ARG_LIST) {
+		for (i = 0; i < TORCH_LIST_MAX; i++) {
+			if (i >= next)
+				break;
+			if (!bpf_probe_read_user(&tensors[0], sizeof(u64), (const void *)(value + 8 * i)))
+				torch__tensor(tensors[0], call_start, where | (u64)i << WHERE_ELEMENT_SHIFT);
+		}
+		return 0;
+	}
+	/* the tensor, and whether the optional has one */
+	bpf_probe_read_user(tensors, 2 * sizeof(u64), (const void *)value);
+	if (WHERE_KIND(where) == TORCH_ARG_TENSOR || (u8)tensors[1])
+		torch__tensor(tensors[0], call_start, where);
+	return 0;
+}
+
+#define TORCH__REGISTER(i, value, next)                                                                        \
+	({                                                                                                     \
+		u32 kind = cookie >> (TORCH_KINDS_SHIFT + 2 * (i)) & 3;                                        \
+		u32 at = (i) < 3 ? TORCH_NUMBERS_SHIFT + 4 * (i) : TORCH_NUMBERS2_SHIFT + 4 * ((i)-3);         \
+                                                                                                               \
+		if (kind)                                                                                      \
+			torch__argument((value), (next), call_start, WHERE(kind, cookie >> at & 15, key_set)); \
+	})
+
+static __always_inline void torch__shapes(struct pt_regs *ctx, u64 cookie, u64 call_start)
+{
+	u64 key_set = TORCH_KEY_SET_FIRST + 8 * (cookie >> TORCH_KEY_SET_SHIFT);
+	struct args a = args__read(ctx);
+
+	if (!(cookie >> TORCH_KINDS_SHIFT & TORCH_KINDS_MASK))
+		return;
+	TORCH__REGISTER(0, a.a1, a.a2);
+	TORCH__REGISTER(1, a.a2, a.a3);
+	TORCH__REGISTER(2, a.a3, a.a4);
+	TORCH__REGISTER(3, a.a4, a.a5);
+	TORCH__REGISTER(4, a.a5, a.a6);
+	TORCH__REGISTER(5, a.a6, 0);
+}
+
+#endif

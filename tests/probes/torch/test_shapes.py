@@ -1,0 +1,78 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""--torch=shapes: the sizes of the tensors of each operator's call are those that torch.profiler records with record_shapes. Tensors without
+dimensions, lists of tensors and arguments on the stack can't be compared: the profiler shows no sizes of the former two, and the
+last are not recorded.
+test: timeout=300"""
+import collections
+import json
+import os
+
+from tap import done, ok
+from torch_env import Recording, python
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MISSED_PERCENT = 10  # of the arguments may be on the stack, or of operators whose registers are not known
+
+
+def calls_of(r, truth):
+    """{name of the operator: [{argument: sizes}]} in order of time"""
+    probes = {e["number"]: e["name_text"].split(".")[0] for e in r.trace.events("meta_probe")}
+    shapes = collections.defaultdict(dict)
+    lists = set()
+    for e in r.trace.events("torch_shape"):
+        key = e["tid"], e["call_start"]
+        if e["element"]:
+            lists.add((key, e["argument"]))
+        shapes[key][e["argument"]] = [e[f"size_{i}"] for i in range(min(e["dimensions"], 6))], e["elements"], e["type_name"]
+    found = collections.defaultdict(list)
+    for e in sorted(r.trace.events("torch_op"), key=lambda e: e["start"]):
+        if e["pid"] != r.pid or e["handle"] or not truth["start"] <= e["start"] < truth["end"]:
+            continue
+        key = e["tid"], e["start"]
+        found[probes[e["probe"]]].append({n: s for n, s in shapes.get(key, {}).items() if (key, n) not in lists})
+    return found
+
+
+def elements(sizes):
+    n = 1
+    for size in sizes:
+        n *= size
+    return n
+
+
+def check(r, truth):
+    name, found = truth["name"], calls_of(r, truth)
+    expected = collections.defaultdict(list)
+    for operator, shapes in truth["shapes"]:
+        expected[operator].append({n: sizes for n, sizes in enumerate(shapes) if sizes})
+    equal, wrong, missed, left_out = 0, [], 0, collections.Counter()
+    for operator, calls in found.items():
+        if len(calls) != len(expected[operator]):
+            wrong.append((operator, len(calls), len(expected[operator])))
+            continue
+        for got, sought in zip(calls, expected[operator]):
+            missed += len(sought.keys() - got.keys())
+            left_out.update(f"{operator} {n}" for n in sought.keys() - got.keys())
+            for n, (sizes, total, _) in got.items():
+                same = sought.get(n, []) == sizes and (not sizes or total == elements(sizes))
+                equal += same and bool(sizes)
+                if not same and (sizes or n in sought):
+                    wrong.append((operator, n, sizes, total, sought.get(n)))
+    ok(equal > 100 and not wrong, f"{name}: sizes are those of record_shapes", f"{equal} equal, {missed} not recorded", *wrong[:5])
+    ok(missed * 100 <= MISSED_PERCENT * (equal + missed), f"{name}: most arguments are recorded", f"{missed} of {equal + missed} are not", left_out)
+    types = collections.Counter(t for calls in found.values() for call in calls for *_, t in call.values())
+    ok(set(types) <= {"TORCH_FLOAT32", "TORCH_INT64", "TORCH_BOOL", "TORCH_UINT8", "TORCH_FLOAT64"}, f"{name}: types are known", types)
+
+
+def main():
+    r = Recording([python(), f"{HERE}/workloads.py", "--shapes", "Training", "Convolution", "Attention"], "--torch=all",
+                  "--torch=shapes")
+    for truth in map(json.loads, (line for line in r.output if line.startswith("{"))):
+        check(r, truth)
+    lost = [e for e in r.trace.events("meta_loss") if e["family"] == 0x0e and e["pid"] in (0, r.pid)]
+    ok(not lost, "no record is lost", lost)
+    done()
+
+
+main()
