@@ -242,6 +242,16 @@ def check_consumer(folder):
         ok(first["kind"] == kind, f"{command} is classified as {kind}", first["text"])
 
 
+def check_faults(folder):
+    """Samples in the kernel: outside of a system call they are page faults"""
+    for in_call, text in ((0, "mostly in page faults"), (1, "mostly in the kernel")):
+        stack, frame = code(1, "render /app/a.py 7")
+        lines = [*process(10, "a"), *stack, run(10, 10, 1, 7)]
+        lines += [f"sample_cpu pid=10 tid=10 time=@{1 + i * 0.1:.1f} period=100000000 stack={frame} kernel=1 in_call={in_call}" for i in range(60)]
+        first = findings(folder, *lines)[0]
+        ok(text in first["text"] and "render (a.py:7)" in first["text"], f"time in the kernel is described as {text}", first["text"])
+
+
 with tempfile.TemporaryDirectory() as there:
     check_delay(there)
     check_short(there)
@@ -258,4 +268,5 @@ with tempfile.TemporaryDirectory() as there:
     check_generated(there)
     check_child(there)
     check_consumer(there)
+    check_faults(there)
 done()

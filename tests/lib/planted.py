@@ -40,7 +40,8 @@ def merged_schema(folder):
     wake = {**off, "name": "sample_wake", "id": off["id"] + 2, "fields": [f for f in off["fields"] if f["name"] != "start" and f["offset"] < 24],
             "size": 24}
     of_wake = ("since", "futex", "lock", "stack", "woken_pid", "woken_tid", "how", "value")
-    for event, fields in ((off, ("futex", "lock")), (merged["events"]["sched_run"], ("allowed", "priority")), (wake, of_wake)):
+    for event, fields in ((off, ("futex", "lock")), (merged["events"]["sched_run"], ("allowed", "priority")),
+                          (merged["events"]["sample_cpu"], ("in_call",)), (wake, of_wake)):
         for name in fields:
             at = event["size"] = (event["size"] + 7) // 8 * 8
             event["fields"].append({"name": name, "type": "unsigned", "size": 8, "offset": at})

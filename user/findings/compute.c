@@ -84,6 +84,7 @@ static void add_sample(struct computed *c, const struct finding_input *in, const
 	c->samples += s->samples;
 	c->ns += s->ns;
 	c->kernel_ns += s->kernel_ns;
+	c->fault_ns += s->fault_ns;
 	c->gil_ns += s->gil_ns;
 	c->gc_ns += gc_stack__collects(in->stacks, stack) ? s->ns : 0;
 	c->passing_ns += parts->passes_data ? s->ns : 0;
@@ -157,6 +158,10 @@ static void describe(struct finding *f, const struct computed *c)
 	else if (computed__passes_data(c))
 		snprintf(f->detail, sizeof(f->detail),
 			 "%.0f%% of its CPU time there, mostly to pickle and copy what processes send each other",
+			 share);
+	else if (2 * c->fault_ns >= c->ns)
+		snprintf(f->detail, sizeof(f->detail),
+			 "%.0f%% of its CPU time there, mostly in page faults: it uses memory for the first time",
 			 share);
 	else if (100 * c->kernel_ns >= 60 * c->ns)
 		snprintf(f->detail, sizeof(f->detail), "%.0f%% of its CPU time there, mostly in the kernel", share);

@@ -9,6 +9,7 @@ struct computed {
 	u64 samples, ns; /* of the function */
 	u64 all_ns; /* of the process */
 	u64 native_ns, kernel_ns; /* parts of ns: in native functions outside of the interpreter, in the kernel */
+	u64 fault_ns; /* part of kernel_ns: for page faults */
 	u64 gc_ns; /* part of ns: in Python's garbage collector */
 	u64 gil_ns; /* part of ns: the thread held the GIL */
 	u64 all_gc_ns; /* part of all_ns: in the garbage collector */

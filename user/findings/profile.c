@@ -160,7 +160,8 @@ static int on_samples(const struct rows *rows, void *arg)
 	const struct schema_event *e = rows__event(rows);
 	const struct schema_field *stack = schema_event__field(e, "stack"), *gil = schema_event__field(e, "gil"),
 				  *period = schema_event__field(e, "period"),
-				  *kernel = schema_event__field(e, "kernel");
+				  *kernel = schema_event__field(e, "kernel"),
+				  *in_call = schema_event__field(e, "in_call");
 	struct common_fields f = common_fields__of(e);
 	struct profile *p = arg;
 
@@ -177,6 +178,8 @@ static int on_samples(const struct rows *rows, void *arg)
 		s->samples++;
 		s->gil_ns += rows__s64(rows, gil, i) == SAMPLE_GIL_HELD ? ns : 0;
 		s->kernel_ns += rows__s64(rows, kernel, i) ? ns : 0;
+		/* older traces have no such field */
+		s->fault_ns += in_call && rows__s64(rows, kernel, i) && !rows__s64(rows, in_call, i) ? ns : 0;
 		p->sampled_ns += ns;
 	}
 	return 0;

@@ -65,6 +65,7 @@ struct profile_sample_key {
 
 struct profile_sample {
 	u64 ns, gil_ns, kernel_ns, samples;
+	u64 fault_ns; /* part of kernel_ns: in no system call, so mostly for page faults */
 };
 
 struct profile {

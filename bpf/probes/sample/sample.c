@@ -165,6 +165,7 @@ static void emit_cpu(struct session *s, const struct raw_sample *raw, u32 stack)
 		.stack = stack,
 		.gil = raw->gil,
 		.kernel = raw->kernel,
+		.in_call = raw->kernel && raw->nr >= 0,
 	};
 
 	e.event.id = ID_sample_cpu;

@@ -24,6 +24,7 @@ struct sample_cpu {
 	u32 stack UNIT(stack) DOC("0: not known");
 	enum sample_gil gil DOC("did the thread hold its interpreter's GIL");
 	u8 kernel DOC("1: the thread was in the kernel, called or interrupted from the stack's innermost frame");
+	u8 in_call DOC("1: it was in a system call; in the kernel without one it handled a page fault or an interrupt");
 } EVENT(sample_cpu, 0x0c01, "a thread was on a CPU when the sampling clock ticked");
 
 enum sample_reason {

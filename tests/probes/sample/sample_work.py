@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Spends measured time in known functions and lines: sample_work.py cpu|flat|sleep|hang|gil SECONDS.
+"""Spends measured time in known functions and lines: sample_work.py cpu|flat|sleep|hang|gil|kernel SECONDS.
 
 Waits for a line on stdin and prints its measurements as JSON. Runs on every CPython from 3.8 on.
 """
@@ -12,6 +12,7 @@ import time
 
 LINES = {}
 FUNCTIONS = {}
+MEMORY = b"x" * (32 << 20)
 
 
 def burn(n):
@@ -178,6 +179,24 @@ def spin(end):
         burn(1000)
 
 
+def touch():
+    """The kernel maps and clears the copy's memory in page faults."""
+    bytearray(MEMORY)
+
+
+def call(zero, buffer):
+    """The kernel clears memory in a system call."""
+    os.readv(zero, [buffer])
+
+
+def work_in_kernel(end):
+    zero, buffer = os.open("/dev/zero", os.O_RDONLY), bytearray(1 << 20)
+    while time.monotonic() < end:
+        touch()
+        for _ in range(300):
+            call(zero, buffer)
+
+
 def main():
     mode, seconds = sys.argv[1], float(sys.argv[2])
     sys.stdin.readline()
@@ -190,6 +209,8 @@ def main():
             t.join()
     elif mode == "hang":
         hang(seconds)
+    elif mode == "kernel":
+        work_in_kernel(end)
     elif mode == "sleep":
         sleep(end)
     else:
