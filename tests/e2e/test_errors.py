@@ -51,6 +51,7 @@ def usage():
     expect("no command", 2, ["record", "report"])
     expect("unknown command", 2, ["frobnicate"], "frobnicate")
     expect("unknown option", 2, ["--frobnicate", "--help"], "record", "--frobnicate")
+    expect("list sorted by a column that is not there", 2, ["no table of list", "colour", "families: name"], "list", "--sort", "colour")
     expect("unknown family", 2, ["cudda", "cuda", "gil"], "record", "-t", "cudda", "-d", "1", "-o", path("a"))
     expect("unknown family option", 2, ["--cuda=nothing"], "record", "--cuda=nothing", "-d", "1", "-o", path("a"))
     expect("-p that is not a number", 2, ["-p", "abc"], "record", "-p", "abc")

@@ -45,7 +45,8 @@ static inline u64 get(struct cursor *c, u32 bytes)
 	return v;
 }
 
-static inline u64 get_leb128(struct cursor *c)
+/* Reads a number of 7 bits a byte; *sign gets what a signed one has above its bits, 0 or ones. */
+static inline u64 get_leb128_bits(struct cursor *c, u64 *sign)
 {
 	u64 v = 0, byte;
 	u32 shift = 0;
@@ -56,7 +57,22 @@ static inline u64 get_leb128(struct cursor *c)
 			v |= (byte & 0x7f) << shift;
 		shift += 7;
 	} while ((byte & 0x80) && !c->bad);
+	*sign = shift < 64 && (byte & 0x40) ? ~0ULL << shift : 0;
 	return v;
+}
+
+static inline u64 get_leb128(struct cursor *c)
+{
+	u64 sign;
+
+	return get_leb128_bits(c, &sign);
+}
+
+static inline s64 get_sleb128(struct cursor *c)
+{
+	u64 sign, v = get_leb128_bits(c, &sign);
+
+	return (s64)(v | sign);
 }
 
 /* Reads a pointer in this encoding; `relative` is false for a length, which has the same format. */

@@ -42,22 +42,6 @@ struct machine {
 	bool bad;
 };
 
-static s64 get_sleb128(struct cursor *c)
-{
-	u64 v = 0, byte;
-	u32 shift = 0;
-
-	do {
-		byte = get(c, 1);
-		if (shift < 64)
-			v |= (byte & 0x7f) << shift;
-		shift += 7;
-	} while ((byte & 0x80) && !c->bad);
-	if (shift < 64 && (byte & 0x40))
-		v |= ~0ULL << shift;
-	return (s64)v;
-}
-
 /* A product that overflows wraps; the file is untrusted. */
 static s64 scaled(const struct machine *m, u64 n)
 {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "util/map.h"
+#include "util/search.h"
 
 #define SYMBOLS_MAX (4u << 20)
 #define CACHE_MAX   (64u << 10) /* answers; beyond that the cache is cleared */
@@ -108,17 +109,9 @@ u64 symbols__bytes(const struct symbols *s)
 /* Returns the last symbol at or before addr; NULL: there is none. */
 static const struct symbol *before(const struct symbols *s, u64 addr)
 {
-	u32 lo = 0, hi = s->n;
+	u32 n = SEARCH(s->n, i, s->list[i].addr <= addr);
 
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (s->list[mid].addr <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo ? &s->list[lo - 1] : NULL;
+	return n ? &s->list[n - 1] : NULL;
 }
 
 /* Returns whether it is (a part of, NAME.cold) an interpreter loop; with tail calls each bytecode is a function. */

@@ -10,6 +10,7 @@
 #include "elf/elf_private.h"
 #include "site/place_private.h"
 #include "util/array.h"
+#include "util/search.h"
 
 struct known {
 	u64 addr;
@@ -131,17 +132,9 @@ static void sort(struct list *list)
 /* The last entry that starts at or before addr. */
 static const struct known *find(const struct list *list, u64 addr)
 {
-	u32 lo = 0, hi = list->n;
+	u32 n = SEARCH(list->n, i, list->v[i].addr <= addr);
 
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (list->v[mid].addr <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo ? &list->v[lo - 1] : NULL;
+	return n ? &list->v[n - 1] : NULL;
 }
 
 static int on_symbol(const struct elf_symbol *sym, void *arg)
@@ -322,7 +315,7 @@ static int by_number(const void *a, const void *b)
 
 bool callees__symbol_between(struct callees *c, u64 from, u64 to)
 {
-	u32 lo = 0, hi;
+	u32 next;
 
 	if (!c->starts) {
 		elf__each_symbol(c->elf, on_start, c);
@@ -331,13 +324,6 @@ bool callees__symbol_between(struct callees *c, u64 from, u64 to)
 	}
 	if (c->failed)
 		return true;
-	for (hi = c->n_starts; lo < hi;) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (c->starts[mid] <= from)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < c->n_starts && c->starts[lo] <= to;
+	next = SEARCH(c->n_starts, i, c->starts[i] <= from);
+	return next < c->n_starts && c->starts[next] <= to;
 }

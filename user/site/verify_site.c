@@ -12,6 +12,7 @@
 #include "elf/elf.h"
 #include "site/arch.h"
 #include "util/array.h"
+#include "util/search.h"
 
 /* Bytes decoded from one start at most: CPython's largest function has 100 KiB. */
 #define DECODE_MAX   (1u << 20)
@@ -86,7 +87,7 @@ static int compare(const void *a, const void *b)
 /* The nearest function start at or before addr, from the file's own symbols. */
 static bool symbol_before(struct site_checker *c, u64 addr, u64 *start)
 {
-	u32 lo = 0, hi;
+	u32 n;
 
 	if (!c->starts_read) {
 		elf__each_symbol(c->elf, add_start, c);
@@ -94,18 +95,10 @@ static bool symbol_before(struct site_checker *c, u64 addr, u64 *start)
 			qsort(c->starts, c->n_starts, sizeof(*c->starts), compare);
 		c->starts_read = true;
 	}
-	hi = c->n_starts;
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (c->starts[mid] <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (!lo)
+	n = SEARCH(c->n_starts, i, c->starts[i] <= addr);
+	if (!n)
 		return false;
-	*start = c->starts[lo - 1];
+	*start = c->starts[n - 1];
 	return addr - *start <= DECODE_MAX;
 }
 
