@@ -37,6 +37,10 @@ def record(sonde, directory):
     if busy > 10:
         sys.exit(f"readme-reports.py: {busy:.0f}% of this machine's CPU time goes elsewhere: the figures would not fit the texts.\n"
                  "Run it when the machine is idle; without --record it uses the traces that are there.")
+    gpu = os.path.exists("/dev/nvidiactl") or os.path.exists(os.path.join(os.path.dirname(sonde), "tests/fakes/cuda/13/libcupti.so.13"))
+    if not gpu:
+        sys.exit("readme-reports.py: there is no GPU and no doubles of CUDA's libraries (scripts/cuda.sh 13, scripts/cupti.sh 13, make workloads):\n"
+                 "the README's reports on a GPU would be empty.")
     subprocess.run([os.path.join(ROOT, "scripts/demo.sh"), os.path.dirname(sonde)], check=True,
                    env={**os.environ, "DEMO_ONLY": "1"})
     os.replace(os.path.join(ROOT, "demo.sonde"), os.path.join(directory, "demo.sonde"))
