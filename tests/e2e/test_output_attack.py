@@ -49,10 +49,10 @@ def fifos(account, folder):
     """Another user's FIFO in a folder like /tmp: sonde does not wait for its reader, and its reader gets no data."""
     fifo = os.path.join(folder, "fifo")
     plant(account, "mkfifo", "-m", "666", fifo)
-    r = export("text", fifo, "-f", timeout=5)
+    r = export("text", fifo, "-f", timeout=60)
     ok(r[0] == 1 and b"is a FIFO" in r[2] and b"-o /dev/stdout >" in r[2], "a FIFO without a reader is refused", r)
     reader = subprocess.Popen(account.command("timeout", "30", "cat", fifo), stdout=subprocess.PIPE)
-    r = export("text", fifo, "-f", timeout=5)
+    r = export("text", fifo, "-f", timeout=60)
     live = sonde("record", "-t", "proc", "-d", "0.2", "-f", "-o", fifo, timeout=30)
     # ends the reader if it still waits
     if reader.poll() is None:
@@ -109,7 +109,7 @@ def swapped(account, tmp, roots):
     swapper = subprocess.Popen(account.command("/usr/bin/python3", "-c", SWAPPER, path, roots))
     hung = overwritten = 0
     for i in range(SWAPS):
-        r = export("sqlite" if i % 4 == 3 else "text", path, "-f", timeout=3)
+        r = export("sqlite" if i % 4 == 3 else "text", path, "-f", timeout=60)
         hung += r[0] is None
         if content(roots) != SECRET:
             overwritten += 1

@@ -256,8 +256,9 @@ def check_own(python):
     shutil.copy(gil_lib.SONDE, shown)
     try:
         # the shell's child has the same user, and sonde as an ancestor, if Yama requires one
-        script = "%s -c 'import time; time.sleep(30)' & p=$!; sleep 0.5; %s/sonde dump $p; s=$?; kill $p; exit $s" % (
-            python.exe, shown)
+        # until the program sleeps, which takes long on a busy machine
+        script = ("%s -c 'import time; time.sleep(60)' & p=$!; for _ in $(seq 40); do sleep 0.5; out=$(%s/sonde dump $p); s=$?; "
+                  "case $out in *'<string>:1'*) break;; esac; done; printf '%%s\\n' \"$out\"; kill $p; exit $s" % (python.exe, shown))
         p = subprocess.run(run + ["sh", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                            universal_newlines=True)
         with open("/proc/sys/kernel/yama/ptrace_scope") as f:
