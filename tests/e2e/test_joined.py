@@ -19,7 +19,7 @@ def main():
     target.stdin.write("go\n")
     target.stdin.flush()
     status = sonde.end(None)
-    target.wait(timeout=10)
+    target.wait(timeout=60)
     ok(status == 0, "recorded", sonde.messages)
     trace = Trace(path)
     for kind, least in (("syscall", 100), ("lock_wait", 50), ("sched_off", 100), ("disk_task", 1)):

@@ -85,7 +85,7 @@ def leaks():
 def check_text(pid):
     """Compares the target's code with its file, unless another sonde on the machine may have probes in it."""
     foreign = []
-    for _ in range(50):
+    for _ in range(300):
         foreign = attachers()[1]
         differing = text_differs(pid, "libcudart")
         if not differing:

@@ -41,7 +41,7 @@ for _ in {1..200}; do
 	sleep 0.1
 done
 echo go >&$in
-for _ in {1..50}; do
+for _ in {1..300}; do
 	[[ ! -s $tmp/out ]] || break
 	sleep 0.1
 done

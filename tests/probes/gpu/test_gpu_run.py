@@ -107,11 +107,11 @@ def little_time():
        took, states, r.stdout[-1500:])
     out = os.path.join(tmp, "ended.json")
     p = subprocess.Popen([RUN, "--doubles", "--out", out], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     while time.monotonic() < until and not (os.path.exists(out) and open(out).read().count('"result"') > 5):
         time.sleep(0.1)
     p.send_signal(signal.SIGTERM)
-    p.communicate(timeout=20)
+    p.communicate(timeout=60)
     with open(out) as f:
         result = json.load(f)
     ok(result["ended_by"] == "SIGTERM" and not result["complete"] and result["passed"] > 3, "a run ended by a signal keeps the results so far",
