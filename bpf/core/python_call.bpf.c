@@ -34,6 +34,5 @@ int core_at_call(struct pt_regs *ctx)
 	}
 	call = (struct call *)c->record;
 	call->span.start = bpf_ktime_get_ns();
-	/* a placed call has no return probe */
-	return c->key & KEY_PLACED ? 0 : span__opened(call);
+	return span__opened(call);
 }

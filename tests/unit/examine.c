@@ -92,8 +92,10 @@ TEST(sites_are_in_the_file_and_of_the_family)
 	CHECK(take_site((struct found_site){ .program = 0, .name = 0, .offset = 64, .counter = 64 }) == -EPROTO);
 	CHECK(take_site((struct found_site){ .program = 2, .name = 0, .offset = 64 }) == -EPROTO);
 	CHECK(take_site((struct found_site){ .program = 3, .name = 0, .offset = 64 }) == -EPROTO);
-	CHECK(take_site((struct found_site){ .program = 1, .name = 0, .offset = 64 }) == -EPROTO);
+	CHECK(take_site((struct found_site){ .program = 1, .name = 1, .offset = 64 }) == -EPROTO);
 	CHECK(!x.n_sites);
+	/* host code may name the probe of its site */
+	CHECK(!take_site((struct found_site){ .program = 1, .name = 0, .offset = 64 }));
 	CHECK(!take_site((struct found_site){ .program = 0, .name = 0, .offset = 64 }));
 	CHECK(take_family((struct found_family){ .id = 4 }) == -EPROTO);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Operators and backward nodes of PyTorch. The host code (torch.c) finds their entries and ends. */
 #include "core/args.h"
-#include "core/at_call.bpf.h"
+#include "core/sonde.bpf.h"
 #include "torch.h"
 #include "torch_names.bpf.h"
 #include "torch_range.bpf.h"
@@ -9,9 +9,7 @@
 
 OPTION(torch, all,
        "also operators that only make views, reserve memory or call another operator, and tensors' CPU memory");
-OPTION(torch, stacks, "Python stack and GIL at operators");
-OPTION(torch, shapes,
-       "sizes, type and device of the tensors that operators are called with; without effect beside stacks");
+OPTION(torch, shapes, "sizes, type and device of the tensors that operators are called with");
 
 #define TORCH_FAMILY EVENT_FAMILY(ID_torch_op)
 
@@ -62,8 +60,7 @@ static __always_inline void *torch__begin(struct pt_regs *ctx, u64 cookie, u16 i
 	return e;
 }
 
-#define IS_END(cookie)	 ((cookie) & (COOKIE_EXIT | COOKIE_UNWIND))
-#define AT_ENTRY(ctx, e) AT_CALL__STACK(ctx, e, option_torch_stacks)
+#define IS_END(cookie) ((cookie) & (COOKIE_EXIT | COOKIE_UNWIND))
 
 /* at::_ops::OP::call(..): the probe has the operator's name. */
 SITE(torch_op, "torch_op")
@@ -78,10 +75,8 @@ SITE(torch_op, "torch_op")
 	e = torch__begin(ctx, cookie, ID_torch_op, sizeof(*e));
 	if (e) {
 		e->sequence = -1;
-		/* the walk of the stack would change the start, by which shapes name their call */
-		if (option_torch_shapes && !option_torch_stacks)
+		if (option_torch_shapes)
 			torch__shapes(ctx, cookie, e->span.start);
-		AT_ENTRY(ctx, e);
 	}
 	return 0;
 }
@@ -145,7 +140,6 @@ SITE(torch_boxed, "torch_boxed")
 		return 0;
 	e->handle = definition;
 	e->sequence = -1;
-	AT_ENTRY(ctx, e);
 	return 0;
 }
 

@@ -203,6 +203,5 @@ FAMILY_HOST(torch_host) = {
 	.event = event,
 	.stopping = stopping,
 	.is_runtime = is_runtime,
-	.python_option = "stacks",
 	.sites = sites,
 };

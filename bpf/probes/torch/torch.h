@@ -68,8 +68,8 @@ struct torch_op {
 	s64 sequence
 		DOC("sequence number of the first backward node that this call made; -1: it made none, or not known");
 	u32 inner DOC("calls of this family that were recorded within it on its thread, at any depth");
-	u32 stack UNIT(stack) DOC("Python stack at the call, with --torch=stacks; 0: not known");
-	enum gil_held gil DOC("did the thread hold its GIL, with --torch=stacks");
+	u32 stack UNIT(stack) DOC("Python stack at the call; 0: not recorded");
+	enum gil_held gil DOC("did the thread hold its GIL; 0: not recorded");
 } EVENT(torch_op, 0x0e01, "a call of an operator; the name of its probe is the operator's: aten::add.Tensor");
 
 struct torch_operator {
@@ -109,7 +109,7 @@ struct torch_alloc {
 	u64 bytes UNIT(bytes) DOC("0 when it is freed");
 	u64 call_start UNIT(moment) DOC("start of the innermost recorded operator or node of the thread; 0: none");
 	enum torch_memory action;
-	u32 stack UNIT(stack) DOC("Python stack, with --torch=stacks; 0: not known");
+	u32 stack UNIT(stack) DOC("Python stack; 0: not recorded");
 } EVENT(torch_alloc, 0x0e06, "CPU memory of a tensor was allocated or freed, with --torch=all");
 
 /* c10::ScalarType */
