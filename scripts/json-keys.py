@@ -70,6 +70,7 @@ OBJECT = {
     "kind": ("text", "of a finding of the summary: its cause, of a closed list (`gil`, `lock`, `disk`, ..)"),
     "pid": ("integer", "of a finding: the process that lost time; of its `counterpart`: the one that made it wait"),
     "tid": ("integer", "of a finding: the thread, where it is a single one"),
+    "device": ("integer", "of a finding: the GPU's number in the process, where its time is meant and not that of threads"),
     "process": ("text", "of a finding, of its `counterpart`: the process's name"),
     "processes": ("integer", "of a finding: how many lost time"),
     "threads": ("integer", "of a finding: how many lost time"),

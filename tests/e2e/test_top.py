@@ -58,7 +58,7 @@ def blocks(text):
         if word == "end":
             out.append(now)
             now = {}
-        elif word in ("gil", "blame", "cpu"):
+        elif word in ("finding", "gil", "blame", "cpu"):
             now.setdefault(word, []).append(line.split(" ", 1)[1])
         else:
             now["head"] = line
@@ -78,6 +78,14 @@ def check_fight():
     gil = last.get("gil", [""])[0].split()
     ok(gil[:2] == [str(work.pid), "0"] and float(gil[2].rstrip("%")) > 20 and int(gil[3]) > 0 and gil[5] in ("1", "2")
        and gil[6].startswith("python3"), "the contended GIL is shown with a waiter", p.stdout)
+    finding = last.get("finding", [""])[0]
+    share = re.match(rf"fight.py {work.pid} (?:\(\d threads\) )?waited (\d+)% of \d+\.\d+ m?s for the GIL in victim \(fight.py\); "
+                     r"(?:mostly )?held by hog \(fight.py\)", finding)
+    ok(share and abs(int(share[1]) - 100 * int(gil[4]) / int(gil[5]) / (1e9 * float(last["head"].split()[1]))) < 2,
+       "the first line is the first finding: who waited, in which code, because of whom, and its share is that of the figures below", p.stdout)
+    first = p.stdout.splitlines()
+    ok(all(re.match(r"\d\d:\d\d:\d\d ", first[i - 1]) for i, line in enumerate(first) if line.startswith("finding ")),
+       "it comes before all other lines of an interval", p.stdout)
     blame = last.get("blame", [""])[0]
     ok("hog (fight.py) -> victim (fight.py)" in blame and float(blame.split()[1].rstrip("%")) > 90,
        "the holder and the waiter are shown", p.stdout)
@@ -90,8 +98,27 @@ def check_alone():
         p = top(work.pid, "--count", 2, "--interval", "0.4", "-F", 0)
         work.kill()
     got = blocks(p.stdout)
-    ok(p.returncode == 0 and len(got) == 2 and not any("gil" in b or "blame" in b or "cpu" in b for b in got),
+    ok(p.returncode == 0 and len(got) == 2 and not any("gil" in b or "blame" in b or "cpu" in b or "finding" in b for b in got),
        "an idle program has no waiters, and -F 0 takes no samples", p.stdout + p.stderr)
+
+
+def cpu_seconds(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
+        fields = f.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def check_computes():
+    """The share of the finding, against the CPU time that the kernel counted for the process"""
+    with start("alone") as work:
+        before = cpu_seconds(work.pid), time.monotonic()
+        p = top(work.pid, "--count", 1, "--interval", "3", "-F", 199)
+        ran = 100 * (cpu_seconds(work.pid) - before[0]) / (time.monotonic() - before[1])
+        work.kill()
+    finding = blocks(p.stdout)[-1].get("finding", [""])[0]
+    share = re.match(rf"fight.py {work.pid} ran on a CPU (\d+)% of .*; (\d+)% of that in hog \(fight.py\)\.", finding)
+    ok(share and abs(int(share[1]) - ran) < 25 and int(share[2]) > 90,
+       "without waits it is the process that computes, and its function", f"{ran:.0f}% by the kernel\n{p.stdout}")
 
 
 def check_end():
@@ -144,7 +171,7 @@ class Screen:
 def check_screen():
     with start("fight") as work:
         s = Screen(work.pid, "--interval", "0.3")
-        shown = ["LOAD%", "hog (fight.py) -> victim (fight.py)", "FUNCTION"]
+        shown = ["LOAD%", "waited ", " for the GIL in victim", "hog (fight.py) -> victim (fight.py)", "FUNCTION"]
         s.until("LOAD%")
         for _ in range(10):
             # top draws only changes; Ctrl-L redraws everything
@@ -217,6 +244,7 @@ with tempfile.TemporaryDirectory(prefix="sonde-top-") as place:
     os.chmod(place, 0o755)
     check_fight()
     check_alone()
+    check_computes()
     check_end()
     check_screen()
     check_first()

@@ -10,6 +10,7 @@
 #include "probes/nccl/nccl.h"
 #include "probes/sched/sched.h"
 #include "probes/syscall/syscall.h"
+#include "findings/about.h"
 #include "report/gpu.h"
 #include "model/memory_sums.h"
 #include "test.h"
@@ -418,7 +419,7 @@ TEST(states_nothing_without_device_times)
 	if (r.busy.host_work.n)
 		CHECK(((const struct gpu_host_work *)map__value(&r.busy.host_work, 0))->kernels == 10 &&
 		      ((const struct gpu_host_work *)map__value(&r.busy.host_work, 0))->ns == 70);
-	gpu_report__add_findings(&r, &out, 3);
+	CHECK(!findings__add_about(&(struct finding_input){ .q = &args, .gaps = &r.gaps }, findings__find_gpu, &out));
 	gpu_report__add_host_findings(&r, &out);
 	CHECK(out.n_findings == 1 && strstr(out.findings[0].text, "not known") &&
 	      !strstr(out.findings[0].text, "busy"));

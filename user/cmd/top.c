@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "findings/live_finding.h"
 #include "output/text.h"
 #include "record/session.h"
 #include "util/timing.h"
@@ -33,6 +34,7 @@ static const char help[] =
 	"the figures cover; --count does not count these first ones.\n"
 	"q quits, p pauses what is shown, s sorts functions by self or total time,\n"
 	"? explains. Elsewhere, or with --plain, lines come each second: the time, then\n"
+	"  finding TEXT        what cost most time, as `sonde report` says it; the screen's first line\n"
 	"  gil PID NUMBER LOAD% WAITS WAITED_NS THREADS NAME\n"
 	"  blame PID SHARE% WAITS WAITED_NS HOLDER -> WAITER\n"
 	"  cpu SELF% TOTAL% SELF_NS FUNCTION\n"
@@ -70,6 +72,7 @@ struct top {
 	int error; /* returned by live__feed */
 	u64 lost; /* waits that were dropped for lack of room */
 	char message[256];
+	struct finding finding; /* the first one of the last interval; its text is empty if there was none */
 };
 
 static volatile sig_atomic_t stopped;
@@ -221,6 +224,11 @@ static void print_lines(const struct live_view *v, const struct top_status *stat
 	strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
 	printf("%s %.2f s%s\n", clock, (double)(v->to - v->from) / 1e9,
 	       v->sliced ? ", GIL waits estimated: they come too fast to be measured all the time" : "");
+	if (*status->finding) {
+		fputs("finding ", stdout);
+		print_clean(status->finding);
+		puts("");
+	}
 	for (u32 i = 0; i < v->n_gils && i < LINES_EACH; i++) {
 		const struct live_gil *g = &v->gils[i];
 
@@ -274,6 +282,7 @@ static struct top_status status_of(struct session *s, const struct top *t)
 		.sampling = t->hz,
 		.has_figures = t->has_figures,
 		.message = t->message,
+		.finding = t->finding.text,
 	};
 }
 
@@ -286,6 +295,8 @@ static int update(struct session *s, struct top *t, bool screen, struct live_vie
 	if (err)
 		return err;
 	t->has_figures = true;
+	if (!t->live || !live_finding__first(view, live__names(t->live), &t->finding))
+		*t->finding.text = '\0';
 	t->lost += view->lost;
 	status = status_of(s, t);
 	if (screen) {

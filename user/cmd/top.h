@@ -12,6 +12,7 @@ struct top_status {
 	double targets_percent, own_percent; /* of one CPU: what tracing costs, so far */
 	bool sampling;
 	bool has_figures; /* false: the first interval has not ended */
+	const char *finding; /* the first finding of the interval, "" if there is none */
 	const char *message; /* the last warning, "" if there was none */
 };
 

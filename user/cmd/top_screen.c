@@ -161,7 +161,7 @@ static void draw_functions(const struct live_view *v)
 void top_screen__draw(const struct live_view *v, const struct top_status *status)
 {
 	struct live_view sorted = *v;
-	int rows = LINES > 24 ? (LINES - 8) / 4 : 4;
+	int rows = LINES > 24 ? (LINES - 9) / 4 : 4;
 
 	top__sort(&sorted, s.sort);
 	s.row = 0;
@@ -172,7 +172,11 @@ void top_screen__draw(const struct live_view *v, const struct top_status *status
 		line(A_BOLD, "sonde top  tracing; the first figures come in a moment   q quit  ? help");
 		line(A_DIM, "%s", status->message);
 	} else {
-		line(A_BOLD,
+		line(A_BOLD, "%s",
+		     *status->finding ?
+			     status->finding :
+			     "No thread waited for a GIL or ran for long: `sonde why PID` shows other waits.");
+		line(A_DIM,
 		     "sonde top%s  %.2f s, lost %llu, costs %.2f%% of one CPU in the targets, %.2f%% itself   q quit  p pause  "
 		     "s sort  ? help",
 		     s.paused ? "  PAUSED" : "", (double)(v->to - v->from) / 1e9, status->lost, status->targets_percent,

@@ -159,6 +159,9 @@ static int add_findings(struct threads *t)
 		const struct diff_role *role = diff_role__of(d, t->side, &t->roles, thread);
 		struct diff_measure *m;
 
+		/* calls are compared by function */
+		if (f->is_notice || f->kind == FINDING_CALLS)
+			continue;
 		if (!role)
 			return -ENOMEM;
 		key.process = role->process;

@@ -37,11 +37,23 @@ enum finding_kind {
 	FINDING_IMPORT, /* imported modules */
 	FINDING_STEP, /* took longer for some training steps than for others */
 	FINDING_OVERHEAD, /* ran between small operators of PyTorch */
-	FINDING_LIBRARY, /* waited in a library: CUDA, NCCL, .. */
+	FINDING_GPU_WAIT, /* waited for a GPU in a call of CUDA */
+	FINDING_NCCL, /* waited in a call of NCCL */
+	FINDING_LIBRARY, /* waited in another library, or in a call of CUDA that does not wait for a GPU */
 	FINDING_CALL, /* waited in another system call */
 	FINDING_BLOCKED, /* was uninterruptible in no recorded call */
 	FINDING_ASLEEP, /* was asleep in no recorded call */
 	FINDING_IDLE, /* waited for something to do */
+	FINDING_GPU_IDLE, /* a GPU had no work between its first and its last */
+	FINDING_GPU_ENDED, /* a GPU had no work from its last until the end */
+	FINDING_GPU_KERNEL, /* one kernel took most of the GPUs' time */
+	FINDING_COPIES, /* requested many small copies */
+	FINDING_CALLS, /* was in calls of a library */
+	FINDING_STUCK, /* was in a call that had not returned at the end */
+	FINDING_ERRORS, /* got errors from calls */
+	FINDING_RESENT, /* sent segments of TCP again */
+	FINDING_FAULTS, /* had many page faults */
+	FINDING_UNRECORDED, /* did what was not recorded */
 	FINDING_KINDS
 };
 
@@ -62,7 +74,7 @@ struct finding_code {
 struct finding_counterpart {
 	u32 pid, tid; /* 0: not known */
 	struct finding_code code;
-	char activity[192]; /* what it did meanwhile: "slept in clock_nanosleep" */
+	char activity[352]; /* what it did meanwhile: "slept in clock_nanosleep" */
 	double percent; /* the share of the lost time that it caused */
 	bool is_pause; /* it slept because its code asked to, in no request */
 	bool is_end_of_chain; /* other threads may be between it and those that waited */
@@ -80,6 +92,9 @@ struct finding {
 	u64 ran_ns; /* time on a CPU of threads that needed one for lost_ns; 0: not counted */
 	u64 times; /* number of waits; 0: not counted */
 	double weight; /* ranks findings: lost ns, less where it matters less */
+	bool is_notice; /* it cost no time of its own, but should be known */
+	bool has_device; /* the time is that of a GPU, not of threads */
+	u32 device; /* the GPU's number in the process */
 	bool is_background; /* a wait for something to do, which costs no more if more threads wait */
 	struct finding_code code; /* the code that lost the time */
 	char call[64]; /* the call in which most of this time was lost */
@@ -93,6 +108,10 @@ struct finding {
 };
 
 struct findings;
+struct gpu_gaps;
+struct cuda_calls;
+struct nccl_calls;
+struct net_peers;
 
 /* What each module gets */
 struct finding_input {
@@ -102,6 +121,11 @@ struct finding_input {
 	const struct profile *profile;
 	const struct lock_blame *locks; /* which code held locks that others waited for */
 	const struct osrt_files *files; /* names of files that calls waited for */
+	/* of GPUs, calls of CUDA and NCCL, and TCP connections */
+	const struct gpu_gaps *gaps;
+	const struct cuda_calls *cuda;
+	const struct nccl_calls *nccl;
+	const struct net_peers *net;
 };
 
 struct finding_module {
@@ -125,8 +149,13 @@ double finding_kind__weight(enum finding_kind kind);
 void finding_code__fill(struct finding_code *code, const struct stacks *stacks, u32 stack);
 /* Fills code with the user's function that called the innermost one; leaves it empty if there is none. */
 void finding_code__fill_caller(struct finding_code *code, const struct stacks *stacks, u32 stack);
+struct text_buffer;
+/* Adds `before` and "handle (srv.py:12)", else the native function, if the code is known. */
+void finding_code__add(struct text_buffer *s, const char *before, const struct finding_code *code);
 /* Writes text and, if the code is known, `before` and "handle (srv.py:12)". */
 void finding_code__write(const struct finding_code *code, const char *before, const char *text, char *buf, size_t size);
+/* finding_sentence.c: writes the sentence of a kind that is not about what threads waited for; false: it is. */
+bool finding__write_sentence(struct text_buffer *s, const struct finding *f, const struct query *q);
 /* Writes f->text. */
 void finding__write(struct finding *f, const struct query *q);
 /*

@@ -34,11 +34,23 @@ static const struct kind {
 	[FINDING_IMPORT] = { "import", "imported modules in", "", 1.3 },
 	[FINDING_STEP] = { "slow-steps", "lost", " to slow steps of training", 1.1 },
 	[FINDING_OVERHEAD] = { "small-operators", "spent", " between small operators of PyTorch", 0.8 },
+	[FINDING_GPU_WAIT] = { "gpu-wait", "waited", " for a GPU", 0.9 },
+	[FINDING_NCCL] = { "nccl", "waited", " in NCCL", 0.9 },
 	[FINDING_LIBRARY] = { "library", "waited", " in a library", 0.9 },
 	[FINDING_CALL] = { "syscall", "waited", " in a system call", 0.8 },
 	[FINDING_BLOCKED] = { "blocked", "waited uninterruptibly", ", as for a disk", 0.8 },
 	[FINDING_ASLEEP] = { "asleep", "was asleep", "", 0.02 },
 	[FINDING_IDLE] = { "idle", "was idle", "", 0.001 },
+	[FINDING_GPU_IDLE] = { "gpu-idle", "had an idle GPU in", "", 1 },
+	[FINDING_GPU_ENDED] = { "gpu-ended", "had a GPU without work in", "", 1 },
+	[FINDING_GPU_KERNEL] = { "gpu-kernel", "ran a kernel on GPUs in", "", 1 },
+	[FINDING_COPIES] = { "copies", "requested small copies in", "", 1 },
+	[FINDING_CALLS] = { "calls", "was in calls of a library in", "", 0.4 },
+	[FINDING_STUCK] = { "stuck", "was in a call that had not returned", "", 1 },
+	[FINDING_ERRORS] = { "errors", "got errors from calls", "", 0 },
+	[FINDING_RESENT] = { "resent", "sent segments again", "", 0 },
+	[FINDING_FAULTS] = { "page-faults", "had page faults", "", 0 },
+	[FINDING_UNRECORDED] = { "unrecorded", "did what was not recorded", "", 0 },
 };
 
 const char *finding_kind__key(enum finding_kind kind)
@@ -118,8 +130,7 @@ void finding_code__fill(struct finding_code *code, const struct stacks *stacks, 
 	fill_native(code->native, sizeof(code->native), stacks, native);
 }
 
-/* Adds "handle (srv.py:12)", else the native function. */
-static void add_code(struct text_buffer *s, const char *before, const struct finding_code *c)
+void finding_code__add(struct text_buffer *s, const char *before, const struct finding_code *c)
 {
 	const char *file = strrchr(c->file, '/');
 
@@ -137,7 +148,7 @@ void finding_code__write(const struct finding_code *code, const char *before, co
 	struct text_buffer s = { .buf = buf, .size = size };
 
 	text__add(&s, "%s", text);
-	add_code(&s, before, code);
+	finding_code__add(&s, before, code);
 }
 
 static void add_subject(struct text_buffer *s, const struct finding *f, const struct query *q)
@@ -227,12 +238,12 @@ static void add_counterpart(struct text_buffer *s, const struct finding *f, cons
 	if (by->is_end_of_chain) {
 		text__add(s, "; in the end it waited for %s, which %s",
 			  names__label(q->names, label, sizeof(label), by->pid, by->tid), by->activity);
-		add_code(s, " in ", &by->code);
+		finding_code__add(s, " in ", &by->code);
 		return;
 	}
 	text__add(s, "; %s%s by", by->percent ? mostly(by->percent) : "",
 		  f->kind == FINDING_GIL || f->kind == FINDING_LOCK ? "held" : "ended");
-	add_code(s, " ", &by->code);
+	finding_code__add(s, " ", &by->code);
 	if (by->pid && (by->pid != f->pid || !has_code))
 		text__add(s, "%s%s", has_code ? " of " : " ",
 			  names__label(q->names, label, sizeof(label), by->pid, by->tid));
@@ -248,25 +259,32 @@ static bool is_partly_outside(const struct finding *f)
 	return f->in_code_ns && table__percent(f->in_code_ns, f->wall_ns) + 5 <= table__percent(f->lost_ns, f->wall_ns);
 }
 
+/* What threads lost their time with, and because of whom */
+static void add_wait(struct text_buffer *s, const struct finding *f, const struct query *q)
+{
+	add_subject(s, f, q);
+	add_share(s, f, q);
+	finding_code__add(s, " in ", &f->code);
+	add_calls(s, f);
+	if (f->delay_ns >= f->lost_ns / 4 && f->delay_ns)
+		text__add(s, "; %.0f%% of this it waited for a CPU, after what it had waited for",
+			  table__percent(f->delay_ns, f->lost_ns));
+	if (f->ran_ns && f->kind != FINDING_COMPUTE && f->kind != FINDING_CPU)
+		text__add(s, "; it ran for %.0f%% of the time", table__percent(f->ran_ns, f->wall_ns));
+	if (is_partly_outside(f))
+		text__add(s, "; within this function for %.0f%% of the time",
+			  table__percent(f->in_code_ns, f->wall_ns));
+	if (*f->detail)
+		text__add(s, "; %s", f->detail);
+	add_counterpart(s, f, q);
+}
+
 void finding__write(struct finding *f, const struct query *q)
 {
 	struct text_buffer s = { .buf = f->text, .size = sizeof(f->text) };
 
-	add_subject(&s, f, q);
-	add_share(&s, f, q);
-	add_code(&s, " in ", &f->code);
-	add_calls(&s, f);
-	if (f->delay_ns >= f->lost_ns / 4 && f->delay_ns)
-		text__add(&s, "; %.0f%% of this it waited for a CPU, after what it had waited for",
-			  table__percent(f->delay_ns, f->lost_ns));
-	if (f->ran_ns && f->kind != FINDING_COMPUTE && f->kind != FINDING_CPU)
-		text__add(&s, "; it ran for %.0f%% of the time", table__percent(f->ran_ns, f->wall_ns));
-	if (is_partly_outside(f))
-		text__add(&s, "; within this function for %.0f%% of the time",
-			  table__percent(f->in_code_ns, f->wall_ns));
-	if (*f->detail)
-		text__add(&s, "; %s", f->detail);
-	add_counterpart(&s, f, q);
+	if (!finding__write_sentence(&s, f, q))
+		add_wait(&s, f, q);
 	if (f->confidence == FINDING_GUESSED)
 		text__add(&s, " (a guess)");
 	text__add(&s, ".");

@@ -6,8 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "findings/about.h"
 #include "findings/classify.h"
 #include "findings/line_time.h"
+#include "model/cuda_calls.h"
+#include "model/gpu_gaps.h"
+#include "model/nccl_calls.h"
+#include "model/net_peers.h"
 #include "util/array.h"
 #include "util/map.h"
 
@@ -19,6 +24,11 @@ struct findings {
 	struct profile *profile;
 	struct lock_blame *locks;
 	struct osrt_files *files;
+	struct gpu_busy gpu;
+	struct gpu_gaps gaps;
+	struct cuda_calls cuda;
+	struct nccl_calls nccl;
+	struct net_peers net;
 	struct finding_input input; /* points to the above */
 	const struct findings_listener *listener;
 	struct finding *list; /* the ranked ones first */
@@ -49,6 +59,11 @@ void findings__free(struct findings *f)
 	profile__free(f->profile);
 	lock_blame__free(f->locks);
 	osrt_files__free(f->files);
+	gpu_gaps__free(&f->gaps);
+	gpu_busy__free(&f->gpu);
+	cuda_calls__free(&f->cuda);
+	nccl_calls__free(&f->nccl);
+	net_peers__free(&f->net);
 	stacks__free(f->stacks);
 	activity__free(f->activity);
 	free(f->list);
@@ -191,9 +206,13 @@ static int by_weight(const void *a, const void *b)
 
 static void weigh_small(struct findings *f)
 {
-	for (u32 i = f->n_ranked; i < f->n; i++)
-		if (f->list[i].lost_ns < LITTLE_NS && f->list[i].lost_ns < f->duration / LITTLE_PART)
+	for (u32 i = f->n_ranked; i < f->n; i++) {
+		const struct finding *one = &f->list[i];
+		u64 ns = one->has_device ? one->wall_ns : one->lost_ns;
+
+		if (ns < LITTLE_NS && ns < f->duration / LITTLE_PART)
 			f->list[i].weight *= LITTLE_FACTOR;
+	}
 }
 
 /* Returns the finding among the first n that f is to be merged with; NULL: none. */
@@ -220,6 +239,57 @@ static struct finding *same_as(struct finding *list, struct map *codes, const st
 	return NULL;
 }
 
+/* Are both about calls of the same library, and these of one process? */
+static bool is_same_library(const struct finding *a, const struct finding *b)
+{
+	return !strncmp(a->call, "nccl", 4) == !strncmp(b->call, "nccl", 4) && (a->pid == b->pid || b->processes > 1);
+}
+
+static bool is_library_wait(const struct finding *f)
+{
+	return f->kind == FINDING_GPU_WAIT || f->kind == FINDING_NCCL ||
+	       (f->kind == FINDING_LIBRARY && !strncmp(f->call, "cu", 2));
+}
+
+/*
+ * Of findings that state the same time, one is kept. The time in all calls of a library says less than what threads
+ * waited for in them, if that is most of it; a wait that is mostly one call without an end, or small copies, less than
+ * these.
+ */
+static bool is_repeated(const struct finding *list, u32 n, const struct finding *f)
+{
+	u64 ns = 0;
+
+	for (u32 i = 0; i < n; i++) {
+		const struct finding *other = &list[i];
+
+		if (f->kind == FINDING_CALLS && is_library_wait(other) && is_same_library(other, f))
+			ns += other->lost_ns;
+		else if (is_library_wait(f) && other->kind == FINDING_STUCK && other->pid == f->pid &&
+			 !strcmp(other->call, f->call))
+			ns += other->lost_ns;
+		else if (is_library_wait(f) && other->kind == FINDING_COPIES && other->pid == f->pid &&
+			 strstr(f->call, "Memcpy"))
+			ns += other->lost_ns;
+	}
+	return ns && 2 * ns >= f->lost_ns;
+}
+
+/* Also drops those beyond RANKED_MAX. Returns how many are left. */
+static u32 drop_repeated(struct finding *list, u32 n)
+{
+	bool drops[RANKED_MAX] = { false };
+	u32 kept = 0;
+
+	n = n < RANKED_MAX ? n : RANKED_MAX;
+	for (u32 i = 0; i < n; i++)
+		drops[i] = is_repeated(list, n, &list[i]);
+	for (u32 i = 0; i < n; i++)
+		if (!drops[i])
+			list[kept++] = list[i];
+	return kept;
+}
+
 /* Merges and sorts findings, and drops those with the least weight. 0 or -ENOMEM. */
 static int rank(struct findings *f)
 {
@@ -242,7 +312,7 @@ static int rank(struct findings *f)
 	}
 	map__free(&codes);
 	qsort(f->list, kept, sizeof(*f->list), by_weight);
-	f->n = f->n_ranked = kept < RANKED_MAX ? kept : RANKED_MAX;
+	f->n = f->n_ranked = drop_repeated(f->list, kept);
 	return failed ? -ENOMEM : 0;
 }
 
@@ -289,6 +359,26 @@ static int complete(struct findings *f)
 	return err;
 }
 
+/* Sets in->gaps and so on, also when it fails: what was not read is empty. */
+static int read_subjects(struct findings *f, const struct query *q)
+{
+	int err = gpu_busy__read(&f->gpu, q, NULL, NULL);
+
+	if (!err)
+		err = gpu_gaps__read(&f->gaps, &f->gpu, 0);
+	if (!err)
+		err = cuda_calls__read(&f->cuda, q);
+	if (!err)
+		err = nccl_calls__read(&f->nccl, q);
+	if (!err)
+		err = net_peers__read(&f->net, q);
+	f->input.gaps = &f->gaps;
+	f->input.cuda = &f->cuda;
+	f->input.nccl = &f->nccl;
+	f->input.net = &f->net;
+	return err;
+}
+
 static int run_modules(struct findings *f)
 {
 	int err = classify__cells(&f->input);
@@ -320,7 +410,14 @@ int findings__read(struct findings **out, const struct query *q, const struct fi
 		err = lock_blame__new(&f->locks, q, f->stacks, f->activity);
 	if (!err)
 		err = osrt_files__new(&f->files, q);
-	f->input = (struct finding_input){ q, f->activity, f->stacks, f->profile, f->locks, f->files };
+	f->input = (struct finding_input){ .q = q,
+					   .activity = f->activity,
+					   .stacks = f->stacks,
+					   .profile = f->profile,
+					   .locks = f->locks,
+					   .files = f->files };
+	if (!err)
+		err = read_subjects(f, q);
 	if (!err)
 		err = activity__read(f->activity, on_interval, f);
 	if (!err)
@@ -338,4 +435,18 @@ int findings__read(struct findings **out, const struct query *q, const struct fi
 	for (u32 i = 0; i < f->n; i++)
 		finding__write(&f->list[i], q);
 	return err;
+}
+
+int findings__add_about(const struct finding_input *in,
+			int (*find)(const struct finding_input *in, struct findings *out), struct report_output *out)
+{
+	struct findings f = { .input = *in };
+	int err = find(in, &f);
+
+	for (u32 i = 0; !err && i < f.n; i++) {
+		finding__write(&f.list[i], in->q);
+		finding__report(&f.list[i], in->q, false, out);
+	}
+	free(f.list);
+	return err || !f.failed ? err : -ENOMEM;
 }

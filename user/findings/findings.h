@@ -27,10 +27,14 @@ u64 findings__left_out(const struct findings *f);
 
 /* The most findings that are printed, of those that matter */
 #define FINDINGS_MAX 7
+/* The most of those that cost no time of their own, after these */
+#define NOTICES_MAX 4
 
 /* A finding of little weight, compared to the first one or to the time as a whole, does not matter. The first one does. */
 bool findings__matters(const struct findings *findings, const struct finding *f, const struct query *q);
 
+/* findings_output.c: adds it as a finding of the report; next: with the command that shows more. */
+void finding__report(const struct finding *f, const struct query *q, bool next, struct report_output *out);
 /* findings_output.c: adds them as findings of the report, and as a table to CSV and JSON. */
 void findings__add_to(const struct findings *f, const struct query *q, struct report_output *out);
 

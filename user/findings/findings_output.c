@@ -21,6 +21,11 @@ static struct value number_of(u64 n)
 	return n ? V_U64(n) : V_NONE;
 }
 
+static struct value share_of(const struct finding *f)
+{
+	return f->wall_ns ? V_DBL(table__percent(f->lost_ns, f->wall_ns)) : V_NONE;
+}
+
 /* A key with dots is a member of an object in the finding. */
 static void add_fields(const struct finding *f, const struct query *q, const char *evidence, struct report_output *out)
 {
@@ -28,17 +33,16 @@ static void add_fields(const struct finding *f, const struct query *q, const cha
 	char title[64], by_title[64];
 
 	REPORT_FIELDS(out, FIELD("kind", V_TEXT(finding_kind__key(f->kind))), FIELD("pid", V_U64(f->pid)),
-		      FIELD("tid", number_of(f->tid)),
+		      FIELD("tid", number_of(f->tid)), FIELD("device", f->has_device ? V_U64(f->device) : V_NONE),
 		      FIELD("process", V_TEXT(names__title(q->names, title, sizeof(title), f->pid, 0))),
 		      FIELD("processes", V_U64(f->processes)), FIELD("threads", V_U64(f->threads)),
-		      FIELD("lost_ns", V_U64(f->lost_ns)), FIELD("wall_ns", V_U64(f->wall_ns)),
-		      FIELD("share_percent", V_DBL(table__percent(f->lost_ns, f->wall_ns))),
-		      FIELD("times", number_of(f->times)), FIELD("call", text_of(f->call)),
-		      FIELD("call_ns", number_of(f->call_ns)), FIELD("call_times", number_of(f->call_times)),
-		      FIELD("code.function", text_of(f->code.function)), FIELD("code.file", text_of(f->code.file)),
-		      FIELD("code.line", number_of(f->code.line)), FIELD("native", text_of(f->code.native)),
-		      FIELD("object", text_of(f->object)), FIELD("counterpart.pid", number_of(by->pid)),
-		      FIELD("counterpart.tid", number_of(by->tid)),
+		      FIELD("lost_ns", V_U64(f->lost_ns)), FIELD("wall_ns", number_of(f->wall_ns)),
+		      FIELD("share_percent", share_of(f)), FIELD("times", number_of(f->times)),
+		      FIELD("call", text_of(f->call)), FIELD("call_ns", number_of(f->call_ns)),
+		      FIELD("call_times", number_of(f->call_times)), FIELD("code.function", text_of(f->code.function)),
+		      FIELD("code.file", text_of(f->code.file)), FIELD("code.line", number_of(f->code.line)),
+		      FIELD("native", text_of(f->code.native)), FIELD("object", text_of(f->object)),
+		      FIELD("counterpart.pid", number_of(by->pid)), FIELD("counterpart.tid", number_of(by->tid)),
 		      FIELD("counterpart.process",
 			    V_TEXT(by->pid ? names__title(q->names, by_title, sizeof(by_title), by->pid, 0) : NULL)),
 		      FIELD("counterpart.function", text_of(by->code.function)),
@@ -77,16 +81,27 @@ static void add_row(const struct finding *f, const char *evidence, struct table 
 	const struct finding_counterpart *by = &f->by;
 
 	table__add(t, V_TEXT(finding_kind__key(f->kind)), V_U64(f->pid), V_U64(f->threads), V_U64(f->lost_ns),
-		   V_DBL(table__percent(f->lost_ns, f->wall_ns)), text_of(f->code.function), text_of(f->code.file),
-		   number_of(f->code.line), text_of(f->code.native), text_of(f->call), text_of(f->object),
-		   number_of(by->pid), text_of(by->code.function), text_of(by->code.file), number_of(by->code.line),
-		   V_TEXT(evidence), V_TEXT(confidences[f->confidence]), V_TEXT(f->text));
+		   share_of(f), text_of(f->code.function), text_of(f->code.file), number_of(f->code.line),
+		   text_of(f->code.native), text_of(f->call), text_of(f->object), number_of(by->pid),
+		   text_of(by->code.function), text_of(by->code.file), number_of(by->code.line), V_TEXT(evidence),
+		   V_TEXT(confidences[f->confidence]), V_TEXT(f->text));
+}
+
+void finding__report(const struct finding *f, const struct query *q, bool next, struct report_output *out)
+{
+	char evidence[FINDING_EVIDENCE];
+
+	finding__evidence(f, q, evidence, sizeof(evidence));
+	report_output__finding(out, next ? "%s Next: `%s`." : "%s", f->text, evidence);
+	add_fields(f, q, evidence, out);
 }
 
 bool findings__matters(const struct findings *findings, const struct finding *f, const struct query *q)
 {
 	const struct finding *first = findings__ranked(findings, 0);
 
+	if (f->is_notice)
+		return false;
 	return f == first || (f->weight >= first->weight / 30 && f->weight >= (double)query__duration(q) / 50);
 }
 
@@ -95,17 +110,18 @@ void findings__add_to(const struct findings *findings, const struct query *q, st
 	struct table *t = REPORT_TABLE(out, "findings", "Findings", columns);
 	const struct finding *f;
 	char evidence[FINDING_EVIDENCE], left_out[128];
-	u32 printed = 0;
+	u32 printed = 0, notices = 0;
 
 	t->machine_only = true;
 	for (u32 i = 0; (f = findings__ranked(findings, i)) != NULL; i++) {
 		finding__evidence(f, q, evidence, sizeof(evidence));
 		add_row(f, evidence, t);
-		if (printed == FINDINGS_MAX || !findings__matters(findings, f, q))
+		if (f->is_notice ? notices == NOTICES_MAX :
+				   printed == FINDINGS_MAX || !findings__matters(findings, f, q))
 			continue;
-		report_output__finding(out, printed < 3 ? "%s Next: `%s`." : "%s", f->text, evidence);
-		add_fields(f, q, evidence, out);
-		printed++;
+		finding__report(f, q, !f->is_notice && printed < 3, out);
+		notices += f->is_notice;
+		printed += !f->is_notice;
 	}
 	if (findings__left_out(findings))
 		report_output__note(out, "%s",

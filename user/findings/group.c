@@ -40,9 +40,9 @@ static int by_ns(const void *a, const void *b)
 	return x->ns > y->ns ? -1 : x->ns < y->ns;
 }
 
-_Static_assert(FINDING_KINDS <= 32, "a bit for each kind");
+_Static_assert(FINDING_KINDS <= 64, "a bit for each kind");
 
-static struct member *members(const struct finding_input *in, u32 kinds, enum grouping by, u32 *n)
+static struct member *members(const struct finding_input *in, u64 kinds, enum grouping by, u32 *n)
 {
 	const struct profile *p = in->profile;
 	struct member *list = calloc((size_t)p->cells.n + 1, sizeof(*list));
@@ -93,7 +93,7 @@ static void add_thread(struct groups *all, struct group *g, const struct finding
 	}
 }
 
-int groups__make(struct groups *g, const struct finding_input *in, u32 kinds, enum grouping by)
+int groups__make(struct groups *g, const struct finding_input *in, u64 kinds, enum grouping by)
 {
 	struct member *list;
 	u32 n, end;

@@ -34,7 +34,8 @@ static const char *activity_of(enum finding_kind kind)
 		[FINDING_LOCK] = "waited for a lock",	    [FINDING_GIL] = "waited for the GIL",
 		[FINDING_CALL] = "waited in a system call", [FINDING_PEER] = "waited for another process or machine",
 		[FINDING_MEMORY] = "freed or moved memory", [FINDING_BLOCKED] = "waited uninterruptibly",
-		[FINDING_LIBRARY] = "waited in a library",
+		[FINDING_LIBRARY] = "waited in a library",  [FINDING_GPU_WAIT] = "waited for a GPU",
+		[FINDING_NCCL] = "waited in NCCL",
 	};
 
 	return activities[kind] ? activities[kind] : "";

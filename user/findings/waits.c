@@ -11,9 +11,9 @@ static const struct plain {
 	enum finding_kind kind;
 	const char *report;
 } plain[] = {
-	{ FINDING_CHILD, "offcpu" }, { FINDING_LIBRARY, "cuda-api" }, { FINDING_CALL, "osrt" },
-	{ FINDING_BLOCKED, "disk" }, { FINDING_ASLEEP, "offcpu" },    { FINDING_MEMORY, "disk" },
-	{ FINDING_IDLE, "offcpu" },
+	{ FINDING_CHILD, "offcpu" },	 { FINDING_GPU_WAIT, "cuda-api" }, { FINDING_NCCL, "nccl-api" },
+	{ FINDING_LIBRARY, "cuda-api" }, { FINDING_CALL, "osrt" },	   { FINDING_BLOCKED, "disk" },
+	{ FINDING_ASLEEP, "offcpu" },	 { FINDING_MEMORY, "disk" },	   { FINDING_IDLE, "offcpu" },
 };
 
 /* For waits too short for a stack, adds the user's code for which the kernel worked, by its samples. */
@@ -33,8 +33,6 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 	const struct plain *p = arg;
 
 	snprintf(f->report, sizeof(f->report), "%s", p->report);
-	if (!strncmp(f->call, "nccl", 4))
-		snprintf(f->report, sizeof(f->report), "nccl-api");
 	if (p->kind == FINDING_CHILD && waited_for__follow(in, g, f))
 		finding__waits_for_known(f);
 	if (p->kind == FINDING_ASLEEP && !in->profile->has_off_stacks)

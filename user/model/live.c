@@ -28,6 +28,7 @@ int live__new(struct live **out, const struct schema *schema)
 	map__init(&l->drops, sizeof(struct drop_key), sizeof(u32));
 	map__init(&l->old_drops, sizeof(struct drop_key), sizeof(u32));
 	map__init(&l->functions, sizeof(u32), sizeof(struct function));
+	map__init(&l->cpu, sizeof(struct cpu_key), sizeof(u64));
 	*out = l;
 	return 0;
 }
@@ -37,6 +38,7 @@ static void free_view(struct live_view *v)
 	free(v->gils);
 	free(v->pairs);
 	free(v->functions);
+	free(v->processes);
 	*v = (struct live_view){};
 }
 
@@ -54,6 +56,7 @@ void live__free(struct live *l)
 	map__free(&l->drops);
 	map__free(&l->old_drops);
 	map__free(&l->functions);
+	map__free(&l->cpu);
 	free(l->waits);
 	free(l);
 }
@@ -164,12 +167,30 @@ static bool has_python(struct live *l, u32 id)
 	return false;
 }
 
+/* Beyond FUNCTIONS_MAX threads and functions, only what is there already is counted. */
+static int add_cpu(struct live *l, struct cpu_key key, u64 ns)
+{
+	u64 *sum = l->cpu.n < FUNCTIONS_MAX ? map__get(&l->cpu, &key) : map__find(&l->cpu, &key);
+
+	if (!sum)
+		return l->cpu.n < FUNCTIONS_MAX ? -ENOMEM : 0;
+	*sum += ns;
+	return 0;
+}
+
 /* As in report python, a Python function's time includes the C functions that it calls. */
 static int on_sample(struct live *l, const struct view *v)
 {
 	u64 period = (u64)view__get(v, "period");
 	u32 id = (u32)view__get(v, "stack");
 	bool python = has_python(l, id), innermost = true;
+	u32 pid = (u32)view__get(v, "pid");
+	int err = add_cpu(l, (struct cpu_key){ pid, (u32)view__get(v, "tid"), 0 }, period);
+
+	if (!err)
+		err = add_cpu(l, (struct cpu_key){ pid, 0, live__user_code(l, id) }, period);
+	if (err)
+		return err;
 
 	l->sample++;
 	l->samples++;
@@ -229,6 +250,8 @@ static void forget(struct live *l)
 	l->drops = swap;
 	map__free(&l->functions);
 	map__init(&l->functions, sizeof(u32), sizeof(struct function));
+	map__free(&l->cpu);
+	map__init(&l->cpu, sizeof(struct cpu_key), sizeof(u64));
 	l->n_waits = 0;
 	l->waits_lost = l->samples = l->samples_ns = l->slices_ns = l->pauses_ns = 0;
 }
@@ -249,7 +272,14 @@ int live__cut(struct live *l, u64 now, struct live_view *out)
 		err = live__sum_pairs(l, weight);
 	if (!err)
 		err = live__sum_functions(l);
+	if (!err)
+		err = live__sum_processes(l);
 	forget(l);
 	*out = l->view;
 	return err;
+}
+
+const struct names *live__names(const struct live *l)
+{
+	return l->names;
 }

@@ -9,6 +9,7 @@
 #include "schema/schema.h"
 
 struct live;
+struct names;
 
 /* A GIL: an interpreter of a process, or all of its interpreters before 3.12. */
 struct live_gil {
@@ -35,6 +36,15 @@ struct live_function {
 	u64 self_ns, total_ns;
 };
 
+/* CPU time of a process, by samples */
+struct live_process {
+	u32 pid;
+	u32 threads; /* number of those that ran for a twentieth of the interval */
+	u64 ns; /* of these threads */
+	char function[160]; /* the user's own function with most of it */
+	u64 function_ns;
+};
+
 struct live_view {
 	u64 from, to; /* CLOCK_MONOTONIC ns */
 	u64 samples, samples_ns;
@@ -44,7 +54,8 @@ struct live_view {
 	struct live_gil *gils;
 	struct live_pair *pairs;
 	struct live_function *functions;
-	u32 n_gils, n_pairs, n_functions;
+	struct live_process *processes;
+	u32 n_gils, n_pairs, n_functions, n_processes;
 };
 
 int live__new(struct live **out, const struct schema *schema);
@@ -56,5 +67,7 @@ int live__feed(struct live *l, const void *record, u32 size);
  * or -ENOMEM.
  */
 int live__cut(struct live *l, u64 now, struct live_view *out);
+/* Names of processes, valid until the next live__feed. */
+const struct names *live__names(const struct live *l);
 
 #endif

@@ -64,6 +64,11 @@ struct function {
 	u64 last; /* number of the last sample that counted it, so that recursion counts once */
 };
 
+/* CPU time of a thread (code 0), or of a process's function */
+struct cpu_key {
+	u32 pid, tid, code;
+};
+
 struct live {
 	const struct schema *schema;
 	struct names *names;
@@ -73,6 +78,7 @@ struct live {
 	struct map drops, old_drops; /* struct drop_key -> u32 stack; of this and the previous interval */
 	struct recent threads; /* tid -> struct thread */
 	struct map functions; /* code -> struct function */
+	struct map cpu; /* struct cpu_key -> u64 ns */
 	struct wait *waits;
 	u32 n_waits;
 	u64 waits_lost;
@@ -86,5 +92,8 @@ struct live {
 int live__sum_gils(struct live *l, double weight);
 int live__sum_pairs(struct live *l, double weight);
 int live__sum_functions(struct live *l);
+int live__sum_processes(struct live *l);
+/* Returns the innermost function that is the user's own code, else the innermost one; UNKNOWN: none. */
+u32 live__user_code(struct live *l, u32 stack);
 
 #endif

@@ -14,8 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the innermost function that is the user's own code, else the innermost one. */
-static u32 top_user(struct live *l, u32 id)
+u32 live__user_code(struct live *l, u32 id)
 {
 	u32 innermost = UNKNOWN;
 
@@ -52,9 +51,9 @@ static u32 holder_of(struct live *l, const struct wait *w)
 	if (!dropped)
 		dropped = map__find(&l->old_drops, &key);
 	if (w->timeout)
-		blamed = top_user(l, w->holder_stack);
+		blamed = live__user_code(l, w->holder_stack);
 	else if (dropped)
-		blamed = top_user(l, *dropped);
+		blamed = live__user_code(l, *dropped);
 	if (blamed == UNKNOWN && t && t->stack == w->stack && w->stack)
 		blamed = t->blamed;
 	if (t)
@@ -174,7 +173,7 @@ int live__sum_pairs(struct live *l, double weight)
 	map__init(&pairs, sizeof(struct pair_key), sizeof(struct sum));
 	for (u32 i = 0; i < l->n_waits && !err; i++) {
 		const struct wait *w = &l->waits[i];
-		struct pair_key key = { w->pid, holder_of(l, w), top_user(l, w->stack) };
+		struct pair_key key = { w->pid, holder_of(l, w), live__user_code(l, w->stack) };
 		struct sum *sum = map__get(&pairs, &key);
 
 		if (!sum) {
@@ -232,4 +231,54 @@ int live__sum_functions(struct live *l)
 	if (v->n_functions)
 		qsort(v->functions, v->n_functions, sizeof(*v->functions), compare_functions);
 	return 0;
+}
+
+static int compare_processes(const void *a, const void *b)
+{
+	const struct live_process *x = a, *y = b;
+
+	return (x->ns < y->ns) - (x->ns > y->ns);
+}
+
+/* A thread that ran for less than this part of the interval does not count. */
+#define RAN_PART 20
+
+/* Adds the time of a thread or function to its process, whose index in v->processes (plus 1) is in `numbers`. */
+static int add_cpu(struct live *l, struct map *numbers, const struct cpu_key *key, u64 ns)
+{
+	struct live_view *v = &l->view;
+	u32 *number = map__get(numbers, &key->pid);
+	struct live_process *p;
+
+	if (!number)
+		return -ENOMEM;
+	if (!*number) {
+		if (!array__push(v->processes, v->n_processes, (struct live_process){ .pid = key->pid }))
+			return -ENOMEM;
+		*number = v->n_processes;
+	}
+	p = &v->processes[*number - 1];
+	if (key->tid && ns >= (v->to - v->from) / RAN_PART) {
+		p->threads++;
+		p->ns += ns;
+	} else if (!key->tid && ns > p->function_ns) {
+		p->function_ns = ns;
+		name_function(l, key->code, p->function, sizeof(p->function), "");
+	}
+	return 0;
+}
+
+int live__sum_processes(struct live *l)
+{
+	struct live_view *v = &l->view;
+	struct map numbers;
+	int err = 0;
+
+	map__init(&numbers, sizeof(u32), sizeof(u32));
+	for (u32 i = 0; !err && i < l->cpu.n; i++)
+		err = add_cpu(l, &numbers, map__key(&l->cpu, i), *(const u64 *)map__value(&l->cpu, i));
+	map__free(&numbers);
+	if (v->n_processes)
+		qsort(v->processes, v->n_processes, sizeof(*v->processes), compare_processes);
+	return err;
 }

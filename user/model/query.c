@@ -62,11 +62,11 @@ bool query__has_family(const struct query *args, const char *family)
 
 struct trace_window query__window(const struct query *args)
 {
-	const struct trace_summary *s = trace__summary(args->trace);
+	const struct trace_summary *s = args->trace ? trace__summary(args->trace) : NULL;
 	struct trace_window w = {
 		/* not trace_summary.first: calls that were running when tracing began start before it */
 		.from = args->from > args->start ? args->from : args->start,
-		.to = args->to && args->to < s->last ? args->to : s->last,
+		.to = !s || (args->to && args->to < s->last) ? args->to : s->last,
 	};
 
 	w.to = w.to > w.from ? w.to : w.from;

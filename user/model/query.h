@@ -8,7 +8,7 @@
 #include "trace/reader.h"
 
 struct query {
-	struct trace *trace;
+	struct trace *trace; /* NULL: events that are not in a trace; only functions that read none may be called */
 	u64 from, to; /* CLOCK_MONOTONIC ns, as in struct trace_filter */
 	struct trace_ids pids, tids; /* the selected ones; n 0: all */
 	u64 start; /* CLOCK_MONOTONIC ns; moments are printed relative to it */

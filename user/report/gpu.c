@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "output/text.h"
+#include "findings/about.h"
 
 /* Number of gaps with a row of their own. */
 #define GAPS_MAX 200
@@ -228,12 +228,13 @@ static void fill(const struct gpu_report *r, struct report_output *out)
 static int run(const struct query *args, struct report_output *out)
 {
 	struct gpu_report r;
+	struct finding_input in = { .q = args, .gaps = &r.gaps };
 	int err = gpu_report__read(&r, args, GAPS_MAX);
 
 	if (!err) {
 		if (!gpu_report__has_work(&r))
 			report__nothing(args, out, "No GPU did anything that was recorded", "gpu");
-		gpu_report__add_findings(&r, out, 4);
+		err = findings__add_about(&in, findings__find_gpu, out);
 		gpu_report__add_host_findings(&r, out);
 		fill(&r, out);
 		gpu_report__add_notes(&r, out);

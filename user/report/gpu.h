@@ -16,9 +16,7 @@ int gpu_report__read(struct gpu_report *r, const struct query *args, u32 max);
 void gpu_report__free(struct gpu_report *r);
 /* Did a device have work, or did a process launch any? */
 bool gpu_report__has_work(const struct gpu_report *r);
-/* gpu_findings.c: adds findings on how busy at most max devices were, and why they were not busier. */
-void gpu_report__add_findings(const struct gpu_report *r, struct report_output *out, u32 max);
-/* Adds a finding for each process that has no device records. */
+/* gpu_limits.c: adds a finding for each process that has no device records. */
 void gpu_report__add_host_findings(const struct gpu_report *r, struct report_output *out);
 /* Adds notes on the limits of these figures. */
 void gpu_report__add_notes(const struct gpu_report *r, struct report_output *out);

@@ -1,26 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Report nccl-api: NCCL calls by function and communicator, failures, and calls that had not returned. */
-#include "report/nccl_api.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "findings/about.h"
+#include "model/nccl_calls.h"
 #include "output/text.h"
+#include "report/report.h"
 #include "util/array.h"
-
-/* Names an ncclResult_t as in nccl.h of NCCL 2.32. */
-static const char *result_name(s32 ret)
-{
-	static const char *const known[] = {
-		"ncclSuccess",	     "ncclUnhandledCudaError", "ncclSystemError",
-		"ncclInternalError", "ncclInvalidArgument",    "ncclInvalidUsage",
-		"ncclRemoteError",   "ncclInProgress",	       "ncclTimeout",
-	};
-
-	return ret >= 0 && (size_t)ret < ARRAY_LEN(known) ? known[ret] : NULL;
-}
 
 static const struct column function_columns[] = {
 	{ "name", "Function", VALUE_TEXT, SHOW_PLAIN },	 { "calls", "Calls", VALUE_U64, SHOW_COUNT },
@@ -53,14 +37,14 @@ static const struct column failure_columns[] = {
 	{ "error", "Error", VALUE_TEXT, SHOW_PLAIN },	{ "calls", "Calls", VALUE_U64, SHOW_COUNT },
 };
 
-static void fill_functions(struct nccl_api *a, struct table *t)
+static void fill_functions(struct nccl_calls *a, struct table *t)
 {
 	struct nccl_function *f;
 	u32 i;
 
 	for (i = 0; i < a->functions.n; i++) {
 		f = map__value(&a->functions, i);
-		table__add(t, V_TEXT(nccl_api__function_name(a, *(const u32 *)map__key(&a->functions, i))),
+		table__add(t, V_TEXT(nccl_calls__function_name(a, *(const u32 *)map__key(&a->functions, i))),
 			   V_U64(f->time.count + f->untimed), V_U64(f->errors), V_U64(f->open), V_U64(f->time.total),
 			   V_DBL(f->time.mean), V_DBL(stats__median(&f->time)), V_U64(f->time.min), V_U64(f->time.max),
 			   f->bytes ? V_U64(f->bytes) : V_NONE, V_U64(f->untimed));
@@ -69,7 +53,7 @@ static void fill_functions(struct nccl_api *a, struct table *t)
 }
 
 /* Returns how many communicators were used but are not known. */
-static u32 fill_ranks(struct nccl_api *a, struct table *t)
+static u32 fill_ranks(struct nccl_calls *a, struct table *t)
 {
 	const struct nccl_handle *k;
 	const struct nccl_handles *h;
@@ -94,105 +78,29 @@ static u32 fill_ranks(struct nccl_api *a, struct table *t)
 	return unknown;
 }
 
-static void fill_open(struct nccl_api *a, struct table *t)
+static void fill_open(struct nccl_calls *a, struct table *t)
 {
 	const struct nccl_open *o;
 
 	for (o = a->open; o < a->open + a->n_open; o++)
 		table__add(t, V_U64(o->pid), V_U64(o->tid), V_TEXT(names__comm(a->names, o->pid, o->tid)),
-			   V_TEXT(nccl_api__function_name(a, o->function)), o->comm ? V_U64(o->comm) : V_NONE,
+			   V_TEXT(nccl_calls__function_name(a, o->function)), o->comm ? V_U64(o->comm) : V_NONE,
 			   o->size ? V_S64(o->rank) : V_NONE, o->size ? V_S64(o->size) : V_NONE, V_U64(o->ns));
 	table__sort(t, "open_ns");
 }
 
-static void fill_failures(struct nccl_api *a, struct table *t)
+static void fill_failures(struct nccl_calls *a, struct table *t)
 {
 	const struct nccl_failure_key *k;
 	u32 i;
 
 	for (i = 0; i < a->failures.n; i++) {
 		k = map__key(&a->failures, i);
-		table__add(t, V_U64(k->pid), V_U64(k->tid), V_TEXT(nccl_api__function_name(a, k->function)),
-			   V_S64(k->ret), V_TEXT(result_name(k->ret)), V_U64(*(u64 *)map__value(&a->failures, i)));
+		table__add(t, V_U64(k->pid), V_U64(k->tid), V_TEXT(nccl_calls__function_name(a, k->function)),
+			   V_S64(k->ret), V_TEXT(nccl_calls__result_name(k->ret)),
+			   V_U64(*(u64 *)map__value(&a->failures, i)));
 	}
 	table__sort(t, "calls");
-}
-
-static u32 longest_function(const struct nccl_api *a, u64 *ns)
-{
-	u32 i, longest = 0;
-
-	*ns = 0;
-	for (i = 0; i < a->functions.n; i++) {
-		const struct nccl_function *f = map__value(&a->functions, i);
-
-		if (f->time.total < *ns || !f->time.count)
-			continue;
-		*ns = f->time.total;
-		longest = *(const u32 *)map__key(&a->functions, i);
-	}
-	return longest;
-}
-
-static void add_failures_findings(struct nccl_api *a, struct report_output *out)
-{
-	const struct nccl_failure_key *k = NULL;
-	char count[TEXT_NUMBER], who[64], number[16];
-	u64 n, most = 0;
-	u32 i;
-
-	for (i = 0; i < a->failures.n; i++) {
-		n = *(u64 *)map__value(&a->failures, i);
-		if (n <= most)
-			continue;
-		most = n;
-		k = map__key(&a->failures, i);
-	}
-	if (!k)
-		return;
-	snprintf(number, sizeof(number), "%d", k->ret);
-	report_output__finding(out, "%s NCCL call%s failed; most often %s with %s in %s.",
-			       text__count(count, sizeof(count), a->errors), text__s(a->errors),
-			       nccl_api__function_name(a, k->function),
-			       result_name(k->ret) ? result_name(k->ret) : number,
-			       names__label(a->names, who, sizeof(who), k->pid, k->tid));
-}
-
-static void add_open_findings(struct nccl_api *a, struct report_output *out)
-{
-	char ns[TEXT_NUMBER], who[64], rank[48] = "";
-	const struct nccl_open *o, *longest = a->open;
-
-	if (!a->n_open)
-		return;
-	for (o = a->open; o < a->open + a->n_open; o++)
-		longest = o->ns > longest->ns ? o : longest;
-	if (longest->size)
-		snprintf(rank, sizeof(rank), ", rank %d of %d,", longest->rank, longest->size);
-	report_output__finding(out, "%u NCCL call%s had not returned at the end; the longest, %s of %s,%s for %s.",
-			       a->n_open, text__s(a->n_open), nccl_api__function_name(a, longest->function),
-			       names__label(a->names, who, sizeof(who), longest->pid, longest->tid),
-			       *rank ? rank + 1 : "", text__ns(ns, sizeof(ns), longest->ns));
-}
-
-void nccl_api__add_findings(struct nccl_api *a, struct report_output *out)
-{
-	char total[TEXT_NUMBER], count[TEXT_NUMBER];
-	u64 ns;
-	u32 longest = longest_function(a, &ns);
-
-	if (!a->calls)
-		return;
-	if (ns)
-		report_output__finding(out, "%s NCCL call%s took %s of their threads' time; %.1f%% of that in %s.",
-				       text__count(count, sizeof(count), a->calls), text__s(a->calls),
-				       text__ns(total, sizeof(total), a->total), 100.0 * (double)ns / (double)a->total,
-				       nccl_api__function_name(a, longest));
-	else
-		report_output__finding(out, "%s NCCL call%s.", text__count(count, sizeof(count), a->calls),
-				       text__s(a->calls));
-	add_failures_findings(a, out);
-	add_open_findings(a, out);
 }
 
 struct unread {
@@ -235,9 +143,10 @@ static int note_unknown(const struct query *args, struct report_output *out, u32
 static int run(const struct query *args, struct report_output *out)
 {
 	struct table *functions, *ranks, *open, *failures;
-	struct nccl_api a;
+	struct nccl_calls a;
 	u32 unknown;
-	int err = nccl_api__read(&a, args);
+	struct finding_input in = { .q = args, .nccl = &a };
+	int err = nccl_calls__read(&a, args);
 
 	functions = REPORT_TABLE(out, "functions", "NCCL calls by function", function_columns);
 	ranks = REPORT_TABLE(out, "communicators", "Collectives and point to point by communicator", rank_columns);
@@ -250,12 +159,13 @@ static int run(const struct query *args, struct report_output *out)
 	fill_failures(&a, failures);
 	if (!a.calls)
 		report__nothing(args, out, "No NCCL calls were recorded", "nccl");
-	nccl_api__add_findings(&a, out);
+	if (!err)
+		err = findings__add_about(&in, findings__find_nccl, out);
 	if (!err)
 		err = note_unknown(args, out, unknown);
 	if (a.pool.approximate)
 		report_output__note(out, "Medians of groups beyond %u calls are within 0.4%%.", STATS_EXACT);
-	nccl_api__free(&a);
+	nccl_calls__free(&a);
 	return err;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Counts NCCL calls by function and communicator, for report nccl-api and the summary. */
-#ifndef SONDE_REPORT_NCCL_API_H
-#define SONDE_REPORT_NCCL_API_H
+/* Counts NCCL calls by function and communicator. */
+#ifndef SONDE_MODEL_NCCL_CALLS_H
+#define SONDE_MODEL_NCCL_CALLS_H
 
 #include "model/stats.h"
-#include "report/report.h"
+#include "model/query.h"
 
 struct nccl_handle {
 	u64 comm;
@@ -49,7 +49,7 @@ struct nccl_open {
 	u64 ns;
 };
 
-struct nccl_api {
+struct nccl_calls {
 	struct stats_pool pool;
 	struct map probes; /* probe, or 0x10000 + kind -> the number shared by all of its name */
 	struct map functions; /* the same -> struct nccl_function */
@@ -62,12 +62,12 @@ struct nccl_api {
 	u32 n_open;
 };
 
-/* Returns 0 or negative errno; call nccl_api__free in any case. */
-int nccl_api__read(struct nccl_api *a, const struct query *args);
-void nccl_api__free(struct nccl_api *a);
+/* Returns 0 or negative errno; call nccl_calls__free in any case. */
+int nccl_calls__read(struct nccl_calls *a, const struct query *args);
+void nccl_calls__free(struct nccl_calls *a);
 /* The name of a function by its number in the maps; "?": not known */
-const char *nccl_api__function_name(const struct nccl_api *a, u32 function);
-/* Adds findings on what the calls cost, none without calls. */
-void nccl_api__add_findings(struct nccl_api *a, struct report_output *out);
+const char *nccl_calls__function_name(const struct nccl_calls *a, u32 function);
+/* Names an ncclResult_t; NULL: not known */
+const char *nccl_calls__result_name(s32 ret);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Reads and counts NCCL calls: which communicator each belongs to, and what became of it. */
-#include "report/nccl_api.h"
+#include "model/nccl_calls.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #define IN_PROGRESS 7 /* ncclInProgress: of a nonblocking communicator, no failure */
 
-const char *nccl_api__function_name(const struct nccl_api *a, u32 function)
+const char *nccl_calls__function_name(const struct nccl_calls *a, u32 function)
 {
 	const char *name = function < 0x10000 ? names__probe(a->names, (u16)function) : NULL;
 	const struct schema_event *e = name ? NULL : schema__event_by_id(a->schema, (u16)function);
@@ -19,7 +19,7 @@ const char *nccl_api__function_name(const struct nccl_api *a, u32 function)
 }
 
 /* Returns the number of a function: that of its first probe, as merged traces have several probes for one. */
-static int function_of(struct nccl_api *a, const struct schema_event *e, u16 probe, u32 *out)
+static int function_of(struct nccl_calls *a, const struct schema_event *e, u16 probe, u32 *out)
 {
 	u32 raw = names__probe(a->names, probe) ? probe : 0x10000u | e->id, i, other, *known;
 
@@ -31,7 +31,7 @@ static int function_of(struct nccl_api *a, const struct schema_event *e, u16 pro
 		*known = raw;
 		for (i = 0; i + 1 < a->probes.n && *known == raw; i++) {
 			other = *(const u32 *)map__value(&a->probes, i);
-			if (!strcmp(nccl_api__function_name(a, other), nccl_api__function_name(a, raw)))
+			if (!strcmp(nccl_calls__function_name(a, other), nccl_calls__function_name(a, raw)))
 				*known = other;
 		}
 	}
@@ -53,7 +53,7 @@ static bool same_rank(const struct nccl_rank *r, const struct nccl_rank *d)
 	return r->rank == d->rank && r->size == d->size && (!r->hash || !d->hash || r->hash == d->hash);
 }
 
-static int on_description(struct nccl_api *a, const struct view *v)
+static int on_description(struct nccl_calls *a, const struct view *v)
 {
 	struct nccl_handle key = { .comm = (u64)view__get(v, "comm"), .pid = (u32)view__get(v, "pid") };
 	struct nccl_handles *h = map__get(&a->comms, &key);
@@ -105,7 +105,7 @@ static void join_ranks(struct nccl_handles *h)
 }
 
 /* Reads the whole trace, as a communicator may have been described before the selected time. */
-static int read_communicators(struct nccl_api *a, const struct query *args)
+static int read_communicators(struct nccl_calls *a, const struct query *args)
 {
 	const struct schema_event *kinds[2] = { schema__event(a->schema, "nccl_communicator") };
 	struct trace_filter filter = { .kinds = kinds };
@@ -118,7 +118,7 @@ static int read_communicators(struct nccl_api *a, const struct query *args)
 }
 
 /* Returns what the communicator of a call was when the call ended. */
-static struct nccl_rank *rank_of(struct nccl_api *a, u32 pid, u64 comm, u64 time)
+static struct nccl_rank *rank_of(struct nccl_calls *a, u32 pid, u64 comm, u64 time)
 {
 	struct nccl_handle key = { .comm = comm, .pid = pid };
 	struct nccl_handles *h = map__get(&a->comms, &key);
@@ -146,12 +146,12 @@ struct seen {
 	bool returned, failed;
 };
 
-static int count_rank(struct nccl_api *a, const struct seen *c, struct nccl_rank **out)
+static int count_rank(struct nccl_calls *a, const struct seen *c, struct nccl_rank **out)
 {
 	struct nccl_rank *r;
 
 	/* ncclBcast calls ncclBroadcast: count it under the name that the program used */
-	if (!c->comm || !strcmp(nccl_api__function_name(a, c->function), "ncclBcast"))
+	if (!c->comm || !strcmp(nccl_calls__function_name(a, c->function), "ncclBcast"))
 		return 0;
 	*out = r = rank_of(a, c->pid, c->comm, c->time);
 	if (!r)
@@ -164,7 +164,7 @@ static int count_rank(struct nccl_api *a, const struct seen *c, struct nccl_rank
 	return 0;
 }
 
-static int count_failure(struct nccl_api *a, const struct seen *c)
+static int count_failure(struct nccl_calls *a, const struct seen *c)
 {
 	struct nccl_failure_key key = { c->pid, c->tid, c->function, c->ret };
 	u64 *n = map__get(&a->failures, &key);
@@ -176,7 +176,7 @@ static int count_failure(struct nccl_api *a, const struct seen *c)
 	return 0;
 }
 
-static int add_open(struct nccl_api *a, const struct seen *c, const struct nccl_rank *r)
+static int add_open(struct nccl_calls *a, const struct seen *c, const struct nccl_rank *r)
 {
 	if (!array__push(a->open, a->n_open,
 			 (struct nccl_open){
@@ -192,7 +192,7 @@ static int add_open(struct nccl_api *a, const struct seen *c, const struct nccl_
 	return 0;
 }
 
-static int count_call(struct nccl_api *a, const struct seen *c, bool transfer)
+static int count_call(struct nccl_calls *a, const struct seen *c, bool transfer)
 {
 	struct nccl_function *f = map__get(&a->functions, &c->function);
 	struct nccl_rank *r = NULL;
@@ -219,7 +219,7 @@ static int count_call(struct nccl_api *a, const struct seen *c, bool transfer)
 	return stats__add(&f->time, &a->pool, c->ns);
 }
 
-static int look(struct nccl_api *a, const struct view *v, const struct call_fields *f, struct seen *c)
+static int look(struct nccl_calls *a, const struct view *v, const struct call_fields *f, struct seen *c)
 {
 	*c = (struct seen){
 		.pid = (u32)view__s64(v, f->common.pid),
@@ -255,7 +255,7 @@ static int on_calls(const struct rows *rows, void *arg)
 	return err;
 }
 
-static int read_calls(struct nccl_api *a, const struct query *args)
+static int read_calls(struct nccl_calls *a, const struct query *args)
 {
 	const struct schema_event **kinds = calloc(a->schema->n_events + 1, sizeof(*kinds));
 	const struct schema_family *nccl = schema__family(a->schema, "nccl");
@@ -274,11 +274,11 @@ static int read_calls(struct nccl_api *a, const struct query *args)
 	return err;
 }
 
-int nccl_api__read(struct nccl_api *a, const struct query *args)
+int nccl_calls__read(struct nccl_calls *a, const struct query *args)
 {
 	int err;
 
-	*a = (struct nccl_api){ .schema = trace__schema(args->trace), .names = args->names };
+	*a = (struct nccl_calls){ .schema = trace__schema(args->trace), .names = args->names };
 	map__init(&a->probes, sizeof(u32), sizeof(u32));
 	map__init(&a->functions, sizeof(u32), sizeof(struct nccl_function));
 	map__init(&a->comms, sizeof(struct nccl_handle), sizeof(struct nccl_handles));
@@ -287,7 +287,7 @@ int nccl_api__read(struct nccl_api *a, const struct query *args)
 	return err ? err : read_calls(a, args);
 }
 
-void nccl_api__free(struct nccl_api *a)
+void nccl_calls__free(struct nccl_calls *a)
 {
 	u32 i;
 
@@ -300,4 +300,16 @@ void nccl_api__free(struct nccl_api *a)
 	map__free(&a->comms);
 	map__free(&a->failures);
 	free(a->open);
+}
+
+/* As in nccl.h of NCCL 2.32 */
+const char *nccl_calls__result_name(s32 ret)
+{
+	static const char *const known[] = {
+		"ncclSuccess",	     "ncclUnhandledCudaError", "ncclSystemError",
+		"ncclInternalError", "ncclInvalidArgument",    "ncclInvalidUsage",
+		"ncclRemoteError",   "ncclInProgress",	       "ncclTimeout",
+	};
+
+	return ret >= 0 && (size_t)ret < ARRAY_LEN(known) ? known[ret] : NULL;
 }

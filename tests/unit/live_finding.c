@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The first line of `sonde top`: of which figures it is made. */
+#include "findings/live_finding.h"
+#include "kernel/embedded.h"
+#include "test.h"
+
+#define MS 1000000ULL
+
+static bool first(struct live_view v, struct finding *f)
+{
+	struct embedded embedded;
+	struct names *names = NULL;
+	char err[512];
+	bool found;
+
+	if (embedded__open(&embedded, err, sizeof(err)) || names__create(&names, embedded.schema)) {
+		embedded__close(&embedded);
+		return CHECK(!"the schema");
+	}
+	v.from = 1000 * MS;
+	v.to = 2000 * MS;
+	found = live_finding__first(&v, names, f);
+	names__free(names);
+	embedded__close(&embedded);
+	return found;
+}
+
+TEST(computing)
+{
+	struct live_process p = {
+		.pid = 7, .threads = 1, .ns = 800 * MS, .function = "hold (app.py)", .function_ns = 600 * MS
+	};
+	struct finding f;
+
+	CHECK(first((struct live_view){ .processes = &p, .n_processes = 1 }, &f));
+	CHECK(f.kind == FINDING_COMPUTE && f.lost_ns == 800 * MS && f.wall_ns == 1000 * MS);
+	CHECK_TEXT(f.text, "process 7 ran on a CPU 80% of 1.000 s; 75% of that in hold (app.py).");
+	/* samples of one thread may stand for a tick more than the interval */
+	p.ns = 1020 * MS;
+	p.function_ns = 1040 * MS;
+	CHECK(first((struct live_view){ .processes = &p, .n_processes = 1 }, &f));
+	CHECK_TEXT(f.text, "process 7 ran on a CPU 100% of 1.000 s; 100% of that in hold (app.py).");
+	p.ns = 2000 * MS;
+	p.threads = 4;
+	CHECK(first((struct live_view){ .processes = &p, .n_processes = 1 }, &f) && f.wall_ns == 4000 * MS);
+	CHECK_TEXT(f.text, "process 7 (4 threads) ran on a CPU 50% of 1.000 s; 52% of that in hold (app.py).");
+}
+
+TEST(waiting_for_the_gil)
+{
+	struct live_gil gils[2] = { { .pid = 8, .threads = 2, .wait_ns = 10 * MS, .load_percent = 1 },
+				    { .pid = 7, .threads = 2, .wait_ns = 500 * MS, .load_percent = 40 } };
+	struct live_pair pairs[2] = {
+		{ .pid = 7,
+		  .holder = "hog (app.py)",
+		  .waiter = "serve (web.py)",
+		  .wait_ns = 300 * MS,
+		  .share_percent = 58 },
+		{ .pid = 7,
+		  .holder = "rare (app.py)",
+		  .waiter = "serve (web.py)",
+		  .wait_ns = 200 * MS,
+		  .share_percent = 40 },
+	};
+	struct live_process p[2] = { { .pid = 9, .threads = 1, .ns = 900 * MS, .function = "other (x.py)" },
+				     { .pid = 7, .threads = 1, .ns = 990 * MS, .function = "hog (app.py)" } };
+	struct live_view v = { .gils = gils, .n_gils = 2, .pairs = pairs, .n_pairs = 2 };
+	struct finding f;
+
+	CHECK(first(v, &f) && f.kind == FINDING_GIL && f.lost_ns == 500 * MS && f.wall_ns == 2000 * MS);
+	CHECK_TEXT(
+		f.text,
+		"process 7 (2 threads) waited 25% of 1.000 s for the GIL in serve (web.py); mostly held by hog (app.py) "
+		"(60%).");
+	/* of the same process, the waits say more than what their holder computes; another process counts by its time */
+	v.processes = &p[1];
+	v.n_processes = 1;
+	CHECK(first(v, &f) && f.kind == FINDING_GIL);
+	v.processes = p;
+	CHECK(first(v, &f) && f.kind == FINDING_COMPUTE && f.pid == 9);
+}
+
+TEST(nothing)
+{
+	struct live_process p = { .pid = 7 };
+	struct live_gil gil = { .pid = 8, .threads = 2, .wait_ns = 40 * MS };
+	struct finding f;
+
+	CHECK(!first((struct live_view){ .n_gils = 0 }, &f));
+	CHECK(!first((struct live_view){ .processes = &p, .n_processes = 1, .gils = &gil, .n_gils = 1 }, &f));
+}
+
+TEST_MAIN()

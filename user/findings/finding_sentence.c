@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Sentences of findings that are not about what threads waited for: GPUs, calls of a library, connections. */
+#include <string.h>
+
+#include "findings/finding.h"
+#include "output/table.h"
+#include "output/text.h"
+
+/* The library of the finding's calls, by the report that has them */
+static const char *library_of(const struct finding *f)
+{
+	return !strcmp(f->report, "nccl-api") ? "NCCL " : !strcmp(f->report, "cuda-api") ? "CUDA " : "";
+}
+
+static const char *device(const struct finding *f, const struct query *q, char *buf, size_t size)
+{
+	struct text_buffer s = { .buf = buf, .size = size };
+	char label[64];
+
+	text__add(&s, "GPU %u of %s", f->device, names__label(q->names, label, sizeof(label), f->pid, 0));
+	return buf;
+}
+
+static void write_gpu_idle(struct text_buffer *s, const struct finding *f, const struct query *q)
+{
+	char who[96], wall[TEXT_NUMBER];
+
+	text__add(s, "%s was busy %.1f%% of %s", device(f, q, who, sizeof(who)),
+		  table__percent(f->wall_ns - f->lost_ns, f->wall_ns), text__ns(wall, sizeof(wall), f->wall_ns));
+	if (*f->by.activity)
+		text__add(s, ". In %.0f%% of its idle time the launching thread %s", f->by.percent, f->by.activity);
+}
+
+static void write_gpu_ended(struct text_buffer *s, const struct finding *f, const struct query *q)
+{
+	char who[96], wall[TEXT_NUMBER];
+
+	text__add(s, "%s had no work in the last %s", device(f, q, who, sizeof(who)),
+		  text__ns(wall, sizeof(wall), f->lost_ns));
+	if (*f->by.activity)
+		text__add(s, ": for %.0f%% of that the thread that launched last %s", f->by.percent, f->by.activity);
+}
+
+static void write_gpu_kernel(struct text_buffer *s, const struct finding *f, const struct query *q)
+{
+	char count[TEXT_NUMBER], each[TEXT_NUMBER];
+
+	(void)q;
+	text__add(s, "%.0f%% of all kernels' time was in %s, which ran %s time%s, %s each",
+		  table__percent(f->lost_ns, f->wall_ns), f->object, text__count(count, sizeof(count), f->times),
+		  text__s(f->times), text__ns(each, sizeof(each), (f->lost_ns + f->times / 2) / f->times));
+}
+
+static void write_copies(struct text_buffer *s, const struct finding *f, const struct query *q)
+{
+	char label[64], count[TEXT_NUMBER], wall[TEXT_NUMBER];
+
+	text__add(s, "%s spent %.0f%% of %s", names__label(q->names, label, sizeof(label), f->pid, f->tid),
+		  table__percent(f->lost_ns, f->wall_ns), text__ns(wall, sizeof(wall), f->wall_ns));
+	finding_code__add(s, " in ", &f->code);
+	text__add(s, " with %s small copies, %s", text__count(count, sizeof(count), f->times), f->detail);
+}
+
+static void write_calls(struct text_buffer *s, const struct finding *f, const struct query *q)
+{
+	char count[TEXT_NUMBER], total[TEXT_NUMBER];
+
+	(void)q;
+	text__add(s, "%s %scall%s", text__count(count, sizeof(count), f->times), library_of(f), text__s(f->times));
+	if (f->lost_ns)
+		text__add(s, " took %s of their threads' time; %.1f%% of that in %s",
+			  text__ns(total, sizeof(total), f->lost_ns), table__percent(f->call_ns, f->lost_ns), f->call);
+	else
+		text__add(s, " took no time that is known");
+}
+
+static void write_stuck(struct text_buffer *s, const struct finding *f, const struct query *q)
+{
+	char label[64], count[TEXT_NUMBER], ns[TEXT_NUMBER];
+
+	text__add(s, "%s %scall%s had not returned at the end; the longest, %s of %s,%s%s%s for %s",
+		  text__count(count, sizeof(count), f->times), library_of(f), text__s(f->times), f->call,
+		  names__label(q->names, label, sizeof(label), f->pid, f->tid), *f->object ? " " : "", f->object,
+		  *f->object ? "," : "", text__ns(ns, sizeof(ns), f->lost_ns));
+}
+
+static void write_errors(struct text_buffer *s, const struct finding *f, const struct query *q)
+{
+	char label[64], count[TEXT_NUMBER];
+	const char *most = f->times == 1 ? ":" : "; most often";
+
+	names__label(q->names, label, sizeof(label), f->pid, f->tid);
+	text__count(count, sizeof(count), f->times);
+	if (!strcmp(f->call, "connect"))
+		text__add(s, "%s connect%s failed%s to %s in %s", count, text__s(f->times), most, f->object, label);
+	else
+		text__add(s, "%s %scall%s failed%s %s with %s in %s", count, library_of(f), text__s(f->times), most,
+			  f->call, f->object, label);
+}
+
+static void write_resent(struct text_buffer *s, const struct finding *f, const struct query *q)
+{
+	char label[64], count[TEXT_NUMBER];
+
+	text__add(s, "%s segment%s sent again%s between %s and %s", text__count(count, sizeof(count), f->times),
+		  f->times == 1 ? " was" : "s were", f->times == 1 ? "," : ", most of them",
+		  names__label(q->names, label, sizeof(label), f->pid, 0), f->object);
+}
+
+static void write_faults(struct text_buffer *s, const struct finding *f, const struct query *q)
+{
+	char label[64], count[TEXT_NUMBER], wall[TEXT_NUMBER];
+
+	text__add(s, "%s had %s page faults in %s", names__label(q->names, label, sizeof(label), f->pid, 0),
+		  text__count(count, sizeof(count), f->times), text__ns(wall, sizeof(wall), query__duration(q)));
+	if (*f->detail)
+		text__add(s, ", %s", f->detail);
+}
+
+static void write_unrecorded(struct text_buffer *s, const struct finding *f, const struct query *q)
+{
+	(void)q;
+	text__add(s, "In %.0f%% of %s %s", table__percent(f->lost_ns, f->wall_ns), f->object, f->detail);
+}
+
+bool finding__write_sentence(struct text_buffer *s, const struct finding *f, const struct query *q)
+{
+	static void (*const writers[FINDING_KINDS])(struct text_buffer *, const struct finding *,
+						    const struct query *) = {
+		[FINDING_GPU_IDLE] = write_gpu_idle,	 [FINDING_GPU_ENDED] = write_gpu_ended,
+		[FINDING_GPU_KERNEL] = write_gpu_kernel, [FINDING_COPIES] = write_copies,
+		[FINDING_CALLS] = write_calls,		 [FINDING_STUCK] = write_stuck,
+		[FINDING_ERRORS] = write_errors,	 [FINDING_RESENT] = write_resent,
+		[FINDING_FAULTS] = write_faults,	 [FINDING_UNRECORDED] = write_unrecorded,
+	};
+
+	if (!writers[f->kind])
+		return false;
+	writers[f->kind](s, f, q);
+	return true;
+}

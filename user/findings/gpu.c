@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* How busy each GPU was, what the launching thread did while it was idle, and which kernel took most of its time. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "findings/about.h"
+#include "model/gpu_gaps.h"
+#include "output/table.h"
+#include "output/text.h"
+
+/* Devices with a finding of their own, those with most time */
+#define DEVICES_MAX 4
+
+/* A GPU that works for at least this part of its time limits its program: this outweighs what its threads do. */
+#define USED_PART   20
+#define USED_WEIGHT 1.2
+/* A GPU with less work mostly waits for something to do. */
+#define UNUSED_WEIGHT 0.5
+/* After its last work, a GPU is hung or no longer needed. */
+#define ENDED_WEIGHT  0.5
+#define KERNEL_WEIGHT 0.8
+
+/* One cause of a device's idle time, and the detail `of` with the largest part (`most` ns) of it. */
+struct cause_total {
+	u64 ns;
+	u64 most;
+	u32 of;
+};
+
+static u64 sum_causes(const struct gpu_gaps *g, u32 device, struct cause_total *totals)
+{
+	u64 idle = 0;
+
+	memset(totals, 0, GAP_CAUSES * sizeof(*totals));
+	for (u32 i = 0; i < g->sums.n; i++) {
+		const struct gap_sum_key *key = map__key(&g->sums, i);
+		const struct gap_sum *s = map__value(&g->sums, i);
+		struct cause_total *t = &totals[key->cause];
+
+		if (key->device != device)
+			continue;
+		idle += s->ns;
+		t->ns += s->ns;
+		if (s->ns > t->most) {
+			t->most = s->ns;
+			t->of = key->of;
+		}
+	}
+	return idle;
+}
+
+static u32 largest(const struct cause_total *totals)
+{
+	u32 best = 0;
+
+	for (u32 i = 1; i < GAP_CAUSES; i++)
+		if (totals[i].ns > totals[best].ns)
+			best = i;
+	return best;
+}
+
+/* Returns the number of processes with devices. */
+static u32 processes_of(const struct gpu_busy *b)
+{
+	u32 n = 0, k;
+
+	for (u32 i = 0; i < b->devices.n; i++) {
+		for (k = 0; k < i && gpu_busy__key(b, k)->pid != gpu_busy__key(b, i)->pid; k++)
+			;
+		n += k == i;
+	}
+	return n;
+}
+
+static struct finding *add(const struct gpu_gaps *g, struct findings *out, enum finding_kind kind, u32 device)
+{
+	const struct gpu_device_key *k = gpu_busy__key(g->busy, device);
+	struct finding *f = findings__add(out, kind);
+
+	if (!f)
+		return NULL;
+	f->pid = k->pid;
+	f->device = k->device;
+	f->has_device = true;
+	f->processes = 1;
+	snprintf(f->report, sizeof(f->report), "gpu");
+	return f;
+}
+
+/* Adds what the launching thread did in most of the idle time, unless that is not known. */
+static void add_cause(const struct gpu_gaps *g, struct finding *f, const struct cause_total *totals, u64 idle)
+{
+	u32 cause = largest(totals);
+	const struct cause_total *t = &totals[cause];
+	struct text_buffer s = { .buf = f->by.activity, .size = sizeof(f->by.activity) };
+	char did[TEXTS_LEN + 96];
+
+	/* add_unrecorded covers unknown causes, for all devices together */
+	if (!idle || cause == GAP_UNKNOWN)
+		return;
+	text__add(&s, "%s", gap_cause__text(cause, texts__text(&g->texts, t->of), did, sizeof(did)));
+	if (t->most < t->ns - t->ns / 10)
+		text__add(&s, " for %.0f%% of that", table__percent(t->most, t->ns));
+	f->by.pid = f->pid;
+	f->by.percent = table__percent(t->ns, idle);
+}
+
+static void add_device(const struct gpu_gaps *g, struct findings *out, u32 device)
+{
+	const struct gpu_device_sum *d = gpu_busy__sum(g->busy, device);
+	struct finding *f = add(g, out, FINDING_GPU_IDLE, device);
+	struct cause_total totals[GAP_CAUSES];
+	u64 idle = sum_causes(g, device, totals);
+
+	if (!f)
+		return;
+	f->lost_ns = gpu_device__idle(d);
+	f->wall_ns = gpu_device__time(d);
+	f->times = d->gaps;
+	if (d->busy_ns >= f->wall_ns / USED_PART)
+		f->weight = USED_WEIGHT * (double)f->wall_ns;
+	else
+		f->weight = UNUSED_WEIGHT * (double)f->lost_ns;
+	add_cause(g, f, totals, idle);
+}
+
+/*
+ * Adds a finding on a device without work until the end, because it hangs or the program no longer uses it: what did
+ * the thread do that launched its last work?
+ */
+static void add_tail(const struct gpu_gaps *g, struct findings *out, u32 device)
+{
+	const struct gap_detail *t = map__find(&g->tails, &device);
+	struct finding *f = t && t->n ? add(g, out, FINDING_GPU_ENDED, device) : NULL;
+
+	if (!f)
+		return;
+	f->lost_ns = f->wall_ns = t->gap->to - t->gap->from;
+	f->weight = ENDED_WEIGHT * (double)f->lost_ns;
+	if (t->parts[0].cause == GAP_UNKNOWN)
+		return;
+	gap_cause__text(t->parts[0].cause, texts__text(&g->texts, t->parts[0].of), f->by.activity,
+			sizeof(f->by.activity));
+	f->by.pid = f->pid;
+	f->by.tid = t->gap->tid;
+	f->by.percent = table__percent(t->parts[0].ns, f->lost_ns);
+}
+
+/* Adds a finding on the families that would have recorded what is unknown. */
+static void add_unrecorded(const struct gpu_gaps *g, struct findings *out)
+{
+	u64 idle = 0, unknown = 0, off = 0, runs = 0, ns;
+	struct cause_total totals[GAP_CAUSES];
+	struct finding *f;
+
+	for (u32 i = 0; i < g->busy->devices.n; i++) {
+		idle += sum_causes(g, i, totals);
+		unknown += totals[GAP_UNKNOWN].ns;
+		off += totals[GAP_OFF].ns;
+		runs += totals[GAP_RUN].ns;
+	}
+	ns = unknown > idle / 5 ? unknown : off > idle / 5 ? off : runs;
+	f = ns > idle / 5 ? findings__add(out, FINDING_UNRECORDED) : NULL;
+	if (!f)
+		return;
+	f->is_notice = true;
+	f->processes = processes_of(g->busy);
+	f->pid = gpu_busy__key(g->busy, 0)->pid;
+	f->lost_ns = ns;
+	f->wall_ns = idle;
+	snprintf(f->object, sizeof(f->object), "the GPUs' idle time");
+	snprintf(f->report, sizeof(f->report), "gpu");
+	snprintf(f->detail, sizeof(f->detail), "the launching threads %s",
+		 ns == unknown ? "did what was not recorded" :
+		 ns == off     ? "waited for what was not recorded" :
+				 "ran code that has no name here");
+	snprintf(f->advice, sizeof(f->advice), "%s",
+		 ns == unknown || ns == off ? "`sonde record -t +gpu,sched,syscall,lock` records it." :
+					      "Samples name it: `sonde record -F 999`.");
+}
+
+/* Sums kernels of one name on all devices. */
+static u64 sum_kernel(const struct gpu_busy *b, const char *name, u64 *works)
+{
+	u64 ns = 0;
+
+	*works = 0;
+	for (u32 i = 0; i < b->kernels.n; i++) {
+		const char *other = ((const struct gpu_kernel_key *)map__key(&b->kernels, i))->name;
+		const struct gpu_sum *s = map__value(&b->kernels, i);
+
+		if (other != name && (!other || !name || strcmp(other, name) != 0))
+			continue;
+		ns += s->ns;
+		*works += s->works;
+	}
+	return ns;
+}
+
+static void add_kernel(const struct gpu_busy *b, struct findings *out)
+{
+	const struct gpu_kernel_key *key = NULL;
+	const struct gpu_sum *best = NULL;
+	struct finding *f;
+	u64 all = 0;
+
+	for (u32 i = 0; i < b->kernels.n; i++) {
+		const struct gpu_sum *s = map__value(&b->kernels, i);
+
+		all += s->ns;
+		if (best && s->ns <= best->ns)
+			continue;
+		best = s;
+		key = map__key(&b->kernels, i);
+	}
+	f = all ? findings__add(out, FINDING_GPU_KERNEL) : NULL;
+	if (!f)
+		return;
+	f->pid = key->device.pid;
+	f->processes = processes_of(b);
+	f->lost_ns = sum_kernel(b, key->name, &f->times);
+	f->wall_ns = all;
+	f->weight = KERNEL_WEIGHT * (double)f->lost_ns;
+	snprintf(f->object, sizeof(f->object), "%s",
+		 key->name ? gpu_model__short_name(b->model, key->name) : "kernels without a name");
+	snprintf(f->report, sizeof(f->report), "cuda-kern");
+}
+
+/* Returns the device with the most time that is not done, n if all are. */
+static u32 next_device(const struct gpu_busy *b, const bool *done)
+{
+	u32 best = b->devices.n;
+
+	for (u32 i = 0; i < b->devices.n; i++)
+		if (!done[i] && gpu_device__time(gpu_busy__sum(b, i)) &&
+		    (best == b->devices.n ||
+		     gpu_device__time(gpu_busy__sum(b, i)) > gpu_device__time(gpu_busy__sum(b, best))))
+			best = i;
+	return best;
+}
+
+int findings__find_gpu(const struct finding_input *in, struct findings *out)
+{
+	const struct gpu_gaps *g = in->gaps;
+	bool *done;
+	u32 device;
+
+	if (!g || !g->busy->devices.n)
+		return 0;
+	done = calloc(g->busy->devices.n, sizeof(*done));
+	if (!done)
+		return -ENOMEM;
+	for (u32 n = 0; n < DEVICES_MAX && (device = next_device(g->busy, done)) < g->busy->devices.n; n++) {
+		add_device(g, out, device);
+		add_tail(g, out, device);
+		done[device] = true;
+	}
+	free(done);
+	add_unrecorded(g, out);
+	add_kernel(g->busy, out);
+	return 0;
+}
+
+FINDINGS(gpu) = { .name = "gpu", .find = findings__find_gpu };

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "findings/live_finding.h"
+
+#include <stdio.h>
+
+#include "output/table.h"
+
+/* A share below it explains nothing. */
+#define SHARE_MIN 20 /* a twentieth */
+
+static void begin(struct finding *f, enum finding_kind kind, u32 pid, u32 threads, u64 lost, u64 interval)
+{
+	*f = (struct finding){ .kind = kind, .pid = pid, .processes = 1, .threads = threads, .lost_ns = lost };
+	f->wall_ns = interval * (threads ? threads : 1);
+	/* the figures of samples may be a tick larger */
+	if (f->lost_ns > f->wall_ns)
+		f->lost_ns = f->wall_ns;
+	f->weight = (double)f->lost_ns * finding_kind__weight(kind);
+}
+
+/* The GIL with most waiting, and the function that held it for most of that */
+static bool gil(const struct live_view *v, struct finding *f)
+{
+	const struct live_gil *g = NULL;
+	const struct live_pair *pair = NULL;
+
+	for (u32 i = 0; i < v->n_gils; i++)
+		g = !g || v->gils[i].wait_ns > g->wait_ns ? &v->gils[i] : g;
+	if (!g || !g->threads)
+		return false;
+	begin(f, FINDING_GIL, g->pid, g->threads, g->wait_ns, v->to - v->from);
+	for (u32 i = 0; i < v->n_pairs && !pair; i++)
+		pair = v->pairs[i].pid == g->pid ? &v->pairs[i] : NULL;
+	if (!pair)
+		return true;
+	snprintf(f->code.native, sizeof(f->code.native), "%.120s", pair->waiter);
+	snprintf(f->by.code.native, sizeof(f->by.code.native), "%.120s", pair->holder);
+	f->by.pid = g->pid;
+	f->by.percent = table__percent(pair->wait_ns, f->lost_ns);
+	f->by.percent = f->by.percent > 100 ? 100 : f->by.percent;
+	return true;
+}
+
+static bool compute(const struct live_view *v, struct finding *f)
+{
+	const struct live_process *p = v->n_processes ? v->processes : NULL;
+
+	if (!p || !p->ns)
+		return false;
+	begin(f, FINDING_COMPUTE, p->pid, p->threads, p->ns, v->to - v->from);
+	if (*p->function)
+		snprintf(f->detail, sizeof(f->detail), "%.0f%% of that in %s",
+			 table__percent(p->function_ns < p->ns ? p->function_ns : p->ns, p->ns), p->function);
+	return true;
+}
+
+bool live_finding__first(const struct live_view *v, const struct names *names, struct finding *f)
+{
+	struct query q = { .names = (struct names *)names, .start = v->from, .from = v->from, .to = v->to };
+	struct finding other;
+	bool found = gil(v, f) && f->lost_ns >= f->wall_ns / SHARE_MIN;
+
+	/* of one process, waits for the GIL say more: their holder is what computes */
+	if (compute(v, &other) && (!found || (other.pid != f->pid && other.weight > f->weight))) {
+		*f = other;
+		found = true;
+	}
+	if (!found || f->lost_ns < f->wall_ns / SHARE_MIN)
+		return false;
+	finding__write(f, &q);
+	return true;
+}
