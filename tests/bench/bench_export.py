@@ -16,10 +16,10 @@ SONDE = os.environ.get("SONDE", os.path.join(BUILD, "sonde"))
 EVENTS = int(os.environ.get("EVENTS", "1000000"))
 FRAMES = int(os.environ.get("FRAMES", "50000"))
 STACK_FORMATS = (("folded", "folded"), ("flame", "html"), ("speedscope", "speedscope.json"), ("pprof", "pb.gz"),
-                 ("perfetto", "pftrace.zst"))
+                 ("perfetto", "pftrace.zst"), ("html", "page.html"))
 FORMATS = (("text", "txt"), ("perfetto", "pftrace"), ("perfetto", "pftrace.zst"), ("chrome", "json"), ("csv", "csv"),
-           ("sqlite", "db"))
-GPU_FORMATS = (("perfetto", "pftrace"), ("perfetto", "pftrace.zst"), ("chrome", "json"), ("sqlite", "db"))
+           ("sqlite", "db"), ("html", "page.html"))
+GPU_FORMATS = (("perfetto", "pftrace"), ("perfetto", "pftrace.zst"), ("chrome", "json"), ("sqlite", "db"), ("html", "page.html"))
 
 
 def events_of(trace, event):

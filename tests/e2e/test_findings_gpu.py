@@ -62,7 +62,8 @@ def check_gpu(folder):
 
 def check_calls(folder):
     """A call that fails twice, and one that never returns"""
-    lines = [TASK, *PROBES, "cuda_copy probe=1 pid=10 tid=10 start=@1 time=@1.1 bytes=1 ret=2", "cuda_copy probe=1 pid=10 tid=10 start=@2 time=@2.1 bytes=1 ret=2",
+    lines = [TASK, *PROBES, "cuda_copy probe=1 pid=10 tid=10 start=@1 time=@1.1 bytes=1 ret=2",
+             "cuda_copy probe=1 pid=10 tid=10 start=@2 time=@2.1 bytes=1 ret=2",
              "cuda_copy probe=1 pid=10 tid=10 start=@3 time=@5 bytes=1 ret=600"]
     found = written(folder, "errors", [*lines, END], "gpu.schema.json")[1]
     failed = first_of(found, kind="errors")
@@ -81,7 +82,8 @@ def check_net(folder):
              "net_connect pid=10 tid=10 start=@2 time=@2.1 local_low=1 peer_low=1 local_port=4002 peer_port=81 failed=1",
              "net_connect pid=10 tid=10 start=@2 time=@2.1 local_low=1 peer_low=1 local_port=4002 peer_port=82 failed=1",
              "net_connect pid=10 tid=10 start=@3 time=@3.1 local_low=1 peer_low=1 local_port=4003 peer_port=80",
-             "net_close pid=10 tid=10 start=@3 time=@4 local_low=1 peer_low=1 local_port=4003 peer_port=80 sent=10 received=20 retransmits=7 side=NET_CONNECTED"]
+             "net_close pid=10 tid=10 start=@3 time=@4 local_low=1 peer_low=1 local_port=4003 peer_port=80 "
+             "sent=10 received=20 retransmits=7 side=NET_CONNECTED"]
     found = written(folder, "net", [*lines, END], "disk.schema.json")[1]
     ok(first_of(found, kind="errors").get("text") == "3 connects failed; most often to ::1 port 81 in train 10.", "failed connects: where to", found)
     ok(first_of(found, kind="resent").get("text") == "7 segments were sent again, most of them between train 10 and ::1 port 80.",
@@ -94,7 +96,8 @@ def check_faults(folder):
     for minor in (200000, 100000):
         found = written(folder, "faults", [TASK, f"disk_task pid=10 tid=10 start=@0 time=@8 flags=1 major=3 minor={minor} read=1", END], "disk.schema.json")[1]
         faults = first_of(found, kind="page-faults")
-        ok(bool(faults) == (minor == 200000) and (not faults or faults["text"].startswith("train 10 had 200,000 page faults in 8.000 s, and 3 that read from a disk.")),
+        ok(bool(faults) == (minor == 200000) and (not faults or faults["text"].startswith(
+            "train 10 had 200,000 page faults in 8.000 s, and 3 that read from a disk.")),
            f"{minor} page faults in 8 s", found)
 
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The progress that `sonde record` shows, `record --report` and `sonde why`."""
 import glob
+import json
 import os
 import pty
 import re
@@ -114,6 +115,12 @@ ok(not code and "\r" not in err and "scanning" not in err, "in a file: no such l
 code, out, err = run("record", "--report", "-t", "lean", "-d", "0.3", "-p", pid, "-f", "-o", TRACE)
 shown = run("report", TRACE)[1]
 ok(not code and " events in " in err and out == shown and "Processes" in out, "--report: the summary follows", f"{code}\n{err}\n{out}")
+end = re.search(r"sonde: \S+: (\d+) events in ([\d.]+ m?s), ([\d.]+) KB; (\d+) lost", err)
+figures = json.loads(run("info", TRACE, "--format", "json")[1])
+traced = re.search(r"^([\d.]+ m?s) of \d+ process", out, re.M)
+ok(end and traced and end[2] == traced[1] and figures["trace"]["traced_ns"] and int(end[1]) == figures["trace"]["events"] and
+   float(end[3]) == round(os.path.getsize(TRACE) / 1e3, 1), "the line at the end has the figures of the report, of info and of the file",
+   f"{end and end[0]}\n{out[:300]}\n{figures}"[:1500])
 code, out, err = run("record", "--report", "-d", "0.2", "-o", "/dev/stdout")
 ok(code == 2 and "/dev/stdout" in err, "--report and a trace on standard output: wrong usage", err)
 code, out, err = run("record", "--report", "-t", "lean", "-f", "-o", TRACE, "--", "sh", "-c", "exit 7")

@@ -91,8 +91,7 @@ static const struct value *field_of(const struct report_finding *f, const char *
 /* Without the command behind it, which gets an element of its own */
 static void put_finding_text(FILE *out, const struct report_finding *f)
 {
-	const char *next = field_of(f, "evidence") ? strstr(f->text, " Next: `") : NULL;
-	char *text = strndup(f->text, next ? (size_t)(next - f->text) : strlen(f->text));
+	char *text = strndup(f->text, f->sentence);
 
 	html__put_text(out, text ? text : "?");
 	free(text);

@@ -271,6 +271,9 @@ static enum finding_kind kind_of_wait(const struct finding_input *in, const stru
 		if (parts->retries_database)
 			return FINDING_LOCK;
 		return parts->rule ? parts->rule : kind;
+	case ACTIVITY_SYSCALL:
+		/* fcntl() blocks for a lock alone (F_SETLKW, F_OFD_SETLKW) */
+		return is_call(in, key->reason, "flock fcntl") ? FINDING_FILE_LOCK : kind;
 	case ACTIVITY_RECEIVE:
 	case ACTIVITY_TRANSFER:
 	case ACTIVITY_ASLEEP:
@@ -312,6 +315,7 @@ static bool is_delay_of(enum finding_kind kind)
 {
 	switch (kind) {
 	case FINDING_LOCK:
+	case FINDING_FILE_LOCK:
 	case FINDING_DISK:
 	case FINDING_MEMORY:
 	case FINDING_PEER:

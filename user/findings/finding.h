@@ -20,6 +20,7 @@ enum finding_kind {
 	FINDING_COMPUTE, /* ran on a CPU */
 	FINDING_GIL, /* waited for the GIL */
 	FINDING_LOCK, /* waited for a lock that another thread held */
+	FINDING_FILE_LOCK, /* waited for a lock of a file (flock, fcntl) that another process or thread held */
 	FINDING_DISK, /* waited for a disk */
 	FINDING_MEMORY, /* freed or moved memory because it was short */
 	FINDING_QUOTA, /* was runnable, but throttled by a CPU quota */

@@ -17,6 +17,7 @@ static const struct kind {
 	[FINDING_COMPUTE] = { "compute", "ran on a CPU", "", 1 },
 	[FINDING_GIL] = { "gil", "waited", " for the GIL", 1 },
 	[FINDING_LOCK] = { "lock", "waited", " for a lock", 1 },
+	[FINDING_FILE_LOCK] = { "file-lock", "waited", " for a file lock", 1 },
 	[FINDING_DISK] = { "disk", "waited", " for the disk", 1 },
 	[FINDING_MEMORY] = { "memory", "freed or moved memory", " because it was short", 1 },
 	[FINDING_QUOTA] = { "cpu-quota", "waited", " for a CPU: it was throttled by its CPU quota", 1 },
@@ -242,7 +243,7 @@ static void add_counterpart(struct text_buffer *s, const struct finding *f, cons
 		return;
 	}
 	text__add(s, "; %s%s by", by->percent ? mostly(by->percent) : "",
-		  f->kind == FINDING_GIL || f->kind == FINDING_LOCK ? "held" : "ended");
+		  f->kind == FINDING_GIL || f->kind == FINDING_LOCK || f->kind == FINDING_FILE_LOCK ? "held" : "ended");
 	finding_code__add(s, " ", &by->code);
 	if (by->pid && (by->pid != f->pid || !has_code))
 		text__add(s, "%s%s", has_code ? " of " : " ",

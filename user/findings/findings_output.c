@@ -92,7 +92,9 @@ void finding__report(const struct finding *f, const struct query *q, bool next, 
 	char evidence[FINDING_EVIDENCE];
 
 	finding__evidence(f, q, evidence, sizeof(evidence));
-	report_output__finding(out, next ? "%s Next: `%s`." : "%s", f->text, evidence);
+	report_output__finding(out, "%s", f->text);
+	if (next)
+		report_output__next(out, evidence);
 	add_fields(f, q, evidence, out);
 }
 

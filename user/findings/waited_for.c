@@ -30,11 +30,17 @@ struct link {
 static const char *activity_of(enum finding_kind kind)
 {
 	static const char *const activities[FINDING_KINDS] = {
-		[FINDING_DISK] = "waited for the disk",	    [FINDING_SLEEP] = "slept because it asked to",
-		[FINDING_LOCK] = "waited for a lock",	    [FINDING_GIL] = "waited for the GIL",
-		[FINDING_CALL] = "waited in a system call", [FINDING_PEER] = "waited for another process or machine",
-		[FINDING_MEMORY] = "freed or moved memory", [FINDING_BLOCKED] = "waited uninterruptibly",
-		[FINDING_LIBRARY] = "waited in a library",  [FINDING_GPU_WAIT] = "waited for a GPU",
+		[FINDING_DISK] = "waited for the disk",
+		[FINDING_SLEEP] = "slept because it asked to",
+		[FINDING_LOCK] = "waited for a lock",
+		[FINDING_GIL] = "waited for the GIL",
+		[FINDING_FILE_LOCK] = "waited for a file lock",
+		[FINDING_CALL] = "waited in a system call",
+		[FINDING_PEER] = "waited for another process or machine",
+		[FINDING_MEMORY] = "freed or moved memory",
+		[FINDING_BLOCKED] = "waited uninterruptibly",
+		[FINDING_LIBRARY] = "waited in a library",
+		[FINDING_GPU_WAIT] = "waited for a GPU",
 		[FINDING_NCCL] = "waited in NCCL",
 	};
 
@@ -129,7 +135,8 @@ static struct link link_of(const struct finding_input *in, struct thread_key thr
 
 static bool does_something(const struct link *l)
 {
-	bool is_for_others = l->kind == FINDING_PEER || l->kind == FINDING_GIL || l->kind == FINDING_LOCK;
+	bool is_for_others = l->kind == FINDING_PEER || l->kind == FINDING_GIL || l->kind == FINDING_LOCK ||
+			     l->kind == FINDING_FILE_LOCK;
 
 	return OWN_PART * l->ran >= l->wall || (OWN_PART * l->kind_ns >= l->wall && !is_for_others) ||
 	       (OWN_PART * l->kind_ns >= l->wall && 2 * l->ended_ns < l->kind_ns);

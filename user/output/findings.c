@@ -17,7 +17,8 @@ static char *format_text(const char *format, va_list args)
 
 static void add_finding(struct report_output *out, char *text)
 {
-	if (text && array__push(out->findings, out->n_findings, (struct report_finding){ .text = text }))
+	if (text && array__push(out->findings, out->n_findings,
+				(struct report_finding){ .text = text, .sentence = strlen(text) }))
 		return;
 	out->failed = true;
 	free(text);
@@ -30,6 +31,21 @@ void report_output__finding(struct report_output *out, const char *format, ...)
 	va_start(args, format);
 	add_finding(out, format_text(format, args));
 	va_end(args);
+}
+
+void report_output__next(struct report_output *out, const char *command)
+{
+	struct report_finding *f = out->n_findings ? &out->findings[out->n_findings - 1] : NULL;
+	char *text;
+
+	if (!f)
+		return;
+	if (asprintf(&text, "%s Next: `%s`.", f->text, command) < 0) {
+		out->failed = true;
+		return;
+	}
+	free(f->text);
+	f->text = text;
 }
 
 static bool add_figure(struct figure **list, u32 *n, const struct figure *figure)
@@ -69,6 +85,7 @@ void report_output__take(struct report_output *out, const struct report_finding 
 	add_finding(out, strdup(finding->text));
 	if (out->n_findings == n)
 		return;
+	out->findings[n].sentence = finding->sentence;
 	report_output__figures(out, finding->figures, finding->n_figures);
 	report_output__fields(out, finding->fields, finding->n_fields);
 }

@@ -129,6 +129,7 @@ struct figure {
 
 struct report_finding {
 	char *text;
+	size_t sentence; /* length of the text without the command that follows it */
 	struct figure *figures;
 	u32 n_figures;
 	struct figure *fields; /* members of the finding in JSON: "code.line" is line of object code */
@@ -148,6 +149,8 @@ struct report_output {
 };
 
 void report_output__finding(struct report_output *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Adds the command that shows more to the text of the last finding. */
+void report_output__next(struct report_output *out, const char *command);
 /* Adds figures to the last finding: a list of FIGURE(key, V_...). Texts are copied. */
 #define FIGURE(key, value) ((struct figure){ key, value })
 #define REPORT_FIGURES(out, ...)                                            \

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Waits for locks of files: which file, and who held its lock. The thread that ends a wait is the one that released the
+ * lock, by flock(), fcntl(), close() or its end, so that it is the holder; what it did meanwhile follows from its own
+ * activity.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "findings/waited_for.h"
+#include "output/table.h"
+
+/* The thread that ended this part of the waits is named. */
+#define ENDED_PART 2
+
+static void add_file(const struct finding_input *in, const struct group *g, struct finding *f)
+{
+	struct group_most file = group__most(in, g, GROUP_OBJECT);
+	const struct osrt_file *known = file.value ? osrt_files__find(in->files, f->pid, (u32)file.value) : NULL;
+
+	if (known)
+		snprintf(f->object, sizeof(f->object), "%s", osrt_files__name(in->files, known->number));
+}
+
+static int complete(const struct finding_input *in, const struct group *g, struct finding *f, void *arg)
+{
+	struct group_most by = group__most(in, g, GROUP_BY);
+	u32 pid = (u32)(by.value >> 32), tid = (u32)by.value;
+
+	(void)arg;
+	snprintf(f->report, sizeof(f->report), "osrt");
+	add_file(in, g, f);
+	finding__waits_for_known(f);
+	f->is_background = false;
+	/* a holder that waits itself passes on what another thread does */
+	if (waited_for__follow(in, g, f) && (f->by.pid != pid || f->by.tid != tid))
+		return 0;
+	f->by.is_end_of_chain = false;
+	if (!pid || ENDED_PART * by.ns < f->lost_ns - f->delay_ns) {
+		f->by = (struct finding_counterpart){ 0 };
+		return 0;
+	}
+	f->confidence = FINDING_ATTRIBUTED;
+	f->by.pid = pid;
+	f->by.tid = tid;
+	f->by.percent = table__percent(by.ns, f->lost_ns - f->delay_ns);
+	if (f->by.percent > 100)
+		f->by.percent = 100;
+	return 0;
+}
+
+static int find(const struct finding_input *in, struct findings *out)
+{
+	return groups__each_finding(in, FINDING_FILE_LOCK, out, complete, NULL);
+}
+
+FINDINGS(file_lock) = { .name = "file-lock", .find = find };
