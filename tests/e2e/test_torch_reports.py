@@ -14,10 +14,11 @@ OPERATORS = {"aten::linear": 1, "aten::mm": 2, "aten::topk": 3}
 
 class Loop:
     """Events of one process, in us since the trace's start."""
-    def __init__(self):
+    def __init__(self, call=0, own=0):
         self.at, self.sequence = 1_000_000, 0
         self.lines = ['proc_task time=@0 pid=10 tid=10 ppid=1 comm="python3"',
                       'torch_class time=@0.5 pid=10 tid=10 vtable=0x100 name="N5torch8autograd9generated11MmBackward0E"']
+        self.lines += [f"torch_cost time=@0.6 call={call} own={own}"]
         self.lines += [f'meta_probe time=@0 number={n} name="{name}" program="torch_op" section="-" family=14' for name, n in OPERATORS.items()]
 
     @staticmethod
@@ -54,9 +55,17 @@ class Loop:
         self.span("torch_range", us, f'name="{name}"')
         return self
 
-    def written(self, folder, name):
+    def named(self, since, name):
+        """A range from a former moment until now"""
+        self.lines.append(f'torch_range pid=10 tid=10 start={self.moment(since)} time={self.moment(self.at)} name="{name}"')
+        return self
+
+    def path(self, folder, name):
         end = [f"meta_end time={self.moment(self.at + 1000)} reason=END_SIGNAL"]
-        path, found = written(folder, name, self.lines + end, "torch.schema.json")
+        return written(folder, name, self.lines + end, "torch.schema.json")
+
+    def written(self, folder, name):
+        path, found = self.path(folder, name)
         return json.loads(say("report", path, "steps", "--format", "json"))["tables"], found
 
 
@@ -96,6 +105,15 @@ def check_shapes(folder):
         loop.operators(1, 100).backward(100).optimizer(10, "Optimizer.step#Adam.step")
     tables = check_steps(folder, "two", loop, [(630, 0, 300, 300, 30, 0)] * 2, "of two optimizers the one that steps least often ends steps")
     ok(tables["loops"][0]["boundary"] == "Optimizer.step#Adam.step", "it is named", tables["loops"])
+    loop = Loop().optimizer(10).optimizer(10, "Optimizer.step#Once.step")
+    for _ in range(3):
+        loop.operators(1, 100).backward(100).optimizer(10)
+    tables = check_steps(folder, "once", loop, [(220, 0, 100, 100, 20, 0)] + [(210, 0, 100, 100, 10, 0)] * 2, "one that steps once ends none")
+    ok(tables["loops"][0]["boundary"] == "Optimizer.step#SGD.step", "the other is named", tables["loops"])
+    loop = Loop().optimizer(10)
+    for _ in range(3):
+        loop.operators(2, 100).backward(20).backward(300, tid=11).optimizer(50)
+    check_steps(folder, "mixed", loop, [(570, 0, 200, 320, 50, 0)] * 3, "the loop's thread and one for a GPU evaluate nodes")
     loop = Loop()
     for _ in range(4):
         loop.data(100).wait(10).operators(2, 200, 50).wait(40)
@@ -123,14 +141,25 @@ def check_findings(folder):
     ok("1 of 20 steps took longer than 1.5 times the median of 101.000 ms" in found.get("text", "") and
        "590.000 ms more in the forward pass, 590.000 ms in aten::topk itself" in found["text"] and found["lost_ns"] == 590_000_000,
        "a slow step is said, with its phase and the operator", found.get("text"))
-    for between, expected in ((30, True), (8, False), (300, False)):
-        loop = Loop().optimizer(10)
+    # of 30 us between two the probes take up to 28 us
+    for between, call, expected in ((30, 0, True), (8, 0, False), (300, 0, False), (30, 5000, True), (30, 28000, False)):
+        loop = Loop(call).optimizer(10)
         for _ in range(10):
             loop.operators(1000, 10, between).backward(1000).optimizer(1000)
         found = first_of(loop.written(folder, "small")[1], kind="small-operators")
-        ok(bool(found) == expected, f"operators of 10 us with {between} us between them: {'said' if expected else 'not said'}", found.get("text"))
-        ok(not expected or "1,000 operators a step from Python, 10.000 us each, and 29.970 us pass between two" in found["text"], "with both times",
+        ok(bool(found) == expected, f"operators of 10 us with {between} us between them, {call} ns of probes: {'said' if expected else 'not said'}", found.get("text"))
+        ok(not expected or f"1,000 operators a step, 10.000 us each, and {between - call // US}.000 us pass between two" in found["text"], "with both times",
            found.get("text"))
+    for ranges in (False, True):
+        loop = Loop().optimizer(10)
+        for _ in range(10):
+            since = loop.at
+            loop.operators(100, 10, 2).wait(20_000)
+            if ranges:
+                loop.named(since, "layer")
+            loop.operators(100, 10, 2).backward(1000).optimizer(1000)
+        found = first_of(loop.written(folder, "sleep")[1], kind="small-operators")
+        ok(not found, f"a pause of the program in the pass is none of calls{', also in a range' if ranges else ''}", found.get("text"))
 
 
 with tempfile.TemporaryDirectory() as tmp:

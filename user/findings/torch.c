@@ -12,9 +12,8 @@
 #define STEPS_MIN 4
 /* A cause below this part of the loop's time explains nothing. */
 #define SHARE_MIN 10
-/* Operators that are longer do not suffer from what is between them; a longer time between two is code of the program. */
-#define SMALL_NS   50000u
-#define BETWEEN_NS 200000u
+/* Operators that are longer do not suffer from what is between them. */
+#define SMALL_NS 50000u
 
 static struct finding *add(const struct torch_loop *l, enum finding_kind kind, u64 lost, struct findings *out)
 {
@@ -105,28 +104,30 @@ static void add_slow(const struct torch_steps *steps, const struct torch_loop *l
 			 text__ns(own, sizeof(own), part_more), torch__name(steps->torch, part->name));
 }
 
-static void add_small(const struct torch_loop *l, struct findings *out)
+/* The cost of the probes lies between operators as well, so that it must be known. */
+static void add_small(const struct torch_steps *steps, const struct torch_loop *l, struct findings *out)
 {
-	u64 in = 0, calls = 0, forward = l->phase_total_ns[PHASE_FORWARD], between;
+	u64 in = 0, calls = 0, between = 0, distances = 0;
 	char each[TEXT_NUMBER], gap[TEXT_NUMBER], count[TEXT_NUMBER];
 	struct finding *f;
 
 	for (u32 i = 0; i < l->n; i++) {
 		in += l->steps[i].operators_ns;
 		calls += l->steps[i].operators;
+		between += l->steps[i].between_ns;
+		distances += l->steps[i].distances;
 	}
-	between = forward > in ? forward - in : 0;
-	if (calls < 2 || between <= in || between < l->total_ns / SHARE_MIN || in / calls > SMALL_NS ||
-	    between / calls > BETWEEN_NS)
+	if (!torch__coverage(steps->torch)->is_corrected || !distances || between <= in ||
+	    between < l->total_ns / SHARE_MIN || in / calls > SMALL_NS)
 		return;
 	f = add(l, FINDING_OVERHEAD, between, out);
 	if (!f)
 		return;
 	f->times = calls;
 	snprintf(f->detail, sizeof(f->detail),
-		 "its forward pass calls %s operators a step from Python, %s each, and %s pass between two",
+		 "its forward pass calls %s operators a step, %s each, and %s pass between two",
 		 text__count(count, sizeof(count), calls / l->n), text__ns(each, sizeof(each), in / calls),
-		 text__ns(gap, sizeof(gap), between / calls));
+		 text__ns(gap, sizeof(gap), between / distances));
 	snprintf(f->advice, sizeof(f->advice), "Larger batches, fused operators or `torch.compile` call fewer.");
 }
 
@@ -142,7 +143,7 @@ static int find(const struct finding_input *in, struct findings *out)
 		bool has_loader = add_loader(&s->loops[i], out);
 
 		add_slow(s, &s->loops[i], has_loader, in->q, out);
-		add_small(&s->loops[i], out);
+		add_small(s, &s->loops[i], out);
 	}
 	torch_steps__free(s);
 	return err;

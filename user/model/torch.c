@@ -184,6 +184,7 @@ static int on_cost(const struct rows *rows, void *arg)
 		t->cost_call = (u64)view__get(&v, "call");
 		t->cost_own = (u64)view__get(&v, "own");
 		t->coverage.is_corrected = true;
+		t->coverage.outside_ns = t->cost_call > t->cost_own ? t->cost_call - t->cost_own : 0;
 	}
 	return 0;
 }

@@ -58,6 +58,8 @@ struct torch_coverage {
 	u64 open, unwound;
 	u64 unnamed; /* calls whose name the trace lacks */
 	bool is_corrected; /* the recording measured the cost of its probes */
+	u64 outside_ns; /* what the probes of a call take before and after it */
+	u64 launches_dropped; /* whose work on GPUs belongs to no call, as there were too many */
 	u64 cost_ns; /* what was subtracted from the calls that are in no other */
 	bool has_stacks, has_shapes, has_memory, has_device;
 };

@@ -37,6 +37,34 @@ static void add_to_gap(struct torch_gap *g, const struct torch_span *c)
 		g->last = last;
 }
 
+/* Operators that have more between them are separated by other code of the program, not by the cost of a call. */
+#define BETWEEN_NS 200000u
+
+/* Adds the time since the operator or range before c, which is in no operator. */
+static void add_distance(struct torch_step *step, struct torch_gap *g, const struct torch_span *c,
+			 const struct torch_span *parent, u64 probes_ns)
+{
+	struct torch_last *last = &g->outer[parent != NULL];
+	u64 start = parent ? parent->start : 0, ns = c->start - last->end;
+
+	ns = ns > probes_ns ? ns - probes_ns : 0;
+	if (last->end && last->parent == start && c->start >= last->end && ns <= BETWEEN_NS) {
+		step->distances++;
+		step->between_ns += ns;
+	}
+	*last = (struct torch_last){ c->end, start };
+}
+
+static void add_outer(const struct reading *r, struct torch_step *step, struct torch_gap *g, const struct torch_span *c,
+		      const struct torch_span *parent)
+{
+	add_distance(step, g, c, parent, torch__coverage(r->steps->torch)->outside_ns);
+	if (c->kind != TORCH_OPERATOR)
+		return;
+	step->operators++;
+	step->operators_ns += c->total_ns;
+}
+
 static int on_call(const struct torch_span *c, const struct torch_span *parent, void *arg)
 {
 	struct thread thread = { c->pid, c->tid };
@@ -58,19 +86,18 @@ static int on_call(const struct torch_span *c, const struct torch_span *parent, 
 		err = add_part(l, 0, c);
 	if (!err && i == l->typical)
 		err = add_part(l, 1, c);
-	if (c->kind != TORCH_OPERATOR)
+	if (err || c->kind == TORCH_NODE)
 		return err;
-	step->calls++;
+	step->calls += c->kind == TORCH_OPERATOR;
 	gaps = r->gaps->list + step->first_gap;
 	i = (u32)SEARCH(step->n_gaps, k, gaps[k].end <= c->start);
 	if (i == step->n_gaps || c->start < gaps[i].start)
-		return err;
-	add_to_gap(&gaps[i], c);
-	if (gaps[i].phase == PHASE_FORWARD && (!parent || parent->kind == TORCH_RANGE)) {
-		step->operators++;
-		step->operators_ns += c->total_ns;
-	}
-	return err;
+		return 0;
+	if (c->kind == TORCH_OPERATOR)
+		add_to_gap(&gaps[i], c);
+	if (gaps[i].phase == PHASE_FORWARD && (!parent || parent->kind == TORCH_RANGE))
+		add_outer(r, step, &gaps[i], c, parent);
+	return 0;
 }
 
 int torch_forward__read(struct torch_steps *s, struct torch_gaps *gaps)

@@ -23,7 +23,11 @@ struct pass {
 
 static int add(struct torch_marks *m, const struct torch_mark *mark)
 {
-	return m->n == MARKS_MAX || array__push(m->list, m->n, *mark) ? 0 : -ENOMEM;
+	if (m->n == MARKS_MAX) {
+		m->dropped++;
+		return 0;
+	}
+	return array__push(m->list, m->n, *mark) ? 0 : -ENOMEM;
 }
 
 static int add_pass(struct torch_marks *m, const struct thread *t, const struct pass *p)

@@ -13,7 +13,7 @@
 const char *torch_phase__name(enum torch_phase phase)
 {
 	static const char *const names[PHASES] = { "data loading", "the forward pass", "the backward pass",
-						   "the optimizer", "none of these phases" };
+						   "the optimizer", "other code" };
 
 	return names[phase];
 }
@@ -24,8 +24,7 @@ const char *torch_phase__name(enum torch_phase phase)
 /* What one loop is made of */
 struct making {
 	struct torch_loop *loop;
-	struct torch_mark
-		*marks; /* of its thread, and backward passes of other threads if it has none; by start, disjoint */
+	struct torch_mark *marks; /* of its thread, and backward passes of other threads; by start, disjoint */
 	u32 n;
 	struct torch_gaps *gaps;
 };
@@ -37,7 +36,7 @@ struct range {
 
 /*
  * Finds the range whose ends are the ends of steps: of several optimizers the one that steps least often, of these the one that stepped first.
- * Without an optimizer it is the data loader; 0: there is none. 0 or -ENOMEM.
+ * One that stepped once ends no step. Without an optimizer it is the data loader; 0: there is none. 0 or -ENOMEM.
  */
 static int find_boundary(const struct torch_marks *m, u32 from, u32 to, u32 *boundary, bool *by_optimizer)
 {
@@ -61,7 +60,7 @@ static int find_boundary(const struct torch_marks *m, u32 from, u32 to, u32 *bou
 	for (u32 i = 0; i < ranges.n; i++) {
 		const struct range *r = map__value(&ranges, i);
 
-		if (!r->is_step || r->n >= least)
+		if (!r->is_step || r->n < 2 || r->n >= least)
 			continue;
 		least = r->n;
 		*boundary = *(const u32 *)map__key(&ranges, i);
@@ -80,10 +79,29 @@ static int by_start(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Collects the phases of a thread in m->marks, so that none overlaps another. */
+static bool is_same_thread(const struct torch_mark *a, const struct torch_mark *b)
+{
+	return a->pid == b->pid && a->tid == b->tid;
+}
+
+/* Does the thread of all->list[i], whose marks begin there, evaluate nodes and nothing else, as PyTorch's own threads for GPUs do? */
+static bool is_engine(const struct torch_marks *all, u32 i)
+{
+	u32 first = i;
+
+	for (; i < all->n && is_same_thread(&all->list[i], &all->list[first]); i++)
+		if (all->list[i].phase != PHASE_BACKWARD)
+			return false;
+	return true;
+}
+
+/*
+ * Collects the phases of a thread in m->marks, so that none overlaps another. Where it evaluates nodes itself, backward passes of threads that
+ * have other phases are not its own.
+ */
 static int collect(struct making *m, const struct torch_marks *all, u32 from, u32 to)
 {
-	bool has_backward = false;
+	bool has_backward = false, has_pass = false;
 	u32 n = 0;
 
 	for (u32 i = from; i < to; i++)
@@ -92,7 +110,9 @@ static int collect(struct making *m, const struct torch_marks *all, u32 from, u3
 		const struct torch_mark *mark = &all->list[i];
 		bool is_own = i >= from && i < to;
 
-		if (!is_own && (has_backward || mark->phase != PHASE_BACKWARD || mark->pid != all->list[from].pid))
+		if (!i || !is_same_thread(mark, mark - 1))
+			has_pass = mark->pid == all->list[from].pid && (!has_backward || is_engine(all, i));
+		if (!is_own && (!has_pass || mark->phase != PHASE_BACKWARD))
 			continue;
 		if (!array__push(m->marks, m->n, *mark))
 			return -ENOMEM;
@@ -317,6 +337,7 @@ int torch_steps__new(struct torch_steps **out, const struct query *q)
 		err = torch_marks__read(&marks, q);
 	if (!err)
 		err = make_loops(s, &marks, &gaps);
+	s->dropped = marks.dropped;
 	if (!err && s->n)
 		err = torch_forward__read(s, &gaps);
 	for (u32 i = 0; !err && i < s->n; i++)

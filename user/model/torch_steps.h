@@ -25,6 +25,8 @@ struct torch_step {
 	u64 phase_ns[PHASES]; /* they add up to the step */
 	u64 calls; /* operators, at any depth */
 	u64 operators, operators_ns; /* of the forward pass: operators that are in no other, and the time in them */
+	u64 distances,
+		between_ns; /* times between two of these that are short, and their sum without the cost of probes */
 	u32 first_gap, n_gaps; /* for torch_forward.c */
 };
 
@@ -53,6 +55,7 @@ struct torch_steps {
 	struct torch *torch; /* has the names */
 	struct torch_loop *loops; /* by total time, the longest first */
 	u32 n;
+	u64 dropped; /* phases that were not read, as there were too many */
 	u32 tried; /* threads that have a range which may end steps */
 };
 

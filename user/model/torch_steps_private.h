@@ -17,14 +17,22 @@ struct torch_mark {
 struct torch_marks {
 	struct torch_mark *list; /* by pid, tid and start */
 	u32 n;
+	u64 dropped; /* phases beyond those that are read */
 	struct map texts; /* model/texts.h: names of ranges */
 	struct map passes; /* of torch_phases.c: backward passes that may go on */
+};
+
+/* The operator or range of a gap that was read last. Those of one parent are read in order of their ends. */
+struct torch_last {
+	u64 end; /* 0: there was none */
+	u64 parent; /* start of the range around it; 0: there is none */
 };
 
 /* A part of a step between phases. The time from its first to its last operator is of this phase. */
 struct torch_gap {
 	u64 start, end;
 	u64 first, last; /* 0: it has no operator */
+	struct torch_last outer[2]; /* of those in no other operator; the second: in a range */
 	enum torch_phase phase;
 };
 

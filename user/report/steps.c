@@ -105,6 +105,7 @@ static void fill(const struct torch_steps *s, const struct query *args, struct r
 {
 	struct table *loops = REPORT_TABLE(out, "loops", "Loops, and their time by phase", loop_columns);
 	struct table *steps = REPORT_TABLE(out, "steps", "Steps, the longest first", step_columns);
+	char count[TEXT_NUMBER];
 
 	steps->limit = 20;
 	for (u32 i = 0; i < s->n; i++) {
@@ -116,6 +117,10 @@ static void fill(const struct torch_steps *s, const struct query *args, struct r
 		add_shares(&s->loops[i], args, out);
 		add_slow(s, &s->loops[i], args, out);
 	}
+	if (s->dropped)
+		report_output__note(
+			out, "%s phases were not read, as the trace has too many: `--time` selects a part of it.",
+			text__count(count, sizeof(count), s->dropped));
 	if (s->n)
 		report_output__note(
 			out,
