@@ -4,6 +4,7 @@
 """Reports of PyTorch on loops of a known shape: the phases of their steps, and the causes that are named only where they are true."""
 import json
 import tempfile
+import time
 
 from planted import first_of, say, written
 from tap import done, ok
@@ -162,7 +163,30 @@ def check_findings(folder):
         ok(not found, f"a pause of the program in the pass is none of calls{', also in a range' if ranges else ''}", found.get("text"))
 
 
+def report(folder, name, loop):
+    return json.loads(say("report", loop.path(folder, name)[0], "torch", "--format", "json"))
+
+
+def check_calls(folder):
+    loop = Loop(call=1000, own=200)
+    since = loop.at
+    found = report(folder, "around", loop.operators(20_000, 10).named(since, "epoch").operators(100, 10))
+    whole = 20_100 * 10 / (loop.at + 1000) * 100
+    process = found["tables"]["processes"][0]
+    ok(abs(process["time_percent"] - whole) < 1, "a range around more calls than wait for it counts their time once", process, whole)
+    ok(any("what the probes took, 20.020 ms in all" in n for n in found["notes"]), "and their cost", found["notes"])
+    loop = Loop()
+    since = loop.at
+    rows = report(folder, "same", loop.operators(3, 10).wait(10).operators(1, 10).named(since, "aten::linear"))["tables"]["operators"]
+    ok(sorted((x["kind"], x["calls"]) for x in rows) == [("operator", 4), ("range", 1)], "a range and an operator of one name are two rows", rows)
+    before = time.monotonic()
+    found = report(folder, "flat", Loop().operators(1_000_000, 1))["tables"]["operators"]
+    ok(found[0]["calls"] == 1_000_000 and time.monotonic() - before < 60, "a million calls in no other are read in a minute", found,
+       time.monotonic() - before)
+
+
 with tempfile.TemporaryDirectory() as tmp:
     check_shapes(tmp)
     check_findings(tmp)
+    check_calls(tmp)
 done()

@@ -27,6 +27,7 @@ struct torch_span {
 	bool is_unwound; /* an exception left it */
 	u64 start, end; /* as measured */
 	u64 total_ns, self_ns; /* without the cost of probes; self_ns is also without the calls within it */
+	u64 outer_ns; /* of a call that is in no other: its part of the selected time, without calls within it that were counted so before */
 	u64 inner; /* calls within it, at any depth */
 	u64 children; /* calls directly within it */
 	s64 sequence; /* of an operator: that of the first node that it made; of a node: its own; -1: none */

@@ -69,8 +69,12 @@ static int on_work(const struct gpu_work *w, void *arg)
 	struct torch *t = arg;
 	struct torch_thread *thread;
 
-	if (w->host_time || !l || !l->tid || w->end <= w->start || t->n_launches == LAUNCHES_MAX)
+	if (w->host_time || !l || !l->tid || w->end <= w->start)
 		return 0;
+	if (t->n_launches == LAUNCHES_MAX) {
+		t->coverage.launches_dropped++;
+		return 0;
+	}
 	thread = torch__thread(t, l->pid, l->tid);
 	t->n_launches++;
 	t->coverage.has_device = true;

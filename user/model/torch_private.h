@@ -10,6 +10,8 @@ struct torch_pending {
 	struct torch_span call;
 	u32 n; /* calls that this stands for: several, if the oldest were joined to bound memory */
 	bool is_out; /* it was handed out */
+	/* of it and the calls within it: what was counted in outer_ns of calls and in cost_ns of the coverage */
+	u64 counted_ns, counted_cost_ns;
 };
 
 /* Memory that was allocated or freed in a call */
@@ -34,6 +36,7 @@ struct torch_launch {
 struct torch_thread {
 	struct torch_pending *pending; /* by end */
 	u32 n_pending;
+	u32 joined_max; /* calls that one of pending may stand for; 0: not set yet */
 	struct torch_mark *marks;
 	u32 n_marks;
 	struct torch_tensor *tensors;

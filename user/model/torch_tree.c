@@ -10,10 +10,11 @@
 
 /*
  * Calls of a thread that wait for the call around them. Where there are more, the older half is handed out as being in no other call, and
- * only sums of up to JOINED_MAX of them are stored for a call around them that may still end.
+ * only sums of up to JOINED_MIN of them are stored for a call around them that may still end. Where that leaves too many, sums are of twice as
+ * many, so that rounds of joining make room for a quarter of the calls.
  */
 #define PENDING_MAX 16384u
-#define JOINED_MAX  64u
+#define JOINED_MIN  64u
 
 /* A trace may have any numbers, and signed ones must not overflow. */
 static s64 sum_of(s64 a, s64 b)
@@ -26,21 +27,35 @@ static u64 less(u64 a, u64 b)
 	return a > b ? a - b : 0;
 }
 
+/* Calls within it may have been handed out as being in no other call, and then their time was counted. */
+static void count_outer(struct torch *t, struct torch_pending *p)
+{
+	struct torch_span *c = &p->call;
+	u64 cost = less(less(c->end - c->start, c->total_ns), p->counted_cost_ns);
+
+	c->outer_ns = less(query__inside(t->q, c->start, c->end), p->counted_ns);
+	p->counted_ns += c->outer_ns;
+	p->counted_cost_ns += cost;
+	t->coverage.cost_ns += cost;
+}
+
 static int hand_out(struct torch *t, struct torch_pending *p, const struct torch_span *parent)
 {
-	const struct torch_span *c = &p->call;
+	struct torch_span *c = &p->call;
 
 	if (p->is_out)
 		return 0;
 	p->is_out = true;
 	if (!parent)
-		t->coverage.cost_ns += less(c->end - c->start, c->total_ns);
+		count_outer(t, p);
 	return t->fn(c, parent, t->arg);
 }
 
 static void join(struct torch_pending *into, const struct torch_pending *p)
 {
 	into->n += p->n;
+	into->counted_ns += p->counted_ns;
+	into->counted_cost_ns += p->counted_cost_ns;
 	into->call.end = p->call.end;
 	into->call.total_ns += p->call.total_ns;
 	into->call.inner += p->call.inner;
@@ -50,19 +65,23 @@ static void join(struct torch_pending *into, const struct torch_pending *p)
 
 static int join_oldest(struct torch *t, struct torch_thread *thread)
 {
-	u32 half = thread->n_pending / 2, n = 0;
+	u32 all = thread->n_pending, half = all / 2, n = 0;
 	int err = 0;
 
-	for (u32 i = 0; i < thread->n_pending; i++) {
+	if (!thread->joined_max)
+		thread->joined_max = JOINED_MIN;
+	for (u32 i = 0; i < all; i++) {
 		struct torch_pending *p = &thread->pending[i];
 
 		if (!err && i < half)
 			err = hand_out(t, p, NULL);
-		if (n && i < half && thread->pending[n - 1].n + p->n <= JOINED_MAX)
+		if (n && i < half && thread->pending[n - 1].n + p->n <= thread->joined_max)
 			join(&thread->pending[n - 1], p);
 		else
 			thread->pending[n++] = *p;
 	}
+	if (all - n < all / 4)
+		thread->joined_max *= 2;
 	thread->n_pending = n;
 	return err;
 }
@@ -82,8 +101,9 @@ static void merge(struct torch *t, struct torch_span *c, const struct torch_span
 }
 
 /* Sums up the children, and with them the call. */
-static void complete(const struct torch *t, struct torch_span *c, const struct torch_pending *children, u32 n)
+static void complete(const struct torch *t, struct torch_pending *p, const struct torch_pending *children, u32 n)
 {
+	struct torch_span *c = &p->call;
 	u64 inner = 0, total = 0;
 
 	c->bytes = c->self_bytes;
@@ -92,6 +112,8 @@ static void complete(const struct torch *t, struct torch_span *c, const struct t
 		c->children += children[i].n;
 		inner += children[i].n + children[i].call.inner;
 		total += children[i].call.total_ns;
+		p->counted_ns += children[i].counted_ns;
+		p->counted_cost_ns += children[i].counted_cost_ns;
 		c->bytes = sum_of(c->bytes, children[i].call.bytes);
 		c->device_ns += children[i].call.device_ns;
 	}
@@ -118,7 +140,7 @@ int torch_tree__add(struct torch *t, const struct torch_span *call)
 	first = thread->n_pending;
 	while (first && thread->pending[first - 1].call.start >= call->start)
 		first--;
-	complete(t, &p.call, &thread->pending[first], thread->n_pending - first);
+	complete(t, &p, &thread->pending[first], thread->n_pending - first);
 	if (thread->n_pending == first + 1 && !thread->pending[first].is_out &&
 	    thread->pending[first].call.name == call->name)
 		merge(t, &p.call, &thread->pending[first].call);

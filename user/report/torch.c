@@ -11,8 +11,12 @@
 #include "report/report.h"
 #include "util/map.h"
 
+/* A range and an operator may have one name. */
+struct name {
+	u32 number, kind;
+};
+
 struct sums {
-	enum torch_kind kind;
 	u64 calls, unwound;
 	u64 self_ns, total_ns, max_ns;
 	u64 self_device_ns, device_ns;
@@ -29,7 +33,7 @@ struct process {
 struct torch_report {
 	const struct query *args;
 	struct torch *torch;
-	struct map names; /* u32 -> struct sums */
+	struct map names; /* struct name -> struct sums */
 	struct map processes; /* u32 pid -> struct process */
 	u64 self_ns; /* with that of ranges */
 	u64 calls_ns; /* without it */
@@ -38,7 +42,6 @@ struct torch_report {
 
 static void add(struct sums *s, const struct torch_span *c)
 {
-	s->kind = c->kind;
 	s->calls++;
 	s->unwound += c->is_unwound;
 	s->self_ns += c->self_ns;
@@ -54,14 +57,15 @@ static int on_call(const struct torch_span *c, const struct torch_span *parent, 
 {
 	struct torch_report *r = arg;
 	struct process *p = map__get(&r->processes, &c->pid);
-	struct sums *s = map__get(&r->names, &c->name);
+	struct name name = { c->name, c->kind };
+	struct sums *s = map__get(&r->names, &name);
 
 	if (!p || !s)
 		return -ENOMEM;
 	add(s, c);
 	p->calls += c->kind == TORCH_OPERATOR;
 	p->nodes += c->kind == TORCH_NODE;
-	p->outer_ns += parent ? 0 : query__inside(r->args, c->start, c->end);
+	p->outer_ns += parent ? 0 : c->outer_ns;
 	p->self_ns += c->self_ns;
 	p->self_device_ns += c->self_device_ns;
 	r->self_ns += c->self_ns;
@@ -104,9 +108,10 @@ static void fill(struct torch_report *r, struct table *t)
 
 	for (u32 i = 0; i < r->names.n; i++) {
 		const struct sums *s = map__value(&r->names, i);
+		const struct name *name = map__key(&r->names, i);
 
-		table__add(t, V_TEXT(torch__name(r->torch, *(const u32 *)map__key(&r->names, i))),
-			   V_TEXT(kinds[s->kind]), V_DBL(table__percent(s->self_ns, r->self_ns)), V_U64(s->self_ns),
+		table__add(t, V_TEXT(torch__name(r->torch, name->number)), V_TEXT(kinds[name->kind]),
+			   V_DBL(table__percent(s->self_ns, r->self_ns)), V_U64(s->self_ns),
 			   V_DBL(table__percent(s->total_ns, r->self_ns)), V_U64(s->total_ns),
 			   V_DBL((double)s->total_ns / (double)s->calls), V_U64(s->max_ns),
 			   covers->has_device ? V_U64(s->self_device_ns) : V_NONE,
@@ -151,12 +156,13 @@ static const struct sums *largest(const struct torch_report *r, bool on_gpu, u32
 
 	for (u32 i = 0; i < r->names.n; i++) {
 		const struct sums *s = map__value(&r->names, i);
+		const struct name *key = map__key(&r->names, i);
 		u64 ns = on_gpu ? s->self_device_ns : s->self_ns;
 
-		if (s->kind == TORCH_RANGE || !ns || (most && ns <= (on_gpu ? most->self_device_ns : most->self_ns)))
+		if (key->kind == TORCH_RANGE || !ns || (most && ns <= (on_gpu ? most->self_device_ns : most->self_ns)))
 			continue;
 		most = s;
-		*name = *(const u32 *)map__key(&r->names, i);
+		*name = key->number;
 	}
 	return most;
 }
@@ -209,6 +215,12 @@ static void add_notes(const struct torch_report *r, struct report_output *out)
 			out,
 			"%s call%s made by one of the same name, and nothing else was: they are one call, as for torch.profiler.",
 			text__count(count, sizeof(count), covers->merged), covers->merged == 1 ? " was" : "s were");
+	if (covers->launches_dropped)
+		report_output__note(
+			out,
+			"%s launch%s of work on GPUs came after those that are read: no call has the time of that work.",
+			text__count(count, sizeof(count), covers->launches_dropped),
+			covers->launches_dropped == 1 ? "" : "es");
 	if (covers->open)
 		report_output__note(
 			out, "%llu call%s had not ended when the recording did: their time until then is counted.",
@@ -223,7 +235,7 @@ static int run(const struct query *args, struct report_output *out)
 	struct table *processes = REPORT_TABLE(out, "processes", "By process", process_columns);
 	int err;
 
-	map__init(&r.names, sizeof(u32), sizeof(struct sums));
+	map__init(&r.names, sizeof(struct name), sizeof(struct sums));
 	map__init(&r.processes, sizeof(u32), sizeof(struct process));
 	err = torch__new(&r.torch, args);
 	if (!err)
