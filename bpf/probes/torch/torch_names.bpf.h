@@ -69,7 +69,10 @@ static __always_inline u32 torch__kind(const char *name)
 	return TORCH_OBSERVED;
 }
 
-/* Returns enum torch_kind of the OperatorDef at this address, which begins with the operator's name and overload. */
+/*
+ * Returns enum torch_kind of the OperatorDef at this address, which begins with the operator's name and overload. A name
+ * that can't be read is read again at the next call: it may be in a page that is not in memory yet.
+ */
 __weak __noinline int torch__operator(u64 definition)
 {
 	struct torch_key key = { .pid = bpf_get_current_pid_tgid() >> 32, .address = definition };
@@ -82,6 +85,10 @@ __weak __noinline int torch__operator(u64 definition)
 	e.handle = definition;
 	torch__string(e.name, sizeof(e.name), definition);
 	torch__string(e.overload, sizeof(e.overload), definition + TORCH_STRING_SIZE);
+	if (!*e.name) {
+		loss__count(EVENT_FAMILY(ID_torch_op), LOSS_READ, e.event.time);
+		return TORCH_OBSERVED;
+	}
 	kind = torch__kind(e.name);
 	if (bpf_map_update_elem(&torch_operators, &key, &kind, BPF_ANY))
 		loss__count(EVENT_FAMILY(ID_torch_op), LOSS_MAP_FULL, e.event.time);
@@ -90,7 +97,11 @@ __weak __noinline int torch__operator(u64 definition)
 	return kind;
 }
 
-/* Emits the name of the class with this vtable, which follows the address of its std::type_info (Itanium C++ ABI). */
+/*
+ * Emits the name of the class with this vtable, which follows the address of its std::type_info (Itanium C++ ABI). The
+ * name lies in libtorch's file, which a program can't bring into memory. So as long as the process has not mapped the
+ * name's page, it is read again at each call.
+ */
 __weak __noinline int torch__class(u64 vtable)
 {
 	struct torch_key key = { .pid = bpf_get_current_pid_tgid() >> 32, .address = vtable };
@@ -105,6 +116,8 @@ __weak __noinline int torch__class(u64 vtable)
 	if (!bpf_probe_read_user(&info, sizeof(info), (const void *)(vtable - sizeof(u64))) &&
 	    !bpf_probe_read_user(&name, sizeof(name), (const void *)(info + sizeof(u64))))
 		bpf_probe_read_user_str(e.name, sizeof(e.name), (const void *)name);
+	if (!*e.name)
+		return 0;
 	if (bpf_map_update_elem(&torch_classes, &key, &known, BPF_ANY))
 		loss__count(EVENT_FAMILY(ID_torch_op), LOSS_MAP_FULL, e.event.time);
 	emit(&e, sizeof(e));
