@@ -9,11 +9,15 @@
 #include "core/sonde.bpf.h"
 #include "torch.h"
 
-#define TORCH_RANGES 16 /* that are open in a thread at once; deeper ones are counted as lost */
+#define TORCH_RANGES 16 /* that are open in a thread at once; where there are more, the outermost one is lost */
 
+/*
+ * The open ranges have the numbers from `lost` to before `depth`, and each lies at its number modulo TORCH_RANGES. A range that
+ * ends on another thread or never stays open here, and would keep others out for good if it were not the one to be lost.
+ */
 struct torch_ranges {
 	u32 depth;
-	u32 unused;
+	u32 lost;
 	struct torch_range open[TORCH_RANGES];
 };
 
@@ -33,8 +37,10 @@ __weak __noinline int torch__begin_range(u64 stack, u64 cookie)
 	if (!r)
 		return loss__count(EVENT_FAMILY(ID_torch_range), LOSS_STORAGE, now);
 	depth = r->depth++;
-	if (depth >= TORCH_RANGES)
-		return loss__count(EVENT_FAMILY(ID_torch_range), LOSS_DEPTH, now);
+	if (depth - r->lost >= TORCH_RANGES) {
+		r->lost++;
+		loss__count(EVENT_FAMILY(ID_torch_range), LOSS_DEPTH, now);
+	}
 	barrier_var(depth);
 	e = &r->open[depth & (TORCH_RANGES - 1)];
 	event__init(&e->span.event, ID_torch_range, cookie, now);
@@ -54,12 +60,10 @@ __weak __noinline int torch__end_range(void)
 	struct torch_range *e;
 	u32 depth;
 
-	/* a range that began before tracing */
-	if (!r || !r->depth)
+	/* a range that began before tracing or on another thread, or that was lost */
+	if (!r || r->depth == r->lost)
 		return 0;
 	depth = --r->depth;
-	if (depth >= TORCH_RANGES)
-		return 0;
 	barrier_var(depth);
 	e = &r->open[depth & (TORCH_RANGES - 1)];
 	e->span.event.time = now;
