@@ -109,7 +109,6 @@ struct torch_alloc {
 	u64 bytes UNIT(bytes) DOC("0 when it is freed");
 	u64 call_start UNIT(moment) DOC("start of the innermost recorded operator or node of the thread; 0: none");
 	enum torch_memory action;
-	u32 stack UNIT(stack) DOC("Python stack; 0: not recorded");
 } EVENT(torch_alloc, 0x0e06, "CPU memory of a tensor was allocated or freed, with --torch=all");
 
 /* c10::ScalarType */
