@@ -218,8 +218,8 @@ static int registers_of(const char *type, u8 *kind)
 	if (ends_with(type, "&")) {
 		if (!strcmp(type, "at::Tensor const&") || !strcmp(type, "at::Tensor&"))
 			*kind = TORCH_ARG_TENSOR;
-		else if (!strcmp(type, "std::optional<at::Tensor> const&") ||
-			 !strcmp(type, "c10::optional<at::Tensor> const&"))
+		/* c10::optional, before PyTorch 2.2, has another layout: its flag comes first */
+		else if (!strcmp(type, "std::optional<at::Tensor> const&"))
 			*kind = TORCH_ARG_OPTIONAL;
 		return 1;
 	}
