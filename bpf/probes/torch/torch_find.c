@@ -14,6 +14,7 @@
 #define LIBRARY	      "libtorch_cpu.so"
 #define ITS_FUNCTION  "_ZN2at15sequence_number17get_and_incrementEv"
 #define OPERATORS_MAX 8000 /* libtorch 2.13 has 3,101 */
+#define CODE_MAX      8192 /* bytes of a function that are searched */
 
 /* at::_ops::NAME::call(..), and the local function at::_ops::create_NAME_typed_handle() */
 #define CALL_PREFIX   "_ZN2at4_ops"
@@ -147,14 +148,21 @@ int torch_find__functions(struct elf *elf, struct torch_functions *out)
 	return g.failed ? -ENOMEM : 0;
 }
 
+/* The code of a function, and in *n its length. A file may say any size; the cost of a search is bounded by CODE_MAX. */
+static const u8 *code_of(struct elf *elf, u64 *n, const struct torch_function *f)
+{
+	*n = f->symbol.size < CODE_MAX ? f->symbol.size : CODE_MAX;
+	return elf__bytes(elf, f->symbol.addr, n);
+}
+
 /*
  * Most operators call their callWithDispatchKeySlowPath directly; in some it is inlined. Of the latter those that change
  * their first argument return it.
  */
 const char *torch_find__result(struct elf *elf, const struct torch_functions *f, const struct torch_function *operator)
 {
-	u64 addr = operator->symbol.addr, n = operator->symbol.size;
-	const u8 *code = elf__bytes(elf, addr, &n);
+	u64 addr = operator->symbol.addr, n;
+	const u8 *code = code_of(elf, &n, operator);
 
 	for (u64 i = 0; code && f->n_slow && i + 5 <= n; i++) {
 		struct elf_symbol target = {};
@@ -197,8 +205,8 @@ u32 torch_find__key_set(struct elf *elf, const struct torch_functions *f)
 	u32 counts[KEY_SETS] = {}, best = 0;
 
 	for (u32 i = 0; i < f->n && i < 64; i++) {
-		u64 n = f->operators[i].symbol.size;
-		const u8 *code = elf__bytes(elf, f->operators[i].symbol.addr, &n);
+		u64 n;
+		const u8 *code = code_of(elf, &n, &f->operators[i]);
 
 		if (code)
 			count_offsets(code, n, counts);
