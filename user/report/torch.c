@@ -206,8 +206,10 @@ static void add_notes(const struct torch_report *r, struct report_output *out)
 	if (!r->names.n)
 		return;
 	if (covers->is_corrected)
-		report_output__note(out, "Times are without what the probes took, %s in all, by their measured cost.",
-				    text__ns(ns, sizeof(ns), covers->cost_ns));
+		report_output__note(
+			out,
+			"Times are without what the probes at the entries and ends of calls took, %s in all, by their measured cost.",
+			text__ns(ns, sizeof(ns), covers->cost_ns));
 	else
 		report_output__note(out, "Times contain what the probes took, as the trace does not state their cost.");
 	if (covers->merged)

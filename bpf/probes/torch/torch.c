@@ -178,7 +178,10 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Two traps and the median of the programs' times. Half of each trap is outside of the call's own duration. */
+/*
+ * Two traps and the median of the programs' times. Half of each trap is outside of the call's own duration. With shapes,
+ * what a call costs depends on its number of tensors, so there is no cost to subtract from each call.
+ */
 static bool stopping(struct session *s)
 {
 	struct torch_state *state = state_of(s);
@@ -188,7 +191,7 @@ static bool stopping(struct session *s)
 		.own = trap,
 	};
 
-	if (state->is_reported || !state->n || !trap)
+	if (state->is_reported || !state->n || !trap || session__option(s, "torch", "shapes"))
 		return false;
 	qsort(state->samples, state->n, sizeof(*state->samples), compare);
 	r.call = 2 * trap + state->samples[state->n / 2];

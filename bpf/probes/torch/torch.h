@@ -149,6 +149,7 @@ struct torch_cost {
 	struct event event;
 	u64 call UNIT(ns) DOC("what the probes of a call add to the duration of each call around it");
 	u64 own UNIT(ns) DOC("what they add to its own duration");
-} EVENT(torch_cost, 0x0e08, "the cost of a recorded call on this machine, for the correction of durations");
+} EVENT(torch_cost, 0x0e08,
+	"the cost of a recorded call on this machine, for the correction of durations; not with --torch=shapes");
 
 #endif

@@ -72,6 +72,7 @@ def main():
         check(r, truth)
     lost = [e for e in r.trace.events("meta_loss") if e["family"] == 0x0e and e["pid"] in (0, r.pid)]
     ok(not lost, "no record is lost", lost)
+    ok(not list(r.trace.events("torch_cost")), "the trace states no cost of a call, which would be without that of its shapes")
     done()
 
 
