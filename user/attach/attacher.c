@@ -248,6 +248,12 @@ int attacher__await_deferred(struct attacher *a, const struct deferred_refusal *
 	return n;
 }
 
+const u64 *attacher__deferred_misses(struct attacher *a)
+{
+	attacher__request(a, OP_DEFERRED_MISSES, NULL);
+	return attacher__call(a, 0, -1, NULL) ? NULL : a->reply.misses;
+}
+
 int attacher__signal(struct attacher *a, pid_t pid, int sig)
 {
 	struct attacher_request *r = attacher__request(a, OP_SIGNAL, NULL);

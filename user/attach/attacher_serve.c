@@ -295,6 +295,13 @@ static int serve_deferred(struct server *s)
 	return (int)n;
 }
 
+static int serve_deferred_misses(struct server *s)
+{
+	deferred__misses(s->deferred, s->reply.misses);
+	s->reply_len = REPLY_HEAD + sizeof(s->reply.misses);
+	return 0;
+}
+
 static int serve_signal(struct server *s)
 {
 	const struct attacher_request *r = &s->request;
@@ -338,6 +345,8 @@ static int serve_request(struct server *s)
 		return serve_opener(s);
 	case OP_DEFERRED:
 		return serve_deferred(s);
+	case OP_DEFERRED_MISSES:
+		return serve_deferred_misses(s);
 	case OP_SIGNAL:
 		return serve_signal(s);
 	case OP_MAP_SET:

@@ -28,6 +28,7 @@ enum attacher_op {
 	OP_LACKS,
 	OP_OPENER, /* answered with a descriptor of the opener's socket */
 	OP_DEFERRED, /* waits for the deferred programs; answered with the number of refusals, which follow */
+	OP_DEFERRED_MISSES, /* answered with how often the kernel skipped deferred programs, by family */
 	/* Requests to the opener (attach/opener.h). */
 	OP_OPEN, /* a path with its NUL follows; answered with a descriptor */
 	OP_OPEN_DEBUG, /* the same; the object's descriptor is passed with the message */
@@ -64,6 +65,7 @@ struct attacher_reply {
 		u32 user; /* OP_USER */
 		u8 verdicts[ATTACHER_SITES_MAX]; /* OP_SITES with result -EBADMSG: enum site_verdict of each site */
 		struct deferred_refusal refusals[DEFERRED_REFUSALS_MAX]; /* OP_DEFERRED */
+		u64 misses[FAMILY_MAX]; /* OP_DEFERRED_MISSES */
 		/*
 		 * OP_LACKS; OP_MAPS, OP_READ: `result` bytes per reply, until a reply with result 0 (the end) or an
 		 * error

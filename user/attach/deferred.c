@@ -126,6 +126,12 @@ u32 deferred__collect(struct deferred *d, struct deferred_refusal *refusals)
 	if (!d || d->sock < 0)
 		return 0;
 	while (message__receive(d->sock, &m, sizeof(m), &fd) == (ssize_t)sizeof(m)) {
+		if (m.program >= d->probes->n_programs) {
+			if (fd >= 0)
+				close(fd);
+			continue;
+		}
+		m.why[sizeof(m.why) - 1] = '\0';
 		if (fd >= 0 && !m.error)
 			m.error = put_in_place(&d->probes->programs[m.program], fd);
 		if (fd >= 0)
@@ -140,6 +146,17 @@ u32 deferred__collect(struct deferred *d, struct deferred_refusal *refusals)
 		if (is_deferred(&d->probes->programs[i]) && !d->loaded[i])
 			add(refusals, &n, i, -ECHILD, "the process that was to load it (sonde-loader) has ended");
 	return n;
+}
+
+void deferred__misses(const struct deferred *d, u64 misses[FAMILY_MAX])
+{
+	memset(misses, 0, FAMILY_MAX * sizeof(*misses));
+	for (u32 i = 0; d && i < d->probes->n_programs; i++) {
+		const struct program *p = &d->probes->programs[i];
+
+		if (is_deferred(p) && d->loaded[i])
+			misses[p->family->id] += probes__misses(p);
+	}
 }
 
 void deferred__free(struct deferred *d)

@@ -10,6 +10,7 @@
 #ifndef SONDE_ATTACH_DEFERRED_H
 #define SONDE_ATTACH_DEFERRED_H
 
+#include "core/event.h"
 #include "kernel/probes.h"
 
 struct deferred;
@@ -32,6 +33,11 @@ int deferred__fd(const struct deferred *d);
  * most DEFERRED_REFUSALS_MAX; 0 when called again.
  */
 u32 deferred__collect(struct deferred *d, struct deferred_refusal *refusals);
+/*
+ * Counts how often the kernel skipped deferred programs because a program ran on that CPU already, by family. Only this
+ * process has their descriptors.
+ */
+void deferred__misses(const struct deferred *d, u64 misses[FAMILY_MAX]);
 /* NULL-safe */
 void deferred__free(struct deferred *d);
 

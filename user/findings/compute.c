@@ -161,8 +161,7 @@ static void describe(struct finding *f, const struct computed *c)
 			 share);
 	else if (2 * c->fault_ns >= c->ns)
 		snprintf(f->detail, sizeof(f->detail),
-			 "%.0f%% of its CPU time there, mostly in page faults: it uses memory for the first time",
-			 share);
+			 "%.0f%% of its CPU time there, mostly in page faults or interrupts", share);
 	else if (100 * c->kernel_ns >= 60 * c->ns)
 		snprintf(f->detail, sizeof(f->detail), "%.0f%% of its CPU time there, mostly in the kernel", share);
 	else if (2 * c->native_ns >= c->ns && *f->code.function)

@@ -78,7 +78,7 @@ static void write_stuck(struct text_buffer *s, const struct finding *f, const st
 {
 	char label[64], count[TEXT_NUMBER], ns[TEXT_NUMBER];
 
-	text__add(s, "%s %scall%s had not returned at the end; the longest, %s of %s,%s%s%s for %s",
+	text__add(s, "%s %scall%s had not returned at the end; the longest was %s of %s,%s%s%s for %s",
 		  text__count(count, sizeof(count), f->times), library_of(f), text__s(f->times), f->call,
 		  names__label(q->names, label, sizeof(label), f->pid, f->tid), *f->object ? " " : "", f->object,
 		  *f->object ? "," : "", text__ns(ns, sizeof(ns), f->lost_ns));

@@ -38,8 +38,9 @@ struct findings {
 };
 
 /* A finding takes 4 KiB, so this many are merged at a time, and those with the least weight dropped. */
-#define BATCH_MAX  4096
-#define RANKED_MAX 500
+#define BATCH_MAX	   4096
+#define RANKED_MAX	   500
+#define RANKED_NOTICES_MAX 32 /* of failures, beyond these */
 
 static int rank(struct findings *f);
 
@@ -275,18 +276,22 @@ static bool is_repeated(const struct finding *list, u32 n, const struct finding 
 	return ns && 2 * ns >= f->lost_ns;
 }
 
-/* Also drops those beyond RANKED_MAX. Returns how many are left. */
-static u32 drop_repeated(struct finding *list, u32 n)
+/* Also drops those beyond RANKED_MAX, but for notices, which have no weight. Returns how many are left. */
+static u32 drop_repeated(struct finding *list, u32 all)
 {
 	bool drops[RANKED_MAX] = { false };
-	u32 kept = 0;
+	u32 kept = 0, notices = 0, n = all < RANKED_MAX ? all : RANKED_MAX;
 
-	n = n < RANKED_MAX ? n : RANKED_MAX;
 	for (u32 i = 0; i < n; i++)
 		drops[i] = is_repeated(list, n, &list[i]);
 	for (u32 i = 0; i < n; i++)
 		if (!drops[i])
 			list[kept++] = list[i];
+	for (u32 i = n; i < all && notices < RANKED_NOTICES_MAX; i++)
+		if (list[i].is_notice) {
+			list[kept++] = list[i];
+			notices++;
+		}
 	return kept;
 }
 

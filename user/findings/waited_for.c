@@ -88,7 +88,8 @@ static void add_wait(struct map *kinds, struct link *l, const struct profile_key
 
 static void add_wakers(const struct profile *p, struct link *l)
 {
-	bool is_idle = HARDLY_ANY * (l->wall - l->ran - l->idle) < l->wall;
+	u64 known = l->ran + l->idle;
+	bool is_idle = known >= l->wall || HARDLY_ANY * (l->wall - known) < l->wall;
 	struct map wakers;
 
 	map__init(&wakers, sizeof(struct thread_key), sizeof(u64));

@@ -4,6 +4,7 @@
 #include "core/maps.h"
 #include "util/array.h"
 
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -88,6 +89,14 @@ static int add_functions(struct probes *p, const struct section *s)
 			return -ENOMEM;
 	}
 	return 0;
+}
+
+u64 probes__misses(const struct program *program)
+{
+	struct bpf_prog_info info = {};
+	u32 size = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(bpf_program__fd(program->prog), &info, &size) ? 0 : info.recursion_misses;
 }
 
 bool probes__names(const struct probes *p, const char *library, const char *function)

@@ -48,6 +48,8 @@ struct probes {
 int probes__init(struct probes *p, struct bpf_object *obj, const struct schema *schema, char *err, size_t len);
 void probes__free(struct probes *p);
 struct program *probes__program(const struct probes *p, const char *name);
+/* How often the kernel skipped this program because a program ran on that CPU already. */
+u64 probes__misses(const struct program *program);
 /* Does a program name this function of the library? Globs do not count. */
 bool probes__names(const struct probes *p, const char *library, const char *function);
 /* The number of a program's probe on a function, the same in every object; 0: it has none yet. */

@@ -91,7 +91,8 @@ static int on_call(const struct view *v, void *arg)
 {
 	struct cuda_calls *a = arg;
 	const struct common_fields *f = &a->fields[v->event - a->schema->events];
-	u64 start = (u64)view__s64(v, f->start), ns = (u64)view__s64(v, f->time) - start;
+	u64 end = (u64)view__s64(v, f->time), start = (u64)view__s64(v, f->start);
+	u64 ns = start < end ? end - start : 0; /* a damaged trace may have calls that end before they start */
 	u16 flags = (u16)view__s64(v, f->flags);
 	bool returned = !(flags & (EVENT_OPEN | EVENT_RETURN_NOT_SEEN | EVENT_NO_DURATION));
 	struct cuda_return_key key = { .call = { (u32)view__s64(v, f->pid), (u32)view__s64(v, f->tid), 0, 0 } };

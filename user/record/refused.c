@@ -287,6 +287,11 @@ void refused__await_deferred(struct session *s)
 		p->load_error = list[i].error;
 		p->refusal = *list[i].why ? strdup(list[i].why) : NULL;
 	}
+	if (n < 0)
+		session__warn(
+			s,
+			"Whether the kernel accepted the programs of libraries is not known, as the attacher did not answer: %s",
+			strerror(-n));
 	if (n <= 0)
 		return;
 	if (refused__apply(s, err, sizeof(err)))

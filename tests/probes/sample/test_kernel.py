@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=60
-"""Samples in the kernel: those in a system call and those in a page fault are told apart, by programs that do only one of them."""
+"""Samples in the kernel: a program that only makes system calls, and one that only has page faults, are distinguished."""
 from recording import Recording
 from sample_lib import WORK, Stacks, python_of
 from tap import done, ok
