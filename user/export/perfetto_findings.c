@@ -54,6 +54,7 @@ int perfetto__findings(struct perfetto *p)
 	struct interval span;
 	struct findings *found;
 	const struct finding *f;
+	struct findings_printed printed = {};
 	u32 put = 0;
 	int err;
 
@@ -66,8 +67,8 @@ int perfetto__findings(struct perfetto *p)
 	span.start = q.from > s->first ? q.from : s->first;
 	span.end = q.to && q.to < s->last ? q.to : s->last;
 	err = findings__read(&found, &q, NULL);
-	for (u32 i = 0; !err && put < FINDINGS_MAX && (f = findings__ranked(found, i)) != NULL; i++)
-		if (findings__matters(found, f, &q))
+	for (u32 i = 0; !err && (f = findings__ranked(found, i)) != NULL; i++)
+		if (findings__is_printed(found, f, &q, &printed))
 			put_finding(p, f, ++put, &span);
 	findings__free(found);
 	return err;

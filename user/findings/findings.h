@@ -30,8 +30,17 @@ u64 findings__left_out(const struct findings *f);
 /* The most of those that cost no time of their own, after these */
 #define NOTICES_MAX 4
 
-/* A finding of little weight, compared to the first one or to the time as a whole, does not matter. The first one does. */
-bool findings__matters(const struct findings *findings, const struct finding *f, const struct query *q);
+/* How many findings have been printed. */
+struct findings_printed {
+	u32 causes, notices;
+};
+
+/*
+ * Is this finding, the next by rank, printed? Counts it if it is. One of little weight, compared to the first one or to
+ * the time as a whole, is not; the first one is.
+ */
+bool findings__is_printed(const struct findings *findings, const struct finding *f, const struct query *q,
+			  struct findings_printed *printed);
 
 /* findings_output.c: adds it as a finding of the report; next: with the command that shows more. */
 void finding__report(const struct finding *f, const struct query *q, bool next, struct report_output *out);

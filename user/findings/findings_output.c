@@ -98,13 +98,24 @@ void finding__report(const struct finding *f, const struct query *q, bool next, 
 	add_fields(f, q, evidence, out);
 }
 
-bool findings__matters(const struct findings *findings, const struct finding *f, const struct query *q)
+#define COMMANDS_MAX 3 /* findings that are printed with the command that shows more */
+
+static bool matters(const struct findings *findings, const struct finding *f, const struct query *q)
 {
 	const struct finding *first = findings__ranked(findings, 0);
 
-	if (f->is_notice)
-		return false;
 	return f == first || (f->weight >= first->weight / 30 && f->weight >= (double)query__duration(q) / 50);
+}
+
+bool findings__is_printed(const struct findings *findings, const struct finding *f, const struct query *q,
+			  struct findings_printed *printed)
+{
+	u32 *n = f->is_notice ? &printed->notices : &printed->causes;
+
+	if (*n == (f->is_notice ? NOTICES_MAX : FINDINGS_MAX) || (!f->is_notice && !matters(findings, f, q)))
+		return false;
+	++*n;
+	return true;
 }
 
 void findings__add_to(const struct findings *findings, const struct query *q, struct report_output *out)
@@ -112,18 +123,14 @@ void findings__add_to(const struct findings *findings, const struct query *q, st
 	struct table *t = REPORT_TABLE(out, "findings", "Findings", columns);
 	const struct finding *f;
 	char evidence[FINDING_EVIDENCE], left_out[128];
-	u32 printed = 0, notices = 0;
+	struct findings_printed printed = {};
 
 	t->machine_only = true;
 	for (u32 i = 0; (f = findings__ranked(findings, i)) != NULL; i++) {
 		finding__evidence(f, q, evidence, sizeof(evidence));
 		add_row(f, evidence, t);
-		if (f->is_notice ? notices == NOTICES_MAX :
-				   printed == FINDINGS_MAX || !findings__matters(findings, f, q))
-			continue;
-		finding__report(f, q, !f->is_notice && printed < 3, out);
-		notices += f->is_notice;
-		printed += !f->is_notice;
+		if (findings__is_printed(findings, f, q, &printed))
+			finding__report(f, q, !f->is_notice && printed.causes <= COMMANDS_MAX, out);
 	}
 	if (findings__left_out(findings))
 		report_output__note(out, "%s",
