@@ -41,7 +41,7 @@ def attacks(account, tmp):
         ok(content(roots) == SECRET and os.stat(roots).st_mode & 0o777 == 0o600, f"{kind}: root's file is unchanged",
            content(roots)[:80])
     r = attack(account, "handle")
-    ok(r and r[0] == 1 and "does not map it" in r[1], "handle: a library that the process does not map counts as not loaded", r)
+    ok(r and r[0] == 1 and "the library is not mapped" in r[1], "handle: a library that the process does not map counts as not loaded", r)
 
 
 run_with_account(attacks)
