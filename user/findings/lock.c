@@ -31,7 +31,7 @@ static int by_waiter(const void *a, const void *b, void *arg)
 	const struct lock_row_key *x = lock_blame__key(arg, i);
 	int order = compare(x->pid, x->waiter_code, lock_blame__key(arg, k));
 
-	/* rows of one code stay in lock_blame's order, most time first */
+	/* rows of the same code stay in lock_blame's order: the longest first */
 	return order ? order : i < k ? -1 : i > k;
 }
 
@@ -49,7 +49,7 @@ static int order_rows(struct row_order *o, const struct lock_blame *locks)
 	return 0;
 }
 
-/* The range of a group's rows; of all code if the group has none. */
+/* Sets [*from, *to) to the rows of the group's process and code; if the group has no code, to those of all code. */
 static void rows_of(const struct row_order *o, const struct group *g, u32 *from, u32 *to)
 {
 	u32 last = g->code ? g->code : ~0u;
@@ -77,7 +77,7 @@ static struct blamed blamed_of(const struct row_order *o, const struct group *g,
 		if ((key->kind == LOCK_KIND_MUTEX) != is_mutex)
 			continue;
 		b.all_ns += row->ns;
-		/* of two rows with the same time the first in lock_blame's order */
+		/* if two rows have the same time, take the first one in lock_blame's order */
 		if (!key->is_known || row->ns < b.ns || !row->ns || (row->ns == b.ns && o->order[i] > b.row))
 			continue;
 		b.ns = row->ns;
@@ -99,12 +99,12 @@ struct longest {
 	const struct finding_input *in;
 	struct finding *f;
 	u64 row_ns;
-	u64 cpu_ns; /* the longest act, if that is a wait for a CPU */
+	u64 cpu_ns; /* duration of the longest activity if it is a wait for a CPU, else 0 */
 };
 
 /*
- * What a process's threads mostly wait for in the kernel, uninterruptible: the waits of a holder that are too short for a
- * stack are of this kind. Returns its number in the profile; ~0u: none is known.
+ * Returns the cell of the profile in which the process's threads spent most time in uninterruptible waits with a stack;
+ * ~0u: there is none. A holder's waits that are too short to have a stack are assumed to be of the same kind.
  */
 static u32 usual_block(const struct finding_input *in, u32 pid)
 {
@@ -134,8 +134,9 @@ static void describe_block(const struct longest *l, u32 cell)
 }
 
 /*
- * Adds what the holder mostly did, if this took a third of the time. A wait for a CPU comes after something that took nearly
- * as long, as it depends on the other load of the machine.
+ * Adds the holder's longest activity, if it took at least a third of the time. If this is a wait for a CPU, the next
+ * activity replaces it if it took at least a third as long: how long a thread waits for a CPU depends on the other load
+ * of the machine.
  */
 static int on_activity(const struct lock_activity_key *key, const struct lock_activity *act, void *arg)
 {
@@ -159,7 +160,10 @@ static int on_activity(const struct lock_activity_key *key, const struct lock_ac
 	return 0;
 }
 
-/* Adds the thread that held the lock, and the end of the chain, which caused the wait. */
+/*
+ * Adds the thread that held the lock. If this thread waited for another lock, also adds the code at the end of the
+ * chain of holders, because that code caused the wait.
+ */
 static void add_holder(const struct finding_input *in, const struct blamed *b, struct finding *f)
 {
 	const struct lock_row_key *key = lock_blame__key(in->locks, b->row);
@@ -181,8 +185,8 @@ static void add_holder(const struct finding_input *in, const struct blamed *b, s
 }
 
 /*
- * Returns the kind of most waits of a group, whose stacks show waits for a lock: if other threads release the lock than
- * those that get it, it is the signal of a queue or condition.
+ * Returns the kind of wait in which the group spent most time. The stacks show only that the threads waited for a lock;
+ * but if the threads that release it are not those that took it, it is the signal of a queue or condition.
  */
 static enum finding_kind kind_by_use(const struct row_order *o, const struct group *g)
 {
@@ -204,13 +208,13 @@ static enum finding_kind kind_by_use(const struct row_order *o, const struct gro
 	return kinds[most] ? kinds[most] : FINDING_LOCK;
 }
 
-/* Is it a wait for what other threads or processes do? */
+/* Returns whether threads wait in this kind for something that other threads or processes produce. */
 static bool passes_on(enum finding_kind kind)
 {
 	return kind == FINDING_RESULT || kind == FINDING_QUEUE || kind == FINDING_LOADER;
 }
 
-/* Returns whether most of these waits are sleeps of SQLite between its attempts to lock a database. */
+/* Returns whether the group mostly waited in sleeps of SQLite between its attempts to lock a database. */
 static bool is_database_lock(const struct finding_input *in, const struct group *g)
 {
 	struct group_most stack = group__most(in, g, GROUP_STACK), reason = group__most(in, g, GROUP_REASON);
@@ -239,11 +243,11 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 		f->kind = kind_by_use(rows, g);
 		group__weigh(in, g, f);
 	}
-	/* a lock has a holder, a condition only a thread that ends the wait */
+	/* rows of a mutex name its holder; a condition has none, and its rows name the thread that ended the wait */
 	b = blamed_of(rows, g, f->kind == FINDING_LOCK);
 	if (!has_rows(in, rows, g) || f->kind == FINDING_LOADER)
 		snprintf(f->report, sizeof(f->report), "offcpu");
-	/* the address is only useful without code */
+	/* a function identifies the lock better than an address, which changes from run to run */
 	if (f->kind == FINDING_LOCK && !*f->code.function && lock.value)
 		snprintf(f->object, sizeof(f->object), "0x%llx", lock.value);
 	if (passes_on(f->kind) && waited_for__follow(in, g, f))
@@ -251,7 +255,7 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 	else if (b.ns)
 		add_holder(in, &b, f);
 	else if (pid && 4 * by.ns >= f->lost_ns) {
-		/* the thread that ended a wait released the lock, so it held it at that moment */
+		/* the thread that ended the wait did so by releasing the lock, so it was the holder until then */
 		f->by.pid = pid;
 		f->by.tid = (u32)by.value;
 		f->by.percent = table__percent(by.ns, f->lost_ns);

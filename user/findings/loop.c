@@ -7,7 +7,7 @@
 #include "findings/classify.h"
 #include "output/text.h"
 
-/* " in the callback `export` (api.py:12)", if that is another function than the finding's */
+/* Adds "the loop had called export (api.py:12)", unless this is the function that the finding names already. */
 static void add_callback(const struct finding_input *in, u32 frame, struct finding *f)
 {
 	struct finding_code code = { 0 };
@@ -59,7 +59,7 @@ void loop__add_computation(const struct finding_input *in, u32 stack, bool is_ma
 
 	if (!parts.loop)
 		return;
-	/* what precedes the loop's waits for events are its callbacks */
+	/* between two waits for events, a loop runs callbacks: the time before such a wait was theirs */
 	for (u32 i = 0; i < p->cells.n; i++) {
 		const struct profile_key *key = profile__key(p, i);
 		const struct profile_cell *cell = profile__cell(p, i);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Connections that could not be made, and segments that had to be sent again: the peer with most of them. */
+/* Finds the peer with most failed connections, and the peer to which most segments had to be sent again. */
 #include <arpa/inet.h>
 #include <stdio.h>
 
 #include "findings/about.h"
 #include "model/net_peers.h"
 
-/* The peer with most of one count, and the sum over all */
+/* The peer for which one count is highest, and the sum of this count over all peers */
 struct most {
 	const struct net_peer_key *key;
 	u64 n, all;

@@ -52,7 +52,10 @@ void profile__free(struct profile *p)
 	free(p);
 }
 
-/* A running thread, or one that was preempted, has no counterpart of a wait; the latter may have a stack. */
+/*
+ * A thread that runs, was preempted, or is in an unknown state outside of calls waits for no object and no other
+ * thread, so its key has neither. A preempted thread may have the stack with which it left the CPU.
+ */
 static struct profile_key key_of(const struct activity_interval *i)
 {
 	struct profile_key key = { .thread = i->thread,
@@ -79,7 +82,7 @@ static struct profile_cell *cell_of(struct profile *p, const struct profile_key 
 	u32 slot = (key->reason ^ key->reason >> 28 ^ key->stack ^ key->by.tid) % ARRAY_LEN(p->recent);
 	struct profile_cell *cell;
 
-	/* intervals arrive thread by thread, and a thread repeats few activities */
+	/* the recent cells save most lookups: intervals arrive thread by thread, and a thread has few different ones */
 	if (p->recent[slot].cell && !memcmp(&p->recent[slot].key, key, sizeof(*key)))
 		return p->recent[slot].cell;
 	cell = p->cells.n < PROFILE_CELLS_MAX ? map__get(&p->cells, key) : map__find(&p->cells, key);
@@ -98,7 +101,7 @@ const struct profile_cell *profile__find(const struct profile *p, const struct a
 	return cell ? cell : map__find(&p->cells, &plain);
 }
 
-/* If the scheduler was recorded, unknown time does not count as time of the thread. */
+/* If the scheduler was recorded, time in an unknown state is not added to the thread's wall time. */
 static void add_to_thread(struct profile_thread *t, const struct activity_interval *i, bool has_sched)
 {
 	u64 ns = i->to - i->from;
@@ -119,7 +122,10 @@ static struct profile_thread *thread_of(struct profile *p, const struct thread_k
 	return p->last;
 }
 
-/* Notes how long the thread did something between two waits. One for the GIL is a part of what it did. */
+/*
+ * Sums the time since the thread's last wait, and counts it in the cell of the wait that ends it if it was long enough
+ * to hold up an event loop. Waits for the GIL are part of this time: the loop can't continue during them, either.
+ */
 static void add_busy(struct profile_thread *t, struct profile_cell *cell, const struct activity_interval *i)
 {
 	if (i->state == ACTIVITY_RUNNING || i->state == ACTIVITY_RUNNABLE || i->cause == ACTIVITY_GIL) {
@@ -148,7 +154,7 @@ int profile__add(struct profile *p, const struct activity_interval *i)
 	cell->cause = i->cause;
 	cell->ns += i->to - i->from;
 	cell->times += i->begins;
-	/* families other than sample record all of their waits */
+	/* a short wait with a stack stands for others without one; family gil records all waits for the GIL */
 	cell->short_times += i->begins && i->off_stack && i->cause != ACTIVITY_GIL && i->to - i->from < p->threshold;
 	cell->hold_times += i->begins && i->to - i->from >= PROFILE_HOLD_UP;
 	cell->longest = i->to - i->from > cell->longest ? i->to - i->from : cell->longest;
@@ -178,25 +184,25 @@ static int on_samples(const struct rows *rows, void *arg)
 		s->samples++;
 		s->gil_ns += rows__s64(rows, gil, i) == SAMPLE_GIL_HELD ? ns : 0;
 		s->kernel_ns += rows__s64(rows, kernel, i) ? ns : 0;
-		/* older traces have no such field */
+		/* older traces lack the field in_call */
 		s->fault_ns += in_call && rows__s64(rows, kernel, i) && !rows__s64(rows, in_call, i) ? ns : 0;
 		p->sampled_ns += ns;
 	}
 	return 0;
 }
 
-/* The waits of one thread that were shorter than the threshold */
+/* Waits shorter than the threshold are summed by thread, and apart for those that are uninterruptible. */
 struct short_key {
 	struct thread_key thread;
 	u32 uninterruptible;
 };
 
 struct short_waits {
-	u64 with_stack; /* how many */
-	u64 ns, times; /* of those without one */
+	u64 with_stack; /* number of those that have a stack */
+	u64 ns, times; /* of those that have no stack */
 };
 
-#define SHORT_MIN 4 /* fewer of them show nothing */
+#define SHORT_MIN 4 /* stacks; fewer are too few to represent the waits without one */
 
 static bool has_no_stack(const struct profile_key *key)
 {
@@ -227,8 +233,8 @@ static int sum_short(const struct profile *p, struct map *sums)
 }
 
 /*
- * Of a thread's short waits some have a stack, chosen evenly by time (bpf/probes/sample): the time of the others is divided
- * among the activities of these.
+ * Only some of a thread's short waits have a stack; bpf/probes/sample chooses them evenly by time, so they represent
+ * the others, whose time is divided among the cells of those with a stack, in proportion to their number.
  */
 static int divide_short(struct profile *p)
 {

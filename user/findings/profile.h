@@ -10,12 +10,12 @@
 #include "model/stacks.h"
 #include "util/map.h"
 
-/* Beyond this number, time is added to cells without object, stack and counterpart. */
+/* Once there are so many cells, new ones have only a thread, reason and state: this bounds the memory. */
 #define PROFILE_CELLS_MAX 400000u
 
 struct profile_key {
 	struct thread_key thread;
-	u32 reason; /* of activity__name; of a delay the call that it had blocked in */
+	u32 reason; /* number for activity__name; of a runnable thread: of the call in which it had blocked, if any */
 	u32 stack;
 	u64 object;
 	struct thread_key by;
@@ -28,32 +28,33 @@ struct profile_key {
 
 struct profile_cell {
 	u64 ns, times, longest;
-	u64 hold_times; /* of those, waits that would hold up an event loop */
-	u64 short_times; /* of those, waits shorter than what always gets a stack */
-	u64 busy_times, busy_longest; /* before how many of them the thread did something for PROFILE_HOLD_UP; ns */
+	u64 hold_times; /* of `times`: waits of PROFILE_HOLD_UP or longer, which would hold up an event loop */
+	u64 short_times; /* of `times`: waits that have a stack although they are shorter than the threshold */
+	/* waits before which the thread was busy for PROFILE_HOLD_UP or longer; the longest of these times, ns */
+	u64 busy_times, busy_longest;
 	enum activity_cause cause;
 	u32 kind; /* enum finding_kind, by findings/classify.c */
-	u32 code; /* id of the frame that identifies it: the innermost of the user's code, else of Python; 0: none */
+	u32 code; /* id of the frame that findings name: the innermost of the user's code, else of Python; 0: none */
 	bool is_delay; /* the thread was runnable after a wait of this kind, by findings/classify.c */
 };
 
-/* Of so many waits the longest takes this much longer than the average, in quarters. */
+/* Waits are uneven if there are at least so many, and the longest takes so many quarters of the average. */
 #define PROFILE_UNEVEN_TIMES 8
 #define PROFILE_UNEVEN	     9
 
-/* Returns whether the waits are of very different lengths, as those of retries with growing delays are. */
+/* Returns whether the waits differ much in length. Retries whose delays grow are an example. */
 static inline bool profile_cell__is_uneven(const struct profile_cell *c)
 {
 	return c->times >= PROFILE_UNEVEN_TIMES && 4 * c->longest >= PROFILE_UNEVEN * (c->ns / c->times);
 }
 
-/* A callback that takes longer holds up its event loop, ns. */
+/* A callback that takes at least this long holds up its event loop, ns. */
 #define PROFILE_HOLD_UP 50000000u
 
 struct profile_thread {
 	u64 wall, run, runnable, blocked, unknown; /* ns */
 	u64 idle; /* idle part of blocked, ns, by findings/classify.c */
-	u64 busy; /* ns since its last wait, but for waits for the GIL */
+	u64 busy; /* ns since its last wait that was not for the GIL */
 	bool has_python; /* one of its stacks has Python frames */
 };
 
@@ -65,18 +66,18 @@ struct profile_sample_key {
 
 struct profile_sample {
 	u64 ns, gil_ns, kernel_ns, samples;
-	u64 fault_ns; /* part of kernel_ns: in no system call, so mostly for page faults */
+	u64 fault_ns; /* part of kernel_ns outside of system calls: the kernel mostly handled page faults */
 };
 
 struct profile {
 	const struct query *q;
 	struct map cells; /* struct profile_key -> struct profile_cell */
 	struct map threads; /* struct thread_key -> struct profile_thread */
-	struct thread_key last_thread; /* of the last interval; they arrive thread by thread */
-	struct profile_thread *last; /* NULL: none yet */
+	struct thread_key last_thread; /* thread of the last interval; the next one is mostly of the same thread */
+	struct profile_thread *last; /* entry of last_thread in threads; NULL: there was no interval yet */
 	struct map samples; /* struct profile_sample_key -> struct profile_sample */
 	u64 sampled_ns; /* of all samples */
-	u64 threshold; /* waits from here on have a stack, ns; 0: none has */
+	u64 threshold; /* waits of at least this length all have a stack, ns; 0: no wait has one */
 	bool has_sched, has_off_stacks;
 	struct {
 		struct profile_key key;
@@ -84,7 +85,7 @@ struct profile {
 	} recent[16];
 };
 
-/* 0 or -ENOMEM; profile__free in any case. */
+/* Returns 0 or negative errno; call profile__free in any case. */
 int profile__new(struct profile **out, const struct query *q);
 void profile__free(struct profile *p);
 /* Adds an interval. 0 or -ENOMEM. */

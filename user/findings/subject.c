@@ -10,14 +10,14 @@
 #include "util/array.h"
 #include "util/path.h"
 
-/* Very many threads and functions may match a part of a name: only the first ones are listed. */
+/* A part of a name may match very many threads and functions: only the first that are found are listed. */
 #define CANDIDATES_MAX 1000
 
 struct search {
 	struct subject *s;
 	const struct finding_input *in;
 	const char *text;
-	bool part; /* a name that contains the text is enough */
+	bool part; /* names that contain the text match, too */
 	int err;
 	u32 stacks; /* number of stacks that were searched */
 };
@@ -84,7 +84,10 @@ static int find_first(struct subject *s, const struct findings *f)
 					  busiest(findings__input(f), first->pid, first->kind));
 }
 
-/* A number is a pid, else a tid. Several processes may have had it, one after the other. */
+/*
+ * Takes the number for a pid, or for a tid if no process had it. Several processes may have had the pid, one after the
+ * other: all of them are added.
+ */
 static int find_number(struct subject *s, const struct finding_input *in, u32 number)
 {
 	const struct profile *p = in->profile;
@@ -141,7 +144,7 @@ static void add_candidate(struct search *f, enum subject_kind kind, struct threa
 
 		if (o->kind != kind || strcmp(o->name, c.name) || (kind != SUBJECT_FUNCTION && o->pid != c.pid))
 			continue;
-		/* a function counts once in a stack, also if it is recursive through others */
+		/* a function that is on a stack several times, by recursion, has the stack's time only once */
 		if (kind == SUBJECT_FUNCTION && o->search == f->stacks)
 			return;
 		o->search = f->stacks;
@@ -189,7 +192,7 @@ static void search_threads(struct search *f)
 	}
 }
 
-/* Adds the innermost function of the stack that has the name, or all whose names contain it. */
+/* Adds the stack's innermost function with the searched name; with f->part, all functions whose names contain it. */
 static void search_stack(struct search *f, u32 stack, u64 ns)
 {
 	const struct stacks *stacks = f->in->stacks;
@@ -241,7 +244,7 @@ bool subject__has_function(struct subject *s, const struct stacks *stacks, u32 s
 {
 	u8 *known = map__get(&s->stacks, &stack);
 
-	/* without memory the answer is found anew each time */
+	/* out of memory: the answer can't be stored, so the stack is searched at each call */
 	if (!known)
 		return is_on_stack(s, stacks, stack);
 	if (!*known)
@@ -249,7 +252,7 @@ bool subject__has_function(struct subject *s, const struct stacks *stacks, u32 s
 	return *known == STACK_HAS;
 }
 
-/* Adds the thread if it has the function on this stack and is not in the list. added: struct thread_key -> u8 */
+/* Adds the thread if the function is on this stack of it, and only once. added: struct thread_key -> u8 */
 static int add_thread_in(struct subject *s, const struct finding_input *in, struct thread_key thread, u32 stack,
 			 struct map *added)
 {

@@ -12,10 +12,10 @@
 #define SUBST_MAX   48
 #define NESTING_MAX 12
 
-/* A parser of the types that operators have. An unknown form ends it. */
+/* Parses the mangled types of operators' parameters. It fails at a form that they are not known to have. */
 struct parser {
 	const char *at;
-	char seen[SUBST_MAX][TYPE_MAX]; /* what S_, S0_, S1_ ... stand for */
+	char seen[SUBST_MAX][TYPE_MAX]; /* earlier types and prefixes, which S_, S0_, S1_ ... refer to */
 	u32 n;
 	u32 depth;
 	bool failed;
@@ -51,7 +51,7 @@ static void append(struct parser *p, char *to, const char *text, size_t len)
 	to[used + len] = '\0';
 }
 
-/* A name with its length before it. */
+/* Parses a name, which its length precedes: 6Tensor. */
 static bool parse_name(struct parser *p, char *out)
 {
 	char *end;
@@ -66,7 +66,7 @@ static bool parse_name(struct parser *p, char *out)
 
 static void parse_type(struct parser *p, char *out);
 
-/* I types E */
+/* Parses the arguments of a template, after their `I` and up to their `E`. */
 static void parse_arguments(struct parser *p, char *out)
 {
 	char type[TYPE_MAX];
@@ -76,7 +76,7 @@ static void parse_arguments(struct parser *p, char *out)
 	while (!p->failed && !take(p, "E")) {
 		*type = '\0';
 		if (take(p, "L")) {
-			/* a number: its type and its digits */
+			/* a number, such as Lm3E, is skipped: std::array<bool, 3> becomes "std::array<b, >" */
 			const char *end = strchr(p->at, 'E');
 
 			if (!end)
@@ -94,7 +94,7 @@ static void parse_arguments(struct parser *p, char *out)
 	append(p, out, ">", 1);
 }
 
-/* S_, S0_, ... */
+/* Parses a substitution after its `S`: S_ refers to the first remembered text, S0_ to the second, in base 36. */
 static void parse_substitution(struct parser *p, char *out)
 {
 	u32 i = 0;
@@ -112,7 +112,10 @@ static void parse_substitution(struct parser *p, char *out)
 	append(p, out, p->seen[i], strlen(p->seen[i]));
 }
 
-/* N prefixes E; each prefix but a substitution can be referred to later. */
+/*
+ * Parses a nested name after its `N` and up to its `E`. Later substitutions may refer to each of its prefixes, except
+ * `std` and a prefix that is a substitution itself.
+ */
 static void parse_nested(struct parser *p, char *out)
 {
 	bool first = true;
@@ -198,7 +201,10 @@ static bool begins_with(const char *text, const char *start)
 	return !strncmp(text, start, strlen(start));
 }
 
-/* How many registers a parameter takes, if they are free; -1: it is on the stack; -2: not known. */
+/*
+ * Returns how many general registers a parameter takes if they are free; 0: it is in a floating-point register; -1: it
+ * is on the stack; -2: its type is unknown.
+ */
 static int registers_of(const char *type, u8 *kind)
 {
 	static const char *const small[] = {
@@ -218,7 +224,7 @@ static int registers_of(const char *type, u8 *kind)
 	if (ends_with(type, "&")) {
 		if (!strcmp(type, "at::Tensor const&") || !strcmp(type, "at::Tensor&"))
 			*kind = TORCH_ARG_TENSOR;
-		/* c10::optional, before PyTorch 2.2, has another layout: its flag comes first */
+		/* c10::optional, before PyTorch 2.2, is left out: its flag comes before the tensor, not after it */
 		else if (!strcmp(type, "std::optional<at::Tensor> const&"))
 			*kind = TORCH_ARG_OPTIONAL;
 		return 1;
@@ -252,7 +258,7 @@ void torch_args__find(const char *parameters, bool has_result, struct torch_args
 	u32 next = has_result;
 
 	memset(out, 0, sizeof(*out));
-	/* the prefixes of the function's name */
+	/* substitutions in the parameters' types may refer to the prefixes of the function's own name */
 	remember(&p, "at");
 	remember(&p, "at::_ops");
 	remember(&p, "at::_ops::?");
@@ -267,7 +273,7 @@ void torch_args__find(const char *parameters, bool has_result, struct torch_args
 		n = registers_of(type, &kind);
 		if (n == -2)
 			return;
-		/* what does not fit into the registers that are left is on the stack as a whole */
+		/* a parameter that needs more registers than are left is on the stack; a later, smaller one may fit */
 		if (n <= 0 || next + (u32)n > TORCH_ARGS_REGISTERS)
 			continue;
 		out->kind[next] = kind;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The names of operators that are called boxed, and of classes of backward nodes: read once, where they are first used. */
+/* Reads the name of each operator that is called boxed, and of each class of backward nodes, once: at its first use. */
 #ifndef SONDE_TORCH_NAMES_BPF_H
 #define SONDE_TORCH_NAMES_BPF_H
 
@@ -12,10 +12,10 @@ struct torch_key {
 	u64 address;
 };
 
-/* What a boxed operator is recorded as. */
+/* How calls of a boxed operator are recorded. */
 enum torch_kind {
-	TORCH_OBSERVED = 1, /* a call of an operator */
-	TORCH_UNOBSERVED, /* torch.profiler does not see it, either */
+	TORCH_OBSERVED = 1, /* as calls of an operator */
+	TORCH_UNOBSERVED, /* not at all, as torch.profiler does not record them, either */
 	TORCH_RANGE_BEGINS,
 	TORCH_RANGE_ENDS,
 };
@@ -34,7 +34,7 @@ struct {
 	__type(value, u32);
 } torch_classes SEC(".maps");
 
-/* The text of a std::string of libstdc++ at this address, cut off to the room there is. */
+/* Reads the text of the std::string (libstdc++) at this address, and cuts it off after room - 1 bytes. */
 static __always_inline void torch__string(char *to, u32 room, u64 at)
 {
 	u64 text = 0;
@@ -43,7 +43,7 @@ static __always_inline void torch__string(char *to, u32 room, u64 at)
 		bpf_probe_read_user_str(to, room, (const void *)text);
 }
 
-/* ATen/core/dispatch/ObservedOperators.cpp names the operators of which PyTorch reports no calls to profilers. */
+/* PyTorch does not report calls of these operators to profilers: ATen/core/dispatch/ObservedOperators.cpp. */
 const char torch_name_begin[] = "profiler::_record_function_enter_new";
 const char torch_name_end[] = "profiler::_record_function_exit";
 const char torch_name_old_begin[] = "profiler::_record_function_enter";
@@ -53,7 +53,7 @@ const char torch_name_output_nr[] = "aten::output_nr";
 const char torch_name_version[] = "aten::_version";
 const char torch_name_is_complex[] = "aten::is_complex";
 
-/* Compares a text that is NUL-padded beyond the length of any of these names. */
+/* operator: a buffer longer than text. The comparison includes text's NUL, so a name that only begins so differs. */
 #define TORCH_IS(operator, text) (!bpf_strncmp((operator), sizeof(text), (text)))
 
 static __always_inline u32 torch__kind(const char *name)
@@ -70,8 +70,8 @@ static __always_inline u32 torch__kind(const char *name)
 }
 
 /*
- * Returns enum torch_kind of the OperatorDef at this address, which begins with the operator's name and overload. A name
- * that can't be read is read again at the next call: it may be in a page that is not in memory yet.
+ * Returns the enum torch_kind of an operator. definition: address of its OperatorDef, which begins with the operator's
+ * name and overload. A name that can't be read is read again at the next call: its page may not be in memory yet.
  */
 __weak __noinline int torch__operator(u64 definition)
 {
@@ -98,9 +98,9 @@ __weak __noinline int torch__operator(u64 definition)
 }
 
 /*
- * Emits the name of the class with this vtable, which follows the address of its std::type_info (Itanium C++ ABI). The
- * name lies in libtorch's file, which a program can't bring into memory. So as long as the process has not mapped the
- * name's page, it is read again at each call.
+ * Emits the name of the class with this vtable, once. The word before the vtable is the address of the class's
+ * std::type_info, whose second word is the address of the name (Itanium C++ ABI). The name lies in libtorch's file, and
+ * a BPF program can't bring a page of a file into memory: until the process has the page, each call tries again.
  */
 __weak __noinline int torch__class(u64 vtable)
 {
