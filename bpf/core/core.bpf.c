@@ -45,7 +45,7 @@ int BPF_PROG(core_exit_calls, struct task_struct *task)
 	return 0;
 }
 
-/* The kernel's clocks. User space in a time namespace of its own reads them with an offset. */
+/* Set by core_clock. In a time namespace, user space can't read these clocks: clock_gettime adds an offset. */
 u64 clock_monotonic = 0;
 u64 clock_boottime = 0;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Is a file a library that a family probes? This is decided by its contents: the process that maps a file first
- * chooses the path under which it does so, and another user's bind mount must neither hide a library nor make another
- * file look like one.
+ * Decides whether a file is a library that a family probes, by the file's contents. Its path can't be trusted: the
+ * first process that maps a file chooses the path, and another user's bind mount must neither hide a library nor make
+ * another file look like one.
  */
 #ifndef SONDE_ATTACH_LIBRARY_H
 #define SONDE_ATTACH_LIBRARY_H
@@ -17,11 +17,12 @@ enum library_match {
 };
 
 /*
- * True if its DT_SONAME begins with `library` ("libcudart.so"); or if it has none, is not a program, and exports one
- * of the functions that the programs name for this library, or a match of each glob of one program.
+ * Returns LIBRARY_YES if the file's DT_SONAME begins with `library` ("libcudart.so"). A file without DT_SONAME that is
+ * not a program matches if it exports one of the functions that the BPF programs name for this library, or for each
+ * glob of one BPF program a function that matches it.
  */
 enum library_match library__match(struct elf *elf, const struct probes *probes, const char *library);
-/* The same by one function that the library always exports; true for LIBRARY_YES. */
+/* The same, for a file without DT_SONAME by one function that the library always exports; true for LIBRARY_YES. */
 bool library__is(struct elf *elf, const char *library, const char *function);
 
 #endif

@@ -47,7 +47,10 @@ static bool set_answer(enum scope_answer *answer, const char **answer_from, cons
 	return true;
 }
 
-/* Sets one setting by name; from NULL: the command line. Returns 1, -EINVAL, or -ENOENT for an unknown name. */
+/*
+ * Sets the setting with this name. from: the configuration's path; NULL: the value is from the command line. Returns 1,
+ * -EINVAL after printing an error, or -ENOENT for an unknown name.
+ */
 static int set(struct scope *s, const char *command, const char *name, const char *value, const char *from)
 {
 	bool good;
@@ -70,7 +73,7 @@ int scope__option(struct scope *s, const char *command, int option, const char *
 	struct scope fresh = {};
 	int ret;
 
-	/* The last of several equal options counts. */
+	/* If an option is given more than once, the last one counts: a fresh struct has no earlier value to keep. */
 	switch (option) {
 	case SCOPE_OPTION_WHOSE:
 		ret = set(&fresh, command, "scope", value, NULL);
@@ -163,7 +166,7 @@ bool scope__resolve(struct scope *s, const char *command)
 	s->command = command;
 	s->user = getuid();
 	s->by_sudo = sudo__user(&s->user, &group);
-	/* `scope = all` is configured for root, and is no error of other users. */
+	/* The configuration's `scope = all` is meant for root: other users get their default instead of an error. */
 	if (s->whose == SCOPE_ALL && !is_root && strcmp(s->whose_from, COMMAND_LINE) != 0)
 		s->whose = SCOPE_UNSET;
 	if (!s->whose) {
@@ -181,7 +184,10 @@ bool scope__resolve(struct scope *s, const char *command)
 	return true;
 }
 
-/* Returns the real or effective user of the process who is not the scope's user, or else the scope's user. */
+/*
+ * Returns the scope's user if both the real and the effective user of the process are this user; else one of these who
+ * is not. So a setuid program belongs to another user, too.
+ */
 static uid_t other_owner(const struct scope *s, u32 pid)
 {
 	char path[48], line[256];
@@ -222,7 +228,7 @@ bool scope__apply_to_processes(struct scope *s, const char *command)
 		return false;
 	if (s->whose != SCOPE_SELF)
 		return true;
-	/* `scope = self` is configured for `record -- CMD`, and is no error of other commands. */
+	/* The configuration's `scope = self` is meant for `record -- CMD`: other commands use `user` instead. */
 	if (strcmp(s->whose_from, COMMAND_LINE) != 0) {
 		s->whose = SCOPE_USER;
 		return true;
@@ -231,7 +237,7 @@ bool scope__apply_to_processes(struct scope *s, const char *command)
 	return false;
 }
 
-/* Prints which processes of -p the scope leaves out; returns false if these are all. */
+/* Prints which of the processes of -p the scope leaves out. Returns false if it leaves out each of them. */
 static bool check_processes(const struct scope *s, const struct session_args *args)
 {
 	u32 foreign = 0;
@@ -261,7 +267,7 @@ bool scope__apply(struct scope *s, struct session_args *args, const char *comman
 
 	if (!scope__resolve(s, command))
 		return false;
-	/* A command that sonde starts belongs to the user who runs sonde. */
+	/* The default does not limit a command that sonde starts, as it belongs to the user who runs sonde. */
 	if (launches && s->is_default)
 		s->whose = SCOPE_ALL;
 	args->trusted_files = s->trusted_files == ANSWER_YES;

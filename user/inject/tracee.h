@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A thread that is borrowed for function calls and then restored. */
+/* Stops a thread of another process with ptrace, calls functions in it, and restores it. */
 #ifndef SONDE_INJECT_TRACEE_H
 #define SONDE_INJECT_TRACEE_H
 
@@ -9,24 +9,24 @@
 #include <stddef.h>
 #include <sys/user.h>
 
-#define TRACEE_XSTATE_MAX 16384 /* AMX has 11 KiB */
+#define TRACEE_XSTATE_MAX 16384 /* bytes; with AMX, a thread has 11 KiB of it */
 
 struct tracee {
 	u32 pid, tid;
 	u64 held_since; /* CLOCK_MONOTONIC, ns */
-	u64 stopped_since, stopped_ns; /* the part of that time in which it did not run, at most */
+	u64 stopped_since, stopped_ns; /* start of its last stop; sum of all stops, an upper bound; ns */
 	bool seized, stopped;
-	bool at_signal; /* it stopped at a point where a signal can be delivered */
+	bool at_signal; /* its last stop is one at which the kernel delivers a signal, so ptrace can pass one on */
 	bool changed; /* its registers and signal mask are replaced */
 	struct user_regs_struct regs; /* the thread's own */
 	u64 mask; /* the signals that the thread had blocked */
 	u8 xstate[TRACEE_XSTATE_MAX]; /* its vector and floating-point registers */
 	size_t xstate_size;
-	siginfo_t kept; /* a signal that arrived meanwhile and can't be blocked */
+	siginfo_t kept; /* a signal that can't be blocked and arrived during a call; the release delivers it */
 	int kept_signal; /* 0: none */
 };
 
-/* The program counter, from its saved registers. */
+/* The program counter, stack pointer and frame pointer that the thread had when it was interrupted. */
 #ifdef __x86_64__
 static inline u64 tracee__pc(const struct tracee *t)
 {
@@ -60,18 +60,21 @@ static inline u64 tracee__frame_pointer(const struct tracee *t)
  * allowed, -ENOEXEC: it runs 32-bit code).
  */
 int tracee__seize(struct tracee *t, u32 pid, u32 tid);
-/* Is it in a system call that sleeps until something happens, and that is made without a lock of the C library? */
+/*
+ * Returns whether the thread was interrupted in a system call that may sleep, and during which its caller holds no lock
+ * of the C library: a function that is called in this thread and needs the lock would wait for it forever.
+ */
 bool tracee__sleeps(const struct tracee *t);
-/* Saves what calls change, and blocks signals. Returns 0 or negative errno. */
+/* Saves the registers and the signal mask, which calls change, and blocks signals. Returns 0 or negative errno. */
 int tracee__borrow(struct tracee *t);
 /*
- * Calls a function on the stack that ends at `stack`, 0: on the thread's own. Returns 0, -ESRCH: it ended meanwhile,
- * -EFAULT: it crashed, -ETIMEDOUT: it had not returned after limit_ns.
+ * Calls a function. stack: the end of the memory for its stack; 0: it uses the thread's own. Returns 0,
+ * -ESRCH: the thread ended meanwhile, -EFAULT: it crashed, -ETIMEDOUT: it had not returned after limit_ns.
  */
 int tracee__call(struct tracee *t, u64 function, const u64 *args, u32 n, u64 stack, u64 limit_ns, u64 *result);
 /*
- * Restores everything and lets it continue; an interrupted system call is restarted. Returns for how long it was
- * stopped or used, in ns.
+ * Restores what tracee__borrow saved and lets the thread continue; an interrupted system call is restarted. Returns the
+ * ns since tracee__seize.
  */
 u64 tracee__release(struct tracee *t);
 

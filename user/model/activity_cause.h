@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The closed list of causes of a thread's intervals. */
+/* All causes that an interval of a thread's activity may have. */
 #ifndef SONDE_MODEL_ACTIVITY_CAUSE_H
 #define SONDE_MODEL_ACTIVITY_CAUSE_H
 
@@ -11,7 +11,7 @@ enum activity_cause {
 	/* of a runnable one */
 	ACTIVITY_CPU, /* waits for a CPU while other threads use them */
 	ACTIVITY_QUOTA, /* waits for a CPU in a second in which its cgroup's quota was used up in most periods */
-	/* of a thread in a call, or in a wait, that a family recorded; a running thread may be in one, too */
+	/* of a thread during a call or a wait that a family recorded; the thread may also run during it */
 	ACTIVITY_GIL,
 	ACTIVITY_LOCK, /* a futex that is used as a lock */
 	ACTIVITY_CONDITION, /* another futex: a condition, a semaphore, a thread's end */
@@ -24,16 +24,16 @@ enum activity_cause {
 	ACTIVITY_FAULT, /* a page fault that reads from a disk */
 	ACTIVITY_RECLAIM, /* the kernel frees memory because it is short */
 	ACTIVITY_CONNECT, /* a connection is being made */
-	/* system calls, by their name */
+	/* of a thread in a system call, whose name decides which of these it is */
 	ACTIVITY_SLEEP, /* nanosleep and the like */
 	ACTIVITY_EVENTS, /* poll, accept, wait4, ..: waits for something to do */
 	ACTIVITY_FUTEX, /* a futex, where family lock was not recorded: a lock or a condition */
 	ACTIVITY_SEND, /* connect, sendto, .. */
 	ACTIVITY_RECEIVE, /* recvfrom, .. */
 	ACTIVITY_SYNC, /* fsync, .. */
-	ACTIVITY_TRANSFER, /* read, write, ..: the file decides what it waits for */
+	ACTIVITY_TRANSFER, /* read, write, ..: what the thread waits for depends on the file */
 	ACTIVITY_SYSCALL, /* any other system call */
-	/* of a blocked thread that was in no recorded call: by the scheduler's state */
+	/* of a blocked thread that was in no recorded call: only the scheduler's state is known */
 	ACTIVITY_ASLEEP,
 	ACTIVITY_UNINTERRUPTIBLE,
 	ACTIVITY_STOPPED, /* by job control, a debugger, the freezer, .. */
@@ -59,13 +59,13 @@ enum activity_mark {
 	ACTIVITY_MARKS
 };
 
-/* cause: one whose state is known */
+/* cause: not one of a thread whose state is unknown */
 enum activity_mark activity_cause__mark(enum activity_cause cause);
-/* "waiting for a CPU"; NULL: the cause has the name of its call */
+/* Returns a text such as "waiting for a CPU"; NULL: reports print the name of the call instead */
 const char *activity_cause__text(enum activity_cause cause);
-/* name: of a system call without SYS_, such as "futex" */
+/* Returns the cause of intervals in a system call. name: without SYS_, such as "futex" */
 enum activity_cause activity_cause__of_syscall(const char *name);
-/* name: of a function of the CUDA runtime or driver, such as "cudaMemcpy" */
+/* Returns the cause of intervals in a function of the CUDA runtime or driver. name: such as "cudaMemcpy" */
 enum activity_cause activity_cause__of_cuda(const char *name);
 
 #endif

@@ -12,17 +12,17 @@ struct nccl_handle {
 	u32 unused;
 };
 
-/* One of the communicators that had an address in turn. */
+/* One rank's communicator. Several may have had the same address, one after the other; each has its own sums. */
 struct nccl_rank {
 	u64 since; /* when it was first described; 0: never */
 	u64 hash;
 	s32 rank, size, device; /* size 0: not known */
 	u64 calls, bytes, errors, open;
-	u64 ns; /* in its calls */
+	u64 ns; /* duration of its calls */
 };
 
 struct nccl_handles {
-	struct nccl_rank *list; /* by since */
+	struct nccl_rank *list; /* sorted by `since` */
 	u32 n;
 };
 
@@ -51,8 +51,8 @@ struct nccl_open {
 
 struct nccl_calls {
 	struct stats_pool pool;
-	struct map probes; /* probe, or 0x10000 + kind -> the number shared by all of its name */
-	struct map functions; /* the same -> struct nccl_function */
+	struct map probes; /* probe, or 0x10000 | event's id -> function: one number for all with the same name */
+	struct map functions; /* function -> struct nccl_function */
 	struct map comms; /* struct nccl_handle -> struct nccl_handles */
 	struct map failures; /* struct nccl_failure_key -> u64 */
 	struct nccl_open *open;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Runs in a child of sonde-examiner: names and unwinding rules of code on native stacks, from tables that are cached
- * for the next request.
+ * Finds the names and unwinding rules of code on native stacks. It runs in a child of sonde-examiner, because it parses
+ * untrusted files, and keeps the files' tables open for later requests.
  */
 #include "record/examine.h"
 #include "record/symbols.h"
@@ -11,11 +11,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define FILES_MAX 64 /* each uses up to two descriptors, and a child may have few */
-#define BYTES_MAX (64ULL << 20) /* of their tables; the least recently used is closed */
+#define FILES_MAX 64 /* each uses up to two descriptors, of which a child may open only few */
+#define BYTES_MAX (64ULL << 20) /* of all files' tables; beyond it, the least recently used files are closed */
 
 struct code_file {
-	u64 number; /* 0: free */
+	u64 number; /* by which requests identify the file; 0: this entry is unused */
 	int fd;
 	struct elf *elf;
 	struct symbols *symbols;

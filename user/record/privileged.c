@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The last steps of a recording's start that need privileges, and dropping these. */
+/* Takes the last steps of a recording's start that need privileges, and then drops the privileges. */
 #include "attach/fetcher.h"
 #include "kernel/loader.h"
 #include "record/examine.h"
@@ -114,7 +114,7 @@ static int start_attacher(struct session *s, char *err, size_t len)
 	for (u32 i = 0; i < STEERING_MAX; i++)
 		maps.fds[i] = i < steering__count() ? session__map_fd(s, steering__at(i)->map) : -1;
 	ret = attacher__start(&s->attacher, &s->embedded.probes, &options);
-	/* the attacher's child has a copy */
+	/* a child of the attacher loads the deferred programs, and has a copy of them */
 	loader__forget_deferred();
 	if (ret)
 		snprintf(err, len, "cannot start the process that attaches: %s", strerror(-ret));
@@ -170,8 +170,9 @@ static int confine(struct session *s, char *err, size_t len)
 }
 
 /*
- * The last operations of this process that need privileges: from here on it reads data of targets, and sends requests
- * to the attacher. Of /proc it has read only the parents of processes, which `hidepid` hides from other users.
+ * The last operations of this process that need privileges: after them it reads data of targets, and asks the attacher
+ * for what needs privileges. With privileges it reads nothing of /proc but the parents of processes, because `hidepid`
+ * hides these from a process without them.
  */
 int privileged__start(struct session *s, char *err, size_t len)
 {

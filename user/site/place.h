@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Finds the sites at which to probe the entry and the ends of a function: docs/placement.md. Uses only the file,
- * which is untrusted; a function that is not understood is refused with the reason.
+ * Finds the sites at which to probe the entry and the ends of a function: docs/placement.md. It reads only the object's
+ * file, which is untrusted. It refuses a function that it does not understand, and returns the reason.
  */
 #ifndef SONDE_SITE_PLACE_H
 #define SONDE_SITE_PLACE_H
@@ -15,8 +15,8 @@ enum place_kind {
 };
 
 enum place_cost {
-	PLACE_EMULATED, /* one trap */
-	PLACE_STEPPED, /* a trap and a single step; in a virtual machine more than ten times as slow */
+	PLACE_EMULATED, /* the kernel emulates the instruction: a hit costs one trap */
+	PLACE_STEPPED, /* a hit costs a trap and a single step: in a virtual machine, over ten times as much */
 };
 
 struct place_site {
@@ -24,8 +24,8 @@ struct place_site {
 	u8 kind; /* enum place_kind */
 	u8 cost; /* enum place_cost */
 	/*
-	 * The stack pointer at the function's entry equals the value of this register here + above: the frame pointer
-	 * if true, else the stack pointer.
+	 * How to find the stack pointer that the function had at its entry: it is the frame pointer at this site
+	 * (by_frame_pointer) or the stack pointer at this site, plus `above`.
 	 */
 	bool by_frame_pointer;
 	u32 above; /* bytes, a multiple of 8 */
@@ -43,32 +43,38 @@ struct placement {
 	u32 n;
 	struct place_part parts[PLACE_PARTS_MAX]; /* the function's code, as far as it was examined */
 	u32 n_parts;
-	bool exits; /* sites has all exits that return */
+	bool exits; /* `sites` has a site on every path that returns */
 	const char *entry_why; /* why the entry is expensive; NULL: it is not */
 	const char *exits_why; /* why exits is false or some exits are expensive; NULL: neither */
-	/* why an exception may leave unobserved; NULL: it can't, or not through code of this function */
+	/* why an exception may leave without a site on its path; NULL: none can that runs code of the function */
 	const char *unwind_why;
 };
 
 struct placer;
 
-/* For the machine of elf, and valid as long as elf. shadow_stack: see place__shadow_stack. NULL: no memory. */
+/*
+ * Returns a placer for elf's machine; NULL: no memory. It must not be used after elf is closed. shadow_stack: result of
+ * place__shadow_stack.
+ */
 struct placer *placer__new(struct elf *elf, bool shadow_stack);
 void placer__free(struct placer *p);
-/* Only the entry. Never fails: in the worst case the site is the function's first instruction. size 0: unknown. */
+/*
+ * Finds the site of the entry. It never fails: in the worst case the site is the function's first instruction, and *why
+ * says why that is expensive. size 0: unknown.
+ */
 void placer__entry(struct placer *p, u64 addr, u64 size, struct place_site *out, const char **why);
-/* All sites (docs/placement.md). Returns 0 or -ENOMEM. */
+/* Finds all sites of a function. Returns 0 or -ENOMEM; *out has the reason for sites that are missing. */
 int placer__function(struct placer *p, u64 addr, u64 size, struct placement *out);
 /* Does the kernel emulate the instruction at addr? */
 bool placer__emulated(struct placer *p, u64 addr);
-/* The text of the instruction at addr, "?" if there is none. */
+/* Writes the instruction at addr as text, "?" if there is none, and returns buf. */
 const char *placer__text(struct placer *p, u64 addr, char *buf, size_t len);
 
 /* Is the object marked as compatible with shadow stacks (CET)? */
 bool place__marked_shadow_stack(struct elf *elf);
 /*
- * May a process that maps the object run with a shadow stack here? The return from an emulated call would fault
- * there.
+ * Returns whether a process that maps the object may run with a shadow stack on this machine. If so, calls must not be
+ * probed: the kernel's emulation does not push to the shadow stack, so the return from the call would fault.
  */
 bool place__shadow_stack(struct elf *elf);
 

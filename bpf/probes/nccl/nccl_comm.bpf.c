@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Communicators: created, queried, destroyed; and their reductions. Signatures: nccl.h. */
+/* Records calls that create, query and destroy communicators and reductions. NVIDIA's nccl.h has the signatures. */
 #include "core/args.h"
 #include "comm.bpf.h"
 
@@ -14,8 +14,8 @@ enum {
 	END,
 };
 
-#define ALL_MAX 64 /* devices of one process, at most */
-/* SPAN_OUT saves one number for the return: an address, and above it the group. */
+#define ALL_MAX 64 /* assumed maximum of devices of a process: the verifier needs a bound */
+/* SPAN_OUT saves one number for the return: an address in its lower bits, and the group of the call in the upper 8. */
 #define OUT_GROUP_SHIFT 56
 #define OUT_ADDRESS	((1ULL << OUT_GROUP_SHIFT) - 1)
 
@@ -32,7 +32,7 @@ static __always_inline void comm__made(u64 comm, s32 rank, s32 size, s32 device)
 	nccl__describe(comm, rank, size, device);
 }
 
-/* The handle that a call has stored through its pointer argument; result 7, ncclInProgress, is not a failure. */
+/* Returns the handle that a call stored at `where`; 0: the call failed. Result 7, ncclInProgress, is no failure. */
 static __always_inline u64 out_handle(const struct call *call, u64 where)
 {
 	u64 v = 0;
@@ -89,7 +89,8 @@ static __always_inline u64 read_id(u64 where)
 }
 
 /*
- * An ncclUniqueId that is passed by value is on the stack and takes no register:
+ * The arguments below are in registers, in this order, except `id`: an ncclUniqueId that is passed by value is on the
+ * stack and takes no register, so `rank` of ncclCommInitRank is in the third one.
  *
  *	ncclCommInitRank(comm *, size, id, rank), ncclCommInitRankConfig(.., config)
  *	ncclCommInitAll(comms *, size, devices)
@@ -155,7 +156,7 @@ static __always_inline void query_return(struct nccl_query *e)
 		bpf_probe_read_user(&e->value, sizeof(e->value), (const void *)SPAN_OUT(e));
 }
 
-/* All take (comm, int *). */
+/* Each of these functions has the parameters (comm, int *). */
 SPAN_EXIT(nccl_query, "libnccl.so:ncclCommGetAsyncError,ncclCommCount,ncclCommCuDevice,ncclCommUserRank", nccl_query,
 	  query_return)
 {
