@@ -106,7 +106,7 @@ def demo():
         return skip("demo", "the doubles of CUDA could not be made: scripts/cupti.sh says why")
     programs = [start(GIL), start([*TRAIN, DOUBLES], CUDA_INJECTION64_PATH=os.path.join(B, "libsonde-cupti.so"))]
     time.sleep(1)
-    path = record("demo", programs, "-t", "+sched,syscall,lock,gpu", "--cuda=stacks")
+    path = record("demo", programs, "-t", "+gil,sched,syscall,lock,gpu", "--cuda=stacks")
     truth, engine = check(path, "demo", {"lock_wait": 20, "gil_wait": 20, "sched_off": 20, "gpu_kernel": 20, "syscall": 100})
     if engine:
         check_nested(truth, engine, "demo")

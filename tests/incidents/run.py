@@ -322,7 +322,7 @@ def markdown(rows, skipped, args, summary):
     command = " ".join(filter(None, ("sonde record -d", f"{args.seconds:g}", args.record_args)))
     text = ["| program | planted | verdict | share: truth, printed | the first line, or the one that names it |", "|---|---|---|---|---|"]
     for name, row in rows.items():
-        line = row.texts[(row.line or 1) - 1].removesuffix(" Next: .") if row.lines else ""
+        line = row.lines[(row.line or 1) - 1].split(" Next: `")[0] if row.lines else ""
         text.append(f"| {name} | {row.described['title']} | {row.verdict}{f', line {row.line}' if row.line else ''} | {row.shares_text()} | "
                     + line.replace("|", "\\|").replace("<", "&lt;") + " |")
     text += [f"| {name} | | skipped: {why} | | |" for name, why in skipped.items()]
