@@ -148,7 +148,8 @@ def check_findings(folder):
         for _ in range(10):
             loop.operators(1000, 10, between).backward(1000).optimizer(1000)
         found = first_of(loop.written(folder, "small")[1], kind="small-operators")
-        ok(bool(found) == expected, f"operators of 10 us with {between} us between them, {call} ns of probes: {'said' if expected else 'not said'}", found.get("text"))
+        ok(bool(found) == expected,
+           f"operators of 10 us with {between} us between them, {call} ns of probes: {'said' if expected else 'not said'}", found.get("text"))
         ok(not expected or f"1,000 operators a step, 10.000 us each, and {between - call // US}.000 us pass between two" in found["text"], "with both times",
            found.get("text"))
     for ranges in (False, True):

@@ -296,7 +296,8 @@ def alone():
 
 
 # Checks that hold only with -p, or that concern losses, which together() judges once for the shared recording
-ALONE = re.compile("lost|no losses|without loss|one that outlasts the trace|there is nothing else|children run their last|the kernel counted|osrt: time off the CPU")
+ALONE = re.compile("lost|no losses|without loss|one that outlasts the trace|there is nothing else|children run their last|"
+                   "the kernel counted|osrt: time off the CPU")
 
 
 def tap(text, left_out=re.compile("^$")):

@@ -404,7 +404,8 @@ static void add_findings(struct osrt *o, struct report_output *out, const struct
 		report_output__finding(out, "Their threads were off the CPU for %s of it.",
 				       text__ns(total, sizeof(total), o->off.counted));
 	if (o->open)
-		report_output__finding(out, "%llu call%s had not returned at the end; the longest was %s of %s, for %s.",
+		report_output__finding(out,
+				       "%llu call%s had not returned at the end; the longest was %s of %s, for %s.",
 				       o->open, text__s(o->open), call_name(o, o->stuck.nr, name, sizeof(name)),
 				       names__label(o->args->names, who, sizeof(who), o->stuck.pid, o->stuck.tid),
 				       text__ns(total, sizeof(total), o->longest_open));
