@@ -274,8 +274,6 @@ bool session__test_switch(const char *item);
 int session__set_variable(struct session *s, const char *name, const void *value, size_t size);
 /* Returns whether --FAMILY=OPTION was given. */
 bool session__option(struct session *s, const char *family, const char *option);
-/* Did the user name the family in -t or by one of its options? Else it is on by default. */
-bool session__is_named(const struct session *s, const char *family);
 /* Returns the number of --FAMILY-WORD; 0: it was not given. */
 u64 session__number(struct session *s, const char *family, const char *option);
 

@@ -68,7 +68,6 @@ struct session {
 		enum attach_method span, entry;
 	} method; /* how calls and entries are probed */
 	bool family_on[FAMILY_MAX]; /* by family id */
-	bool family_named[FAMILY_MAX]; /* the same: the user named it, so it is not on by default alone */
 	bool everything; /* load all programs regardless of the options: for calibrate.h */
 	bool deferred_known; /* the deferred programs are loaded or were refused */
 	u64 hints; /* FAMILY_BIT of those whose is_runtime gets its hint */

@@ -302,7 +302,6 @@ static int reopen(struct session *s, char *err, size_t len)
 	refused__free(s);
 	embedded__close(&s->embedded);
 	memset(s->family_on, 0, sizeof(s->family_on));
-	memset(s->family_named, 0, sizeof(s->family_named));
 	return load__open(s, err, len);
 }
 

@@ -64,7 +64,7 @@ static int choose_families(struct session *s, char *err, size_t len)
 				 known);
 			return -EINVAL;
 		}
-		s->family_on[f->id] = s->family_named[f->id] = true;
+		s->family_on[f->id] = true;
 	}
 	/* only proc has the names of the threads that sched reports */
 	if (family_named(s->schema, "sched") && s->family_on[family_named(s->schema, "sched")->id] &&
@@ -106,13 +106,6 @@ bool session__option(struct session *s, const char *family, const char *option)
 	return false;
 }
 
-bool session__is_named(const struct session *s, const char *family)
-{
-	const struct schema_family *f = schema__family(s->schema, family);
-
-	return f && s->family_named[f->id];
-}
-
 u64 session__number(struct session *s, const char *family, const char *option)
 {
 	u64 number = 0;
@@ -146,7 +139,6 @@ static int set_option(struct session *s, const char *option, char *err, size_t l
 	char buf[128], var[128];
 	const char *value, *given = own_name(option, buf, sizeof(buf));
 	const struct schema_option *known = find_option(s->schema, given, &value);
-	u32 family;
 	bool on = true;
 	u64 number;
 	char *end;
@@ -157,8 +149,7 @@ static int set_option(struct session *s, const char *option, char *err, size_t l
 		return -EINVAL;
 	}
 	/* an option of a family turns the family on */
-	family = schema__family(s->schema, known->family)->id;
-	s->family_on[family] = s->family_named[family] = true;
+	s->family_on[schema__family(s->schema, known->family)->id] = true;
 	snprintf(var, sizeof(var), "option_%s_%s", known->family, known->name);
 	if (*known->number) {
 		errno = 0;

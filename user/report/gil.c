@@ -279,7 +279,7 @@ void gil_report__add_findings(const struct gil_report *g, struct report_output *
 	if (g->slices.n && g->slices.measured)
 		report_output__note(
 			out,
-			"Waits came so fast that they were measured in %u slice%s of time, for %.0f%% of it there; counts and times are scaled up to all of it, medians, p99, maxima, signalled and timed out are of the slices; -t +gil measures up to 5,000 waits a second throughout.",
+			"Waits came so fast that they were measured in %u slice%s of time, for %.0f%% of it there; counts and times are scaled up to all of it, medians, p99, maxima, signalled and timed out are of the slices.",
 			g->slices.n, text__s(g->slices.n),
 			100.0 * (double)g->slices.measured / (double)(g->slices.measured + g->slices.paused));
 }

@@ -17,13 +17,7 @@
  */
 #define WAITS_MAX 5000
 #define HOLDS_MAX 20000
-/*
- * The same where the family is on by default. A wait costs the program some 8 us, and so does a drop that woke another
- * thread, and the default set has less than 1% of the time for all that it records.
- */
-#define USUAL_WAITS_MAX 1000
-#define USUAL_DROPS_MAX 1000
-#define SECOND		1000000000ULL
+#define SECOND	  1000000000ULL
 
 /* This map controls when the programs record, not what. */
 STEERING(controls) = {
@@ -49,40 +43,24 @@ void gil_slices__watched(struct gil_slices *g, struct session *s, bool watched)
 void gil_slices__count(struct gil_slices *g, const struct event *e)
 {
 	g->waits += e->id == ID_gil_wait;
-	g->drops += e->id == ID_gil_drop;
 	g->holds += e->id == ID_gil_hold;
 }
 
 /* Records per second since the last call, as a share of the maximum. */
-static double load(struct gil_slices *g, const struct session *s, u64 now)
+static double load(struct gil_slices *g, u64 now)
 {
 	double seconds = (double)(now - g->counted) / SECOND, waits = g->waits - g->waits_before,
-	       drops = g->drops - g->drops_before, holds = g->holds - g->holds_before, share;
+	       holds = g->holds - g->holds_before;
 
 	g->counted = now;
 	g->waits_before = g->waits;
-	g->drops_before = g->drops;
 	g->holds_before = g->holds;
 	if (session__test_switch("no-gil-slices"))
 		return 0;
 	/* for a test: a busy machine does not reach thousands of waits */
 	if (session__test_switch("early-gil-slices"))
 		seconds /= 100;
-	if (session__is_named(s, "gil"))
-		share = waits / WAITS_MAX + holds / HOLDS_MAX;
-	else
-		share = waits / USUAL_WAITS_MAX + drops / USUAL_DROPS_MAX;
-	return seconds > 0 ? share / seconds : 0;
-}
-
-/* The pause after a slice with this load. It is the longest one where the family was named. */
-static u64 pause_after(const struct session *s, double share)
-{
-	double ns = share * GIL_SLICE;
-
-	if (session__is_named(s, "gil") || ns > GIL_PAUSE)
-		return GIL_PAUSE;
-	return ns < GIL_PAUSE_MIN ? GIL_PAUSE_MIN : (u64)ns;
+	return seconds > 0 ? (waits / WAITS_MAX + holds / HOLDS_MAX) / seconds : 0;
 }
 
 static void record(struct gil_slices *g, struct session *s, u64 end)
@@ -96,7 +74,7 @@ static void record(struct gil_slices *g, struct session *s, u64 end)
 	session__emit(s, &e, sizeof(e));
 }
 
-static void pause_all(struct gil_slices *g, struct session *s, u64 now, double share)
+static void pause_all(struct gil_slices *g, struct session *s, u64 now)
 {
 	g->paused = session__now(s);
 	/* the programs first, which stop all at once; they write what is open */
@@ -107,7 +85,7 @@ static void pause_all(struct gil_slices *g, struct session *s, u64 now, double s
 		session__pause(s, "gil");
 	session__run_iter(s, "gil_open_waits");
 	g->slicing = true;
-	g->next = now + pause_after(s, share);
+	g->next = now + GIL_PAUSE;
 }
 
 static void resume(struct gil_slices *g, struct session *s, u64 now)
@@ -121,7 +99,7 @@ static void resume(struct gil_slices *g, struct session *s, u64 now)
 	g->paused = 0;
 	set_control(s, g, 0);
 	/* records drained from here on count for the slice */
-	load(g, s, now);
+	load(g, now);
 	g->next = now + GIL_SLICE;
 }
 
@@ -135,13 +113,13 @@ enum gil_slices_change gil_slices__tick(struct gil_slices *g, struct session *s,
 		resume(g, s, now);
 		return GIL_SLICES_RESUMED;
 	}
-	share = load(g, s, now);
+	share = load(g, now);
 	if (g->slicing && share < 0.25) {
 		/* the load is low again: this is the last slice, and from here on everything is measured */
 		record(g, s, session__now(s));
 		g->slicing = false;
 	} else if (share > 1 || g->slicing) {
-		pause_all(g, s, now, share);
+		pause_all(g, s, now);
 		return GIL_SLICES_PAUSED;
 	}
 	return GIL_SLICES_AS_BEFORE;

@@ -7,9 +7,7 @@
 
 /* ns */
 #define GIL_SLICE 90000000ULL /* less than a tick, so the next tick ends it */
-#define GIL_PAUSE 1700000000ULL /* the longest */
-/* Detaching and attaching the probes costs about as much as measuring for some ms. */
-#define GIL_PAUSE_MIN 400000000ULL
+#define GIL_PAUSE 1700000000ULL
 
 struct gil_slices {
 	bool slicing, watched;
@@ -17,9 +15,8 @@ struct gil_slices {
 	u64 began, pause; /* ns: start of this slice, and length of the pause before it */
 	u64 next; /* ns: time of the next change */
 	u32 number;
-	u64 waits, drops, holds; /* records drained since the start */
-	u64 waits_before, drops_before, holds_before,
-		counted; /* the same at the last tick, and the time of that tick */
+	u64 waits, holds; /* records drained since the start */
+	u64 waits_before, holds_before, counted; /* the same at the last tick, and the time of that tick */
 	u64 waits_at_start;
 };
 

@@ -80,15 +80,6 @@ def mixed():
         time.sleep(0.0004)
 
 
-def seldom():
-    # the same with some 30 waits a second
-    logs[tid()] = None
-    if len(logs) == 1:
-        return spin()
-    while time.monotonic() < end:
-        time.sleep(0.08)
-
-
 print("ready", os.getpid(), flush=True)
 sys.stdin.readline()
 end = time.monotonic() + seconds
