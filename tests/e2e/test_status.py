@@ -9,11 +9,11 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 
 import proc_files
 from recording import workdir
 from tap import done, ok, skip, skip_all
+from waiting import state, wait_for
 
 SONDE = os.environ["SONDE"]
 TRACE = os.path.join(workdir(), "t.sonde")
@@ -81,21 +81,6 @@ def child_of(process):
     return proc_files.children(process)[0]
 
 
-def has_ended(process):
-    try:
-        with open(f"/proc/{process}/stat", encoding="utf-8") as f:
-            return f.read().rpartition(")")[2].split()[0] in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-
-
-def wait_until(condition, seconds=30):
-    end = time.monotonic() + seconds
-    while not (held := condition()) and time.monotonic() < end:
-        time.sleep(0.05)
-    return held
-
-
 target = subprocess.Popen(["/usr/bin/python3", "-S", "-c", WORK], stdout=subprocess.PIPE, text=True)
 target.stdout.readline()
 pid = str(target.pid)
@@ -143,7 +128,7 @@ for arguments in (("--delay", "0.1", "-d", "0.2"), ("-d", "0.1", "--", "sleep", 
     code, out, err = run("record", "-q", "-t", "proc", "-f", "-o", TRACE, *(() if "--" in arguments else ("-p", pid)), *arguments)
     ok(not code and not out and not err, f"--quiet with {arguments[0]}: no output", f"{code}\n{err}")
 p = start("record", "-q", "-t", "proc", "--delay", "signal", "-p", pid, "-f", "-o", TRACE, until=None)
-wait_until(lambda: catches(p.pid, signal.SIGUSR1))
+wait_for(lambda: catches(p.pid, signal.SIGUSR1), 30)
 p.terminate()
 out, err = p.communicate()
 ok("SIGUSR1" not in err, "--quiet with --delay signal: no output about the delay", err)
@@ -160,7 +145,7 @@ ok(not p.returncode and "Processes" in out, "--report, a signal to the process: 
 p = start("record", "--report", "-t", "proc", "-p", pid, "-f", "-o", TRACE)
 recorder = child_of(p.pid)
 p.kill()
-if not ok(wait_until(lambda: has_ended(recorder)), "a recording ends after its parent was killed", recorder):
+if not ok(wait_for(lambda: state(recorder) in (None, "Z", "X"), 30), "a recording ends after its parent was killed", recorder):
     os.kill(recorder, signal.SIGKILL)
 p.communicate()
 
@@ -186,7 +171,7 @@ ok("tracing into" not in err and " events in " not in err, "why PID: no output o
 code, out, err = run("why", "-d", "0.3", "--format", "json", pid)
 ok(code in (0, 3) and out.startswith("{"), "why --format json", f"{code}\n{err}\n{out[:100]}")
 p = start("why", "-d", "60", pid, until=None)
-wait_until(lambda: [t for t in glob.glob(os.path.join(workdir(), "sonde-why-*/*")) if os.path.getsize(t)])
+wait_for(lambda: [t for t in glob.glob(os.path.join(workdir(), "sonde-why-*/*")) if os.path.getsize(t)], 30)
 os.killpg(p.pid, signal.SIGTERM)
 out, err = p.communicate()
 ok(p.returncode in (0, 3) and "Processes" in out, "why, a signal to the group: the report of what was recorded until then", f"{p.returncode}\n{err}\n{out}")

@@ -7,6 +7,7 @@
 #include "sandbox/message.h"
 #include "sandbox/sandbox.h"
 #include "util/array.h"
+#include "util/path.h"
 #include "util/test_switch.h"
 
 #include <errno.h>
@@ -43,13 +44,6 @@ struct answer {
 
 #define ANSWER_HEAD offsetof(struct answer, notes)
 
-static const char *file_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* Notes how the family traces its library if this file is or contains it; returns false if not. */
 static bool find_library(const struct embedded *embedded, const struct schema_family *f, struct elf *elf,
 			 const char *path, struct note *n)
@@ -64,7 +58,7 @@ static bool find_library(const struct embedded *embedded, const struct schema_fa
 			continue;
 		if (elf ? library__match(elf, &embedded->probes, p->section.library) == LIBRARY_YES :
 			  section__matches_library(&p->section, path)) {
-			snprintf(n->runtime, sizeof(n->runtime), "%s", file_name(path));
+			snprintf(n->runtime, sizeof(n->runtime), "%s", path__file_name(path));
 			snprintf(n->how, sizeof(n->how), "its functions, by name");
 			return true;
 		}
@@ -95,7 +89,7 @@ static bool examine_family(const struct embedded *embedded, const struct schema_
 	/* Families with runtime__is_one only follow processes with a runtime, and probe nothing in the file. */
 	if (!elf || !h || !h->is_runtime || h->is_runtime == runtime__is_one || !h->is_runtime(elf, path, false))
 		return false;
-	snprintf(n->runtime, sizeof(n->runtime), "%s", file_name(path));
+	snprintf(n->runtime, sizeof(n->runtime), "%s", path__file_name(path));
 	if (h->describe)
 		return h->describe(elf, path, n->runtime, sizeof(n->runtime), n->how, sizeof(n->how));
 	snprintf(n->how, sizeof(n->how), "probe sites in its code");

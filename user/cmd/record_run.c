@@ -8,6 +8,7 @@
 #include "output/file.h"
 #include "output/text.h"
 #include "util/array.h"
+#include "util/path.h"
 #include "util/timing.h"
 
 #include <dirent.h>
@@ -99,8 +100,8 @@ static void progress(struct session *s)
 /* Callback of session__start(): shows which file gets its probes. */
 static void show_attaching(const char *path)
 {
-	const char *slash = strrchr(path, '/');
-	char *name = text__clean(slash ? slash + 1 : path, strlen(slash ? slash + 1 : path));
+	const char *file = path__file_name(path);
+	char *name = text__clean(file, strlen(file));
 
 	if (name)
 		status_line__set("probing %s ...", name);

@@ -37,7 +37,7 @@ static bool is_compared(const struct schema *s, const struct schema_event *e)
 /* Did the side record the family, or does it have events of the family for another reason? */
 static bool has_family(const struct diff *d, u32 side, const char *family, const struct schema_event *e)
 {
-	return query__has_family(d->q[side], family) || diff__is_recorded(d, side, e->name);
+	return query__has_family(d->q[side], family) || trace__has(d->q[side]->trace, e->name);
 }
 
 static bool is_in_both(const struct diff *d, const struct schema_event *e, u32 side)

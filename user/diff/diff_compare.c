@@ -17,25 +17,14 @@
 #define COMPARED_RATE  1e6
 #define COMPARED_CALLS 8 /* a mean of fewer is not compared */
 
-bool diff__is_recorded(const struct diff *d, u32 side, const char *event)
-{
-	u32 n;
-	const struct kind_summary *kinds = trace__kinds(d->q[side]->trace, &n);
-
-	for (u32 i = 0; i < n; i++)
-		if (!strcmp(kinds[i].event->name, event))
-			return true;
-	return false;
-}
-
 static bool has_sched(const struct diff *d, u32 side)
 {
-	return diff__is_recorded(d, side, "sched_run") || diff__is_recorded(d, side, "sched_off");
+	return trace__has(d->q[side]->trace, "sched_run") || trace__has(d->q[side]->trace, "sched_off");
 }
 
 static bool have_samples(const struct diff *d)
 {
-	return diff__is_recorded(d, DIFF_BEFORE, "sample_cpu") && diff__is_recorded(d, DIFF_AFTER, "sample_cpu");
+	return trace__has(d->q[DIFF_BEFORE]->trace, "sample_cpu") && trace__has(d->q[DIFF_AFTER]->trace, "sample_cpu");
 }
 
 /* Adds the variance of one sample to a side without any sample of a function. */

@@ -338,7 +338,7 @@ static void add_notes(const struct diff *d, struct report_output *out)
 			    d->seconds[DIFF_BEFORE], d->seconds[DIFF_AFTER]);
 	for (u32 side = 0; side < DIFF_SIDES; side++)
 		add_families(d, side, out);
-	if (diff__is_recorded(d, DIFF_BEFORE, "sample_cpu") != diff__is_recorded(d, DIFF_AFTER, "sample_cpu"))
+	if (trace__has(d->q[DIFF_BEFORE]->trace, "sample_cpu") != trace__has(d->q[DIFF_AFTER]->trace, "sample_cpu"))
 		report_output__note(out, "Only one of the traces has samples: functions are not compared.");
 	if (a->hostname && b->hostname && strcmp(a->hostname, b->hostname))
 		report_output__note(out, "The traces are of two machines: %s with %u CPUs before, %s with %u after.",

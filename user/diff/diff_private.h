@@ -90,8 +90,6 @@ int diff_calls__read(struct diff *d, u32 side);
 
 /* diff_compare.c: fills the figures, and decides what is a change. */
 void diff__compare(struct diff *d);
-/* Is something of the kind recorded in both? */
-bool diff__is_recorded(const struct diff *d, u32 side, const char *event);
 /* diff_output.c: sentences, tables and notes */
 void diff__output(const struct diff *d, struct report_output *out);
 /* diff_text.c: the sentence on a change. Returns buf. */

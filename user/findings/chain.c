@@ -130,11 +130,13 @@ static int sum_up(const struct chain_reading *r, u32 code, struct map *sums)
 {
 	for (u32 i = 0; i < r->n_pieces; i++) {
 		const struct chain_piece *p = &r->pieces[i];
-		struct by_key key = by_key_of(r, p);
-		struct by_sum *s = is_of_place(r, p, code) ? map__get(sums, &key) : NULL;
+		struct by_key key;
+		struct by_sum *s;
 
 		if (!is_of_place(r, p, code))
 			continue;
+		key = by_key_of(r, p);
+		s = map__get(sums, &key);
 		if (!s)
 			return -ENOMEM;
 		s->is_several = s->is_several || (s->ns && s->thread.tid != p->by.tid);
@@ -153,9 +155,12 @@ static int next_times(const struct chain_reading *r, u32 code, struct by_key by,
 {
 	for (u32 i = 0; i < r->n_pieces; i++) {
 		const struct chain_piece *p = &r->pieces[i];
-		struct by_key key = by_key_of(r, p);
+		struct by_key key;
 
-		if (!is_of_place(r, p, code) || key.pid != by.pid || key.code != by.code)
+		if (!is_of_place(r, p, code))
+			continue;
+		key = by_key_of(r, p);
+		if (key.pid != by.pid || key.code != by.code)
 			continue;
 		if (!array__push(next->list, next->n, (struct chain_time){ p->by, p->from, p->to }))
 			return -ENOMEM;
@@ -305,7 +310,8 @@ static int read_level(struct chain *c, const struct findings *f, struct chain_ti
 		r.function = &c->subject;
 	err = chain_reading__read(&r, times);
 	name_threads(l, times);
-	if (!err)
+	/* other levels have no use for samples */
+	if (!err && (r.function || largest(l, is_first) == FINDING_COMPUTE))
 		err = chain_reading__sample(&r, times);
 	l->kind = largest(l, is_first);
 	code = find_place(&r);

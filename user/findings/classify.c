@@ -6,9 +6,9 @@
  */
 #include "findings/classify.h"
 
-#include <errno.h>
 #include <string.h>
 
+#include "findings/classify_short.h"
 #include "model/lock_kind.h"
 #include "util/array.h"
 #include "util/path.h"
@@ -105,19 +105,6 @@ static const struct rule *rule_of(const struct stack_frame *f)
 	return NULL;
 }
 
-bool stack_frame__is_package(const struct stack_frame *f)
-{
-	return strstr(f->file, "/site-packages/") || strstr(f->file, "/dist-packages/");
-}
-
-static bool is_interpreter(const struct stack_frame *f)
-{
-	const char *name = strrchr(f->file, '/');
-
-	name = name ? name + 1 : f->file;
-	return !strncmp(name, "python", 6) || !strncmp(name, "libpython", 9);
-}
-
 /* Returns whether it is the first function of a child process; frames of its callers are copies of the parent's. */
 static bool is_start_of_child(const struct stack_frame *f)
 {
@@ -143,7 +130,7 @@ static bool begins(const char *text, const char *with)
 static void add_native(struct stack_parts *parts, const struct stack_frame *f, u32 at)
 {
 	/* finally the outermost one; "[frames missing]" has no file */
-	if (!is_interpreter(f) && (*f->file || !parts->called))
+	if (!path__is_interpreter(f->file) && (*f->file || !parts->called))
 		parts->called = at;
 	if (begins(path__file_name(f->file), "libsqlite3.") || begins(f->name, "sqlite3"))
 		parts->retries_database = true;
@@ -348,7 +335,7 @@ static void classify_runnable(const struct finding_input *in, const struct profi
 		cell->kind = kind;
 }
 
-static int classify(const struct finding_input *in, u32 i)
+static void classify(const struct finding_input *in, u32 i)
 {
 	const struct profile_key *key = profile__key(in->profile, i);
 	struct profile_cell *cell = profile__cell(in->profile, i);
@@ -367,147 +354,17 @@ static int classify(const struct finding_input *in, u32 i)
 	else
 		cell->kind = FINDING_NONE;
 	if (!t)
-		return 0;
+		return;
 	t->has_python = t->has_python || parts.python;
 	if (waits && is_idle_by_behaviour(key, cell, t, cell->kind, &parts))
 		cell->kind = FINDING_IDLE;
 	if (waits && cell->kind == FINDING_IDLE)
 		t->idle += cell->ns;
-	return 0;
-}
-
-/* Waits of one thread, or with an object, of a process's threads for that */
-struct usual_key {
-	struct thread_key thread; /* tid 0: all */
-	u64 object;
-};
-
-/* Waits with a stack, by kind and code */
-struct like_key {
-	struct usual_key of;
-	u32 kind, code;
-};
-
-/* The most frequent kind and code of waits with a stack */
-struct usual {
-	u64 times, all;
-	u32 kind, code;
-};
-
-static bool is_short(const struct profile_key *key, const struct profile_cell *cell)
-{
-	return key->state == ACTIVITY_BLOCKED && !key->stack &&
-	       (cell->kind == FINDING_ASLEEP || cell->kind == FINDING_BLOCKED);
-}
-
-/* Is it a wait for a futex of which only the thread that ended it has a stack? */
-static bool is_woken(const struct profile_key *key, const struct profile_cell *cell)
-{
-	return key->state == ACTIVITY_BLOCKED && !key->stack && key->object && cell->cause == ACTIVITY_FUTEX;
-}
-
-static int add_like(struct map *likes, const struct usual_key *of, const struct profile_cell *cell)
-{
-	struct like_key key = { *of, cell->kind, cell->code };
-	u64 *times = map__get(likes, &key);
-
-	if (!times)
-		return -ENOMEM;
-	*times += cell->times;
-	return 0;
-}
-
-/* Counts waits and not ns, because short waits are many. */
-static int count_likes(const struct finding_input *in, struct map *likes)
-{
-	int err = 0;
-
-	for (u32 i = 0; i < in->profile->cells.n && !err; i++) {
-		const struct profile_key *key = profile__key(in->profile, i);
-		const struct profile_cell *cell = profile__cell(in->profile, i);
-		struct usual_key thread = { key->thread, 0 }, object = { { key->thread.pid, 0 }, key->object };
-
-		/* all waits for the GIL are recorded, so a wait without a stack is none of them */
-		if (key->state != ACTIVITY_BLOCKED || !key->stack || cell->kind == FINDING_GIL)
-			continue;
-		err = add_like(likes, &thread, cell);
-		if (!err && cell->cause == ACTIVITY_FUTEX && key->object)
-			err = add_like(likes, &object, cell);
-	}
-	return err;
-}
-
-static int find_usual(const struct map *likes, struct map *waits)
-{
-	for (u32 i = 0; i < likes->n; i++) {
-		const struct like_key *key = map__key(likes, i);
-		u64 times = *(const u64 *)map__value(likes, i);
-		struct usual *u = map__get(waits, &key->of);
-
-		if (!u)
-			return -ENOMEM;
-		u->all += times;
-		if (times <= u->times)
-			continue;
-		u->times = times;
-		u->kind = key->kind;
-		u->code = key->code;
-	}
-	return 0;
-}
-
-static int count_usual(const struct finding_input *in, struct map *waits)
-{
-	struct map likes;
-	int err;
-
-	map__init(&likes, sizeof(struct like_key), sizeof(u64));
-	err = count_likes(in, &likes);
-	if (!err)
-		err = find_usual(&likes, waits);
-	map__free(&likes);
-	return err;
-}
-
-/*
- * Waits that are too short for a stack get the kind and code of most of the thread's waits with one, if these are more
- * than half; waits for a known futex, of those for the same futex.
- */
-static int attribute_short_waits(const struct finding_input *in)
-{
-	struct map waits;
-	int err;
-
-	map__init(&waits, sizeof(struct usual_key), sizeof(struct usual));
-	err = count_usual(in, &waits);
-	for (u32 i = 0; !err && i < in->profile->cells.n; i++) {
-		const struct profile_key *key = profile__key(in->profile, i);
-		struct profile_cell *cell = profile__cell(in->profile, i);
-		struct usual_key of = { key->thread, 0 };
-		const struct usual *u;
-
-		if (is_woken(key, cell))
-			of = (struct usual_key){ { key->thread.pid, 0 }, key->object };
-		else if (!is_short(key, cell))
-			continue;
-		u = map__find(&waits, &of);
-		if (!u || 2 * u->times <= u->all || (cell->kind == FINDING_BLOCKED && u->kind != FINDING_DISK))
-			continue;
-		/* sleeps are as long as the code asks for, and not sometimes too short */
-		if (u->kind == FINDING_SLEEP)
-			continue;
-		cell->kind = u->kind;
-		cell->code = u->code;
-	}
-	map__free(&waits);
-	return err;
 }
 
 int classify__cells(const struct finding_input *in)
 {
-	int err = 0;
-
-	for (u32 i = 0; !err && i < in->profile->cells.n; i++)
-		err = classify(in, i);
-	return err ? err : attribute_short_waits(in);
+	for (u32 i = 0; i < in->profile->cells.n; i++)
+		classify(in, i);
+	return classify_short__waits(in);
 }

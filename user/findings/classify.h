@@ -23,8 +23,6 @@ struct stack_parts {
 	bool passes_data; /* the innermost Python frame pickles or copies what processes send each other */
 	bool retries_database; /* SQLite sleeps, and then tries again whether the database is locked */
 };
-/* Is it the code of an installed package? */
-bool stack_frame__is_package(const struct stack_frame *f);
 struct stack_parts stack_parts__of(const struct stacks *stacks, u32 stack);
 
 #endif

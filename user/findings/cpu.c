@@ -241,16 +241,14 @@ static int add_imports(const struct cpus *c, struct finding *f)
 	struct imported imported;
 	int err;
 
-	if (f->kind != FINDING_COMPUTE && f->kind != FINDING_CPU)
+	if ((f->kind != FINDING_COMPUTE && f->kind != FINDING_CPU) || trace__has(c->in->q->trace, "python_import"))
 		return 0;
 	err = imported__of(&imported, c->in, f->pid);
-	if (err || trace__has(c->in->q->trace, "python_import") || 2 * imported.sampled_ns < imported.all_ns ||
-	    !imported.sampled_ns)
+	if (err || 2 * imported.sampled_ns < imported.all_ns || !imported.sampled_ns)
 		return err;
 	imported__complete(c->in, &imported, f);
 	f->ran_ns = f->in_code_ns = 0;
-	err = imported__add_times(c->in, f);
-	return 0;
+	return imported__add_times(c->in, f);
 }
 
 /* One finding for what a process computed, and for its waits for the CPUs to do so. */

@@ -36,19 +36,12 @@ static bool is_collector(const char *name)
 	return false;
 }
 
-static bool is_interpreter(const char *path)
-{
-	const char *name = path__file_name(path);
-
-	return !strncmp(name, "python", 6) || !strncmp(name, "libpython", 9);
-}
-
 bool gc_stack__collects(const struct stacks *s, u32 stack)
 {
 	const struct stack_frame *f;
 
 	for (u32 at = stack; (f = stacks__frame(s, at)) != NULL && f->kind == FRAME_NATIVE; at = f->caller)
-		if (is_collector(f->name) && is_interpreter(f->file))
+		if (is_collector(f->name) && path__is_interpreter(f->file))
 			return true;
 	return false;
 }

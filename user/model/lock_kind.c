@@ -155,18 +155,13 @@ static bool is_mechanism(const struct stack_frame *f)
 	return f->kind == FRAME_KERNEL;
 }
 
-static bool is_package(const struct stack_frame *f)
-{
-	return strstr(f->file, "/site-packages/") || strstr(f->file, "/dist-packages/");
-}
-
 u32 lock_kind__code(const struct stacks *s, u32 stack)
 {
 	const struct stack_frame *f;
 	u32 package = 0, python = 0, native = 0;
 
 	for (u32 at = stack; (f = stacks__frame(s, at)) != NULL; at = f->caller) {
-		if (stack_frame__is_users(f) && !is_package(f))
+		if (stack_frame__is_users(f) && !stack_frame__is_package(f))
 			return at;
 		if (stack_frame__is_users(f))
 			package = package ? package : at;

@@ -46,6 +46,8 @@ u32 stacks__top_user(const struct stacks *s, u32 id);
 char *stacks__label(const struct stacks *s, u32 id, char *buf, size_t size);
 /* Returns whether the frame is the user's own code, as in stacks__top_user. */
 bool stack_frame__is_users(const struct stack_frame *f);
+/* Is it the code of an installed package? */
+bool stack_frame__is_package(const struct stack_frame *f);
 /*
  * Returns whether the frame is code that a library made at run time, such as the methods of a proxy or of a data class. It may
  * also be the user's, of `python -c`; so it counts as the user's where a stack has no other.

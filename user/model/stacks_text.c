@@ -18,6 +18,11 @@ bool stack_frame__is_users(const struct stack_frame *f)
 	       !python_library__part(f->file);
 }
 
+bool stack_frame__is_package(const struct stack_frame *f)
+{
+	return strstr(f->file, "/site-packages/") || strstr(f->file, "/dist-packages/");
+}
+
 bool stack_frame__is_generated(const struct stack_frame *f)
 {
 	static const char *const files[] = { "<string>", "<attrs generated", "<decorator-gen-", "<__array_function__" };

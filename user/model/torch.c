@@ -70,33 +70,13 @@ const struct torch_coverage *torch__coverage(const struct torch *t)
 	return &t->coverage;
 }
 
-/* Calls that torch.profiler leaves out of its tables */
-static bool is_hidden(const char *name)
-{
-	static const char *const names[] = { "aten::is_leaf",
-					     "aten::output_nr",
-					     "aten::_version",
-					     "profiler::_record_function_enter",
-					     "profiler::_record_function_enter_new",
-					     "profiler::_record_function_exit" };
-
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (!strcmp(name, names[i]))
-			return true;
-	return false;
-}
-
-#define HIDDEN ~0u
-
-/* Returns the number of the name, HIDDEN for a call to leave out; 0: no memory. */
+/* Returns the number of the name; 0: no memory. */
 static u32 number_of(struct torch *t, const struct view *v)
 {
 	char name[TEXTS_LEN];
 
 	if (!names__torch(t->q->names, v, name, sizeof(name)))
 		snprintf(name, sizeof(name), "?");
-	if (is_hidden(name))
-		return HIDDEN;
 	/* torch.profiler's steps are one row in its table */
 	if (!strncmp(name, "ProfilerStep#", 13))
 		snprintf(name, sizeof(name), "ProfilerStep*");
@@ -130,7 +110,6 @@ static int on_call(struct torch *t, enum torch_kind kind, const struct view *v)
 		.pid = (u32)view__s64(v, f.pid),
 		.tid = (u32)view__s64(v, f.tid),
 		.name = name_of(t, kind, v),
-		.stack = (u32)view__get(v, "stack"),
 		.is_open = flags & EVENT_OPEN,
 		.is_unwound = flags & EVENT_UNWOUND,
 		.start = (u64)view__s64(v, f.start),
@@ -146,14 +125,13 @@ static int on_call(struct torch *t, enum torch_kind kind, const struct view *v)
 	if (c.start > c.end)
 		c.start = c.end;
 	err = torch_parts__take(t, &c);
-	if (err || c.name == HIDDEN)
+	if (err)
 		return err;
 	t->coverage.calls += kind == TORCH_OPERATOR;
 	t->coverage.nodes += kind == TORCH_NODE;
 	t->coverage.ranges += kind == TORCH_RANGE;
 	t->coverage.open += c.is_open;
 	t->coverage.unwound += c.is_unwound;
-	t->coverage.has_stacks |= c.stack != 0;
 	return torch_tree__add(t, &c);
 }
 

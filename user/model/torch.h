@@ -21,7 +21,6 @@ struct torch_span {
 	enum torch_kind kind;
 	u32 pid, tid;
 	u32 name; /* for torch__name() */
-	u32 stack; /* 0: not known */
 	u32 shapes; /* number of the text of its tensors' sizes, for torch__shapes(); 0: not known */
 	bool is_open; /* had not ended when the trace did */
 	bool is_unwound; /* an exception left it */
@@ -62,7 +61,7 @@ struct torch_coverage {
 	u64 outside_ns; /* what the probes of a call take before and after it */
 	u64 launches_dropped; /* whose work on GPUs belongs to no call, as there were too many */
 	u64 cost_ns; /* what was subtracted from the calls that are in no other */
-	bool has_stacks, has_shapes, has_memory, has_device;
+	bool has_shapes, has_memory, has_device;
 };
 const struct torch_coverage *torch__coverage(const struct torch *t);
 

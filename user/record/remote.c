@@ -7,6 +7,7 @@
 #include "record/objects.h"
 
 #include "process/filesystem.h"
+#include "util/path.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -41,9 +42,8 @@ static struct remote_files *get(struct session *s)
 
 static bool is_python(const char *path)
 {
-	const char *name = strrchr(path, '/');
+	const char *name = path__file_name(path);
 
-	name = name ? name + 1 : path;
 	return !strncmp(name, "python3", 7) || !strncmp(name, "libpython3", 10);
 }
 

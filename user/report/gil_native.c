@@ -8,6 +8,7 @@
 #include "report/gil.h"
 #include "util/array.h"
 #include "probes/sample/sample.h"
+#include "util/path.h"
 #include "util/search.h"
 
 #include <errno.h>
@@ -55,9 +56,7 @@ struct gil_native_sum {
 
 static void object_of(const struct stack_frame *f, char *buf, size_t size)
 {
-	const char *slash = strrchr(f->file, '/');
-
-	snprintf(buf, size, "%s", slash && slash[1] ? slash + 1 : f->file);
+	snprintf(buf, size, "%s", path__file_name(f->file));
 }
 
 /* An address in a stripped file means nothing to a reader: show the file alone. */
@@ -88,12 +87,6 @@ static u32 innermost(const struct stacks *s, u32 stack)
 	return 0;
 }
 
-/* Is it the interpreter's own file? */
-static bool is_interpreter(const char *object)
-{
-	return !strncmp(object, "python", 6) || !strncmp(object, "libpython", 9);
-}
-
 static bool is_glue(const char *object)
 {
 	for (size_t i = 0; i < ARRAY_LEN(glue); i++)
@@ -117,7 +110,7 @@ static const struct stack_frame *where(const struct stacks *s, u32 stack)
 	/* frames go from the innermost to the outermost: the last library found is the outermost one */
 	for (; (f = stacks__frame(s, stack)) != NULL && f->kind == FRAME_NATIVE; stack = f->caller) {
 		object_of(f, object, sizeof(object));
-		if (!*object || is_interpreter(object) || is_glue(object) || !strcmp(object, last))
+		if (!*object || path__is_interpreter(object) || is_glue(object) || !strcmp(object, last))
 			continue;
 		called = f;
 		snprintf(last, sizeof(last), "%s", object);
@@ -291,7 +284,7 @@ int gil_natives__add(struct gil_natives *n, u32 side, u32 function, const struct
 /* Is it just the interpreter's file, "python3.11"? That is no useful name, as Python code mostly runs there. */
 static bool is_nameless_interpreter(const char *name)
 {
-	return !strchr(name, '(') && is_interpreter(name);
+	return !strchr(name, '(') && path__is_interpreter(name);
 }
 
 /*

@@ -11,6 +11,7 @@
 #include "model/stats.h"
 #include "output/text.h"
 #include "report/lock_blame.h"
+#include "util/path.h"
 #include "util/recent.h"
 
 struct lock_key {
@@ -259,7 +260,7 @@ static const char *site_name(const struct locks *l, u32 pid, u64 address, char *
 	}
 	symbol = names__string(l->args->names, site->symbol);
 	module = names__string(l->args->names, site->module);
-	file = strrchr(module, '/') ? strrchr(module, '/') + 1 : module;
+	file = path__file_name(module);
 	if (*symbol)
 		snprintf(buf, size, "%s (%s)", symbol, file);
 	else
@@ -377,7 +378,7 @@ static void add_shared_finding(struct locks *l, struct report_output *out, const
 	char total[TEXT_NUMBER], who[64];
 	u32 i = 0;
 
-	while (i < t->n_rows && table__row(t, i)[9].u < 2)
+	while (i < t->n_rows && table__row(t, i)[LOCK_THREADS].u < 2)
 		i++;
 	if (i && i < t->n_rows) {
 		const struct value *row = table__row(t, i);
@@ -409,11 +410,13 @@ static void add_findings(struct locks *l, struct report_output *out, const struc
 			text__count(count, sizeof(count), l->waits), text__s(l->waits), locks, text__s(locks),
 			text__s(locks), text__ns(total, sizeof(total), l->total),
 			table__percent(top[LOCK_TOTAL].u, l->total), top[LOCK_ADDRESS].u,
-			names__label(l->args->names, who, sizeof(who), (u32)top[0].u, 0),
-			top[17].type == VALUE_TEXT ? ", in " : "", top[17].type == VALUE_TEXT ? top[17].text : "");
+			names__label(l->args->names, who, sizeof(who), (u32)top[LOCK_PID].u, 0),
+			top[LOCK_SITE].type == VALUE_TEXT ? ", in " : "",
+			top[LOCK_SITE].type == VALUE_TEXT ? top[LOCK_SITE].text : "");
 		REPORT_FIGURES(out, FIGURE("waits", V_U64(l->waits)), FIGURE("locks", V_U64(locks)),
-			       FIGURE("wait_ns", V_U64(l->total)), FIGURE("pid", top[0]), FIGURE("lock", top[2]),
-			       FIGURE("lock_ns", top[5]), FIGURE("site", top[17]));
+			       FIGURE("wait_ns", V_U64(l->total)), FIGURE("pid", top[LOCK_PID]),
+			       FIGURE("lock", top[LOCK_ADDRESS]), FIGURE("lock_ns", top[LOCK_TOTAL]),
+			       FIGURE("site", top[LOCK_SITE]));
 	}
 	add_shared_finding(l, out, t);
 	if (l->open)

@@ -115,7 +115,6 @@ static int fill(struct sampled *s, const struct map *paths, struct table *t, str
 		free(text);
 	}
 	free(list);
-	table__sort(t, s->all.cpu_ns ? "cpu_ns" : "off_cpu_ns");
 	stack_texts__add_note(&texts, out);
 	return 0;
 }

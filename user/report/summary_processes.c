@@ -11,6 +11,7 @@
 #include "output/text.h"
 #include "report/unexplained.h"
 #include "util/array.h"
+#include "util/path.h"
 #include "util/saturate.h"
 
 /* Column Container is shown only if a process runs in one. */
@@ -70,12 +71,12 @@ static const struct summary_key *key_of(const struct summary_processes *s, u32 i
 static bool is_runtime(const char *file)
 {
 	return !strncmp(file, "libcudart", 9) || !strncmp(file, "libcuda.so", 10) || !strncmp(file, "libnccl", 7) ||
-	       !strncmp(file, "libpython", 9) || !strncmp(file, "python", 6);
+	       path__is_interpreter(file);
 }
 
 static void process__add_runtime(struct summary_process *p, const char *path)
 {
-	const char *file = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	const char *file = path__file_name(path);
 	size_t len = strlen(p->runtimes);
 
 	if (!is_runtime(file) || strstr(p->runtimes, file))

@@ -2,6 +2,7 @@
 #ifndef SONDE_UTIL_PATH_H
 #define SONDE_UTIL_PATH_H
 
+#include <stdbool.h>
 #include <string.h>
 
 /* Returns the name after the last '/' ("srv.py" for "/opt/app/srv.py"), or the path if there is none. */
@@ -10,6 +11,14 @@ static inline const char *path__file_name(const char *path)
 	const char *slash = strrchr(path, '/');
 
 	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* Is it the file of a Python interpreter, by its name? */
+static inline bool path__is_interpreter(const char *path)
+{
+	const char *name = path__file_name(path);
+
+	return !strncmp(name, "python", 6) || !strncmp(name, "libpython", 9);
 }
 
 #endif

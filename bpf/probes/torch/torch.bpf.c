@@ -2,6 +2,7 @@
 /* Operators and backward nodes of PyTorch. The host code (torch.c) finds their entries and ends. */
 #include "core/args.h"
 #include "core/sonde.bpf.h"
+#include "core/stack.h"
 #include "torch.h"
 #include "torch_names.bpf.h"
 #include "torch_range.bpf.h"

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "core/maps.h"
+#include "core/stack.h"
 #include "record/family.h"
 #include "site/place.h"
 #include "torch_args.h"

@@ -7,8 +7,6 @@
 #define SONDE_TORCH_H
 
 #include "core/event.h"
-#include "core/gil_held.h"
-#include "core/stack.h"
 
 FAMILY(torch, 0x0e, FAMILY_ASKED, "PyTorch: operators, backward nodes, optimizer and data-loader steps");
 
@@ -68,8 +66,6 @@ struct torch_op {
 	s64 sequence
 		DOC("sequence number of the first backward node that this call made; -1: it made none, or not known");
 	u32 inner DOC("calls of this family that were recorded within it on its thread, at any depth");
-	u32 stack UNIT(stack) DOC("Python stack at the call; 0: not recorded");
-	enum gil_held gil DOC("did the thread hold its GIL; 0: not recorded");
 } EVENT(torch_op, 0x0e01, "a call of an operator; the name of its probe is the operator's: aten::add.Tensor");
 
 struct torch_operator {

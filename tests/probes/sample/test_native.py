@@ -81,7 +81,7 @@ def popped():
     rec = Recording([PROGRAM, "popped", "1"], "sample", ["-F", "499"])
     stacks = Stacks(rec.trace)
     found = collections.Counter(";".join(plain(f.name) for f in stacks.stack(e["stack"])) for e in rec.of("sample_cpu"))
-    inside = {stack: n for stack, n in found.items() if stack.endswith("popped")}
+    inside = {stack: n for stack, n in found.items() if stack.split(";")[-1] == "popped"}
     ok(set(inside) == {"main;calls_popped;popped"}, name, found)
 
 

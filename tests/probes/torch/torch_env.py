@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The Python with PyTorch that the tests of this folder run: build/venv, where it is installed if it is missing. And its recordings."""
 import os
-import re
 import subprocess
 
+from process_text import text_differs
 from recording import workdir
 from sonde_cli import Sonde
 from sonde_trace import Trace
@@ -51,7 +51,7 @@ class Recording:
         self.output += self.until("done")
         self.status = sonde.end()
         self.messages = sonde.messages
-        self.changed = changed_text(self.pid, "libtorch_cpu.so")
+        self.changed = text_differs(self.pid, "libtorch_cpu.so")
         self.go()
         self.target.wait(timeout=60)
         self.trace = Trace(self.path)
@@ -67,22 +67,3 @@ class Recording:
                 return lines
             lines.append(line)
         raise SystemExit(f"Bail out! the program ended without '{word}'")
-
-
-def changed_text(pid, name):
-    """Bytes of a mapped library's code that differ from those of its file."""
-    changed = 0
-    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as mem:
-        for line in maps:
-            m = re.match(r"([0-9a-f]+)-([0-9a-f]+) r-xp ([0-9a-f]+) \S+ \d+\s+(.*)", line)
-            if not m or not m[4].endswith(name):
-                continue
-            start, end, offset = (int(n, 16) for n in m.groups()[:3])
-            with open(m[4], "rb") as file:
-                for at in range(0, end - start, 1 << 20):
-                    size = min(1 << 20, end - start - at)
-                    mem.seek(start + at)
-                    file.seek(offset + at)
-                    a, b = mem.read(size), file.read(size)
-                    changed += a != b and sum(x != y for x, y in zip(a, b))
-    return changed
