@@ -113,6 +113,7 @@ struct gpu_gaps;
 struct cuda_calls;
 struct nccl_calls;
 struct net_peers;
+struct torch_steps;
 
 /* What each module gets */
 struct finding_input {
@@ -122,11 +123,12 @@ struct finding_input {
 	const struct profile *profile;
 	const struct lock_blame *locks; /* which code held locks that others waited for */
 	const struct osrt_files *files; /* names of files that calls waited for */
-	/* of GPUs, calls of CUDA and NCCL, and TCP connections */
+	/* of GPUs, calls of CUDA and NCCL, TCP connections, and training loops of PyTorch */
 	const struct gpu_gaps *gaps;
 	const struct cuda_calls *cuda;
 	const struct nccl_calls *nccl;
 	const struct net_peers *net;
+	const struct torch_steps *torch; /* NULL: no range of PyTorch was recorded */
 };
 
 struct finding_module {

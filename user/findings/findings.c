@@ -13,6 +13,7 @@
 #include "model/gpu_gaps.h"
 #include "model/nccl_calls.h"
 #include "model/net_peers.h"
+#include "model/torch_steps.h"
 #include "util/array.h"
 #include "util/map.h"
 
@@ -29,6 +30,7 @@ struct findings {
 	struct cuda_calls cuda;
 	struct nccl_calls nccl;
 	struct net_peers net;
+	struct torch_steps *torch;
 	struct finding_input input; /* points to the above */
 	const struct findings_listener *listener;
 	struct finding *list; /* the ranked ones first */
@@ -65,6 +67,7 @@ void findings__free(struct findings *f)
 	cuda_calls__free(&f->cuda);
 	nccl_calls__free(&f->nccl);
 	net_peers__free(&f->net);
+	torch_steps__free(f->torch);
 	stacks__free(f->stacks);
 	activity__free(f->activity);
 	free(f->list);
@@ -377,10 +380,13 @@ static int read_subjects(struct findings *f, const struct query *q)
 		err = nccl_calls__read(&f->nccl, q);
 	if (!err)
 		err = net_peers__read(&f->net, q);
+	if (!err && trace__has(q->trace, "torch_range"))
+		err = torch_steps__new(&f->torch, q);
 	f->input.gaps = &f->gaps;
 	f->input.cuda = &f->cuda;
 	f->input.nccl = &f->nccl;
 	f->input.net = &f->net;
+	f->input.torch = f->torch;
 	return err;
 }
 

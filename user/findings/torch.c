@@ -133,20 +133,15 @@ static void add_small(const struct torch_steps *steps, const struct torch_loop *
 
 static int find(const struct finding_input *in, struct findings *out)
 {
-	struct torch_steps *s;
-	int err;
+	const struct torch_steps *s = in->torch;
 
-	if (!trace__has(in->q->trace, "torch_range"))
-		return 0;
-	err = torch_steps__new(&s, in->q);
-	for (u32 i = 0; !err && i < s->n; i++) {
+	for (u32 i = 0; s && i < s->n; i++) {
 		bool has_loader = add_loader(&s->loops[i], out);
 
 		add_slow(s, &s->loops[i], has_loader, in->q, out);
 		add_small(s, &s->loops[i], out);
 	}
-	torch_steps__free(s);
-	return err;
+	return 0;
 }
 
 FINDINGS(torch) = { .name = "torch", .find = find };

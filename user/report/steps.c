@@ -3,9 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "model/torch_steps.h"
 #include "output/text.h"
-#include "report/report.h"
+#include "report/steps.h"
 
 static const struct column loop_columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
@@ -101,6 +100,17 @@ static void add_slow(const struct torch_steps *steps, const struct torch_loop *l
 		       FIGURE("phase", V_TEXT(torch_phase__name(phase))));
 }
 
+void steps__add_findings(const struct torch_steps *s, const struct query *args, struct report_output *out, u32 max)
+{
+	u32 first = out->n_findings;
+
+	for (u32 i = 0; i < s->n && i < 3 && out->n_findings - first < max; i++) {
+		add_shares(&s->loops[i], args, out);
+		if (out->n_findings - first < max)
+			add_slow(s, &s->loops[i], args, out);
+	}
+}
+
 static void fill(const struct torch_steps *s, const struct query *args, struct report_output *out)
 {
 	struct table *loops = REPORT_TABLE(out, "loops", "Loops, and their time by phase", loop_columns);
@@ -113,10 +123,7 @@ static void fill(const struct torch_steps *s, const struct query *args, struct r
 		fill_steps(&s->loops[i], args, steps);
 	}
 	table__sort(steps, "step_ns");
-	for (u32 i = 0; i < s->n && i < 3; i++) {
-		add_shares(&s->loops[i], args, out);
-		add_slow(s, &s->loops[i], args, out);
-	}
+	steps__add_findings(s, args, out, 6);
 	if (s->dropped)
 		report_output__note(
 			out, "%s phases were not read, as the trace has too many: `--time` selects a part of it.",
@@ -148,5 +155,4 @@ REPORT(steps) = {
 	.doc = "training steps of PyTorch: time by forward and backward pass, optimizer and data loading; why one was slow",
 	.kinds = "torch_range",
 	.run = run,
-	.summary = 1,
 };

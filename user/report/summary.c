@@ -7,6 +7,7 @@
 #include "report/cuda_api.h"
 #include "report/more.h"
 #include "report/repeated.h"
+#include "report/steps.h"
 #include "report/summary_processes.h"
 
 struct summary {
@@ -81,7 +82,8 @@ static int read_all(struct summary *s)
 
 static int fill(struct summary *s, struct report_output *out)
 {
-	const struct cuda_calls *cuda = findings__input(s->findings)->cuda;
+	const struct finding_input *in = findings__input(s->findings);
+	const struct cuda_calls *cuda = in->cuda;
 	struct table *calls, *threads;
 	u32 shown, uninteresting;
 	int err;
@@ -95,6 +97,8 @@ static int fill(struct summary *s, struct report_output *out)
 	calls = cuda_api__table(cuda, out, "cuda_calls");
 	calls->limit = 10;
 	cuda_api__add_notes(cuda, out);
+	if (in->torch)
+		steps__add_findings(in->torch, s->args, out, 2);
 	err = repeated__add_findings(s->args, out);
 	if (!err)
 		err = summary_processes__add_unexplained(&s->processes, out);
