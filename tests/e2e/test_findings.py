@@ -74,6 +74,17 @@ def check_disk(folder):
     ok(" offcpu -p 10" in found["evidence"], "without disk I/O in the trace the named report is another one, with rows", found["evidence"])
 
 
+def check_other_file(folder):
+    """fsync() of one file, while most requests of the process are reads of a library"""
+    lines = ['proc_task time=@0 pid=10 tid=10 ppid=1 comm="a"', 'syscall_file time=@0.1 pid=10 tid=10 file=1 ino=8 dev=1 path="/srv/orders.db"',
+             'disk_file time=@0.1 pid=10 tid=10 dev=1 ino=7 path="/usr/lib/libcrypto.so.3"', *(
+        f"sched_off pid=10 tid=10 start=@{t} time=@{t}.9 wake=@{t}.9 state=SCHED_BLOCKED" for t in range(1, 6)), *(
+        f"syscall pid=10 tid=10 start=@{t} time=@{t}.9 nr=SYS_fsync file=1 sleeps=1" for t in range(1, 6)),
+        'disk_io pid=10 tid=10 start=@0.2 issued=@0.2 time=@0.9 disk="sda" op=DISK_READ dev=1 ino=7']
+    text = first_of(written(folder, "other", lines, merged_schema(folder))[1], pid=10, kind="disk")["text"]
+    ok("5 times in fsync of /srv/orders.db" in text and "libcrypto" not in text, "a call is said to be of its own file", text)
+
+
 def check_many_asleep(folder):
     """Idle threads rank low, regardless of their number."""
     lines = ['proc_task time=@0 pid=10 tid=10 ppid=1 comm="pool"', 'proc_task time=@0 pid=20 tid=20 ppid=1 comm="work"', *(
@@ -209,6 +220,6 @@ with tempfile.TemporaryDirectory() as there:
     lines = say("report", make(there, "sampled", events, "schema.json", "proc,gil,sched,sample")).splitlines()
     ok(not any("sonde record" in line for line in lines), "it does not name what was recorded", lines[:6])
     ok(lines.index("8.000 s of 1 process.") > 0, "the count of processes is not the first line", lines[:3])
-    for check in (check_evidence, check_disk, check_many_asleep, check_many, check_taker, check_condition, check_collections, check_merged):
+    for check in (check_evidence, check_disk, check_other_file, check_many_asleep, check_many, check_taker, check_condition, check_collections, check_merged):
         check(there)
 done()

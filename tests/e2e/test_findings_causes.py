@@ -192,6 +192,34 @@ def check_sleeps(folder):
            "sleeps of very different lengths are a cause" if uneven else "those of a regular job are not", slept)
 
 
+def check_heartbeat(folder):
+    """A program's only thread sleeps equally long each time: it does nothing else, or it also computes"""
+    stack, frame = code(1, "beat /app/a.py 7")
+    for computes, kind in ((0.001, "idle"), (0.02, "sleep")):
+        lines, at = [*process(10, "a"), *stack], 0.5
+        for _ in range(40):
+            lines += [off(10, 10, at, at + 0.15, at + 0.15, "SCHED_SLEEP"), off_stack(10, 10, at, at + 0.15, frame, "SYS_clock_nanosleep", "SAMPLE_SLEEP"),
+                      run(10, 10, at + 0.15, at + 0.15 + computes)]
+            at += 0.15 + computes
+        found = first_of(findings(folder, *lines), kind=kind)
+        ok("beat (a.py:7)" in found.get("text", "") and "40 times in clock_nanosleep" in found["text"],
+           "a program that only sleeps is idle, and the line is named" if kind == "idle" else "the sleeps of one that computes between them are no idleness",
+           found)
+
+
+def check_name_of_sonde(folder):
+    """A UNIX socket whose name looks like what is printed for a socket of sonde"""
+    stack, frame = code(1, "ask /app/a.py 7")
+    lines = [*process(10, "a"), *stack, 'syscall_file time=@0.1 pid=10 tid=10 file=1 ino=1 kind=SYSCALL_FILE_SOCKET family=1 type=1 path="/run/x (sonde 1)"']
+    for i in range(60):
+        at = 0.5 + i * 0.1
+        lines += [off(10, 10, at, at + 0.08, at + 0.08, "SCHED_SLEEP"), off_stack(10, 10, at, at + 0.08, frame, "SYS_recvfrom"),
+                  run(10, 10, at + 0.08, at + 0.1),
+                  f"syscall pid=10 tid=10 start=@{at:.6f} time=@{at + 0.08:.6f} nr=SYS_recvfrom ret=1 file=1 sleeps=1"]
+    found = written(folder, "sonde", [*lines, END], merged_schema(folder), "proc,sched,gil,sample,syscall")[1]
+    ok("unix /run/x (sonde 1)" in first_of(found, kind="peer").get("text", ""), "a wait for a socket with such a name is no idleness", found[0])
+
+
 def check_database(folder):
     for library, kind in (("libsqlite3.so.0.8.6", "lock"), ("libother.so.1", "sleep")):
         stack, frame = code(1, "save /app/a.py 7", "_execute /usr/lib/_sqlite3.so", f"step /usr/lib/{library}", "usleep /usr/lib/libc.so.6")
@@ -264,6 +292,8 @@ with tempfile.TemporaryDirectory() as there:
     check_titles(there)
     check_connections(there)
     check_sleeps(there)
+    check_heartbeat(there)
+    check_name_of_sonde(there)
     check_database(there)
     check_generated(there)
     check_child(there)

@@ -70,7 +70,8 @@ static const struct rule {
 	{ "/redis/commands/core.py", "blpop brpop blmove blmpop brpoplpush bzpopmin bzpopmax bzmpop xread xreadgroup",
 	  FINDING_IDLE, CALLED },
 	{ "/redis/client.py", "listen get_message", FINDING_IDLE, CALLED },
-	{ "/kafka/consumer/", NULL, FINDING_IDLE, CALLED },
+	{ "/kafka/consumer/group.py", "poll __next__ next_v2 _message_generator _message_generator_v2", FINDING_IDLE,
+	  CALLED },
 	{ "/pika/", "start_consuming process_data_events", FINDING_IDLE, CALLED },
 };
 

@@ -134,7 +134,10 @@ static void describe(const struct disks *d, struct finding *f)
 	/* the requests say more than "disk" or "page fault" */
 	if (!strcmp(f->call, "disk") || !strncmp(f->call, "page fault", 10))
 		*f->call = '\0';
-	if (*name)
+	/* a call has a file of its own: the requests, which are all of the process, may be for another one */
+	if (*f->call && *f->object && strcmp(f->object, name) != 0)
+		return;
+	if (!*f->call && *name)
 		snprintf(f->object, sizeof(f->object), "%s", name);
 	op = key->op == OP_FAULT ? 6 : key->op < 5 ? key->op : 5;
 	snprintf(text, sizeof(text), "%s %s%s%.100s%s%s%s, %s%s", text__count(count, sizeof(count), r->n),

@@ -83,6 +83,14 @@ static void add_connections(const struct finding_input *in, const struct group *
 	map__free(&seen);
 }
 
+/* Is the other end a sonde, whose end a script waits for? Only the end of a name is sonde's own text, and only with a peer. */
+static bool is_of_sonde(const struct osrt_file *file, const char *name)
+{
+	const char *peer = file && file->peer ? strrchr(name, '(') : NULL;
+
+	return peer && !strncmp(peer, "(sonde ", 7);
+}
+
 static int complete(const struct finding_input *in, const struct group *g, struct finding *f, void *arg)
 {
 	struct group_most file = group__most(in, g, GROUP_OBJECT), by = group__most(in, g, GROUP_BY);
@@ -96,7 +104,7 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 	add_connections(in, g, f);
 	add_round_trips(in, g, f);
 	/* a script that waits for `sonde record` has nothing to do */
-	if (strstr(f->object, "(sonde ") || waited_for__is_idle(in, g)) {
+	if (is_of_sonde(known, f->object) || waited_for__is_idle(in, g)) {
 		f->kind = FINDING_IDLE;
 		group__weigh(in, g, f);
 		return 0;

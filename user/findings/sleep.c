@@ -30,6 +30,22 @@ static bool add_uneven(const struct finding_input *in, const struct group *g, st
 	return true;
 }
 
+/* A thread whose sleeps take all but this part of its time does nothing else. */
+#define ELSE_PART 20
+
+/*
+ * Does the code do nothing but sleep, for equally long each time, as a heartbeat or a script that waits for its workers does?
+ * Then it is idle. What waits for this thread has a finding of its own, which names the sleep.
+ */
+static bool is_idle(const struct finding_input *in, const struct group *g, const struct stack_parts *parts)
+{
+	struct thread_key thread = profile__key(in->profile, g->cells[0])->thread;
+	const struct profile_thread *t = map__find(&in->profile->threads, &thread);
+
+	return g->threads == 1 && parts->python && t && ELSE_PART * (t->run + t->runnable) < t->wall &&
+	       ELSE_PART * g->ns >= (ELSE_PART - 1) * t->wall;
+}
+
 static int complete(const struct finding_input *in, const struct group *g, struct finding *f, void *arg)
 {
 	struct group_most stack = group__most(in, g, GROUP_STACK);
@@ -40,8 +56,16 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 	if (parts.serves) {
 		f->weight = (double)f->lost_ns;
 		f->is_background = false;
-	} else if (!add_uneven(in, g, f) && f->tid && f->tid != f->pid)
+		return 0;
+	}
+	if (add_uneven(in, g, f))
+		return 0;
+	if (g->n && is_idle(in, g, &parts)) {
+		f->kind = FINDING_IDLE;
+		group__weigh(in, g, f);
+	} else if (f->tid && f->tid != f->pid) {
 		f->weight /= 10;
+	}
 	return 0;
 }
 
