@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The progress that `sonde record` shows, `record --report` and `sonde why`."""
+import fcntl
 import glob
 import json
 import os
@@ -8,7 +9,10 @@ import pty
 import re
 import shutil
 import signal
+import struct
 import subprocess
+import termios
+import time
 
 import proc_files
 from recording import workdir
@@ -44,11 +48,12 @@ if os.geteuid():
     skip_all("tracing needs root")
 
 
-def on_terminal(*argv):
+def on_terminal(*argv, columns=80):
     """The output on a terminal, including lines that were replaced"""
     pid, fd = pty.fork()
     if not pid:
         os.execv(SONDE, [SONDE, *argv])
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     text = b""
     try:
         while data := os.read(fd, 4096):
@@ -92,6 +97,21 @@ ok(not code and -1 not in order and order == sorted(order), "on a terminal, each
 ok(re.search(r"scanning [1-9]\d* processes", text), "these lines have the number of processes", lines)
 ok(lines and lines[-1].startswith("\x1b[K") and "tracing 1 s" not in text[text.rfind("\x1b[K"):] and " events in 1.3" in text,
    "no such line is left at the end", lines[-2:])
+
+def check_live_finding():
+    """The line of each second has what cost most time in it; its share against the CPU time that the kernel counted"""
+    with subprocess.Popen(["/usr/bin/python3", "-S", "-c", "def burn():\n    while True:\n        sum(range(20000))\nburn()"]) as busy:
+        begin, before = time.monotonic(), proc_files.cpu_seconds(busy.pid)
+        status, shown = on_terminal("record", "-d", "3.3", "-p", str(busy.pid), "-f", "-o", TRACE, columns=200)
+        ran = 100 * (proc_files.cpu_seconds(busy.pid) - before) / (time.monotonic() - begin)
+        busy.kill()
+    finding = rf"python3 {busy.pid} ran on a CPU (\d+)% of 1\.\d+ s; (\d+)% of that in burn \(<string>\)\."
+    said = re.findall(rf"tracing [1-9] s: \d+ events, [\d.]+ MB, \d+ lost; {finding}", shown)
+    ok(not status and len(said) >= 2 and all(abs(int(share) - ran) < 30 and int(part) > 90 for share, part in said),
+       f"on a wide terminal the line of a second names what cost most time ({ran:.0f}% by the kernel)", shown)
+
+
+check_live_finding()
 code, text = on_terminal("record", "-q", "-t", "lean", "-d", "0.2", "-p", pid, "-f", "-o", TRACE)
 ok(not code and not text, "--quiet: no output", text)
 code, out, err = run("record", "-t", "lean", "-d", "0.2", "-p", pid, "-f", "-o", TRACE)

@@ -14,6 +14,7 @@ import tempfile
 import termios
 import time
 
+from proc_files import cpu_seconds
 from tap import done, ok
 
 SONDE = os.environ["SONDE"]
@@ -100,12 +101,6 @@ def check_alone():
     got = blocks(p.stdout)
     ok(p.returncode == 0 and len(got) == 2 and not any("gil" in b or "blame" in b or "cpu" in b or "finding" in b for b in got),
        "an idle program has no waiters, and -F 0 takes no samples", p.stdout + p.stderr)
-
-
-def cpu_seconds(pid):
-    with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
-        fields = f.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def check_computes():

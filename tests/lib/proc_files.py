@@ -44,6 +44,12 @@ def child_named(pid, name):
     return next((child for child in children(pid) if (status(child) or {}).get("Name") == name), None)
 
 
+def cpu_seconds(pid):
+    """The CPU time of a process's threads"""
+    fields = read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def open_files(pid):
     """{descriptor: what it refers to}"""
     found = {}

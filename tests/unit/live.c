@@ -186,6 +186,34 @@ TEST(functions)
 	end();
 }
 
+static void off(u32 pid, enum sample_reason reason, u64 from, u64 to, u32 stack)
+{
+	struct sample_off o = { .span = { .event = { .id = ID_sample_off, .pid = pid, .tid = pid, .time = to * MS },
+					  .start = from * MS },
+				.stack = stack,
+				.reason = reason };
+
+	feed(&o, sizeof(o));
+}
+
+TEST(disks)
+{
+	struct live_view v;
+
+	begin();
+	live__cut(live, 1000 * MS, &v);
+	off(7, SAMPLE_DISK, 1100, 1200, 3);
+	off(7, SAMPLE_FAULT, 1300, 1350, 4);
+	off(8, SAMPLE_DISK, 500, 1300, 4); /* from before the interval */
+	off(9, SAMPLE_POLL, 1000, 2000, 4); /* may be idle */
+	CHECK(!live__cut(live, 2000 * MS, &v));
+	REQUIRE(v.n_disks == 2);
+	CHECK(v.disks[0].pid == 8 && v.disks[0].threads == 1 && v.disks[0].ns == 300 * MS);
+	CHECK(v.disks[1].pid == 7 && v.disks[1].ns == 150 * MS && !strcmp(v.disks[1].function, "hold (app.py)"));
+	CHECK(!live__cut(live, 3000 * MS, &v) && !v.n_disks);
+	end();
+}
+
 static void comm(u32 pid, u32 tid, const char *name)
 {
 	struct proc_rename r = { .event = { .id = ID_proc_rename, .pid = pid, .tid = tid, .time = MS } };

@@ -80,6 +80,22 @@ TEST(waiting_for_the_gil)
 	CHECK(first(v, &f) && f.kind == FINDING_COMPUTE && f.pid == 9);
 }
 
+TEST(waiting_for_a_disk)
+{
+	struct live_process disks[2] = {
+		{ .pid = 8, .threads = 2, .ns = 1200 * MS, .function = "save (db.py)", .function_ns = 1000 * MS },
+		{ .pid = 9, .threads = 1, .ns = 100 * MS, .function = "load (db.py)" },
+	};
+	struct live_process p = { .pid = 7, .threads = 1, .ns = 800 * MS, .function = "hold (app.py)" };
+	struct live_view v = { .disks = disks, .n_disks = 2, .processes = &p, .n_processes = 1 };
+	struct finding f;
+
+	CHECK(first(v, &f) && f.kind == FINDING_DISK && f.pid == 8 && f.lost_ns == 1200 * MS);
+	CHECK_TEXT(f.text, "process 8 (2 threads) waited 60% of 1.000 s for the disk in save (db.py).");
+	disks[0].ns = 700 * MS;
+	CHECK(first(v, &f) && f.kind == FINDING_COMPUTE);
+}
+
 TEST(nothing)
 {
 	struct live_process p = { .pid = 7 };

@@ -24,6 +24,7 @@ struct record_args {
 	u32 not_injected; /* processes into which it could not be loaded */
 	bool has_command; /* "--" was given: sonde's own failures are EXIT_OWN_FAILURE */
 	struct launch launch;
+	struct record_live *live; /* NULL: no line is shown */
 	struct pid_list pids;
 	const char *comms[COMM_GLOBS + 1]; /* one more than allowed, so that the session reports it */
 	const char *cgroups[FILTER_CGROUPS + 1];
@@ -55,6 +56,15 @@ void record_inject__run(struct record_args *a);
 
 /* record_report.c: calls record(a) in a process of its own, then reports on the trace. Returns the exit status. */
 int record_report__run(struct record_args *a, int (*record)(void *a));
+
+/*
+ * record_live.c: follows the records of a recording that begins later; NULL: there is no memory, or another function gets
+ * them. Returns what cost most time since the last call, as `sonde top` says it; "": nothing that can be named.
+ */
+struct record_live;
+struct record_live *record_live__follow(struct session_args *a);
+const char *record_live__finding(struct record_live *l, u64 now);
+void record_live__free(struct record_live *l);
 
 /* record_end.c: prints what was recorded and lost, and the cost. gone: the targets had ended before tracing ran. */
 void record_end__print(struct session *s, const char *path, enum end_reason reason, bool gone, bool quiet);

@@ -88,13 +88,14 @@ static void print_warnings(struct session *s)
 	}
 }
 
-static void progress(struct session *s)
+static void progress(struct session *s, struct record_live *live, u64 now)
 {
+	const char *finding = record_live__finding(live, now);
 	struct session_status st;
 
 	session__status(s, &st);
-	status_line__set("tracing %.0f s: %llu events, %.1f MB, %llu lost; Ctrl-C stops", st.live_ns / 1e9, st.events,
-			 st.bytes / 1e6, st.lost);
+	status_line__set("tracing %.0f s: %llu events, %.1f MB, %llu lost; %s", st.live_ns / 1e9, st.events,
+			 st.bytes / 1e6, st.lost, *finding ? finding : "Ctrl-C stops");
 }
 
 /* Callback of session__start(): shows which file gets its probes. */
@@ -156,7 +157,7 @@ static int run(struct session *s, struct record_args *a, enum end_reason *reason
 			break;
 		}
 		if (now >= next) {
-			progress(s);
+			progress(s, a->live, now);
 			next = now + 1000000000ULL;
 		}
 	}
@@ -364,6 +365,8 @@ static int record(struct record_args *a)
 	a->session.stop = &stops;
 	a->session.attaching = show_attaching;
 	status_line__set("loading programs into the kernel ...");
+	if (status_line__is_shown())
+		a->live = record_live__follow(&a->session);
 	ret = session__open(&s, &a->session, err, sizeof(err));
 	status_line__set("%s", "");
 	a->launch.session = s;
@@ -382,6 +385,7 @@ static int record(struct record_args *a)
 	if (!status)
 		wait_for_command(a);
 	session__free(s);
+	record_live__free(a->live);
 	return status ? status : exit_status(a, ret, usage, &st);
 }
 

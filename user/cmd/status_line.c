@@ -2,7 +2,6 @@
 #include "cmd/status_line.h"
 
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -15,13 +14,18 @@ void status_line__disable(void)
 	disabled = true;
 }
 
+bool status_line__is_shown(void)
+{
+	return !disabled && isatty(STDERR_FILENO);
+}
+
 void status_line__set(const char *format, ...)
 {
 	struct winsize size = { .ws_col = 80 };
-	char text[256];
+	char text[640];
 	va_list ap;
 
-	if (disabled || !isatty(STDERR_FILENO))
+	if (!status_line__is_shown())
 		return;
 	va_start(ap, format);
 	vsnprintf(text, sizeof(text), format, ap);

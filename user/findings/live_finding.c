@@ -54,6 +54,17 @@ static bool compute(const struct live_view *v, struct finding *f)
 	return true;
 }
 
+static bool disk(const struct live_view *v, struct finding *f)
+{
+	const struct live_process *p = v->n_disks ? v->disks : NULL;
+
+	if (!p || !p->ns)
+		return false;
+	begin(f, FINDING_DISK, p->pid, p->threads, p->ns, v->to - v->from);
+	snprintf(f->code.native, sizeof(f->code.native), "%.120s", p->function);
+	return true;
+}
+
 bool live_finding__first(const struct live_view *v, const struct names *names, struct finding *f)
 {
 	struct query q = { .names = (struct names *)names, .start = v->from, .from = v->from, .to = v->to };
@@ -62,6 +73,10 @@ bool live_finding__first(const struct live_view *v, const struct names *names, s
 
 	/* of one process, waits for the GIL say more: their holder is what computes */
 	if (compute(v, &other) && (!found || (other.pid != f->pid && other.weight > f->weight))) {
+		*f = other;
+		found = true;
+	}
+	if (disk(v, &other) && (!found || other.weight > f->weight)) {
 		*f = other;
 		found = true;
 	}

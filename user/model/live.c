@@ -3,6 +3,10 @@
 #include "model/live_private.h"
 
 #include "probes/gil/gil.h"
+#include "probes/gpu/gpu.h"
+#include "probes/proc/proc.h"
+#include "probes/sample/sample.h"
+#include "probes/torch/torch.h"
 #include "util/array.h"
 
 #include <errno.h>
@@ -29,6 +33,7 @@ int live__new(struct live **out, const struct schema *schema)
 	map__init(&l->old_drops, sizeof(struct drop_key), sizeof(u32));
 	map__init(&l->functions, sizeof(u32), sizeof(struct function));
 	map__init(&l->cpu, sizeof(struct cpu_key), sizeof(u64));
+	map__init(&l->disk, sizeof(struct cpu_key), sizeof(u64));
 	*out = l;
 	return 0;
 }
@@ -39,6 +44,7 @@ static void free_view(struct live_view *v)
 	free(v->pairs);
 	free(v->functions);
 	free(v->processes);
+	free(v->disks);
 	*v = (struct live_view){};
 }
 
@@ -57,6 +63,7 @@ void live__free(struct live *l)
 	map__free(&l->old_drops);
 	map__free(&l->functions);
 	map__free(&l->cpu);
+	map__free(&l->disk);
 	free(l->waits);
 	free(l);
 }
@@ -168,12 +175,12 @@ static bool has_python(struct live *l, u32 id)
 }
 
 /* Beyond FUNCTIONS_MAX threads and functions, only what is there already is counted. */
-static int add_cpu(struct live *l, struct cpu_key key, u64 ns)
+static int add_time(struct map *times, struct cpu_key key, u64 ns)
 {
-	u64 *sum = l->cpu.n < FUNCTIONS_MAX ? map__get(&l->cpu, &key) : map__find(&l->cpu, &key);
+	u64 *sum = times->n < FUNCTIONS_MAX ? map__get(times, &key) : map__find(times, &key);
 
 	if (!sum)
-		return l->cpu.n < FUNCTIONS_MAX ? -ENOMEM : 0;
+		return times->n < FUNCTIONS_MAX ? -ENOMEM : 0;
 	*sum += ns;
 	return 0;
 }
@@ -185,10 +192,10 @@ static int on_sample(struct live *l, const struct view *v)
 	u32 id = (u32)view__get(v, "stack");
 	bool python = has_python(l, id), innermost = true;
 	u32 pid = (u32)view__get(v, "pid");
-	int err = add_cpu(l, (struct cpu_key){ pid, (u32)view__get(v, "tid"), 0 }, period);
+	int err = add_time(&l->cpu, (struct cpu_key){ pid, (u32)view__get(v, "tid"), 0 }, period);
 
 	if (!err)
-		err = add_cpu(l, (struct cpu_key){ pid, 0, live__user_code(l, id) }, period);
+		err = add_time(&l->cpu, (struct cpu_key){ pid, 0, live__user_code(l, id) }, period);
 	if (err)
 		return err;
 
@@ -218,6 +225,43 @@ static int on_sample(struct live *l, const struct view *v)
 	return 0;
 }
 
+/* A wait of which the stack is known: only those for a disk are certain to be no idleness. */
+static int on_off(struct live *l, const struct view *v)
+{
+	s64 reason = view__get(v, "reason");
+	u32 pid = (u32)view__get(v, "pid"), stack = (u32)view__get(v, "stack");
+	u64 from = (u64)view__get(v, "start"), to = (u64)view__get(v, "time");
+	int err;
+
+	from = from < l->last_cut ? l->last_cut : from;
+	if ((reason != SAMPLE_DISK && reason != SAMPLE_FAULT) || from >= to)
+		return 0;
+	use_stack(l, stack);
+	err = add_time(&l->disk, (struct cpu_key){ pid, (u32)view__get(v, "tid"), 0 }, to - from);
+	return err ? err : add_time(&l->disk, (struct cpu_key){ pid, 0, live__user_code(l, stack) }, to - from);
+}
+
+/* Returns whether the family has events of which figures or names are made. */
+static bool is_read(const void *record, u32 size)
+{
+	struct event head;
+
+	if (size < sizeof(head))
+		return false;
+	memcpy(&head, record, sizeof(head));
+	switch (EVENT_FAMILY(head.id)) {
+	case 0:
+	case EVENT_FAMILY(ID_proc_task):
+	case EVENT_FAMILY(ID_gil_wait):
+	case EVENT_FAMILY(ID_sample_cpu):
+	case EVENT_FAMILY(ID_gpu_name):
+	case EVENT_FAMILY(ID_torch_class):
+		return true;
+	default:
+		return false;
+	}
+}
+
 int live__feed(struct live *l, const void *record, u32 size)
 {
 	static const struct {
@@ -226,11 +270,12 @@ int live__feed(struct live *l, const void *record, u32 size)
 	} kinds[] = {
 		{ "meta_frame", on_frame }, { "meta_code", on_code },  { "gil_wait", on_wait },
 		{ "gil_drop", on_drop },    { "gil_slice", on_slice }, { "sample_cpu", on_sample },
+		{ "sample_off", on_off },
 	};
 	struct view v;
 	int err = 0;
 
-	if (!view__of_record(&v, l->schema, record, size))
+	if (!is_read(record, size) || !view__of_record(&v, l->schema, record, size))
 		return 0;
 	err = names__feed(l->names, &v);
 	for (u32 i = 0; !err && i < ARRAY_LEN(kinds); i++)
@@ -252,6 +297,8 @@ static void forget(struct live *l)
 	map__init(&l->functions, sizeof(u32), sizeof(struct function));
 	map__free(&l->cpu);
 	map__init(&l->cpu, sizeof(struct cpu_key), sizeof(u64));
+	map__free(&l->disk);
+	map__init(&l->disk, sizeof(struct cpu_key), sizeof(u64));
 	l->n_waits = 0;
 	l->waits_lost = l->samples = l->samples_ns = l->slices_ns = l->pauses_ns = 0;
 }

@@ -36,10 +36,10 @@ struct live_function {
 	u64 self_ns, total_ns;
 };
 
-/* CPU time of a process, by samples */
+/* CPU time of a process, by samples; or time for which its threads waited for a disk */
 struct live_process {
 	u32 pid;
-	u32 threads; /* number of those that ran for a twentieth of the interval */
+	u32 threads; /* number of those that ran, or waited, for a twentieth of the interval */
 	u64 ns; /* of these threads */
 	char function[160]; /* the user's own function with most of it */
 	u64 function_ns;
@@ -55,12 +55,13 @@ struct live_view {
 	struct live_pair *pairs;
 	struct live_function *functions;
 	struct live_process *processes;
-	u32 n_gils, n_pairs, n_functions, n_processes;
+	struct live_process *disks; /* of waits for a disk that had a stack (`record --off-cpu`) */
+	u32 n_gils, n_pairs, n_functions, n_processes, n_disks;
 };
 
 int live__new(struct live **out, const struct schema *schema);
 void live__free(struct live *l);
-/* Adds one record. 0 or -ENOMEM. */
+/* Adds one record; those of families that no figure is made of cost next to nothing. 0 or -ENOMEM. */
 int live__feed(struct live *l, const void *record, u32 size);
 /*
  * Sums up the records since the last call, as a view that is valid until the next one. now: CLOCK_MONOTONIC ns. 0

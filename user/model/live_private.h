@@ -64,7 +64,7 @@ struct function {
 	u64 last; /* number of the last sample that counted it, so that recursion counts once */
 };
 
-/* CPU time of a thread (code 0), or of a process's function */
+/* Time of a thread (code 0), or of a process's function */
 struct cpu_key {
 	u32 pid, tid, code;
 };
@@ -78,7 +78,7 @@ struct live {
 	struct map drops, old_drops; /* struct drop_key -> u32 stack; of this and the previous interval */
 	struct recent threads; /* tid -> struct thread */
 	struct map functions; /* code -> struct function */
-	struct map cpu; /* struct cpu_key -> u64 ns */
+	struct map cpu, disk; /* struct cpu_key -> u64 ns: on a CPU, waiting for a disk */
 	struct wait *waits;
 	u32 n_waits;
 	u64 waits_lost;

@@ -243,42 +243,56 @@ static int compare_processes(const void *a, const void *b)
 /* A thread that ran for less than this part of the interval does not count. */
 #define RAN_PART 20
 
-/* Adds the time of a thread or function to its process, whose index in v->processes (plus 1) is in `numbers`. */
-static int add_cpu(struct live *l, struct map *numbers, const struct cpu_key *key, u64 ns)
+/* Processes of one kind of time, and the index of each plus one */
+struct process_list {
+	struct live_process *list;
+	u32 n;
+	struct map numbers; /* u32 pid -> u32 */
+};
+
+/* Adds the time of a thread or function to its process. */
+static int add_time(struct live *l, struct process_list *p, const struct cpu_key *key, u64 ns)
 {
-	struct live_view *v = &l->view;
-	u32 *number = map__get(numbers, &key->pid);
-	struct live_process *p;
+	u32 *number = map__get(&p->numbers, &key->pid);
+	struct live_process *process;
 
 	if (!number)
 		return -ENOMEM;
 	if (!*number) {
-		if (!array__push(v->processes, v->n_processes, (struct live_process){ .pid = key->pid }))
+		if (!array__push(p->list, p->n, (struct live_process){ .pid = key->pid }))
 			return -ENOMEM;
-		*number = v->n_processes;
+		*number = p->n;
 	}
-	p = &v->processes[*number - 1];
-	if (key->tid && ns >= (v->to - v->from) / RAN_PART) {
-		p->threads++;
-		p->ns += ns;
-	} else if (!key->tid && ns > p->function_ns) {
-		p->function_ns = ns;
-		name_function(l, key->code, p->function, sizeof(p->function), "");
+	process = &p->list[*number - 1];
+	if (key->tid && ns >= (l->view.to - l->view.from) / RAN_PART) {
+		process->threads++;
+		process->ns += ns;
+	} else if (!key->tid && ns > process->function_ns) {
+		process->function_ns = ns;
+		name_function(l, key->code, process->function, sizeof(process->function), "");
 	}
 	return 0;
 }
 
-int live__sum_processes(struct live *l)
+static int sum_times(struct live *l, const struct map *times, struct live_process **list, u32 *n)
 {
-	struct live_view *v = &l->view;
-	struct map numbers;
+	struct process_list p = { 0 };
 	int err = 0;
 
-	map__init(&numbers, sizeof(u32), sizeof(u32));
-	for (u32 i = 0; !err && i < l->cpu.n; i++)
-		err = add_cpu(l, &numbers, map__key(&l->cpu, i), *(const u64 *)map__value(&l->cpu, i));
-	map__free(&numbers);
-	if (v->n_processes)
-		qsort(v->processes, v->n_processes, sizeof(*v->processes), compare_processes);
+	map__init(&p.numbers, sizeof(u32), sizeof(u32));
+	for (u32 i = 0; !err && i < times->n; i++)
+		err = add_time(l, &p, map__key(times, i), *(const u64 *)map__value(times, i));
+	map__free(&p.numbers);
+	if (p.n)
+		qsort(p.list, p.n, sizeof(*p.list), compare_processes);
+	*list = p.list;
+	*n = p.n;
 	return err;
+}
+
+int live__sum_processes(struct live *l)
+{
+	int err = sum_times(l, &l->cpu, &l->view.processes, &l->view.n_processes);
+
+	return err ? err : sum_times(l, &l->disk, &l->view.disks, &l->view.n_disks);
 }

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Follows a recording's records while it runs, and writes what cost most time in the last second. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/record.h"
+#include "findings/live_finding.h"
+#include "output/text.h"
+
+struct record_live {
+	struct live *live;
+	int error; /* of live__new or live__feed: there are no findings from then on */
+	struct finding finding;
+	char text[512];
+};
+
+static void on_record(const struct schema *schema, const void *record, u32 size, void *arg)
+{
+	struct record_live *l = arg;
+
+	if (!l->live && !l->error)
+		l->error = live__new(&l->live, schema);
+	if (!l->error)
+		l->error = live__feed(l->live, record, size);
+}
+
+struct record_live *record_live__follow(struct session_args *a)
+{
+	/* --print follows the records itself */
+	struct record_live *l = a->print ? NULL : calloc(1, sizeof(*l));
+
+	if (l) {
+		a->print = on_record;
+		a->print_arg = l;
+	}
+	return l;
+}
+
+const char *record_live__finding(struct record_live *l, u64 now)
+{
+	struct live_view view;
+	char *clean;
+
+	if (!l || !l->live || l->error)
+		return "";
+	l->error = live__cut(l->live, now, &view);
+	/* the first call only begins the first interval */
+	if (l->error || view.from == view.to || !live_finding__first(&view, live__names(l->live), &l->finding))
+		return "";
+	clean = text__clean(l->finding.text, strlen(l->finding.text));
+	snprintf(l->text, sizeof(l->text), "%s", clean ? clean : "");
+	free(clean);
+	return l->text;
+}
+
+void record_live__free(struct record_live *l)
+{
+	if (!l)
+		return;
+	live__free(l->live);
+	free(l);
+}
