@@ -102,7 +102,8 @@ WRITTEN = re.compile(r'json_writer__\w+\(&?w, "([a-z0-9_]+)"')
 
 
 def unit(key, shows):
-    for ending, name in (("_ns", "ns"), ("_bytes", "bytes"), ("_percent", "%"), ("bytes_per_s", "bytes/s")):
+    for ending, name in (("_ns", "ns"), ("_bytes", "bytes"), ("_percent", "%"), ("bytes_per_s", "bytes/s"), ("_flop", "FLOP"),
+                         ("_flop_per_s", "FLOP/s")):
         if key.endswith(ending) or key == ending[1:]:
             return name + (" since the trace's start" if "SECONDS" in shows else "")
     return ""

@@ -50,6 +50,7 @@ void torch__free(struct torch *t)
 	map__free(&t->shapes);
 	map__free(&t->threads);
 	map__free(&t->memory);
+	free(t->formulas);
 	free(t);
 }
 

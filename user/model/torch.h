@@ -17,6 +17,13 @@
 
 enum torch_kind { TORCH_OPERATOR, TORCH_NODE, TORCH_RANGE };
 
+/* The floating-point operations of a call */
+enum torch_flops {
+	FLOPS_NONE, /* it is of none of the operators whose operations are counted */
+	FLOPS_UNKNOWN, /* it is of one of these, but the sizes of its tensors are not recorded */
+	FLOPS_COUNTED,
+};
+
 struct torch_span {
 	enum torch_kind kind;
 	u32 pid, tid;
@@ -33,6 +40,8 @@ struct torch_span {
 	u64 made_by; /* of a node: PyTorch's number of the thread that made it; 0: not known */
 	s64 bytes, self_bytes; /* allocated less freed */
 	u64 device_ns, self_device_ns; /* of the work on GPUs that it launched */
+	enum torch_flops has_flops;
+	u64 flops; /* by its own tensors or, if these do not give it, of the calls within it */
 };
 
 struct torch;

@@ -12,6 +12,7 @@
 #include "model/texts.h"
 #include "model/torch_private.h"
 #include "output/text.h"
+#include "probes/torch/torch.h"
 #include "util/array.h"
 #include "util/search.h"
 
@@ -144,12 +145,14 @@ static void add_sizes(struct text_buffer *text, const struct torch_tensor *tenso
 		text__add(text, ", ..");
 }
 
-/* Writes "[[64, 784], [], [784, 128]]": an argument that is no tensor is empty, a list of tensors is a list. */
+/* Writes "[[64, 784], [], [784, 128]]": an argument that is no tensor is empty, a list of tensors is a list. Results come after the arguments. */
 static void write_shapes(const struct torch_tensor *list, u32 n, char *buf, size_t size)
 {
 	struct text_buffer text = { .buf = buf, .size = size };
 	u32 written = 0;
 
+	while (n && list[n - 1].argument >= TORCH_TRANSPOSED_RESULT)
+		n--;
 	text__add(&text, "[");
 	for (u32 i = 0; i < n; i++) {
 		bool is_first = !i || list[i].argument != list[i - 1].argument;
@@ -174,6 +177,22 @@ static int by_argument(const void *a, const void *b)
 	return x->element < y->element ? -1 : x->element > y->element;
 }
 
+/* Counts the call's floating-point operations. 0 or -ENOMEM. */
+static int count_flops(struct torch *t, struct torch_span *c, const struct torch_tensor *tensors, u32 n)
+{
+	u32 formula;
+
+	while (t->n_formulas < c->name) {
+		formula = torch_flops__formula(texts__text(&t->texts, t->n_formulas + 1));
+		if (!array__push(t->formulas, t->n_formulas, formula))
+			return -ENOMEM;
+	}
+	formula = t->formulas[c->name - 1];
+	if (c->kind == TORCH_OPERATOR && formula && t->coverage.has_shapes && !c->is_unwound)
+		c->has_flops = torch_flops__count(formula, tensors, n, &c->flops) ? FLOPS_COUNTED : FLOPS_UNKNOWN;
+	return 0;
+}
+
 static int take_tensors(struct torch *t, struct torch_thread *thread, struct torch_span *c)
 {
 	char text[TEXTS_LEN];
@@ -186,9 +205,12 @@ static int take_tensors(struct torch *t, struct torch_thread *thread, struct tor
 		first--;
 	n = thread->n_tensors - first;
 	thread->n_tensors = first;
+	if (n)
+		qsort(&thread->tensors[first], n, sizeof(*thread->tensors), by_argument);
+	if (count_flops(t, c, thread->tensors + first, n))
+		return -ENOMEM;
 	if (!n)
 		return 0;
-	qsort(&thread->tensors[first], n, sizeof(*thread->tensors), by_argument);
 	write_shapes(&thread->tensors[first], n, text, sizeof(text));
 	c->shapes = texts__number(&t->shapes, text);
 	return c->shapes ? 0 : -ENOMEM;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Shared by torch.c, torch_tree.c and torch_parts.c. */
+/* Shared by torch.c, torch_tree.c, torch_parts.c and torch_flops.c. */
 #ifndef SONDE_MODEL_TORCH_PRIVATE_H
 #define SONDE_MODEL_TORCH_PRIVATE_H
 
@@ -50,6 +50,8 @@ struct torch {
 	struct map numbers; /* struct torch_name_key -> u32: numbers in texts */
 	struct map texts; /* model/texts.h: names */
 	struct map shapes; /* the same: sizes of tensors */
+	u32 *formulas; /* by number of the name less one: for torch_flops__count() */
+	u32 n_formulas;
 	struct map threads; /* struct torch_thread_key -> struct torch_thread */
 	struct map memory; /* struct torch_address -> u64: bytes of what was allocated and not freed yet */
 	u64 cost_call, cost_own; /* ns, see event torch_cost */
@@ -87,5 +89,10 @@ int torch_parts__add_tensor(struct torch *t, const struct view *v);
 int torch_parts__read_launches(struct torch *t);
 /* Sets what belongs to the call itself, and not to the calls within it. 0 or -ENOMEM. */
 int torch_parts__take(struct torch *t, struct torch_span *c);
+
+/* torch_flops.c: returns the number of the formula for calls of this name; 0: there is none. */
+u32 torch_flops__formula(const char *name);
+/* Returns false if the tensors that it needs are not recorded. */
+bool torch_flops__count(u32 formula, const struct torch_tensor *tensors, u32 n, u64 *flops);
 
 #endif

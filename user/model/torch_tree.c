@@ -61,6 +61,7 @@ static void join(struct torch_pending *into, const struct torch_pending *p)
 	into->call.inner += p->call.inner;
 	into->call.bytes = sum_of(into->call.bytes, p->call.bytes);
 	into->call.device_ns += p->call.device_ns;
+	into->call.flops += p->call.flops;
 }
 
 static int join_oldest(struct torch *t, struct torch_thread *thread)
@@ -95,6 +96,8 @@ static void merge(struct torch *t, struct torch_span *c, const struct torch_span
 	c->self_bytes = sum_of(c->self_bytes, child->self_bytes);
 	c->device_ns = c->self_device_ns + child->device_ns;
 	c->self_device_ns += child->self_device_ns;
+	if (c->has_flops != FLOPS_COUNTED)
+		c->has_flops = child->has_flops;
 	if (c->sequence < 0)
 		c->sequence = child->sequence;
 	t->coverage.merged++;
@@ -104,7 +107,7 @@ static void merge(struct torch *t, struct torch_span *c, const struct torch_span
 static void complete(const struct torch *t, struct torch_pending *p, const struct torch_pending *children, u32 n)
 {
 	struct torch_span *c = &p->call;
-	u64 inner = 0, total = 0;
+	u64 inner = 0, total = 0, flops = 0;
 
 	c->bytes = c->self_bytes;
 	c->device_ns = c->self_device_ns;
@@ -116,6 +119,11 @@ static void complete(const struct torch *t, struct torch_pending *p, const struc
 		p->counted_cost_ns += children[i].counted_cost_ns;
 		c->bytes = sum_of(c->bytes, children[i].call.bytes);
 		c->device_ns += children[i].call.device_ns;
+		flops += children[i].call.flops;
+	}
+	if (c->has_flops != FLOPS_COUNTED) {
+		c->flops = flops;
+		c->has_flops = flops ? FLOPS_COUNTED : c->has_flops;
 	}
 	/* ranges have no count of their own, and calls within may be lost */
 	if (c->inner < inner)

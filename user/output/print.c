@@ -55,6 +55,9 @@ static void format_u64(char *buf, size_t size, enum column_show show, u64 u)
 	case SHOW_HEX:
 		snprintf(buf, size, "0x%llx", u);
 		break;
+	case SHOW_GIGA:
+		snprintf(buf, size, "%.3f", (double)u / 1e9);
+		break;
 	case SHOW_SECONDS:
 		text__seconds(buf, size, u, 0, 6);
 		break;
@@ -67,7 +70,7 @@ static void format_double(char *buf, size_t size, enum column_show show, double 
 {
 	char whole[TEXT_NUMBER];
 
-	if (show == SHOW_NS || show == SHOW_BYTES) {
+	if (show == SHOW_NS || show == SHOW_BYTES || show == SHOW_GIGA) {
 		format_u64(buf, size, show, saturate__round(d));
 	} else if (show == SHOW_COUNT && d >= 0 && d < 1e18) {
 		/* as nsys does: 1,234.5 */

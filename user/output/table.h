@@ -44,6 +44,7 @@ enum column_show {
 	SHOW_NS, /* 1.234 ms */
 	SHOW_BYTES, /* 1.50 MiB */
 	SHOW_PERCENT, /* 12.3: a double from 0 to 100 */
+	SHOW_GIGA, /* 1.234 for 1,234,000,000, with three decimals */
 	SHOW_HEX, /* 0x7f00deadbeef; a number in JSON */
 	SHOW_SECONDS, /* ns as 12.345678 */
 	SHOW_STRIP, /* a text whose characters are parts of the time: never shortened */

@@ -21,6 +21,8 @@ struct sums {
 	u64 self_ns, total_ns, max_ns;
 	u64 self_device_ns, device_ns;
 	s64 self_bytes, bytes;
+	u64 flops, flops_ns, flops_calls; /* of the calls whose operations are counted */
+	u64 flops_unknown; /* calls whose operations could not be counted */
 };
 
 struct process {
@@ -38,9 +40,10 @@ struct torch_report {
 	u64 self_ns; /* with that of ranges */
 	u64 calls_ns; /* without it */
 	u64 self_device_ns;
+	u64 flops; /* of calls that are in no other */
 };
 
-static void add(struct sums *s, const struct torch_span *c)
+static void add(struct sums *s, const struct torch_span *c, const struct torch_span *parent)
 {
 	s->calls++;
 	s->unwound += c->is_unwound;
@@ -51,6 +54,13 @@ static void add(struct sums *s, const struct torch_span *c)
 	s->device_ns += c->device_ns;
 	s->self_bytes = (s64)((u64)s->self_bytes + (u64)c->self_bytes);
 	s->bytes = (s64)((u64)s->bytes + (u64)c->bytes);
+	if (c->has_flops == FLOPS_COUNTED) {
+		s->flops += c->flops;
+		s->flops_ns += c->total_ns;
+		s->flops_calls++;
+	}
+	/* unless those of the call around it are counted */
+	s->flops_unknown += c->has_flops == FLOPS_UNKNOWN && !(parent && parent->has_flops == FLOPS_COUNTED);
 }
 
 static int on_call(const struct torch_span *c, const struct torch_span *parent, void *arg)
@@ -62,7 +72,7 @@ static int on_call(const struct torch_span *c, const struct torch_span *parent, 
 
 	if (!p || !s)
 		return -ENOMEM;
-	add(s, c);
+	add(s, c, parent);
 	p->calls += c->kind == TORCH_OPERATOR;
 	p->nodes += c->kind == TORCH_NODE;
 	p->outer_ns += parent ? 0 : c->outer_ns;
@@ -71,6 +81,7 @@ static int on_call(const struct torch_span *c, const struct torch_span *parent, 
 	r->self_ns += c->self_ns;
 	r->calls_ns += c->kind == TORCH_RANGE ? 0 : c->self_ns;
 	r->self_device_ns += c->self_device_ns;
+	r->flops += parent ? 0 : c->flops;
 	return 0;
 }
 
@@ -87,6 +98,9 @@ static const struct column columns[] = {
 	{ "gpu_ns", "On GPU", VALUE_U64, SHOW_NEVER },
 	{ "self_memory_bytes", "Self memory", VALUE_S64, SHOW_NEVER },
 	{ "net_memory_bytes", "Memory", VALUE_S64, SHOW_NEVER },
+	{ "flop", "GFLOP", VALUE_U64, SHOW_NEVER },
+	{ "flop_per_s", "GFLOP/s", VALUE_DOUBLE, SHOW_NEVER },
+	{ "flop_unknown_calls", "GFLOP unknown", VALUE_U64, SHOW_NEVER },
 	{ "calls", "Calls", VALUE_U64, SHOW_COUNT },
 	{ "unwound", "By exception", VALUE_U64, SHOW_NEVER },
 };
@@ -117,7 +131,9 @@ static void fill(struct torch_report *r, struct table *t)
 			   covers->has_device ? V_U64(s->self_device_ns) : V_NONE,
 			   covers->has_device ? V_U64(s->device_ns) : V_NONE,
 			   covers->has_memory ? V_S64(s->self_bytes) : V_NONE,
-			   covers->has_memory ? V_S64(s->bytes) : V_NONE, V_U64(s->calls), V_U64(s->unwound));
+			   covers->has_memory ? V_S64(s->bytes) : V_NONE, s->flops_calls ? V_U64(s->flops) : V_NONE,
+			   s->flops_ns ? V_DBL((double)s->flops * 1e9 / (double)s->flops_ns) : V_NONE,
+			   covers->has_shapes ? V_U64(s->flops_unknown) : V_NONE, V_U64(s->calls), V_U64(s->unwound));
 	}
 	if (covers->has_device) {
 		table__show(t, "self_gpu_ns", SHOW_NS);
@@ -126,6 +142,10 @@ static void fill(struct torch_report *r, struct table *t)
 	if (covers->has_memory) {
 		table__show(t, "self_memory_bytes", SHOW_BYTES);
 		table__show(t, "net_memory_bytes", SHOW_BYTES);
+	}
+	if (covers->has_shapes) {
+		table__show(t, "flop", SHOW_GIGA);
+		table__show(t, "flop_per_s", SHOW_GIGA);
 	}
 	if (covers->unwound)
 		table__show(t, "unwound", SHOW_COUNT);
@@ -198,6 +218,42 @@ static void add_findings(const struct torch_report *r, struct report_output *out
 				       torch__name(r->torch, name));
 }
 
+static void add_flops(const struct torch_report *r, struct report_output *out)
+{
+	double per_s = (double)r->flops * 1e9 / (double)query__duration(r->args);
+
+	if (!r->flops)
+		return;
+	report_output__finding(
+		out,
+		"By the sizes of their tensors these calls did %.3f GFLOP (10^9 floating-point operations), %.3f GFLOP/s.",
+		(double)r->flops / 1e9, per_s / 1e9);
+	REPORT_FIGURES(out, FIGURE("flop", V_U64(r->flops)), FIGURE("flop_per_s", V_DBL(per_s)));
+}
+
+/* States for which calls the number of operations is missing, of the operator with most such calls. */
+static void add_unknown_flops(const struct torch_report *r, struct report_output *out)
+{
+	u64 unknown = 0, most = 0;
+	char count[TEXT_NUMBER];
+	const char *name = "";
+
+	for (u32 i = 0; i < r->names.n; i++) {
+		const struct sums *s = map__value(&r->names, i);
+
+		unknown += s->flops_unknown;
+		if (s->flops_unknown <= most)
+			continue;
+		most = s->flops_unknown;
+		name = torch__name(r->torch, ((const struct name *)map__key(&r->names, i))->number);
+	}
+	if (unknown)
+		report_output__note(
+			out,
+			"The floating-point operations of %s call%s are not counted (most are of %s): the sizes of their tensors are not recorded.",
+			text__count(count, sizeof(count), unknown), text__s(unknown), name);
+}
+
 static void add_notes(const struct torch_report *r, struct report_output *out)
 {
 	const struct torch_coverage *covers = torch__coverage(r->torch);
@@ -212,6 +268,7 @@ static void add_notes(const struct torch_report *r, struct report_output *out)
 			text__ns(ns, sizeof(ns), covers->cost_ns));
 	else
 		report_output__note(out, "Times contain what the probes took, as the trace does not state their cost.");
+	add_unknown_flops(r, out);
 	if (covers->merged)
 		report_output__note(
 			out,
@@ -246,6 +303,7 @@ static int run(const struct query *args, struct report_output *out)
 		fill(&r, operators);
 		fill_processes(&r, processes);
 		add_findings(&r, out);
+		add_flops(&r, out);
 		add_notes(&r, out);
 		if (!r.names.n)
 			report__nothing(args, out, "No call of PyTorch was recorded", "torch");

@@ -28,8 +28,8 @@ __weak __noinline int torch__sample(u64 entry_ns, u64 end)
 	return 0;
 }
 
-/* At an end of a call: counts it in the call in which it was made, and emits its record. */
-static __always_inline void torch__end(struct pt_regs *ctx, u64 cookie, u32 size)
+/* At an end of a call: counts it in the call in which it was made, and emits its record. has_result: its object is what torch__result() returned. */
+static __always_inline void torch__end(struct pt_regs *ctx, u64 cookie, u32 size, bool has_result)
 {
 	struct open_call *around;
 	struct torch_call *e;
@@ -44,6 +44,11 @@ static __always_inline void torch__end(struct pt_regs *ctx, u64 cookie, u32 size
 	inner = e->inner + 1;
 	if (around && EVENT_FAMILY(((struct event *)around->record)->id) == TORCH_FAMILY)
 		((struct torch_call *)around->record)->inner += inner;
+	if (has_result && e->object) {
+		if (!(cookie & COOKIE_UNWIND))
+			torch__results(e->object, e->span.start, e->span.event.time);
+		e->object = 0;
+	}
 	emit(e, size);
 	entered = SPAN_OUT(e);
 	if (!(e->span.event.time & TORCH_SAMPLED))
@@ -70,14 +75,16 @@ SITE(torch_op, "torch_op")
 	struct torch_op *e;
 
 	if (IS_END(cookie)) {
-		torch__end(ctx, cookie, sizeof(*e));
+		torch__end(ctx, cookie, sizeof(*e), option_torch_shapes);
 		return 0;
 	}
 	e = torch__begin(ctx, cookie, ID_torch_op, sizeof(*e));
 	if (e) {
 		e->sequence = -1;
-		if (option_torch_shapes)
+		if (option_torch_shapes) {
+			e->handle = torch__result(ctx, cookie);
 			torch__shapes(ctx, cookie, e->span.start);
+		}
 	}
 	return 0;
 }
@@ -89,7 +96,7 @@ SITE(torch_node, "torch_node")
 	struct torch_node *e;
 
 	if (IS_END(cookie)) {
-		torch__end(ctx, cookie, sizeof(*e));
+		torch__end(ctx, cookie, sizeof(*e), false);
 		return 0;
 	}
 	e = torch__begin(ctx, cookie, ID_torch_node, sizeof(*e));
@@ -116,7 +123,7 @@ SITE(torch_boxed, "torch_boxed")
 	int kind;
 
 	if (IS_END(cookie)) {
-		torch__end(ctx, cookie, sizeof(*e));
+		torch__end(ctx, cookie, sizeof(*e), false);
 		return 0;
 	}
 	if (!process__is_selected(bpf_get_current_pid_tgid() >> 32)) {

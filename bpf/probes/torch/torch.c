@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/maps.h"
 #include "core/stack.h"
@@ -53,17 +54,44 @@ static int add_call(struct finding_sites *p, const struct elf_symbol *symbol, co
 	return 0;
 }
 
+/* Is the size of the result needed to count the operator's floating-point operations? */
+static bool is_convolution(const char *name)
+{
+	const char *base = strncmp(name, "aten::", 6) ? name : name + 6;
+
+	base += *base == '_';
+	return !strncmp(base, "convolution", strlen("convolution"));
+}
+
+/*
+ * The type of the operator's result; NULL: not known. Where the compiler has inlined the call that has it, the operators whose floating-point
+ * operations are counted are known by name: they return tensors, but for the overloads that write to an argument.
+ */
+static const char *result_type(struct elf *elf, const struct torch_functions *f, const struct torch_function *operator,
+			       const char * name)
+{
+	const char *type = torch_find__result(elf, f, operator), *overload = strchr(name, '.');
+
+	if (type || (overload && strstr(overload, "out")))
+		return type;
+	return strstr(name, "mm") || strstr(name, "scaled_dot_product") ? "N2at6TensorE" : NULL;
+}
+
 /* Where the tensors are that the operator is called with; 0: not known. */
 static u64 arguments_cookie(struct elf *elf, const struct torch_functions *f, const struct torch_function *operator,
-			    u32 key_set)
+			    const char * name, u32 key_set)
 {
-	const char *result = torch_find__result(elf, f, operator);
+	const char *result = result_type(elf, f, operator, name);
 	struct torch_args args;
 	u64 cookie = 0;
 
 	if (!result || !key_set)
 		return 0;
 	torch_args__find(operator->parameters, torch_args__has_result(result), &args);
+	if (is_convolution(name) && torch_args__results(result)) {
+		cookie |= (u64)torch_args__results(result) << TORCH_RESULTS_SHIFT;
+		args.number[0] = args.stack_bool;
+	}
 	for (u32 i = 0; i < TORCH_ARGS_REGISTERS; i++) {
 		u32 shift = i < 3 ? TORCH_NUMBERS_SHIFT + 4 * i : TORCH_NUMBERS2_SHIFT + 4 * (i - 3);
 
@@ -82,7 +110,7 @@ static int add_operators(struct finding_sites *p, const struct torch_functions *
 		torch_find__name(p->elf, &f->operators[i], name, sizeof(name));
 		if (torch_lite__is_observed(name) && (all || !torch_lite__leaves_out(name)))
 			err = add_call(p, &f->operators[i].symbol, "torch_op", name, 0,
-				       shapes ? arguments_cookie(p->elf, f, &f->operators[i], key_set) : 0);
+				       shapes ? arguments_cookie(p->elf, f, &f->operators[i], name, key_set) : 0);
 	}
 	return err;
 }

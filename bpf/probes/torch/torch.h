@@ -35,12 +35,16 @@ enum torch_arg {
 /*
  * The cookie of an operator's entry, with --torch=shapes: enum torch_arg of the six registers in its bits 48 to 59, the
  * numbers of their arguments in the bits 36 to 47 and 16 to 27, and in the bits 60 to 63 where a TensorImpl has its
- * key_set_: at 128 + 8 times this number.
+ * key_set_: at 128 + 8 times this number. Of an operator whose result is recorded, too, the bits 28 and 29 are its number
+ * of tensors, and the number of the first register, which holds the result's address, is where on the stack, in words
+ * of 8 bytes, its argument `transposed` lies (0: it has none).
  */
 #define TORCH_KINDS_SHIFT    48
 #define TORCH_KINDS_MASK     0xfff
 #define TORCH_NUMBERS_SHIFT  36 /* of the first three registers */
 #define TORCH_NUMBERS2_SHIFT 16 /* of the others */
+#define TORCH_RESULTS_SHIFT  28
+#define TORCH_RESULTS_MASK   3
 #define TORCH_KEY_SET_SHIFT  60
 #define TORCH_KEY_SET_FIRST  128
 
@@ -107,6 +111,10 @@ struct torch_alloc {
 	enum torch_memory action;
 } EVENT(torch_alloc, 0x0e06, "CPU memory of a tensor was allocated or freed, with --torch=all");
 
+/* torch_shape.argument of a tensor that is returned */
+#define TORCH_RESULT		255
+#define TORCH_TRANSPOSED_RESULT 254
+
 /* c10::ScalarType */
 enum torch_type {
 	TORCH_UINT8 = 0,
@@ -135,8 +143,9 @@ struct torch_shape {
 	u64 size_4;
 	u64 size_5;
 	enum torch_type type;
-	u8 argument DOC("number of the argument, from 0");
-	u8 element DOC("number of the tensor in a list of tensors, from 0");
+	u8 argument DOC(
+		"number of the argument, from 0; 255: the result of a convolution; 254: that of a transposed convolution");
+	u8 element DOC("number of the tensor in a list of tensors or in the result, from 0");
 	u8 dimensions DOC("of the tensor; sizes beyond the sixth are not recorded");
 	s8 device DOC("c10::DeviceType: 0 CPU, 1 CUDA");
 } EVENT(torch_shape, 0x0e07, "a tensor that an operator was called with, with --torch=shapes");

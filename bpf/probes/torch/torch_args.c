@@ -252,17 +252,23 @@ static int registers_of(const char *type, u8 *kind)
 	return -2;
 }
 
+/* Returns how many words a parameter takes on the stack; 0: not known. */
+static u32 stack_words(const char *type, int registers)
+{
+	return registers > 0 ? (u32)registers : begins_with(type, "c10::OptionalArrayRef<") ? 3 : 0;
+}
+
 void torch_args__find(const char *parameters, bool has_result, struct torch_args *out)
 {
 	struct parser p = { .at = parameters };
-	u32 next = has_result;
+	u32 next = has_result, word = 1, words;
 
 	memset(out, 0, sizeof(*out));
 	/* substitutions in the parameters' types may refer to the prefixes of the function's own name */
 	remember(&p, "at");
 	remember(&p, "at::_ops");
 	remember(&p, "at::_ops::?");
-	for (u8 number = 0; *p.at && next < TORCH_ARGS_REGISTERS; number++) {
+	for (u8 number = 0; *p.at && (next < TORCH_ARGS_REGISTERS || word); number++) {
 		char type[TYPE_MAX] = "";
 		int n;
 		u8 kind;
@@ -273,12 +279,17 @@ void torch_args__find(const char *parameters, bool has_result, struct torch_args
 		n = registers_of(type, &kind);
 		if (n == -2)
 			return;
-		/* a parameter that needs more registers than are left is on the stack; a later, smaller one may fit */
-		if (n <= 0 || next + (u32)n > TORCH_ARGS_REGISTERS)
-			continue;
-		out->kind[next] = kind;
-		out->number[next] = number < 15 ? number : 15;
-		next += (u32)n;
+		if (n > 0 && next + (u32)n <= TORCH_ARGS_REGISTERS) {
+			out->kind[next] = kind;
+			out->number[next] = number < 15 ? number : 15;
+			next += (u32)n;
+		} else if (n && word) {
+			/* a parameter that needs more registers than are left is on the stack; a later, smaller one may fit */
+			if (!strcmp(type, "b") && !out->stack_bool)
+				out->stack_bool = word < 16 ? (u8)word : 0;
+			words = stack_words(type, n);
+			word = words && !out->stack_bool ? word + words : 0;
+		}
 	}
 }
 
@@ -294,4 +305,21 @@ bool torch_args__has_result(const char *type)
 		if (begins_with(type, registers[i]))
 			return false;
 	return true;
+}
+
+u32 torch_args__results(const char *type)
+{
+	static const char tensor[] = "N2at6TensorE", tuple[] = "St5tupleIJ";
+	u32 n = 1;
+
+	if (begins_with(type, tensor))
+		return 1;
+	if (!begins_with(type, tuple) || !begins_with(type + sizeof(tuple) - 1, tensor))
+		return 0;
+	/* the others are substitutions of the first, all alike: S3_ */
+	for (type += sizeof(tuple) - 1 + sizeof(tensor) - 1; *type == 'S' && n < 3; n++) {
+		type += strcspn(type, "_");
+		type += *type == '_';
+	}
+	return *type == 'E' ? n : 0;
 }

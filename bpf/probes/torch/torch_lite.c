@@ -12,7 +12,7 @@ static const char *const left_out[] = {
 	"_autocast_to_full_precision", "_autocast_to_reduced_precision", "_batch_norm_impl_index", "_convolution",
 	"_has_compatible_shallow_copy_type", "_local_scalar_dense", "_nested_view_from_buffer", "_nnpack_available",
 	"_reshape_alias", "_unsafe_view", "_version", "alias", "as_strided", "as_strided_", "batch_norm", "broadcast_to",
-	"chunk", "conv1d", "conv2d", "conv3d", "convolution", "cross_entropy_loss", "data", "detach", "detach_",
+	"chunk", "conv1d", "conv2d", "conv3d", "cross_entropy_loss", "data", "detach", "detach_",
 	"diagonal", "dropout", "empty", "empty_like", "empty_permuted", "empty_strided", "expand", "expand_as", "flatten",
 	"group_norm", "instance_norm", "is_coalesced", "is_complex", "is_conj", "is_floating_point", "is_inference",
 	"is_leaf", "is_neg", "is_nonzero", "is_pinned", "is_same_size", "is_signed", "is_zerotensor", "item",

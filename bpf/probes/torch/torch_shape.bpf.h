@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* --torch=shapes: the tensors that an operator is called with, read from the registers at its entry. */
+/*
+ * --torch=shapes: the tensors that an operator is called with, read from the registers at its entry. And those that a convolution returns, from
+ * which the number of its operations follows.
+ */
 #ifndef SONDE_TORCH_SHAPE_BPF_H
 #define SONDE_TORCH_SHAPE_BPF_H
 
@@ -27,10 +30,11 @@
 #define WHERE_KIND(where)	     ((where)&0xff)
 #define WHERE_NUMBER(where)	     ((where) >> 8 & 0xff)
 #define WHERE_KEY_SET(where)	     ((where) >> 16 & 0xffff)
+#define KEY_SET(cookie)		     (TORCH_KEY_SET_FIRST + 8 * ((cookie) >> TORCH_KEY_SET_SHIFT))
 #define WHERE_ELEMENT_SHIFT	     32
 #define WHERE_ELEMENT(where)	     ((where) >> WHERE_ELEMENT_SHIFT & 0xff)
 
-__weak __noinline int torch__tensor(u64 tensor, u64 call_start, u64 where)
+__weak __noinline int torch__tensor(u64 tensor, u64 call_start, u64 where, u64 time)
 {
 	u64 w[TENSOR_WORDS] = {}, sizes[TENSOR_SIZES_MAX] = {}, n, type;
 	struct torch_shape e = {};
@@ -46,7 +50,7 @@ __weak __noinline int torch__tensor(u64 tensor, u64 call_start, u64 where)
 		bpf_probe_read_user(sizes, sizeof(sizes), (const void *)w[TENSOR_SIZES]);
 	else
 		__builtin_memcpy(sizes, w + TENSOR_SIZES, TENSOR_INLINE * sizeof(u64));
-	event__init(&e.event, ID_torch_shape, 0, bpf_ktime_get_ns());
+	event__init(&e.event, ID_torch_shape, 0, time);
 	e.call_start = call_start;
 	e.elements = w[TENSOR_ELEMENTS];
 	e.size_0 = n > 0 ? sizes[0] : 0;
@@ -75,14 +79,15 @@ __weak __noinline int torch__argument(u64 value, u64 next, u64 call_start, u64 w
 			if (i >= next)
 				break;
 			if (!bpf_probe_read_user(&tensors[0], sizeof(u64), (const void *)(value + 8 * i)))
-				torch__tensor(tensors[0], call_start, where | (u64)i << WHERE_ELEMENT_SHIFT);
+				torch__tensor(tensors[0], call_start, where | (u64)i << WHERE_ELEMENT_SHIFT,
+					      bpf_ktime_get_ns());
 		}
 		return 0;
 	}
 	/* the tensor, and whether the optional has one */
 	bpf_probe_read_user(tensors, 2 * sizeof(u64), (const void *)value);
 	if (WHERE_KIND(where) == TORCH_ARG_TENSOR || (u8)tensors[1])
-		torch__tensor(tensors[0], call_start, where);
+		torch__tensor(tensors[0], call_start, where, bpf_ktime_get_ns());
 	return 0;
 }
 
@@ -97,7 +102,7 @@ __weak __noinline int torch__argument(u64 value, u64 next, u64 call_start, u64 w
 
 static __always_inline void torch__shapes(struct pt_regs *ctx, u64 cookie, u64 call_start)
 {
-	u64 key_set = TORCH_KEY_SET_FIRST + 8 * (cookie >> TORCH_KEY_SET_SHIFT);
+	u64 key_set = KEY_SET(cookie);
 	struct args a = args__read(ctx);
 
 	if (!(cookie >> TORCH_KINDS_SHIFT & TORCH_KINDS_MASK))
@@ -108,6 +113,43 @@ static __always_inline void torch__shapes(struct pt_regs *ctx, u64 cookie, u64 c
 	TORCH__REGISTER(3, a.a4, a.a5);
 	TORCH__REGISTER(4, a.a5, a.a6);
 	TORCH__REGISTER(5, a.a6, 0);
+}
+
+/*
+ * The operator writes its result to the address in its first register. Returns that address for torch__results(); in bits that are 0 in an address of
+ * tensors are the number of tensors, whether the convolution is transposed, and the cookie's bits for key_set_. 0: the result is not recorded.
+ */
+#define RESULT_TRANSPOSED  1
+#define RESULT_COUNT_SHIFT 1
+#define RESULT_ADDRESS	   0x0ffffffffffffff8ULL
+
+static __always_inline u64 torch__result(struct pt_regs *ctx, u64 cookie)
+{
+	u64 n = cookie >> TORCH_RESULTS_SHIFT & TORCH_RESULTS_MASK, word = cookie >> TORCH_NUMBERS_SHIFT & 15;
+	u8 transposed = 0;
+
+	if (!n)
+		return 0;
+	if (word)
+		bpf_probe_read_user(&transposed, sizeof(transposed), (const void *)(ctx->sp + 8 * word));
+	return (ARG1(ctx) & RESULT_ADDRESS) | n << RESULT_COUNT_SHIFT | (transposed ? RESULT_TRANSPOSED : 0) |
+	       cookie >> TORCH_KEY_SET_SHIFT << TORCH_KEY_SET_SHIFT;
+}
+
+/* At the end of a call: result is what torch__result() returned. A std::tuple has its last element first. */
+__weak __noinline int torch__results(u64 result, u64 call_start, u64 time)
+{
+	u64 n = result >> RESULT_COUNT_SHIFT & TORCH_RESULTS_MASK, tensors[TORCH_RESULTS_MASK] = {};
+	u64 number = result & RESULT_TRANSPOSED ? TORCH_TRANSPOSED_RESULT : TORCH_RESULT;
+	u64 where = WHERE(TORCH_ARG_TENSOR, number, KEY_SET(result));
+
+	bpf_probe_read_user(tensors, n * sizeof(u64), (const void *)(result & RESULT_ADDRESS));
+	for (u64 i = 0; i < TORCH_RESULTS_MASK; i++) {
+		if (i >= n)
+			break;
+		torch__tensor(tensors[i], call_start, where | (n - 1 - i) << WHERE_ELEMENT_SHIFT, time);
+	}
+	return 0;
 }
 
 #endif
