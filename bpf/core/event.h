@@ -54,10 +54,10 @@
 #define FAMILY_BIT(id)	 ((id) < FAMILY_MAX ? 1ULL << (id) : 0)
 #define EVENT_FAMILY(id) ((id) >> 8)
 /* The index in a table by family. An id of no family, like those of raw records (stack.h), has the index of core. */
-#define FAMILY_INDEX(id) (EVENT_FAMILY(id) < FAMILY_MAX ? EVENT_FAMILY(id) : 0)
-#define FAMILY_DEFAULT	 "family-default:1" /* traced if record has no -t */
-#define FAMILY_USUAL	 "family-default:2" /* the same, but `-t lean` leaves it out */
-#define FAMILY_ASKED	 "family-default:0" /* traced only if -t names it */
+#define FAMILY_INDEX(id)  (EVENT_FAMILY(id) < FAMILY_MAX ? EVENT_FAMILY(id) : 0)
+#define FAMILY_DEFAULT	  "family-default:1" /* traced if record has no -t */
+#define FAMILY_USUAL	  "family-default:2" /* the same, but `-t lean` leaves it out */
+#define FAMILY_ON_REQUEST "family-default:0" /* traced only if -t names it */
 #ifdef __bpf__
 #define FAMILY(name, id, when, doc)                                                                        \
 	_Static_assert((id) < FAMILY_MAX, "family " #name ": its id " #id " is not less than FAMILY_MAX"); \

@@ -32,7 +32,7 @@ enum loss_reason {
 	LOSS_RETURN = 5, /* a call's return was not seen, so the end in its record is not the true one */
 	LOSS_MAP_FULL = 6, /* a BPF map had no room */
 	LOSS_MMAP = 7, /* mmap records were lost: sonde may have missed a library */
-	LOSS_BLIND = 8, /* attach gap, from a library's first mapping until it was probed; count is libraries */
+	LOSS_ATTACH_GAP = 8, /* attach gap, from a library's first mapping until it was probed; count is libraries */
 	LOSS_READ = 9, /* the target's memory could not be read */
 	LOSS_REFUSED = 10, /* the record has a kind or size that the schema of the trace does not have */
 	LOSS_TORN = 11, /* a stack changed while it was read, or was inconsistent */
@@ -59,7 +59,7 @@ struct meta_loss {
 	u64 last UNIT(moment) DOC("its end");
 	u64 count DOC("records lost, in this range alone");
 	u16 family DOC("family id");
-	u16 object DOC("object id for reasons LOSS_BLIND and LOSS_UNPROBED, else 0");
+	u16 object DOC("object id for reasons LOSS_ATTACH_GAP and LOSS_UNPROBED, else 0");
 	enum loss_reason reason;
 } EVENT(meta_loss, 0x0003, "records that are missing; pid is their process, 0: not known, or several");
 

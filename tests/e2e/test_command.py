@@ -15,7 +15,7 @@ from sonde_trace import Trace
 from tap import done, ok, skip
 
 END_DURATION, END_COMMAND = 2, 4
-LOSS_BLIND = 8
+LOSS_ATTACH_GAP = 8
 EARLY = """
 int cudaMalloc(void **address, unsigned long bytes);
 __attribute__((constructor)) static void begin(void)
@@ -86,7 +86,7 @@ def first_instructions():
         calls = sorted(e["bytes"] for e in trace.events("cuda_alloc"))
         ok(status == 3 and calls == list(range(1, 11)),
            f"{how}: every call is recorded once, from the constructors on, and the status is the command's", (status, calls, err))
-        ok(not [e for e in trace.events("meta_loss") if e["reason"] == LOSS_BLIND],
+        ok(not [e for e in trace.events("meta_loss") if e["reason"] == LOSS_ATTACH_GAP],
            f"{how}: there is no attach gap", list(trace.events("meta_loss")))
         ok(end_reason(trace) == [END_COMMAND], f"{how}: the recording ended with the command", end_reason(trace))
 
@@ -94,7 +94,7 @@ def first_instructions():
 def late_library():
     main = build(path("build-late"))
     status, _, err = run("--", main, "0", os.path.join(os.path.dirname(main), "lib/libcudart.so.98"), options=("-t", "cuda"))
-    blind = [e for e in Trace(path("t")).events("meta_loss") if e["reason"] == LOSS_BLIND]
+    blind = [e for e in Trace(path("t")).events("meta_loss") if e["reason"] == LOSS_ATTACH_GAP]
     ok(status == 0 and len(blind) == 1, "a library that the command loads later has an attach gap, which is reported", (status, err))
     for e in blind:
         print(f"# attach gap of {(e['last'] - e['first']) / 1e6:.1f} ms")

@@ -205,7 +205,7 @@ def many_names(account, tmp):
         p.communicate("")
     r.end()
     for name, library, pid, wrong in pids:
-        gap = [e for e in r.trace.events("meta_loss") if e["reason_name"] == "LOSS_BLIND"]
+        gap = [e for e in r.trace.events("meta_loss") if e["reason_name"] == "LOSS_ATTACH_GAP"]
         ok(r.sites(library) and wrong == "0" and (r.calls(pid) == CALLS or gap), f"thousands of names: {name} library is probed", r.calls(pid), r.err)
     unprobed = [e for e in r.trace.events("meta_loss") if e["reason_name"] == "LOSS_UNPROBED"]
     ok(unprobed and "have no probes" in r.err and len(r.lines(theirs)) >= 1, "thousands of names: functions that are not probed are reported", unprobed, r.err)

@@ -85,7 +85,7 @@ def reused_inode(program, library):
 def without_gap(trace, paths):
     """The files of which the trace has no attach gap"""
     strings = {e["string"]: e["text"] for e in trace.events("meta_string")}
-    blind = {e["object"] for e in trace.events("meta_loss") if e["reason_name"] == "LOSS_BLIND"}
+    blind = {e["object"] for e in trace.events("meta_loss") if e["reason_name"] == "LOSS_ATTACH_GAP"}
     return sorted(set(paths) - {strings[o["path"]] for o in trace.events("meta_object") if o["object"] in blind})
 
 
@@ -209,7 +209,7 @@ def overwritten():
         live, pids = max(o["live"] for o in objects), r.calls()
         missing = [pid for pid, at in began.items() if at > live and pids.get(pid) != 500]
         ok(not missing, "each call of programs that start after it is live is recorded", (pids, began, live))
-    blind = {e["object"] for e in r.trace.events("meta_loss") if e["reason_name"] == "LOSS_BLIND"}
+    blind = {e["object"] for e in r.trace.events("meta_loss") if e["reason_name"] == "LOSS_ATTACH_GAP"}
     ok({o["object"] for o in objects} <= blind, "the time between is an attach gap", blind)
 
 

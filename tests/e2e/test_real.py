@@ -35,7 +35,7 @@ def lost():
     """Lost records, without the ends of block requests for which the kernel runs no program (docs/disk.md), if these are at most 5%; 1.4%
     were seen on a busy machine."""
     trace = Trace(TRACE)
-    losses = [e for e in trace.events("meta_loss") if e["reason_name"] != "LOSS_BLIND"]
+    losses = [e for e in trace.events("meta_loss") if e["reason_name"] != "LOSS_ATTACH_GAP"]
     unseen = [e for e in losses if (e["family"], e["reason_name"]) == (FAMILY_DISK, "LOSS_RETURN")]
     requests = sum(1 for _ in trace.events("disk_io")) if unseen else 0
     return [e for e in losses if e not in unseen or sum(u["count"] for u in unseen) > requests / 20]

@@ -169,22 +169,22 @@ void perfetto__put_idle_processes(struct perfetto *p);
 /* Returns a track of a process (pid 0: of none). name and unit (of a counter, else NULL) are shown to users. */
 struct track *perfetto__track(struct perfetto *p, u32 pid, u32 kind, u32 number, const char *name, const char *unit);
 /*
- * Returns the thread's own track if the span fits on it, or one beneath it. perfetto__find_place does not reserve the
- * place until perfetto__take_place; the others do at once, and the span must be written next.
+ * Returns the thread's own track if the span fits on it, or one beneath it. perfetto__find_track does not reserve the
+ * span's time on the track; perfetto__reserve does. The others reserve it at once, and the span must be written next.
  */
-struct track *perfetto__find_place(struct perfetto *p, u32 pid, u32 tid, const struct schema_event *e,
+struct track *perfetto__find_track(struct perfetto *p, u32 pid, u32 tid, const struct schema_event *e,
 				   const struct interval *span);
-void perfetto__take_place(struct perfetto *p, struct track *t, const struct interval *span);
-struct track *perfetto__place(struct perfetto *p, u32 pid, u32 tid, const struct schema_event *e,
-			      const struct interval *span);
-/* Returns t if the span fits on it, or a track of that kind and name beneath the thread's. */
-struct track *perfetto__place_on(struct perfetto *p, struct track *t, u32 pid, u32 tid, u32 kind, const char *name,
-				 const struct interval *span);
-struct track *perfetto__place_thread(struct perfetto *p, u32 pid, u32 tid, u32 kind, const char *name,
-				     const struct interval *span);
-struct track *perfetto__place_process(struct perfetto *p, u32 pid, u32 kind, const char *name,
+void perfetto__reserve(struct perfetto *p, struct track *t, const struct interval *span);
+struct track *perfetto__reserve_track(struct perfetto *p, u32 pid, u32 tid, const struct schema_event *e,
 				      const struct interval *span);
-struct track *perfetto__place_global(struct perfetto *p, u32 kind, const char *name, const struct interval *span);
+/* Returns t if the span fits on it, or a track of that kind and name beneath the thread's. */
+struct track *perfetto__reserve_near(struct perfetto *p, struct track *t, u32 pid, u32 tid, u32 kind, const char *name,
+				     const struct interval *span);
+struct track *perfetto__reserve_thread(struct perfetto *p, u32 pid, u32 tid, u32 kind, const char *name,
+				       const struct interval *span);
+struct track *perfetto__reserve_process(struct perfetto *p, u32 pid, u32 kind, const char *name,
+					const struct interval *span);
+struct track *perfetto__reserve_global(struct perfetto *p, u32 kind, const char *name, const struct interval *span);
 void perfetto__free_tracks(struct perfetto *p);
 
 /* perfetto_slices.c */

@@ -25,7 +25,7 @@ static void put_code(struct perfetto *p, const char *name, const struct finding_
 
 static void put_finding(struct perfetto *p, const struct finding *f, u32 rank, const struct interval *span)
 {
-	const struct track *t = perfetto__place_global(p, TRACK_FINDINGS, "Findings", span);
+	const struct track *t = perfetto__reserve_global(p, TRACK_FINDINGS, "Findings", span);
 	char label[64];
 	size_t at;
 

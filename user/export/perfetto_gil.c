@@ -54,7 +54,7 @@ static int put_segment(struct perfetto *p, const struct gil_segment *segment)
 	if (span.end <= span.start)
 		return 0;
 	perfetto__maybe_next_frame(p);
-	t = perfetto__place_thread(p, segment->gil.pid, segment->waiter, TRACK_GIL_BLAME, "GIL blame", &span);
+	t = perfetto__reserve_thread(p, segment->gil.pid, segment->waiter, TRACK_GIL_BLAME, "GIL blame", &span);
 	if (!t)
 		return -ENOMEM;
 	at = event__begin(p, span.start, t, EVENT_BEGIN);

@@ -359,7 +359,7 @@ static void put_launch(struct gpu_drawing *g, const struct gpu_launch *l)
 
 	if (l->probed || !l->tid || !e || !gpu_launches__first(&g->launches, l->number))
 		return;
-	t = perfetto__place(p, l->pid, l->tid, e, &span);
+	t = perfetto__reserve_track(p, l->pid, l->tid, e, &span);
 	if (!t)
 		return;
 	at = event__begin(p, span.start, t, EVENT_BEGIN);

@@ -358,7 +358,7 @@ static void put_host_time(struct perfetto *p, u32 pid, const struct host_time *h
 	size_t at;
 
 	perfetto__maybe_next_frame(p);
-	t = perfetto__place_process(p, pid, TRACK_GPU_HOST_TIME, "GPU work without device times", &h->span);
+	t = perfetto__reserve_process(p, pid, TRACK_GPU_HOST_TIME, "GPU work without device times", &h->span);
 	if (!t)
 		return;
 	snprintf(text, sizeof(text), "%llu kernels, copies and sets, known by their calls alone: no shim was in it",

@@ -51,7 +51,7 @@ void perfetto__counter(struct perfetto *p, u64 time, const struct track *t, u64 
 
 void perfetto__mark(struct perfetto *p, const struct interval *span, const char *text)
 {
-	const struct track *t = perfetto__place_global(p, TRACK_LOSSES, "losses", span);
+	const struct track *t = perfetto__reserve_global(p, TRACK_LOSSES, "losses", span);
 	size_t at;
 
 	if (!t)
@@ -90,7 +90,7 @@ void perfetto__loss(struct perfetto *p, const struct view *v)
 
 	if (span.start > span.end)
 		span.start = span.end;
-	if (reason == LOSS_BLIND) {
+	if (reason == LOSS_ATTACH_GAP) {
 		snprintf(text, sizeof(text), "%s: %s not probed yet", name, path_of(p, family_id, object));
 	} else if (reason == LOSS_UNPROBED) {
 		snprintf(text, sizeof(text), "%s: functions of %s have no probes", name, path_of(p, family_id, object));

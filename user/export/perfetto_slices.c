@@ -263,7 +263,7 @@ static void put_wake(struct perfetto *p, const struct view *v, const struct comm
 
 	put_waker(p, category, w->pid ? (u32)view__get(v, w->pid) : pid, (u32)view__get(v, w->tid),
 		  (u64)view__get(v, w->time), flow);
-	t = perfetto__place_on(p, of_wait, pid, tid, TRACK_RELEASED, "released", part);
+	t = perfetto__reserve_near(p, of_wait, pid, tid, TRACK_RELEASED, "released", part);
 	if (t)
 		put_released(p, category, t, part, flow);
 }
@@ -280,7 +280,7 @@ static void put_span(struct perfetto *p, const struct view *v, const struct comm
 	bool first;
 	size_t at;
 
-	t = perfetto__find_place(p, pid, tid, v->event, span);
+	t = perfetto__find_track(p, pid, tid, v->event, span);
 	if (!t)
 		return;
 	if (w && !released_part(v, w, span, &part))
@@ -288,7 +288,7 @@ static void put_span(struct perfetto *p, const struct view *v, const struct comm
 	first = w && part.start > span->start;
 	if (first)
 		put_wake(p, v, f, w, category, t, span, &part);
-	perfetto__take_place(p, t, span);
+	perfetto__reserve(p, t, span);
 	at = event__begin(p, span->start, t, EVENT_BEGIN);
 	put_title(p, category, title);
 	put_arguments(p, v, f);

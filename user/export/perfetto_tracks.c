@@ -310,7 +310,7 @@ static struct track *find_beside(struct perfetto *p, struct track_key *key, u64 
 	return t;
 }
 
-void perfetto__take_place(struct perfetto *p, struct track *t, const struct interval *span)
+void perfetto__reserve(struct perfetto *p, struct track *t, const struct interval *span)
 {
 	if (t && lane__add(&t->lane, span))
 		p->packet.failed = true;
@@ -321,11 +321,11 @@ static struct track *beside(struct perfetto *p, struct track_key *key, u64 paren
 {
 	struct track *t = find_beside(p, key, parent, name, span);
 
-	perfetto__take_place(p, t, span);
+	perfetto__reserve(p, t, span);
 	return t;
 }
 
-struct track *perfetto__find_place(struct perfetto *p, u32 pid, u32 tid, const struct schema_event *e,
+struct track *perfetto__find_track(struct perfetto *p, u32 pid, u32 tid, const struct schema_event *e,
 				   const struct interval *span)
 {
 	struct track_key key = { .pid = pid, .tid = tid, .kind = e->id };
@@ -338,17 +338,17 @@ struct track *perfetto__find_place(struct perfetto *p, u32 pid, u32 tid, const s
 	return find_beside(p, &key, t ? t->uuid : 0, e->name, span);
 }
 
-struct track *perfetto__place(struct perfetto *p, u32 pid, u32 tid, const struct schema_event *e,
-			      const struct interval *span)
+struct track *perfetto__reserve_track(struct perfetto *p, u32 pid, u32 tid, const struct schema_event *e,
+				      const struct interval *span)
 {
-	struct track *t = perfetto__find_place(p, pid, tid, e, span);
+	struct track *t = perfetto__find_track(p, pid, tid, e, span);
 
-	perfetto__take_place(p, t, span);
+	perfetto__reserve(p, t, span);
 	return t;
 }
 
-struct track *perfetto__place_thread(struct perfetto *p, u32 pid, u32 tid, u32 kind, const char *name,
-				     const struct interval *span)
+struct track *perfetto__reserve_thread(struct perfetto *p, u32 pid, u32 tid, u32 kind, const char *name,
+				       const struct interval *span)
 {
 	struct track_key key = { .pid = pid, .tid = tid, .kind = kind };
 	const struct track *thread = perfetto__thread(p, pid, tid);
@@ -356,17 +356,17 @@ struct track *perfetto__place_thread(struct perfetto *p, u32 pid, u32 tid, u32 k
 	return thread ? beside(p, &key, thread->uuid, name, span) : NULL;
 }
 
-struct track *perfetto__place_on(struct perfetto *p, struct track *t, u32 pid, u32 tid, u32 kind, const char *name,
-				 const struct interval *span)
+struct track *perfetto__reserve_near(struct perfetto *p, struct track *t, u32 pid, u32 tid, u32 kind, const char *name,
+				     const struct interval *span)
 {
 	if (!lane__fits(&t->lane, span))
-		return perfetto__place_thread(p, pid, tid, kind, name, span);
-	perfetto__take_place(p, t, span);
+		return perfetto__reserve_thread(p, pid, tid, kind, name, span);
+	perfetto__reserve(p, t, span);
 	return t;
 }
 
-struct track *perfetto__place_process(struct perfetto *p, u32 pid, u32 kind, const char *name,
-				      const struct interval *span)
+struct track *perfetto__reserve_process(struct perfetto *p, u32 pid, u32 kind, const char *name,
+					const struct interval *span)
 {
 	struct track_key key = { .pid = pid, .kind = kind };
 	const struct track *process = process_track(p, pid);
@@ -374,7 +374,7 @@ struct track *perfetto__place_process(struct perfetto *p, u32 pid, u32 kind, con
 	return process ? beside(p, &key, process->uuid, name, span) : NULL;
 }
 
-struct track *perfetto__place_global(struct perfetto *p, u32 kind, const char *name, const struct interval *span)
+struct track *perfetto__reserve_global(struct perfetto *p, u32 kind, const char *name, const struct interval *span)
 {
 	struct track_key key = { .kind = kind };
 	const struct track *parent = parent_of(p, 0, kind);

@@ -66,15 +66,15 @@ static enum finding_kind largest(const struct chain_level *l, bool is_first)
 }
 
 /* Finds the function in which most of the part was spent, and returns its code; 0: not known. */
-static u32 find_place(struct chain_reading *r)
+static u32 find_function(struct chain_reading *r)
 {
 	struct chain_level *l = r->level;
-	const struct chain_place *best = NULL;
+	const struct chain_function *best = NULL;
 	u32 code = 0;
 
-	for (u32 i = 0; i < r->places.n; i++) {
-		const struct chain_place_key *key = map__key(&r->places, i);
-		const struct chain_place *p = map__value(&r->places, i);
+	for (u32 i = 0; i < r->functions.n; i++) {
+		const struct chain_function_key *key = map__key(&r->functions, i);
+		const struct chain_function *p = map__value(&r->functions, i);
 
 		if (key->kind != (u32)l->kind || (best && p->ns <= best->ns))
 			continue;
@@ -244,11 +244,11 @@ static int find_peer(struct chain_reading *r, u32 code, struct chain_times *next
 }
 
 /*
- * Says whether the chain comes back to threads that it has been at. Several threads of a process (tid 0) may be others
- * each time: they count only if they waited for the same kind of thing, and for another process meanwhile. Within one
- * process each may wait for the next one, and the last one has the cause.
+ * Returns whether the thread that this level waits for is the one of an earlier level. Several threads of a process
+ * (tid 0) may be different ones at each level: they count only if they waited for the same kind of thing, and for
+ * another process. Within one process each may wait for the next one, and the last one has the cause.
  */
-static bool has_been(const struct chain *c, const struct chain_level *l)
+static bool is_cycle(const struct chain *c, const struct chain_level *l)
 {
 	for (u32 i = 0; i < c->n; i++) {
 		const struct chain_level *o = &c->levels[i];
@@ -275,7 +275,7 @@ static enum chain_end end_of(const struct chain *c, const struct chain_level *l)
 		return CHAIN_CAUSE;
 	if (!l->by.pid || BY_PART * l->by_ns < l->code_ns)
 		return is_remote ? CHAIN_OUTSIDE : CHAIN_UNKNOWN;
-	if (has_been(c, l))
+	if (is_cycle(c, l))
 		return CHAIN_CYCLE;
 	return c->n == CHAIN_LEVELS_MAX ? CHAIN_DEEP : CHAIN_GOES_ON;
 }
@@ -305,7 +305,7 @@ static int read_level(struct chain *c, const struct findings *f, struct chain_ti
 	int err;
 	u32 code;
 
-	map__init(&r.places, sizeof(struct chain_place_key), sizeof(struct chain_place));
+	map__init(&r.functions, sizeof(struct chain_function_key), sizeof(struct chain_function));
 	if (is_first && c->subject.kind == SUBJECT_FUNCTION)
 		r.function = &c->subject;
 	err = chain_reading__read(&r, times);
@@ -314,7 +314,7 @@ static int read_level(struct chain *c, const struct findings *f, struct chain_ti
 	if (!err && (r.function || largest(l, is_first) == FINDING_COMPUTE))
 		err = chain_reading__sample(&r, times);
 	l->kind = largest(l, is_first);
-	code = find_place(&r);
+	code = find_function(&r);
 	if (!err && is_for_cpu(l->kind))
 		err = chain_reading__find_cpu_users(&r);
 	else if (!err && is_followed(l->kind))

@@ -71,10 +71,10 @@ static enum finding_kind kind_of(const struct chain_reading *r, const struct act
 					       FINDING_NONE;
 }
 
-static int add_place(struct chain_reading *r, const struct activity_interval *i)
+static int add_to_function(struct chain_reading *r, const struct activity_interval *i)
 {
-	struct chain_place_key key = { r->interval_kind, r->interval_code };
-	struct chain_place *p = map__get(&r->places, &key);
+	struct chain_function_key key = { r->interval_kind, r->interval_code };
+	struct chain_function *p = map__get(&r->functions, &key);
 	u64 ns = i->to - i->from;
 
 	if (!p)
@@ -109,7 +109,7 @@ static int on_interval(const struct activity_interval *i, void *arg)
 	r->level->ns += ns;
 	r->level->parts[r->interval_kind].ns += ns;
 	r->level->parts[r->interval_kind].times += i->begins;
-	err = add_place(r, i);
+	err = add_to_function(r, i);
 	if (err || i->state == ACTIVITY_RUNNING)
 		return err;
 	if (r->interval_kind == FINDING_LOCK)
@@ -233,10 +233,10 @@ static void add_running(struct chain_reading *r, u64 ns)
 
 int chain_reading__sample(struct chain_reading *r, const struct chain_times *times)
 {
-	struct chain_place_key key = { FINDING_COMPUTE, 0 };
+	struct chain_function_key key = { FINDING_COMPUTE, 0 };
 	struct sampling s = { .r = r, .times = times };
 	const struct sampled *best = NULL;
-	struct chain_place *p;
+	struct chain_function *p;
 	u64 all = 0, running;
 	int err;
 
@@ -251,7 +251,7 @@ int chain_reading__sample(struct chain_reading *r, const struct chain_times *tim
 	if (r->function)
 		add_running(r, all);
 	running = r->level->parts[FINDING_COMPUTE].ns;
-	p = err || !best ? NULL : map__get(&r->places, &key);
+	p = err || !best ? NULL : map__get(&r->functions, &key);
 	if (p) {
 		p->ns = (u64)((double)running * (double)best->ns / (double)(all ? all : 1));
 		p->times = best->samples;
@@ -403,6 +403,6 @@ int chain_reading__find_cpu_users(struct chain_reading *r)
 
 void chain_reading__free(struct chain_reading *r)
 {
-	map__free(&r->places);
+	map__free(&r->functions);
 	free(r->pieces);
 }

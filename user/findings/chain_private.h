@@ -26,7 +26,7 @@ struct chain_piece {
 };
 
 /* The waits of a level in one function */
-struct chain_place {
+struct chain_function {
 	u64 ns, times;
 	u64 longest; /* ns */
 	u32 stack, reason; /* of the longest one */
@@ -34,7 +34,7 @@ struct chain_place {
 	struct thread_key thread;
 };
 
-struct chain_place_key {
+struct chain_function_key {
 	u32 kind, code;
 };
 
@@ -45,7 +45,7 @@ struct chain_reading {
 	const struct finding_input *in;
 	struct subject *function; /* read only intervals and samples with this function on the stack; NULL: all */
 	struct chain_level *level;
-	struct map places; /* struct chain_place_key -> struct chain_place */
+	struct map functions; /* struct chain_function_key -> struct chain_function */
 	struct chain_piece *pieces;
 	u32 n_pieces;
 	u32 peer; /* the process at the other end of the connection; 0: not known */

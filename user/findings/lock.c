@@ -106,7 +106,7 @@ struct longest {
  * Returns the cell of the profile in which the process's threads spent most time in uninterruptible waits with a stack;
  * ~0u: there is none. A holder's waits that are too short to have a stack are assumed to be of the same kind.
  */
-static u32 usual_block(const struct finding_input *in, u32 pid)
+static u32 longest_uninterruptible_wait(const struct finding_input *in, u32 pid)
 {
 	const struct profile *p = in->profile;
 	u32 best = ~0u;
@@ -121,7 +121,7 @@ static u32 usual_block(const struct finding_input *in, u32 pid)
 	return best;
 }
 
-static void describe_block(const struct longest *l, u32 cell)
+static void describe_wait(const struct longest *l, u32 cell)
 {
 	const struct profile_key *key = profile__key(l->in->profile, cell);
 	struct lock_activity_key activity = { .reason = key->reason };
@@ -143,7 +143,7 @@ static int on_activity(const struct lock_activity_key *key, const struct lock_ac
 	struct longest *l = arg;
 	struct finding_code code = { 0 };
 	char did[96];
-	u32 block;
+	u32 wait;
 
 	if (3 * act->ns < (l->cpu_ns ? l->cpu_ns : l->row_ns))
 		return 1;
@@ -151,9 +151,10 @@ static int on_activity(const struct lock_activity_key *key, const struct lock_ac
 	if (act->frame)
 		finding_code__fill(&code, l->in->stacks, act->frame);
 	finding_code__write(&code, " in ", did, l->f->by.activity, sizeof(l->f->by.activity));
-	block = act->cause == ACTIVITY_UNINTERRUPTIBLE && !act->frame ? usual_block(l->in, l->f->pid) : ~0u;
-	if (block != ~0u)
-		describe_block(l, block);
+	wait = act->cause == ACTIVITY_UNINTERRUPTIBLE && !act->frame ? longest_uninterruptible_wait(l->in, l->f->pid) :
+								       ~0u;
+	if (wait != ~0u)
+		describe_wait(l, wait);
 	if (act->cause != ACTIVITY_CPU || l->cpu_ns)
 		return 1;
 	l->cpu_ns = act->ns;
@@ -188,7 +189,7 @@ static void add_holder(const struct finding_input *in, const struct blamed *b, s
  * Returns the kind of wait in which the group spent most time. The stacks show only that the threads waited for a lock;
  * but if the threads that release it are not those that took it, it is the signal of a queue or condition.
  */
-static enum finding_kind kind_by_use(const struct row_order *o, const struct group *g)
+static enum finding_kind kind_with_most_time(const struct row_order *o, const struct group *g)
 {
 	static const enum finding_kind kinds[LOCK_KINDS] = {
 		[LOCK_KIND_CONDITION] = FINDING_CONDITION, [LOCK_KIND_EVENT] = FINDING_CONDITION,
@@ -209,7 +210,7 @@ static enum finding_kind kind_by_use(const struct row_order *o, const struct gro
 }
 
 /* Returns whether threads wait in this kind for something that other threads or processes produce. */
-static bool passes_on(enum finding_kind kind)
+static bool waits_for_output(enum finding_kind kind)
 {
 	return kind == FINDING_RESULT || kind == FINDING_QUEUE || kind == FINDING_LOADER;
 }
@@ -240,7 +241,7 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 		return 0;
 	}
 	if (f->kind == FINDING_LOCK) {
-		f->kind = kind_by_use(rows, g);
+		f->kind = kind_with_most_time(rows, g);
 		group__weigh(in, g, f);
 	}
 	/* rows of a mutex name its holder; a condition has none, and its rows name the thread that ended the wait */
@@ -250,7 +251,7 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 	/* a function identifies the lock better than an address, which changes from run to run */
 	if (f->kind == FINDING_LOCK && !*f->code.function && lock.value)
 		snprintf(f->object, sizeof(f->object), "0x%llx", lock.value);
-	if (passes_on(f->kind) && waited_for__follow(in, g, f))
+	if (waits_for_output(f->kind) && waited_for__follow(in, g, f))
 		finding__waits_for_known(f);
 	else if (b.ns)
 		add_holder(in, &b, f);

@@ -30,7 +30,7 @@ const char *loss__reason(s64 reason)
 		[LOSS_RETURN] = "return not seen",
 		[LOSS_MAP_FULL] = "a table in the kernel was full",
 		[LOSS_MMAP] = "mappings missed",
-		[LOSS_BLIND] = "before the library was probed",
+		[LOSS_ATTACH_GAP] = "before the library was probed",
 		[LOSS_READ] = "the target's memory could not be read",
 		[LOSS_REFUSED] = "of an unknown kind or size",
 		[LOSS_TORN] = "a stack changed while it was read, or was invalid",
@@ -79,7 +79,7 @@ enum loss_effect loss__effect(const struct loss *l)
 	case LOSS_BUDGET:
 		/* for core a file has no probes; for other families stacks have no names */
 		return l->family == FAMILY_CORE ? EFFECT_MAPPING : EFFECT_STACK;
-	case LOSS_BLIND:
+	case LOSS_ATTACH_GAP:
 		return EFFECT_GAP;
 	case LOSS_UNPROBED:
 		return EFFECT_UNPROBED;
@@ -120,7 +120,7 @@ double loss__percent(const struct loss *l)
 
 bool loss__is_inside(const struct loss *l, const struct loss_times *t)
 {
-	return !l->outside && (l->reason != LOSS_BLIND || l->last > t->live || l->last <= l->first);
+	return !l->outside && (l->reason != LOSS_ATTACH_GAP || l->last > t->live || l->last <= l->first);
 }
 
 static char *percent_text(char *buf, size_t size, const char *bound, double percent)
@@ -209,7 +209,7 @@ char *loss__text(char *buf, size_t size, const struct loss *l, const struct loss
 	text__seconds(to, sizeof(to), l->last, t->start, 3);
 	text__count(count, sizeof(count), l->count);
 	loss__consequence(change, sizeof(change), l, t);
-	if (l->reason == LOSS_BLIND)
+	if (l->reason == LOSS_ATTACH_GAP)
 		snprintf(buf, size, "%s: what began in %s between %s and %s s, before it was probed; %s", family,
 			 l->path && *l->path ? l->path : "a library", from, to, change);
 	else if (l->reason == LOSS_UNPROBED)

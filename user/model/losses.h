@@ -10,7 +10,7 @@
 /* All that was lost of one family, for one reason and object */
 struct loss {
 	u16 family;
-	u16 object; /* of a library, with LOSS_BLIND and LOSS_UNPROBED; else 0 */
+	u16 object; /* of a library, with LOSS_ATTACH_GAP and LOSS_UNPROBED; else 0 */
 	s64 reason;
 	u64 count;
 	u64 first, last; /* CLOCK_MONOTONIC ns */
@@ -37,7 +37,7 @@ int losses__add_to(struct loss **list, u32 *n, const struct loss *one);
 /* "ring full": the text of an enum loss_reason. */
 const char *loss__reason(s64 reason);
 enum loss_effect loss__effect(const struct loss *l);
-/* Returns the number of lost records: 0 for LOSS_BLIND and LOSS_UNPROBED, which count a library. */
+/* Returns the number of lost records: 0 for LOSS_ATTACH_GAP and LOSS_UNPROBED, which count a library. */
 u64 loss__records(const struct loss *l);
 /* Returns the percentage of events that are missing or affected, of those that there would be without the loss. */
 double loss__percent(const struct loss *l);

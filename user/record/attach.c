@@ -193,7 +193,7 @@ static void write_object(struct session *s, struct object *o, u16 family, u32 si
 
 	session__emit(s, &r, sizeof(r));
 	if (s->time.started && sites && !process__is_foreign(s, o->pid))
-		losses__add_of(s, o->pid, family, LOSS_BLIND, 1, o->first, o->live, o->id);
+		losses__add_of(s, o->pid, family, LOSS_ATTACH_GAP, 1, o->first, o->live, o->id);
 }
 
 /*

@@ -139,7 +139,7 @@ static void changed(struct session *s, struct object *o)
 	err = attacher__drop(s->attacher, o->id);
 	pause__forget(s, o->id);
 	report(s, o, err);
-	losses__add(s, 0, LOSS_BLIND, 1, now, now, o->id);
+	losses__add(s, 0, LOSS_ATTACH_GAP, 1, now, now, o->id);
 	python__forget_file(s, o->dev, o->ino, o->generation);
 	free(o->facts);
 	o->facts = NULL;

@@ -20,5 +20,5 @@ bool loss__is_outside(u16 family, s64 reason, u64 first, u64 last, u64 live, u64
 
 bool loss__is_of_library(s64 reason)
 {
-	return reason == LOSS_BLIND || reason == LOSS_UNPROBED;
+	return reason == LOSS_ATTACH_GAP || reason == LOSS_UNPROBED;
 }

@@ -9,7 +9,7 @@
 
 #include "core/event.h"
 
-FAMILY(disk, 0x08, FAMILY_ASKED, "block I/O, major page faults, page-cache misses, waits for memory");
+FAMILY(disk, 0x08, FAMILY_ON_REQUEST, "block I/O, major page faults, page-cache misses, waits for memory");
 
 enum disk_op {
 	DISK_READ = 0,

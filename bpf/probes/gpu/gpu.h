@@ -8,7 +8,7 @@
 
 #include "core/shim.h"
 
-FAMILY(gpu, 0x0d, FAMILY_ASKED, "GPU work as CUPTI reports it to a shim in the process");
+FAMILY(gpu, 0x0d, FAMILY_ON_REQUEST, "GPU work as CUPTI reports it to a shim in the process");
 
 struct gpu_kernel {
 	struct span span;

@@ -22,7 +22,7 @@ struct site_key {
 };
 
 /* The file and mapping of an address in a process. */
-struct place {
+struct code_mapping {
 	u64 start, end, offset; /* the mapping, and its offset in the file */
 	char path[512];
 };
@@ -47,7 +47,7 @@ static void end(struct session *s)
 	recent__free(&state_of(s)->named);
 }
 
-static bool find_place(struct session *s, u32 pid, u64 address, struct place *p)
+static bool find_mapping(struct session *s, u32 pid, u64 address, struct code_mapping *p)
 {
 	FILE *f = session__maps(s, pid);
 	bool found = false;
@@ -64,7 +64,7 @@ static bool find_place(struct session *s, u32 pid, u64 address, struct place *p)
 }
 
 /* The function at a file offset, as "name+0x12"; "" if the file does not have it. */
-static void name_place(struct session *s, u32 pid, const struct place *p, u64 offset, char *out, size_t len)
+static void name_function(struct session *s, u32 pid, const struct code_mapping *p, u64 offset, char *out, size_t len)
 {
 	struct mapping m = { .pid = pid, .start = p->start, .end = p->end };
 	int fd = session__open_mapped(s, &m);
@@ -87,19 +87,19 @@ static void name_site(struct session *s, const struct event *e, u64 address)
 		.address = address,
 	};
 	struct recent *named = &state_of(s)->named;
-	struct place p;
+	struct code_mapping p;
 	char symbol[256];
 	bool *known;
 
 	if (!address || recent__find(named, &key))
 		return;
 	known = recent__get(named, &key);
-	if (!known || !find_place(s, e->pid, address, &p))
+	if (!known || !find_mapping(s, e->pid, address, &p))
 		return;
 	*known = true;
 	/* the call is before its return address, and may be the last instruction of its function */
 	r.offset = address - p.start + p.offset;
-	name_place(s, e->pid, &p, r.offset - 1, symbol, sizeof(symbol));
+	name_function(s, e->pid, &p, r.offset - 1, symbol, sizeof(symbol));
 	r.module = session__intern(s, session__path(s, p.path));
 	r.symbol = session__intern(s, symbol);
 	session__emit(s, &r, sizeof(r));

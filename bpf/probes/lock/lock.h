@@ -9,7 +9,7 @@
 
 #include "core/event.h"
 
-FAMILY(lock, 0x0a, FAMILY_ASKED, "waits for contended locks and conditions (futexes), their holders and wakers");
+FAMILY(lock, 0x0a, FAMILY_ON_REQUEST, "waits for contended locks and conditions (futexes), their holders and wakers");
 
 enum lock_op {
 	LOCK_WAIT =

@@ -8,7 +8,7 @@
 
 #include "core/event.h"
 
-FAMILY(net, 0x09, FAMILY_ASKED, "TCP connections: connect, accept, bytes, retransmits");
+FAMILY(net, 0x09, FAMILY_ON_REQUEST, "TCP connections: connect, accept, bytes, retransmits");
 
 enum net_side {
 	NET_UNKNOWN = 0, /* existed before tracing began */

@@ -9,7 +9,7 @@
 
 #include "core/event.h"
 
-FAMILY(python, 0x0b, FAMILY_ASKED, "CPython's garbage collections, imports and threads");
+FAMILY(python, 0x0b, FAMILY_ON_REQUEST, "CPython's garbage collections, imports and threads");
 
 struct python_gc {
 	struct span span;

@@ -11,7 +11,7 @@
 #include "core/file.h"
 #include "syscall_nr.h"
 
-FAMILY(syscall, 0x07, FAMILY_ASKED, "system calls: duration, bytes and result of each (osrt in -t)");
+FAMILY(syscall, 0x07, FAMILY_ON_REQUEST, "system calls: duration, bytes and result of each (osrt in -t)");
 
 struct syscall {
 	/* ret: a negative value is -errno; -512 to -516 is a call that a signal interrupted, see docs/syscall.md */

@@ -8,7 +8,7 @@
 
 #include "core/event.h"
 
-FAMILY(torch, 0x0e, FAMILY_ASKED, "PyTorch: operators, backward nodes, optimizer and data-loader steps");
+FAMILY(torch, 0x0e, FAMILY_ON_REQUEST, "PyTorch: operators, backward nodes, optimizer and data-loader steps");
 
 /*
  * Calls are nested by time within their thread. A call's duration contains what its own probes and those of the calls

@@ -140,7 +140,7 @@ def starts_late(switches, how):
         tap.ok(len(waits) > 10, "a Python that starts late is traced" + how, "%d waits\n%s" % (len(waits), sonde.messages))
         if switches:
             return  # with the fallback libc is probed, which was mapped before
-        blind = [e for e in sonde.trace.events("meta_loss") if e["family"] == 4 and e["reason_name"] == "LOSS_BLIND"]
+        blind = [e for e in sonde.trace.events("meta_loss") if e["family"] == 4 and e["reason_name"] == "LOSS_ATTACH_GAP"]
         tap.ok(blind, "its attach gap is reported" + how)
     finally:
         shutil.rmtree(copy)

@@ -5,7 +5,7 @@
 
 #include "core/event.h"
 
-FAMILY(tiny, 0x3f, FAMILY_ASKED, "calls of libtiny");
+FAMILY(tiny, 0x3f, FAMILY_ON_REQUEST, "calls of libtiny");
 
 struct tiny_work {
 	struct call call;

@@ -4,7 +4,7 @@
 
 #include "core/event.h"
 
-FAMILY(torture, 0x3e, FAMILY_ASKED, "calls that end in every way there is");
+FAMILY(torture, 0x3e, FAMILY_ON_REQUEST, "calls that end in every way there is");
 
 struct torture_placed {
 	struct span span;
