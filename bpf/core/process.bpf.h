@@ -33,8 +33,8 @@ static __always_inline bool task__in_32bit_call(const struct task_struct *task)
 }
 
 /*
- * Of the task's process. For each load of a pointer through a trusted one verifiers search the names of all types of the kernel,
- * which takes them up to 1 ms. So where a program runs rarely such fields are read by the helper.
+ * Of the task's process. For each load of a pointer through a trusted one verifiers search the names of all types of
+ * the kernel, which takes them up to 1 ms. So where a program runs rarely such fields are read by the helper.
  */
 static __always_inline s32 task__live_threads(struct task_struct *task)
 {

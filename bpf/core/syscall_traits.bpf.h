@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Numbers of system calls as events have them, and what their arguments are (scripts/syscalls.sh, from calls.txt). Include it after syscall_nr.h. */
+/*
+ * Numbers of system calls as events have them, and what their arguments are (scripts/syscalls.sh, from calls.txt).
+ * Include it after syscall_nr.h.
+ */
 #ifndef SONDE_SYSCALL_TRAITS_BPF_H
 #define SONDE_SYSCALL_TRAITS_BPF_H
 

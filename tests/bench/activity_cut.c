@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The cost of splitting a thread's time by its calls: activity_cut [CALLS], with that many short calls within a long one. The
- * thread is off its CPU in each.
+ * The cost of splitting a thread's time by its calls: activity_cut [CALLS], with that many short calls within a long
+ * one. The thread is off its CPU in each.
  */
 #include <time.h>
 

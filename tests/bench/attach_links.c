@@ -4,7 +4,8 @@
  *
  *	attach_links FILE [SITES PAUSE_US] < OFFSETS	one per line, ended by an empty line
  *
- * SITES a link with a pause between them, else as sonde does it. Prints "attached MS", waits for a line, detaches, prints "detached MS".
+ * SITES a link with a pause between them, else as sonde does it. Prints "attached MS", waits for a line, detaches,
+ * prints "detached MS".
  */
 #include "kernel/link.h"
 

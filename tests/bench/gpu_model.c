@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The cost of reading GPU work: gpu_model [KERNELS [FILE]]. Each kernel has a runtime and a driver call, from 4 threads into 64
- * streams, 150,000 per second. FILE keeps the trace.
+ * The cost of reading GPU work: gpu_model [KERNELS [FILE]]. Each kernel has a runtime and a driver call, from 4 threads
+ * into 64 streams, 150,000 per second. FILE keeps the trace.
  */
 #include <sys/resource.h>
 #include <sys/sendfile.h>

@@ -4,7 +4,8 @@
  *
  *	stacks_write SAMPLES FRAMES FILE
  *
- * There are 8 threads of two processes. The frames are of 5,000 functions and form a tree with stacks of about 25 frames.
+ * There are 8 threads of two processes. The frames are of 5,000 functions and form a tree with stacks of about 25
+ * frames.
  */
 #include <fcntl.h>
 

@@ -5,7 +5,10 @@
  */
 #include <stdint.h>
 
-/* Begins with a push, as most functions do: a first instruction that the kernel has to single-step costs ten times as much */
+/*
+ * Begins with a push, as most functions do: a first instruction that the kernel has to single-step costs ten times as
+ * much
+ */
 #define PLAIN(name)                               \
 	int name(void)                            \
 	{                                         \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Reads any bytes as an .eh_frame_hdr and an .eh_frame in an otherwise valid ELF file: looks up functions by address and how
- * each of their instructions is unwound. The first two bytes are the offset of the second section.
+ * Reads any bytes as an .eh_frame_hdr and an .eh_frame in an otherwise valid ELF file: looks up functions by address
+ * and how each of their instructions is unwound. The first two bytes are the offset of the second section.
  */
 #include <elf.h>
 #include <string.h>

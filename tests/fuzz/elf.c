@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Reads any bytes as an ELF file: calls every function of elf/elf.h and the finders of the GIL, and chooses probe sites.
+ * Reads any bytes as an ELF file: calls every function of elf/elf.h and the finders of the GIL, and chooses probe
+ * sites.
  */
 #include <fcntl.h>
 #include <stdio.h>

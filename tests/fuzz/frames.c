@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Reads any bytes as data of a Python process. First as records of frames and code objects (core/stack.h) from the rings: a
- * byte for the kind, two for the length, and the contents. Then as the memory in which `sonde dump` walks a stack, with
- * the layout of each version.
+ * Reads any bytes as data of a Python process. First as records of frames and code objects (core/stack.h) from the
+ * rings: a byte for the kind, two for the length, and the contents. Then as the memory in which `sonde dump` walks a
+ * stack, with the layout of each version.
  */
 #include <string.h>
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A fuzz target is a file in this folder that defines LLVMFuzzerTestOneInput. `make fuzz` builds it with libFuzzer, which
- * has its own main and generates inputs. `make checks` builds it with the main below, which runs the files in its
+ * A fuzz target is a file in this folder that defines LLVMFuzzerTestOneInput. `make fuzz` builds it with libFuzzer,
+ * which has its own main and generates inputs. `make checks` builds it with the main below, which runs the files in its
  * arguments, so that each input in seeds/NAME/ becomes a test.
  */
 #ifndef SONDE_FUZZ_H

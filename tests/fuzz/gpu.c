@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Reads any bytes as a target's shim records (core/shim.h): a byte for the kind, one for the time, and 16-bit values that
- * fill the body. They become events as BPF would emit them, with the kinds, sizes and times that it accepts, and every
- * report and format reads the trace.
+ * Reads any bytes as a target's shim records (core/shim.h): a byte for the kind, one for the time, and 16-bit values
+ * that fill the body. They become events as BPF would emit them, with the kinds, sizes and times that it accepts, and
+ * every report and format reads the trace.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Reads any text as a command line with one argument per line: parses the options of `sonde record`, `report` and `export`,
- * and the patterns, lists and times in them.
+ * Reads any text as a command line with one argument per line: parses the options of `sonde record`, `report` and
+ * `export`, and the patterns, lists and times in them.
  */
 #include <errno.h>
 #include <getopt.h>

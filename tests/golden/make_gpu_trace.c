@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * make_gpu_trace OUT LAUNCHES: a trace with the events of this build, in which a process launches so many kernels in four
- * streams, each call of the runtime with the driver's within it; every sixteenth launch is a copy. With 0 launches it is
- * there for its schema alone.
+ * make_gpu_trace OUT LAUNCHES: a trace with the events of this build, in which a process launches so many kernels in
+ * four streams, each call of the runtime with the driver's within it; every sixteenth launch is a copy. With 0 launches
+ * it is there for its schema alone.
  */
 #include <fcntl.h>
 #include <stdio.h>

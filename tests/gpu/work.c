@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * A program of CUDA's driver API that knows what it did: kernels of PTX text, copies, sets, events, graphs and waits,
- * on several streams and threads. tests/gpu/run compares what the shim reports with what this one writes down (truth.h).
+ * on several streams and threads. tests/gpu/run compares what the shim reports with what this one writes down
+ * (truth.h).
  *
  *	work run | many N | loop | late | reset | fork | exit | _exit | contexts
  *	work ptx [older]	prints the kernels' text

@@ -48,7 +48,10 @@ TEST(a_gap_with_lost_records_has_that_cause)
 		{ .start = 1800, .time = 1900, .pid = 1, .tid = 1, .id = RUN },
 		/* of another family */
 		{ LOST(2000, 1000, 2000, 3, RING_FULL) },
-		/* events of the scheduler were lost in two short intervals, not in between; the loss at 1800 ended there */
+		/*
+		 * events of the scheduler were lost in two short intervals, not in between; the loss at 1800 ended
+		 * there
+		 */
 		{ LOST(1999, 1310, 1320, 2, RING_FULL) },
 		{ LOST(2000, 1800, 1800, 2, RING_FULL) },
 		/* a record that lacks only a detail is used */

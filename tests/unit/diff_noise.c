@@ -37,7 +37,9 @@ static void fill(struct noise_sum *s, u32 *state, double mean, double spread)
 		s->slices[i] = (float)(mean + spread * (next(state) - 0.5));
 }
 
-/* Of 2000 pairs without a difference some 5% exceed the interval of 95%, and fewer, as the widest of several is taken. */
+/*
+ * Of 2000 pairs without a difference some 5% exceed the interval of 95%, and fewer, as the widest of several is taken.
+ */
 TEST(equal_sums_rarely_exceed_the_noise)
 {
 	struct noise_sum a, b;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Members of structs in this program's own debug information, compared with offsetof; damaged files; the parser child. */
+/*
+ * Members of structs in this program's own debug information, compared with offsetof; damaged files; the parser child.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>

@@ -389,7 +389,10 @@ TEST(children_of_a_user_are_limited)
 		;
 	n = n_children(1);
 	CHECK(n > 1 && n < CHILDREN_MAX / 2 && n_children(2) == 1 && others->busy);
-	/* if all are busy the oldest is ended: its file is given up, and its user is charged for its time, within limits */
+	/*
+	 * if all are busy the oldest is ended: its file is given up, and its user is charged for its time, within
+	 * limits
+	 */
 	for (u64 i = 1; i <= n; i++) {
 		c = child_for(1, 100 + i);
 		REQUIRE(c && child__leave(&session, c, i, message__now() - 600000) == -EBUSY);

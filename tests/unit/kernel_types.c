@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The reduced kernel BTF, compared with the full one: the types that relocation reads must be equal, and few others present. */
+/*
+ * The reduced kernel BTF, compared with the full one: the types that relocation reads must be equal, and few others
+ * present.
+ */
 #include "kernel/kernel_types.h"
 
 #include "kernel/embedded.h"

@@ -72,7 +72,9 @@ TEST(waiting_for_the_gil)
 		f.text,
 		"process 7 (2 threads) waited 25% of 1.000 s for the GIL in serve (web.py); mostly held by hog (app.py) "
 		"(60%).");
-	/* of the same process, the waits say more than what their holder computes; another process counts by its time */
+	/*
+	 * of the same process, the waits say more than what their holder computes; another process counts by its time
+	 */
 	v.processes = &p[1];
 	v.n_processes = 1;
 	CHECK(first(v, &f) && f.kind == FINDING_GIL);

@@ -21,7 +21,10 @@
 
 enum role { ATTACHER, WORKER, OBSERVER, FETCHER, READER, INJECTOR };
 
-/* The errno that fn gets in that role, 0 if it succeeds, -1 if the role can't be entered. refused: the call that its filter refused. */
+/*
+ * The errno that fn gets in that role, 0 if it succeeds, -1 if the role can't be entered. refused: the call that its
+ * filter refused.
+ */
 struct outcome {
 	int err, refused;
 	char lacks[256];
@@ -231,7 +234,9 @@ TEST(a_worker_has_no_files_and_no_network)
 		CHECK(is_refused(WORKER, attempts[i]));
 }
 
-/* The process that queries debuginfod servers: it may use the network, and has no rights of the worker or the attacher. */
+/*
+ * The process that queries debuginfod servers: it may use the network, and has no rights of the worker or the attacher.
+ */
 TEST(a_fetcher_has_only_the_network)
 {
 	static long (*const attempts[])(void) = { open_shadow,	write_passwd,  write_shadow,	 trace_parent,

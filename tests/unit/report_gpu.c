@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Reports gpu and memory, compared with a truth that is computed nanosecond by nanosecond, for random work on devices and
- * random activity of the launching thread.
+ * Reports gpu and memory, compared with a truth that is computed nanosecond by nanosecond, for random work on devices
+ * and random activity of the launching thread.
  */
 #include "core/meta.h"
 #include "gpu_support.h"

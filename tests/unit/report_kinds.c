@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Every report names existing events or families, on which the summary's "More:" and the messages of empty reports depend. */
+/*
+ * Every report names existing events or families, on which the summary's "More:" and the messages of empty reports
+ * depend.
+ */
 #include <string.h>
 
 #include "kernel/embedded.h"

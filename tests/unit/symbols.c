@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 // test: smoke
-/* In this program itself, names of addresses are compared with dladdr(), and unwinding by .eh_frame with backtrace(). */
+/*
+ * In this program itself, names of addresses are compared with dladdr(), and unwinding by .eh_frame with backtrace().
+ */
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>

@@ -10,9 +10,9 @@
  *
  *	program family result instructions processed ms total_states peak_states
  *
- * where result is "ok", "refused ERRNO", or "absent" for a tracepoint that this kernel has not. The verifier's last 1,500
- * bytes follow a refused one in lines that begin with "| "; the last line, "# ...", has the sums. Exit status: 0 all were
- * loaded, 1 some were refused, 2 nothing could be tried.
+ * where result is "ok", "refused ERRNO", or "absent" for a tracepoint that this kernel has not. The verifier's last
+ * 1,500 bytes follow a refused one in lines that begin with "| "; the last line, "# ...", has the sums. Exit status: 0
+ * all were loaded, 1 some were refused, 2 nothing could be tried.
  *
  * libbpf gives up at the first program that is refused. So the call through which it reaches the kernel, syscall(3), is
  * replaced here: a refused program gets a descriptor of no use, and libbpf goes on to the next one with the same maps.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * hung_files DIR FILE NAME [locks]: mounts a FUSE file system at DIR whose only file, NAME, has the contents of FILE. A child
- * maps it for execution, and with `locks` waits for it while it holds its mmap lock. A line on stdin makes the server stop
- * answering; at the end of stdin the server ends, which aborts pending requests. Prints "mapped PID", and "hangs".
+ * hung_files DIR FILE NAME [locks]: mounts a FUSE file system at DIR whose only file, NAME, has the contents of FILE. A
+ * child maps it for execution, and with `locks` waits for it while it holds its mmap lock. A line on stdin makes the
+ * server stop answering; at the end of stdin the server ends, which aborts pending requests. Prints "mapped PID", and
+ * "hangs".
  */
 #include <errno.h>
 #include <fcntl.h>

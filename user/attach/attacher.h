@@ -114,7 +114,9 @@ struct deferred_refusal;
  * Returns the number of those that the kernel refused, which *out lists until the next request, or negative errno.
  */
 int attacher__await_deferred(struct attacher *a, const struct deferred_refusal **out);
-/* How often the kernel skipped deferred programs, by family, until the next request; NULL: the attacher did not answer. */
+/*
+ * How often the kernel skipped deferred programs, by family, until the next request; NULL: the attacher did not answer.
+ */
 const u64 *attacher__deferred_misses(struct attacher *a);
 /* Sends a signal to the process that sonde started. */
 int attacher__signal(struct attacher *a, pid_t pid, int sig);

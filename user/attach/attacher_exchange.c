@@ -99,7 +99,9 @@ int attacher__call(struct attacher *a, size_t len, int fd, int *fd_out)
 
 	if (a->stuck)
 		return -ETIMEDOUT;
-	/* links are closed in large groups, which has taken seconds on busy machines; programs are still being loaded */
+	/*
+	 * links are closed in large groups, which has taken seconds on busy machines; programs are still being loaded
+	 */
 	is_long = a->request.op == OP_DETACH_SITES || a->request.op == OP_DROP || a->request.op == OP_DEFERRED;
 	err = exchange(a, a->sock, len, fd, &got, ATTACHER_MS, is_long ? ATTACHER_LONG_MS : ATTACHER_STOPPING_MS);
 	if (err) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Three processes: this one prints into a pipe; the child reads from it until it knows whether the screen is large enough, and
- * becomes the pager if it is not; the child's own child then copies the output into the pager. So a pager that can't be
- * started costs nothing, and a short output is printed without one.
+ * Three processes: this one prints into a pipe; the child reads from it until it knows whether the screen is large
+ * enough, and becomes the pager if it is not; the child's own child then copies the output into the pager. So a pager
+ * that can't be started costs nothing, and a short output is printed without one.
  */
 #include "cmd/pager.h"
 

@@ -12,8 +12,9 @@
 /* --no-pager */
 void pager__disable(void);
 /*
- * Sets the colours and the width of the options (OUTPUT_TABLE), which are those of the terminal, and forks the child. To be
- * called before the process gives up its rights, from where an exit leads to exit(): this waits until the pager is left.
+ * Sets the colours and the width of the options (OUTPUT_TABLE), which are those of the terminal, and forks the child.
+ * To be called before the process gives up its rights, from where an exit leads to exit(): this waits until the pager
+ * is left.
  */
 void pager__start(struct output_options *options);
 /* From here on an interrupt only affects the pager and does not end this process. */

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The options of families that `sonde record` passes to the session, and those for sampling, which stand for some of them. */
+/*
+ * The options of families that `sonde record` passes to the session, and those for sampling, which stand for some of
+ * them.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

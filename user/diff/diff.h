@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What became slower between two traces, or two times of one: functions, causes of waiting, calls and findings of each
- * side, matched by names and not by pids, with the differences that noise does not explain. docs/diff.md describes the method.
+ * side, matched by names and not by pids, with the differences that noise does not explain. docs/diff.md describes the
+ * method.
  */
 #ifndef SONDE_DIFF_DIFF_H
 #define SONDE_DIFF_DIFF_H

@@ -23,8 +23,8 @@ struct noise_sum {
 
 double noise_sum__total(const struct noise_sum *s);
 /*
- * Half the width of the interval around 0 in which the difference of a/a_units and b/b_units lies by chance, except with
- * probability p.
+ * Half the width of the interval around 0 in which the difference of a/a_units and b/b_units lies by chance, except
+ * with probability p.
  */
 double noise__of(const struct noise_sum *a, double a_units, const struct noise_sum *b, double b_units, double p);
 

@@ -52,7 +52,10 @@ struct chrome_place {
 void chrome_torch__init(struct chrome *c);
 /* Writes the arguments of an operator or backward node that torch.profiler's have. */
 void chrome_torch__put_args(struct export *e, const struct view *v);
-/* Writes a flow to a backward node from the operator's call that made it. Call it for each event that was drawn; 0 or -ENOMEM. */
+/*
+ * Writes a flow to a backward node from the operator's call that made it. Call it for each event that was drawn; 0 or
+ * -ENOMEM.
+ */
 int chrome_torch__put_flow(struct export *e, const struct view *v, const struct chrome_place *at);
 
 /* chrome_gpu.c: writes GPU work, and launches that only CUPTI recorded; reads the trace once more. */

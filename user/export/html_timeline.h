@@ -63,10 +63,10 @@ void html_timeline__init(struct html_timeline *t, u64 from, u64 to);
 int html_timeline__add(struct html_timeline *t, struct timeline_key key, u64 from, u64 to, enum activity_mark mark,
 		       u32 reason);
 /*
- * Writes it as a JSON object: from, to (ns of the trace), names of calls with their kinds, and threads by process, those
- * that were busy longest first; a GPU is a thread with number -1 of the process that used it. Of a thread's runs each
- * has three numbers: cells since the end of the last one, cells, and the number of its name, from 1, or below 0 its
- * shares in sevenths, three bits for each enum activity_mark. 0 or -ENOMEM.
+ * Writes it as a JSON object: from, to (ns of the trace), names of calls with their kinds, and threads by process,
+ * those that were busy longest first; a GPU is a thread with number -1 of the process that used it. Of a thread's runs
+ * each has three numbers: cells since the end of the last one, cells, and the number of its name, from 1, or below 0
+ * its shares in sevenths, three bits for each enum activity_mark. 0 or -ENOMEM.
  */
 int html_timeline__write(const struct html_timeline *t, const struct query *q, FILE *out);
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The causes of lost time, as `sonde report` ranks them: a slice each over the time that they are found in, on tracks of their own. */
+/*
+ * The causes of lost time, as `sonde report` ranks them: a slice each over the time that they are found in, on tracks
+ * of their own.
+ */
 #include <stdio.h>
 #include <string.h>
 

@@ -38,7 +38,10 @@ struct sched_cpu {
 	struct pb events; /* whole ones: FtraceEventBundle.event */
 };
 
-/* include/linux/sched.h, __get_task_state of Linux 4.14 and later; TASK_REPORT_MAX: preempted, which viewers show as "R+" */
+/*
+ * include/linux/sched.h, __get_task_state of Linux 4.14 and later; TASK_REPORT_MAX: preempted, which viewers show as
+ * "R+"
+ */
 static u32 kernel_state(s64 state)
 {
 	static const u32 states[] = { [SCHED_RUNNABLE] = 256, [SCHED_SLEEP] = 1,  [SCHED_BLOCKED] = 2,

@@ -52,8 +52,8 @@ int profiles__add(struct profiles *p, const struct rows *rows);
 /* Call after all rows: adds what needs the whole trace. */
 int profiles__finish(struct profiles *p);
 /*
- * Merges the smallest nodes of each tree into their callers, so that at most `nodes` of them are left, and drops functions
- * without nodes. After profiles__finish; nothing can be added from then on. 0 or -ENOMEM.
+ * Merges the smallest nodes of each tree into their callers, so that at most `nodes` of them are left, and drops
+ * functions without nodes. After profiles__finish; nothing can be added from then on. 0 or -ENOMEM.
  */
 int profiles__limit(struct profiles *p, u32 nodes);
 void profiles__free(struct profiles *p);

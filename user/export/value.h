@@ -28,7 +28,10 @@ bool field__is_stack(const struct schema_field *f);
 bool event__is_inventory(const struct schema_event *e);
 /* Buffer size for the title of an event */
 #define EVENT_TITLE 256
-/* Returns the title of an event: the function of a call, a system call's name, an operator of PyTorch, or the kind. It may be in buf. */
+/*
+ * Returns the title of an event: the function of a call, a system call's name, an operator of PyTorch, or the kind. It
+ * may be in buf.
+ */
 const char *event__title(const struct names *names, const struct view *v, u16 probe, char *buf, size_t size);
 
 /* Returns "not returned", "return not seen" etc. for a bit of enum event_flags, NULL for other bits. */

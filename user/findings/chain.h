@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Explains the time of a subject level by level. A level divides times of threads by kinds of wait, and finds the thread
- * that is responsible for the largest part. The next level divides the time of this thread during those waits.
+ * Explains the time of a subject level by level. A level divides times of threads by kinds of wait, and finds the
+ * thread that is responsible for the largest part. The next level divides the time of this thread during those waits.
  */
 #ifndef SONDE_FINDINGS_CHAIN_H
 #define SONDE_FINDINGS_CHAIN_H
@@ -53,7 +53,10 @@ struct chain {
 	u64 left_out; /* ns of waits that were not followed, because there were too many */
 };
 
-/* text: as in subject__find. f must be read; its activity is loaded anew. 0 or negative errno; call chain__free in either case. */
+/*
+ * text: as in subject__find. f must be read; its activity is loaded anew. 0 or negative errno; call chain__free in
+ * either case.
+ */
 int chain__read(struct chain *c, const struct findings *f, const char *text);
 void chain__free(struct chain *c);
 

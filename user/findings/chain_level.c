@@ -177,7 +177,10 @@ static bool is_before(const struct chain_time *t, struct thread_key thread, u64 
 	return t->from <= time;
 }
 
-/* Says whether `time` lies in the thread's last interval that began before it: intervals overlap if several threads wait. */
+/*
+ * Says whether `time` lies in the thread's last interval that began before it: intervals overlap if several threads
+ * wait.
+ */
 static bool is_inside(const struct chain_times *times, struct thread_key thread, u64 time)
 {
 	size_t n = SEARCH(times->n, i, is_before(&times->list[i], thread, time));

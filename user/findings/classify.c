@@ -296,8 +296,8 @@ static bool is_idle_by_behaviour(const struct profile_key *key, const struct pro
 
 /*
  * A thread that had to wait for a CPU after a wait: would it have run on without that wait? Then the delay is a part of
- * what the wait costs. After a sleep, or a wait for something to do, it is a wait for a CPU like any other, and the times
- * of waits for the GIL are those of its holders alone.
+ * what the wait costs. After a sleep, or a wait for something to do, it is a wait for a CPU like any other, and the
+ * times of waits for the GIL are those of its holders alone.
  */
 static bool is_delay_of(enum finding_kind kind)
 {

@@ -229,8 +229,8 @@ static const struct total *innermost(const struct finding_input *in, const struc
 }
 
 /*
- * Of a process that computes in many functions, adds the line that called them: the innermost with nearly all of the CPU
- * time.
+ * Of a process that computes in many functions, adds the line that called them: the innermost with nearly all of the
+ * CPU time.
  */
 static void add_caller(const struct finding_input *in, struct finding *f, const struct computed *c)
 {

@@ -25,8 +25,8 @@ bool computed__passes_data(const struct computed *c);
 /* Writes what code with these samples did: "computed in C: deflate (libz.so.1)". Returns buf; "": nothing is known. */
 char *computed__activity(const struct computed *c, char *buf, size_t size);
 /*
- * Fills the code, the figures and the report of a finding about time on a CPU. Returns the part of the process's CPU time
- * that its garbage collector took, 0 to 1: a finding of its own states it.
+ * Fills the code, the figures and the report of a finding about time on a CPU. Returns the part of the process's CPU
+ * time that its garbage collector took, 0 to 1: a finding of its own states it.
  */
 double computed__complete(const struct finding_input *in, struct finding *f);
 

@@ -139,8 +139,8 @@ static bool is_restricted(const struct cpus *c, const struct on_cpus *p, struct 
 }
 
 /*
- * Did it run on one CPU, while it waited for that one and the machine has others? A trace without the number of CPUs that
- * it might use shows only that it did; one thread may stay where it is by itself, so that is a guess.
+ * Did it run on one CPU, while it waited for that one and the machine has others? A trace without the number of CPUs
+ * that it might use shows only that it did; one thread may stay where it is by itself, so that is a guess.
  */
 static bool is_crowded(const struct cpus *c, const struct group *g, u64 waited, struct finding *f)
 {
@@ -225,8 +225,8 @@ static void describe_wait(const struct cpus *c, const struct group *g, const str
 }
 
 /*
- * A wait for a CPU counts for less than what a thread does with it: it is a matter of what else the machine does. collected:
- * the part of the CPU time that the finding about garbage collections counts.
+ * A wait for a CPU counts for less than what a thread does with it: it is a matter of what else the machine does.
+ * collected: the part of the CPU time that the finding about garbage collections counts.
  */
 static void weigh(const struct demand *d, double collected, struct finding *f)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Shared by cpu.c, which finds why threads waited for a CPU, and cpu_users.c, which finds who had the CPUs meanwhile. */
+/*
+ * Shared by cpu.c, which finds why threads waited for a CPU, and cpu_users.c, which finds who had the CPUs meanwhile.
+ */
 #ifndef SONDE_FINDINGS_CPU_PRIVATE_H
 #define SONDE_FINDINGS_CPU_PRIVATE_H
 

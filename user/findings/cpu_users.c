@@ -19,8 +19,9 @@ static bool is_better(u32 priority, u32 than)
 }
 
 /*
- * Returns the process that used the CPUs for which this one waited for longest, weighted by where it waited. is_preferred:
- * of those with a better priority. percent: of the time of these CPUs; all_percent: of all these processes.
+ * Returns the process that used the CPUs for which this one waited for longest, weighted by where it waited.
+ * is_preferred: of those with a better priority. percent: of the time of these CPUs; all_percent: of all these
+ * processes.
  */
 static u32 main_user(const struct cpus *c, const struct group *g, bool is_preferred, double *percent,
 		     double *all_percent)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Garbage collections: their share of the time, their generations, the code that triggered them, what they freed. Of processes whose
- * collections were not recorded the share comes from samples in the collector.
+ * Garbage collections: their share of the time, their generations, the code that triggered them, what they freed. Of
+ * processes whose collections were not recorded the share comes from samples in the collector.
  */
 #include <errno.h>
 #include <math.h>

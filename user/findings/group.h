@@ -31,8 +31,8 @@ enum grouping {
 #define FINDING_BIT(kind) (1ull << (kind))
 
 /*
- * Makes the groups of one kind, or of several that belong together (FINDING_BIT of each). A thread counts for a group if it lost a twentieth of its time in it: a group's figures
- * are sums over these threads. 0 or -ENOMEM.
+ * Makes the groups of one kind, or of several that belong together (FINDING_BIT of each). A thread counts for a group
+ * if it lost a twentieth of its time in it: a group's figures are sums over these threads. 0 or -ENOMEM.
  */
 int groups__make(struct groups *g, const struct finding_input *in, u64 kinds, enum grouping by);
 void groups__free(struct groups *g);

@@ -23,7 +23,9 @@ static bool is_import(const struct stack_frame *f)
 	       !strncmp(f->file, "<frozen importlib", 17);
 }
 
-/* The body of the module that the outermost import of a stack runs, and whether that module called the user's functions */
+/*
+ * The body of the module that the outermost import of a stack runs, and whether that module called the user's functions
+ */
 struct import_stack {
 	bool is_import;
 	u32 module; /* frame, 0: it was not running yet */

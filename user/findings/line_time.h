@@ -6,8 +6,8 @@
 #include "findings/finding.h"
 
 /*
- * Adds the share of the finding's line to its detail, where it is larger than that of the wait alone: many short waits are
- * only a part of what a line costs. 0 or -ENOMEM.
+ * Adds the share of the finding's line to its detail, where it is larger than that of the wait alone: many short waits
+ * are only a part of what a line costs. 0 or -ENOMEM.
  */
 int line_time__add(const struct finding_input *in, struct finding *f);
 

@@ -24,8 +24,8 @@ struct link {
 };
 
 /*
- * What the thread did, where the wait alone says it: its verb. Empty for other waits, because the thread that ended them
- * did more.
+ * What the thread did, where the wait alone says it: its verb. Empty for other waits, because the thread that ended
+ * them did more.
  */
 static const char *activity_of(enum finding_kind kind)
 {
@@ -83,7 +83,9 @@ static void add_wait(struct map *kinds, struct link *l, const struct profile_key
 	l->stack = sum->stack;
 }
 
-/* Waits of the thread, or where it has hardly any, its idle times: a pool's thread is idle until a worker has a result. */
+/*
+ * Waits of the thread, or where it has hardly any, its idle times: a pool's thread is idle until a worker has a result.
+ */
 #define HARDLY_ANY 20
 
 static void add_wakers(const struct profile *p, struct link *l)

@@ -81,7 +81,10 @@ static void path_of(int fd, char *buf, size_t len)
 	snprintf(buf, len, "/proc/self/fd/%d", fd);
 }
 
-/* What the kernel copies at a site: MAX_UINSN_BYTES of arch/x86/include/asm/uprobes.h, which may reach into the next page */
+/*
+ * What the kernel copies at a site: MAX_UINSN_BYTES of arch/x86/include/asm/uprobes.h, which may reach into the next
+ * page
+ */
 enum { SITE_COPY_BYTES = 16 };
 
 /*

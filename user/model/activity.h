@@ -46,7 +46,10 @@ struct activity_interval {
 	bool begins; /* `reason` differs from that of the previous interval in the same scheduler span */
 	struct thread_key waker; /* of a blocked interval: the thread that ended the wait; 0: none, or not known */
 	/* The following fields are 0 without ACTIVITY_DETAILS. */
-	/* of a runnable interval: number of the call or wait in which the thread had blocked; 0: it was preempted, or not known */
+	/*
+	 * of a runnable interval: number of the call or wait in which the thread had blocked; 0: it was preempted, or
+	 * not known
+	 */
 	u32 call;
 	u64 object; /* as in struct wait_detail */
 	u32 stack; /* Python and native frames during the interval; 0: not recorded */

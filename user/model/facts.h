@@ -20,7 +20,10 @@ struct trace_facts {
 	const struct trace_head *head;
 	const struct trace_summary *summary;
 	u64 start; /* CLOCK_MONOTONIC ns that --time counts from */
-	/* The traced time, CLOCK_MONOTONIC ns: when all was attached, when detaching began; the first and last of several traces */
+	/*
+	 * The traced time, CLOCK_MONOTONIC ns: when all was attached, when detaching began; the first and last of
+	 * several traces
+	 */
 	u64 live, stop;
 	struct trace_window *windows; /* the traced time without what lies between several traces; by time, one or more */
 	u32 n_windows;

@@ -15,8 +15,9 @@
 /* ns that are read on both sides of the selected time, so that its first and last waits have their holders. */
 #define MARGIN 1000000000ull
 /*
- * gil_model__advance reads so many ns beyond its part. A GIL without an event in the last SILENCE ns of them has no waiter
- * any more; of another one, an event follows each wait of the part by GIL_DELAY at least, so that the wait has been cut.
+ * gil_model__advance reads so many ns beyond its part. A GIL without an event in the last SILENCE ns of them has no
+ * waiter any more; of another one, an event follows each wait of the part by GIL_DELAY at least, so that the wait has
+ * been cut.
  */
 #define AHEAD	300000000ull
 #define SILENCE 200000000ull

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Shared by the files of the GPU model. Events come nearly in order of time, some of them late: the shim waits for
- * CUPTI's buffers, which a long kernel holds back. So calls, driver calls and work have a queue each, which puts them in
- * order of time. A call enters its thread's spans as soon as it is read; work is emitted last.
+ * CUPTI's buffers, which a long kernel holds back. So calls, driver calls and work have a queue each, which puts them
+ * in order of time. A call enters its thread's spans as soon as it is read; work is emitted last.
  *
  *	gpu_facts.c	facts that are needed first: names, devices, which processes have a shim, threads' numbers
  *	gpu_fields.c	turns rows into items of queues

@@ -164,8 +164,8 @@ static void end_segment(struct lock_holder *h)
 }
 
 /*
- * Adds an interval's time to all segments of the holder in it. Intervals arrive by time. The segments of a row that last
- * throughout are added at once: a lock may have thousands of waiters, and its holder millions of intervals.
+ * Adds an interval's time to all segments of the holder in it. Intervals arrive by time. The segments of a row that
+ * last throughout are added at once: a lock may have thousands of waiters, and its holder millions of intervals.
  */
 static int add_activity(struct adding *a)
 {

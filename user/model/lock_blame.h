@@ -72,8 +72,8 @@ u32 lock_blame__rows(const struct lock_blame *b);
 const struct lock_row_key *lock_blame__key(const struct lock_blame *b, u32 i);
 const struct lock_row *lock_blame__row(const struct lock_blame *b, u32 i);
 /*
- * Cuts [from, to), for which the thread waits for a lock, at the releases, and calls fn with the holder of each part and
- * its stack; a thread of 0: not known. Call it once finished. 0, or fn's first other result.
+ * Cuts [from, to), for which the thread waits for a lock, at the releases, and calls fn with the holder of each part
+ * and its stack; a thread of 0: not known. Call it once finished. 0, or fn's first other result.
  */
 int lock_blame__holders(const struct lock_blame *b, struct thread_key waiter, u64 from, u64 to,
 			int (*fn)(struct thread_key holder, u32 stack, u64 from, u64 to, void *arg), void *arg);

@@ -21,8 +21,8 @@ enum lock_kind {
 /* LOCK_KIND_UNKNOWN for stack 0 */
 enum lock_kind lock_kind__of_stack(const struct stacks *s, u32 stack);
 /*
- * Is it a wait in a function of the C library that is for locks alone, such as pthread_rwlock_rdlock()? Another lock, as
- * those of Python, may be used to signal something.
+ * Is it a wait in a function of the C library that is for locks alone, such as pthread_rwlock_rdlock()? Another lock,
+ * as those of Python, may be used to signal something.
  */
 bool lock_kind__is_native_lock(const struct stacks *s, u32 stack);
 /* "lock", "condition", "end of a thread" */

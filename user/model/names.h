@@ -66,16 +66,16 @@ const char *names__kernel(const struct names *n, u32 pid, u64 number);
 /* The same for the value of f if it is field `name` of gpu_kernel; NULL: another field, or not known. */
 const char *names__kernel_of(const struct names *n, const struct view *v, const struct schema_field *f);
 /*
- * Returns the name of an operator's call, a backward node or a range as torch.profiler prints it: "aten::add", "AddmmBackward0". NULL: v is of
- * another kind, or its name is not known. The name is in buf.
+ * Returns the name of an operator's call, a backward node or a range as torch.profiler prints it: "aten::add",
+ * "AddmmBackward0". NULL: v is of another kind, or its name is not known. The name is in buf.
  */
 const char *names__torch(const struct names *n, const struct view *v, char *buf, size_t size);
 /* Calls fn for each known process, by first appearance of its pid; several may have had one pid. */
 void names__each_process(const struct names *n, void (*fn)(const struct task *t, void *arg), void *arg);
 
 /*
- * Writes the name of the thread, else of its process; of a Python process with the interpreter's name the script or module
- * that it runs. Returns buf; NULL: not known.
+ * Writes the name of the thread, else of its process; of a Python process with the interpreter's name the script or
+ * module that it runs. Returns buf; NULL: not known.
  */
 const char *names__title(const struct names *n, char *buf, size_t size, u32 pid, u32 tid);
 /* Writes the process's container, else its systemd service, "nginx.service"; "": in none, or not known. Returns buf. */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The calls and waits of threads, from the spans of all families but the scheduler's: which one explains an interval. */
+/*
+ * The calls and waits of threads, from the spans of all families but the scheduler's: which one explains an interval.
+ */
 #include "model/waits_private.h"
 
 #include <errno.h>

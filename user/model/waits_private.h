@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Between waits.c, which collects the spans of each thread, and waits_segments.c, which decides when which one counts. */
+/*
+ * Between waits.c, which collects the spans of each thread, and waits_segments.c, which decides when which one counts.
+ */
 #ifndef SONDE_MODEL_WAITS_PRIVATE_H
 #define SONDE_MODEL_WAITS_PRIVATE_H
 

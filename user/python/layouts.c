@@ -17,7 +17,10 @@
  */
 #define TEXT_TO_311 .str_ascii = 48, .str_compact = 72, .str_kind_shift = 2, .bytes_data = 32
 #define TEXT_312    .str_ascii = 40, .str_compact = 56, .str_kind_shift = 2, .bytes_data = 32
-/* Include/cpython/pystate.h, Include/cpython/code.h (3.8: code.h), Include/internal/pycore_pystate.h, pycore_interp.h, pycore_runtime.h */
+/*
+ * Include/cpython/pystate.h, Include/cpython/code.h (3.8: code.h), Include/internal/pycore_pystate.h, pycore_interp.h,
+ * pycore_runtime.h
+ */
 #define BEFORE_311                                                                                           \
 	.interpreters = 32, .interp_next = 0, .interp_threads = 8, .state_next = 8, .state_interp = 16,      \
 	.state_thread_id = 176, .state_frame = 24, .frame_code = 32, .frame_previous = 24, .code_check = 16, \

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The function that collects a generation has the USDT probe gc__start, where the interpreter was built with probes. Else it is
- * the function that uses the text which gc.set_debug(gc.DEBUG_STATS) prints. Code for either hardly ever runs, so compilers may
- * move it out of the function: the function then has a conditional jump to it.
+ * The function that collects a generation has the USDT probe gc__start, where the interpreter was built with probes.
+ * Else it is the function that uses the text which gc.set_debug(gc.DEBUG_STATS) prints. Code for either hardly ever
+ * runs, so compilers may move it out of the function: the function then has a conditional jump to it.
  */
 #include "record/collector.h"
 
@@ -11,7 +11,10 @@
 #include "elf/usdt.h"
 
 #define STATISTICS "gc: collecting generation %d...\n"
-/* Bytes of code that one of the two passes over a file reads. CPython has 3 to 5 MB of code; a file may claim any number. */
+/*
+ * Bytes of code that one of the two passes over a file reads. CPython has 3 to 5 MB of code; a file may claim any
+ * number.
+ */
 #define SCAN_MAX (128ULL << 20)
 
 struct range {
@@ -60,8 +63,8 @@ static u32 number_at(const u8 *code)
 }
 
 /*
- * Do the four bytes at code[i], of an instruction that ends with them, refer to the address? `lea disp32(%rip), reg`, and `mov
- * imm32, reg` of a program with fixed addresses.
+ * Do the four bytes at code[i], of an instruction that ends with them, refer to the address? `lea disp32(%rip), reg`,
+ * and `mov imm32, reg` of a program with fixed addresses.
  */
 static bool refers(const u8 *code, u64 i, u64 base, u64 address)
 {
@@ -94,7 +97,10 @@ static bool leads_into(const u8 *code, u64 i, u64 base, const struct ranges *fun
 	return false;
 }
 
-/* Adds the functions with code that refers to the text or, if `into` is not NULL, with a jump into one of these functions. */
+/*
+ * Adds the functions with code that refers to the text or, if `into` is not NULL, with a jump into one of these
+ * functions.
+ */
 static void scan(struct collector *c, struct elf *elf, u64 text, const struct ranges *into)
 {
 	u64 base, size, start, length, left = SCAN_MAX;

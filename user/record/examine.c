@@ -25,7 +25,9 @@
 #define IMPATIENT_MS  1500
 #define FORGIVE_AFTER 64 /* number of files parsed in time after which one abandoned file is forgiven */
 #define STOPPING_MS   200
-/* A libtorch, of 430 MB, takes 1 s of CPU time for its operators, and far longer on a machine with many busy threads. */
+/*
+ * A libtorch, of 430 MB, takes 1 s of CPU time for its operators, and far longer on a machine with many busy threads.
+ */
 #define LARGE_FILE    (128ULL << 20) /* bytes */
 #define LARGE_WAIT_MS (3 * SANDBOX_WAIT_MS)
 /*

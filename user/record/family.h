@@ -36,7 +36,9 @@ struct site_list {
 	u32 n_names;
 };
 
-/* From family_host.sites: the object can be traced only together with another one, which is_runtime knows by its hint. */
+/*
+ * From family_host.sites: the object can be traced only together with another one, which is_runtime knows by its hint.
+ */
 #define SITES_HINT 1
 
 /* Returns 0 or -ENOMEM. */
@@ -46,7 +48,8 @@ int site_list__add_site(struct site_list *list, const struct site *site);
 u32 site_list__name(struct site_list *list, const char *name);
 /*
  * Adds the entry and all ends of a function's calls (docs/placement.md), for a SITE program that calls
- * placed__close() at the ends. `like` has the program, the name and the entry's cookie. *why: why the function can't be traced, and nothing was added; NULL: it can. Returns 0 or negative errno.
+ * placed__close() at the ends. `like` has the program, the name and the entry's cookie. *why: why the function can't be
+ * traced, and nothing was added; NULL: it can. Returns 0 or negative errno.
  */
 int site_list__add_placed(struct site_list *list, struct elf *elf, struct placer *placer,
 			  const struct elf_symbol *function, const struct site *like, const char **why);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* One thing explained to the end of its chain: what it did, who made it wait, what that one did meanwhile, and so on. */
+/*
+ * One thing explained to the end of its chain: what it did, who made it wait, what that one did meanwhile, and so on.
+ */
 #include <stdio.h>
 #include <string.h>
 

@@ -35,7 +35,8 @@ int privileges__loader(void);
 int privileges__injector(bool opens);
 /*
  * Installs the filter of that process, irreversibly. The kernel does not show seccomp filters to a process that has
- * one itself (kernel/seccomp.c, seccomp_get_filter), so the target must have been examined before. Returns 0 or -ENOMEM.
+ * one itself (kernel/seccomp.c, seccomp_get_filter), so the target must have been examined before. Returns 0 or
+ * -ENOMEM.
  */
 int privileges__filter_injector(void);
 /*

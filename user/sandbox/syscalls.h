@@ -23,8 +23,8 @@ enum syscalls_role {
 };
 
 /*
- * Installs the filter, irreversibly. Returns 0 or negative errno; -ENOSYS: this kernel has no filters, -ENOMEM: there was no
- * memory to make it.
+ * Installs the filter, irreversibly. Returns 0 or negative errno; -ENOSYS: this kernel has no filters, -ENOMEM: there
+ * was no memory to make it.
  */
 int syscalls__confine(enum syscalls_role role);
 /* The number of the first call that the filter has refused; -1: none. */

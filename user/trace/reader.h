@@ -82,8 +82,8 @@ struct trace_window {
 };
 
 /*
- * Returns the end of the step that begins at `at`, to at most; step 0: to. at + step may exceed the largest number, as a
- * damaged trace has any times.
+ * Returns the end of the step that begins at `at`, to at most; step 0: to. at + step may exceed the largest number, as
+ * a damaged trace has any times.
  */
 static inline u64 trace_window__step_end(u64 at, u64 step, u64 to)
 {

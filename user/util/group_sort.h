@@ -11,8 +11,8 @@
 #include <stddef.h>
 
 /*
- * Returns the numbers of the elements in order, to be freed; NULL: no memory. groups has the group of each of n elements,
- * below n_groups. compare is called as by qsort_r with pointers to two numbers, which it must tell apart.
+ * Returns the numbers of the elements in order, to be freed; NULL: no memory. groups has the group of each of n
+ * elements, below n_groups. compare is called as by qsort_r with pointers to two numbers, which it must tell apart.
  */
 u32 *group_sort__order(const u32 *groups, u32 n, u32 n_groups, int (*compare)(const void *a, const void *b, void *arg),
 		       void *arg);

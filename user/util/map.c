@@ -93,7 +93,9 @@ static u64 mix(u64 x)
 	return x ^ x >> 31;
 }
 
-/* Most keys are 8 or 16 bytes, as a process and a thread are: without library calls their lookups take half the time. */
+/*
+ * Most keys are 8 or 16 bytes, as a process and a thread are: without library calls their lookups take half the time.
+ */
 static u32 map__hash(const struct map *m, const void *key)
 {
 	u64 x[2];

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Programs of calls that the runtime (cuda_*.bpf.c) and the driver (probes/cudadrv/cudadrv_*.bpf.c) have with the same
- * arguments, by groups in the same order. `e` is the event of either: they have these fields in common (cuda_fields.h). They are
- * macros because the two events are different types.
+ * arguments, by groups in the same order. `e` is the event of either: they have these fields in common (cuda_fields.h).
+ * They are macros because the two events are different types.
  */
 #ifndef SONDE_CUDA_CALLS_BPF_H
 #define SONDE_CUDA_CALLS_BPF_H
 
 #include "core/args.h"
 
-/* The return of a call that stores a handle through its pointer argument, which is SPAN_OUT; 0: this one stores none. */
+/*
+ * The return of a call that stores a handle through its pointer argument, which is SPAN_OUT; 0: this one stores none.
+ */
 #define CUDA_HANDLE_RETURN(name, type, field)                        \
 	static __always_inline void name(struct type *e)             \
 	{                                                            \

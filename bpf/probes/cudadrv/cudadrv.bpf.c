@@ -215,7 +215,10 @@ enum {
 
 CUDA_HANDLE_RETURN(stream_return, cudadrv_stream, stream)
 
-/* cuStreamCreate(stream *, flags), ...WithPriority(stream *, flags, priority), cuGreenCtx...(stream *, context, flags, priority) */
+/*
+ * cuStreamCreate(stream *, flags), ...WithPriority(stream *, flags, priority), cuGreenCtx...(stream *, context, flags,
+ * priority)
+ */
 DRIVER_EXIT(cudadrv_stream,
 	    "cuStreamDestroy,cuStreamDestroy_v2;"
 	    "cuStreamCreate;"

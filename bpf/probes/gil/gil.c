@@ -133,7 +133,10 @@ static int runtime_sites(struct elf *elf, const struct gil_wait_place *places, u
 	return err;
 }
 
-/* --gil=full: the sites at which the GIL is taken and dropped. Without both there are no holds, but waits are recorded anyway. */
+/*
+ * --gil=full: the sites at which the GIL is taken and dropped. Without both there are no holds, but waits are recorded
+ * anyway.
+ */
 static int full_sites(struct elf *elf, struct gil_facts *f, struct site_list *out, char *why, size_t len)
 {
 	struct gil_full_places *places = malloc(sizeof(*places));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A wait on a futex is one record, written when it ends; a thread is followed as in syscall.bpf.c. sched_waking, which runs
- * in the waker's context, finds who released the lock: a waker is a thread that wakes the waiter by a futex call on the
- * address it waits on, or by its own end (pthread_join).
+ * A wait on a futex is one record, written when it ends; a thread is followed as in syscall.bpf.c. sched_waking, which
+ * runs in the waker's context, finds who released the lock: a waker is a thread that wakes the waiter by a futex call
+ * on the address it waits on, or by its own end (pthread_join).
  */
 #include "core/futex.bpf.h"
 #include "core/sonde.bpf.h"

@@ -57,7 +57,8 @@ struct sample_threads_map sample_threads SEC(".maps");
 
 /*
  * A record of the thread's own: with sample_back the stack that it had when it left the CPU from its own code, else the
- * record that is being filled. A program at the return of schedule() can be preempted, so a record of the CPU would not do.
+ * record that is being filled. A program at the return of schedule() can be preempted, so a record of the CPU would not
+ * do.
  */
 struct {
 	TASK_STORAGE(struct raw_sample);
@@ -199,8 +200,8 @@ __weak __noinline int sample_describe(struct raw_sample *raw, struct file_cache 
 }
 
 /*
- * Stacks are taken as a system call returns (sample_back), and of a thread that leaves the CPU from its own code at the switch;
- * else as the thread gets the CPU, by sample_resumed or sample_scheduled.
+ * Stacks are taken as a system call returns (sample_back), and of a thread that leaves the CPU from its own code at the
+ * switch; else as the thread gets the CPU, by sample_resumed or sample_scheduled.
  */
 const volatile bool sample_at_return = false;
 
@@ -384,8 +385,8 @@ static __always_inline int resumed(void)
 }
 
 /*
- * The end of a switch, in the context of the thread that runs from here on: its user stack is what it was when it left, and
- * the run queue's lock has been released. From Linux 6.15 on (kernel/sched/core.c, include/trace/events/sched.h).
+ * The end of a switch, in the context of the thread that runs from here on: its user stack is what it was when it left,
+ * and the run queue's lock has been released. From Linux 6.15 on (kernel/sched/core.c, include/trace/events/sched.h).
  */
 SEC("tp_btf/sched_exit_tp")
 int sample_resumed(void *ctx)
@@ -394,8 +395,8 @@ int sample_resumed(void *ctx)
 }
 
 /*
- * Where there is no such tracepoint: the return of schedule(), by which a thread leaves the CPU except where the kernel preempts
- * itself. A wait that began before tracing did is not seen here.
+ * Where there is no such tracepoint: the return of schedule(), by which a thread leaves the CPU except where the kernel
+ * preempts itself. A wait that began before tracing did is not seen here.
  */
 SEC("fexit/schedule")
 int sample_scheduled(void *ctx)
@@ -404,8 +405,8 @@ int sample_scheduled(void *ctx)
 }
 
 /*
- * Where programs can't be attached to that either, a thread that waited in a system call is seen as that returns. It costs each
- * system call of the machine some 55 ns.
+ * Where programs can't be attached to that either, a thread that waited in a system call is seen as that returns. It
+ * costs each system call of the machine some 55 ns.
  */
 SEC("tp_btf/sys_exit")
 int BPF_PROG(sample_back, struct pt_regs *regs, long ret)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Processes without a runtime that use much CPU time: the clock meets them anyway, and reports those that it meets often,
- * which the loader then follows like one with a runtime. So a native service is in the trace, at no cost to all others.
+ * Processes without a runtime that use much CPU time: the clock meets them anyway, and reports those that it meets
+ * often, which the loader then follows like one with a runtime. So a native service is in the trace, at no cost to all
+ * others.
  */
 #ifndef SONDE_SAMPLE_BUSY_BPF_H
 #define SONDE_SAMPLE_BUSY_BPF_H

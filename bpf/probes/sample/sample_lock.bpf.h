@@ -8,9 +8,9 @@
 #include "sample.h"
 
 /*
- * The threads that wait for one PyMutex (CPython 3.13 and later) wait on a semaphore each, in a struct wait_entry on their
- * stacks (Python/parking_lot.c): void *park_arg; uintptr_t addr; _PySemaphore sema. `addr` is the mutex's. other: the
- * waiter, if its memory is not the current task's, else NULL.
+ * The threads that wait for one PyMutex (CPython 3.13 and later) wait on a semaphore each, in a struct wait_entry on
+ * their stacks (Python/parking_lot.c): void *park_arg; uintptr_t addr; _PySemaphore sema. `addr` is the mutex's. other:
+ * the waiter, if its memory is not the current task's, else NULL.
  */
 static __always_inline u64 lock_of(struct task_struct *waiter, struct task_struct *other, u64 futex)
 {

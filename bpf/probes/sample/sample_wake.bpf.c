@@ -98,8 +98,8 @@ static __always_inline u32 python_of(struct task_struct *me)
 }
 
 /*
- * Completes the record of the current CPU and sends it. The Python stack was taken by the caller: this function's frame and
- * the walk's together are more than a program of 6.1 may have.
+ * Completes the record of the current CPU and sends it. The Python stack was taken by the caller: this function's frame
+ * and the walk's together are more than a program of 6.1 may have.
  */
 __weak __noinline int sample_send_wake(struct sample_thread *t)
 {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Each followed thread is always in one interval, on or off a CPU; a switch ends one and begins the next with a single
- * clock reading, so that a thread's intervals tile time. docs/sched.md has the reasons, the errors and the measured costs.
+ * clock reading, so that a thread's intervals tile time. docs/sched.md has the reasons, the errors and the measured
+ * costs.
  *
  * When did a woken thread become runnable? The kernel counts its run delay from the moment at which it is queued.
- * sched_waking comes before that (an idle CPU gets an interrupt and queues the thread itself), and sched_wakeup comes at
- * that moment but would be another program at every wake-up of the machine. Neither is needed: at the switch the
+ * sched_waking comes before that (an idle CPU gets an interrupt and queues the thread itself), and sched_wakeup comes
+ * at that moment but would be another program at every wake-up of the machine. Neither is needed: at the switch the
  * kernel's own counter is read, with the queueing time and the run queue's clock that the kernel is about to subtract.
  * sched_waking serves only to find the waker, which sched_wakeup can't: it runs on the woken CPU, in the context of an
  * unrelated task.

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* caller CALLS: at each line of its input, that many calls of tiny_work with 1, 2, 3 .. bytes, and a fork; ends with its input. */
+/*
+ * caller CALLS: at each line of its input, that many calls of tiny_work with 1, 2, 3 .. bytes, and a fork; ends with
+ * its input.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>

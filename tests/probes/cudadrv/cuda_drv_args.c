@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Calls functions of a libcuda that does nothing (tests/fakes/libcuda.c), with the types of NVIDIA's header and different
- * arguments, and writes the expected event of each call, one line per call: `FUNCTION EVENT RETURNED FIELD=VALUE ..`.
+ * Calls functions of a libcuda that does nothing (tests/fakes/libcuda.c), with the types of NVIDIA's header and
+ * different arguments, and writes the expected event of each call, one line per call: `FUNCTION EVENT RETURNED
+ * FIELD=VALUE ..`.
  *
  *	cuda_drv_args LIBRARY FILE	prints "ready", waits for a line, calls, writes
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Programs into which nothing can or should be loaded, or only with care: inject_odd WHAT [LIBRARY]. Prints "ready PID",
- * waits for a line on stdin, and prints the results of its checks.
+ * Programs into which nothing can or should be loaded, or only with care: inject_odd WHAT [LIBRARY]. Prints "ready
+ * PID", waits for a line on stdin, and prints the results of its checks.
  */
 #include <dlfcn.h>
 #include <errno.h>

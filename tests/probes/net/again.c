@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * again: makes the kernel retransmit segments in a network namespace of its own, whose counters have their number. First to a
- * receiver that acknowledges late, then to one that drops segments. Prints one line per connection:
+ * again: makes the kernel retransmit segments in a network namespace of its own, whose counters have their number.
+ * First to a receiver that acknowledges late, then to one that drops segments. Prints one line per connection:
  *
  *	late|lost CLIENT-PORT SEGMENTS-SENT-AGAIN OF-THEM-TAIL-LOSS-PROBES
  */

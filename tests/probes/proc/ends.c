@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Processes whose threads all end at once: ends ROUNDS THREADS. Every second process joins its threads before it ends. Waits
- * for a line on stdin; prints the pid of each process.
+ * Processes whose threads all end at once: ends ROUNDS THREADS. Every second process joins its threads before it ends.
+ * Waits for a line on stdin; prints the pid of each process.
  */
 #include <pthread.h>
 #include <stdio.h>

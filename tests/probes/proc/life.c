@@ -130,7 +130,10 @@ int main(int argc, char **argv)
 	prctl(PR_SET_NAME, "renamed");
 	pthread_create(&t, NULL, named, &tid);
 	pthread_join(t, NULL);
-	/* older kernels let a join return before the tracepoint of the thread's end, and this process could end in between */
+	/*
+	 * older kernels let a join return before the tracepoint of the thread's end, and this process could end in
+	 * between
+	 */
 	while (!syscall(SYS_tgkill, getpid(), tid, 0))
 		usleep(1000);
 	printf("thread %ld\n", tid);

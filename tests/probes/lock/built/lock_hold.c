@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * A Python extension that logs the holds of its own mutexes: hold(mutex, line, nap_us, work_us) waits for the mutex
- * without the GIL, sleeps and computes while it holds it, and releases it. log() returns a list of (mutex, thread, line,
- * asked, got, released), times in CLOCK_MONOTONIC ns. Limited API of 3.8: one build for all versions.
+ * without the GIL, sleeps and computes while it holds it, and releases it. log() returns a list of (mutex, thread,
+ * line, asked, got, released), times in CLOCK_MONOTONIC ns. Limited API of 3.8: one build for all versions.
  */
 #define Py_LIMITED_API 0x03080000
 #define PY_SSIZE_T_CLEAN
