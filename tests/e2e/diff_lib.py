@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 
-SONDE = os.environ["SONDE"]
+from sonde_cli import SONDE, Sonde
 
 # Requests at a fixed rate: each runs work() for a given CPU time by the thread's own clock, and other() for a constant one
 PACED = r"""
@@ -119,16 +119,9 @@ def record(folder, name, script, *args, options=()):
     """The program with these arguments, recorded from its first line to its end: the trace, and what the program printed."""
     path = os.path.join(folder, name + ".sonde")
     target = subprocess.Popen([sys.executable, script, *map(str, args)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    tracer = subprocess.Popen([SONDE, "record", "-p", str(target.pid), "-f", "-o", path, *options], stderr=subprocess.PIPE, text=True)
-    messages = ""
-    for line in tracer.stderr:
-        messages += line
-        if "tracing into" in line:
-            break
+    recording = Sonde(path, "-p", str(target.pid), *options)
     out = target.communicate("go\n")[0]
-    messages += tracer.communicate()[1]
-    if not os.path.exists(path):
-        raise SystemExit(f"Bail out! sonde record made no trace:\n{messages}")
+    recording.end(None)
     return path, out
 
 

@@ -14,8 +14,8 @@ from tap import done, ok
 
 def golden(folder, name):
     own = name + ".schema.json"
-    return make(folder, name, os.path.join(GOLDEN, name + ".events"),
-                own if os.path.exists(os.path.join(GOLDEN, own)) else "schema.json")
+    with open(os.path.join(GOLDEN, name + ".events")) as f:
+        return make(folder, name, f.read(), own if os.path.exists(os.path.join(GOLDEN, own)) else "schema.json")
 
 
 def tables_of(text):
@@ -203,17 +203,14 @@ with tempfile.TemporaryDirectory() as there:
        "report gil has findings", root["findings"])
 
     # a process with a runtime but without any event that is recorded by default
-    events = os.path.join(there, "mute.events")
-    with open(events, "w") as f:
-        f.write('proc_task time=@0 pid=10 tid=10 ppid=1 comm="server"\n'
-                'proc_map time=@0 pid=10 tid=10 path="/usr/bin/python3.11"\n'
-                "meta_end time=@8 reason=END_SIGNAL\n")
+    events = ['proc_task time=@0 pid=10 tid=10 ppid=1 comm="server"',
+              'proc_map time=@0 pid=10 tid=10 path="/usr/bin/python3.11"',
+              "meta_end time=@8 reason=END_SIGNAL"]
     lines = say("report", make(there, "mute", events, "schema.json", "proc,cuda,gil,nccl")).splitlines()
     ok(sum("`sonde record -t +sched,syscall,lock` shows what its threads waited for, `-F 99` where they ran." in line
            for line in lines) == 1 and lines[0].startswith("What server 10 did in 100% of 8.000 s was not recorded"),
        "without family sched the report names the flags that show more", lines[:4])
-    with open(events, "a") as f:
-        f.write("sched_run pid=10 tid=10 start=@1 time=@7 state=SCHED_SLEEP\n")
+    events.append("sched_run pid=10 tid=10 start=@1 time=@7 state=SCHED_SLEEP")
     lines = say("report", make(there, "busy", events, "schema.json", "proc,gil,sched")).splitlines()
     ok(any(line == "server 10 ran for 75% of 8.000 s: `sonde record -F 99` shows in which functions." for line in lines),
        "with family sched it names the flag that adds samples", lines[:6])

@@ -44,6 +44,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [HERE, os.path.join(ROOT, "tests/lib")]
 from lib import incident  # noqa: E402
+import pip_packages  # noqa: E402
 import tap  # noqa: E402
 
 B = os.environ.get("B", os.path.join(ROOT, "build"))
@@ -51,9 +52,8 @@ SONDE = os.environ.get("SONDE", os.path.join(B, "sonde"))
 PYTHON = os.environ.get("INCIDENTS_PYTHON", os.path.join(B, "venv/bin/python"))
 LINES = 3
 POINTS = 5  # allowed error of a share in a report
-# Packages of the Python Package Index that the programs import; torch is the variant for CPUs if available
+# Packages of the Python Package Index that the programs import
 PACKAGES = ("gunicorn", "flask", "uvicorn", "fastapi", "requests", "redis", "celery[redis]", "psycopg2-binary", "numpy")
-TORCH = ("torch==2.13.0+cpu", "torch")
 
 
 class Missing(Exception):
@@ -67,11 +67,8 @@ def install():
     marker = os.path.join(os.path.dirname(os.path.dirname(PYTHON)), "incidents")
     if os.path.exists(marker):
         return
-    if not os.path.exists(PYTHON):
-        subprocess.run(["/usr/bin/python3", "-m", "venv", os.path.dirname(os.path.dirname(PYTHON))], check=False)
-    pip = [PYTHON, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    done = not subprocess.run([*pip, *PACKAGES], check=False).returncode
-    any(not subprocess.run([*pip, torch], check=False).returncode for torch in TORCH)
+    done = pip_packages.install(PYTHON, *PACKAGES)
+    pip_packages.install_torch(PYTHON)
     if done:
         open(marker, "w").close()
 

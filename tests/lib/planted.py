@@ -4,7 +4,9 @@ import json
 import os
 import subprocess
 
-ROOT, B, SONDE = (os.environ[n] for n in ("ROOT", "B", "SONDE"))
+from sonde_cli import make_trace
+
+ROOT, SONDE = os.environ["ROOT"], os.environ["SONDE"]
 GOLDEN = os.path.join(ROOT, "tests", "golden")
 
 
@@ -12,19 +14,14 @@ def say(*args):
     return subprocess.run([SONDE, *args], capture_output=True, text=True, check=True).stdout
 
 
-def make(folder, name, events, schema, *families):
-    path = os.path.join(folder, name + ".sonde")
-    subprocess.run([os.path.join(B, "tests", "golden", "make_trace"), os.path.join(GOLDEN, schema), events, path, *families],
-                   check=True)
-    return path
+def make(folder, name, lines, schema, *families):
+    """A trace of these events; schema is a file, by default of tests/golden/"""
+    return make_trace(os.path.join(folder, name), lines, os.path.join(GOLDEN, schema), *families)
 
 
 def written(folder, name, lines, schema, *families):
     """A trace of these events, and the findings of its summary"""
-    events = os.path.join(folder, "lines.events")
-    with open(events, "w") as f:
-        f.write("\n".join(lines) + "\n")
-    path = make(folder, name, events, schema, *families)
+    path = make(folder, name, lines, schema, *families)
     return path, json.loads(say("report", path, "--format", "json"))["findings"]
 
 

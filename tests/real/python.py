@@ -51,9 +51,7 @@ class Gunicorn:
 
     @staticmethod
     def install():
-        if not os.path.exists(real.VENV):
-            real.run("/usr/bin/python3", "-m", "venv", real.VENV)
-        subprocess.run([os.path.join(real.VENV, "bin/pip"), "install", "-q", "gunicorn"], check=False)
+        real.pip_packages.install(os.path.join(real.VENV, "bin/python"), "gunicorn")
         apt("wrk")
 
     def __init__(self, tmp):

@@ -14,6 +14,7 @@ sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib"))
 import gil_lib
 import tap
+from sonde_cli import Sonde
 from sonde_trace import Trace
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -75,10 +76,7 @@ def check(program, line, trace, findings):
 
 def record(programs, out):
     """Records while these work; returns what they print, by program, the trace and its findings."""
-    tracer = subprocess.Popen([gil_lib.SONDE, "record", "-f", "-o", out, "-t", "sample,proc", "-F", str(HZ), "-p",
-                               ",".join(str(p.process.pid) for p in programs)], stderr=subprocess.PIPE, text=True)
-    while (line := tracer.stderr.readline()) and "tracing into" not in line:
-        pass
+    recording = Sonde(out, "-t", "sample,proc", "-F", str(HZ), "-p", ",".join(str(p.process.pid) for p in programs))
     for p in programs:
         p.process.stdin.write("go\n")
         p.process.stdin.flush()
@@ -86,7 +84,7 @@ def record(programs, out):
     for p in programs:
         p.process.stdin.close()
         p.process.wait()
-    tracer.communicate()
+    recording.end(None)
     report = subprocess.run([gil_lib.SONDE, "report", out, "--format", "json"], stdout=subprocess.PIPE, check=True).stdout
     return lines, Trace(out), json.loads(report)["findings"]
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 
+from pip_packages import has_torch, install_torch
 from process_text import text_differs
 from recording import workdir
 from sonde_cli import Sonde
@@ -10,11 +11,6 @@ from sonde_trace import Trace
 from tap import skip_all
 
 B = os.environ.get("B", "build")
-VERSION = "2.13.0"
-
-
-def has_torch(python):
-    return os.access(python, os.X_OK) and not subprocess.run([python, "-c", "import torch"], capture_output=True).returncode
 
 
 def python():
@@ -23,13 +19,7 @@ def python():
     if has_torch(chosen):
         return chosen
     if "SONDE_TORCH_PYTHON" not in os.environ:
-        if not os.path.exists(chosen):
-            subprocess.run(["/usr/bin/python3", "-m", "venv", os.path.join(B, "venv")], capture_output=True)
-        pip = [chosen, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-        # the variant for CPUs has a fraction of the other's size, but not every index has it
-        for package in (f"torch=={VERSION}+cpu", f"torch=={VERSION}"):
-            if os.path.exists(chosen) and not subprocess.run([*pip, package, "numpy"], capture_output=True).returncode:
-                break
+        install_torch(chosen)
     if not has_torch(chosen):
         skip_all("PyTorch can't be installed")
     return chosen
