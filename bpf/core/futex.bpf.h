@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Commands and flags of the system call futex, from include/uapi/linux/futex.h. */
+/* Commands and flags of the system call futex. Source: include/uapi/linux/futex.h. */
 #ifndef SONDE_FUTEX_BPF_H
 #define SONDE_FUTEX_BPF_H
+
+#include "types.h"
 
 #define FUTEX_COMMAND	      127 /* the bits of the operation that are not flags */
 #define FUTEX_WAIT	      0
@@ -19,5 +21,18 @@
 #define FUTEX_CLOCK_REALTIME  256
 #define FUTEX_WAITERS	      0x80000000
 #define FUTEX_TID_MASK	      0x3fffffff
+
+/* Does the command acquire a priority-inheriting lock, and wait for its holder? */
+static inline bool futex__locks_pi(u32 command)
+{
+	return command == FUTEX_LOCK_PI || command == FUTEX_LOCK_PI2;
+}
+
+/* Does the command wait? */
+static inline bool futex__waits(u32 command)
+{
+	return command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET || command == FUTEX_WAIT_REQUEUE_PI ||
+	       futex__locks_pi(command);
+}
 
 #endif

@@ -14,27 +14,21 @@
  */
 static __always_inline u32 python__gil_held(struct task_struct *task, u64 *gil)
 {
-	struct python_thread *t = bpf_task_storage_get(&python_threads, task, 0, 0);
-	u32 tgid = task->tgid, layout;
-	const struct python_process *p = bpf_map_lookup_elem(&python_processes, &tgid);
-	const struct python_layout *l;
+	const struct python_layout *l = NULL;
+	u64 runtime = 0, state = python__last_state(task, &runtime, &l);
 	u64 at, head[3]; /* interval, last_holder, locked (an int) */
 
-	if (!t || !p || t->process != p->id || !t->state)
-		return GIL_HELD_UNKNOWN;
-	layout = p->layout;
-	l = bpf_map_lookup_elem(&python_layouts, &layout);
-	if (!l)
+	if (!state || !l)
 		return GIL_HELD_UNKNOWN;
 	if (l->interp_gil)
-		at = python__word(python__word(t->state + l->state_interp, NULL) + l->interp_gil, NULL);
+		at = python__word(python__word(state + l->state_interp, NULL) + l->interp_gil, NULL);
 	else
-		at = l->runtime_gil ? p->runtime + l->runtime_gil : 0;
+		at = l->runtime_gil ? runtime + l->runtime_gil : 0;
 	if (!at || bpf_probe_read_user(head, sizeof(head), (const void *)at))
 		return GIL_HELD_UNKNOWN;
 	if (gil)
 		*gil = at;
-	return (u32)head[2] == 1 && head[1] == t->state ? GIL_HELD_YES : GIL_HELD_NO;
+	return (u32)head[2] == 1 && head[1] == state ? GIL_HELD_YES : GIL_HELD_NO;
 }
 
 #endif

@@ -97,21 +97,33 @@ static __always_inline bool python__one_interpreter(const struct python_layout *
 	return interp && !python__word(interp + l->interp_next, task);
 }
 
-/* The current task's thread state if it was found before and is still its own; 0: it would have to be searched for. */
-static __always_inline __attribute__((unused)) u64 python__known_state(struct task_struct *me)
+/*
+ * The thread state that was last found for the task, with its runtime and the layout of its Python. 0: none was found
+ * in this process. It may belong to another thread by now.
+ */
+static __always_inline u64 python__last_state(struct task_struct *task, u64 *runtime, const struct python_layout **l)
 {
-	struct python_thread *t = bpf_task_storage_get(&python_threads, me, 0, 0);
-	u32 tgid = me->tgid, layout;
+	struct python_thread *t = bpf_task_storage_get(&python_threads, task, 0, 0);
+	u32 tgid = task->tgid, layout;
 	const struct python_process *p = bpf_map_lookup_elem(&python_processes, &tgid);
-	const struct python_layout *l;
 
 	if (!t || !p || t->process != p->id || !t->state)
 		return 0;
 	layout = p->layout;
-	l = bpf_map_lookup_elem(&python_layouts, &layout);
-	if (!l || python__word(t->state + l->state_thread_id, NULL) != me->thread.fsbase)
+	*runtime = p->runtime;
+	*l = bpf_map_lookup_elem(&python_layouts, &layout);
+	return *l ? t->state : 0;
+}
+
+/* The current task's thread state if it was found before and is still its own; 0: it would have to be searched for. */
+static __always_inline __attribute__((unused)) u64 python__known_state(struct task_struct *me)
+{
+	const struct python_layout *l = NULL;
+	u64 runtime = 0, state = python__last_state(me, &runtime, &l);
+
+	if (!state || !l || python__word(state + l->state_thread_id, NULL) != me->thread.fsbase)
 		return 0;
-	return python__active(l, t->state, NULL) || python__one_interpreter(l, p->runtime, NULL) ? t->state : 0;
+	return python__active(l, state, NULL) || python__one_interpreter(l, runtime, NULL) ? state : 0;
 }
 
 /* Finds and reads the thread state of the thread with this FS base. The current task's state is cached. */

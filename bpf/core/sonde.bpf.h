@@ -41,6 +41,7 @@
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
 
+#include "count.bpf.h"
 #include "maps.h"
 #include "process.bpf.h"
 #include "stack.h"
@@ -65,44 +66,6 @@
 		bpf_probe_read_user(&__v, sizeof(__v), (const void *)((ctx)->sp + 8 + 8 * (n))); \
 		__v;                                                                             \
 	})
-
-static __always_inline int loss__add(u16 family, u32 reason, u64 now)
-{
-	u32 key = family * LOSS_REASONS + reason;
-	struct loss_count *l = bpf_map_lookup_elem(&losses, &key);
-
-	if (!l)
-		return 0;
-	if (!l->count)
-		l->first = now;
-	l->last = now;
-	/* a program in an interrupt may count at the same time */
-	__sync_fetch_and_add(&l->count, 1);
-	return 0;
-}
-
-/*
- * This and the functions below are global functions to the verifier: neither static nor inlined, with arguments that
- * are numbers or pointers to memory of a known size. The verifier checks such a function once per program, without
- * assumptions about its arguments, but checks inlined and static code again at each call, for each different state.
- * So rare paths are in global functions. Each of them takes at least 32 of the 512 bytes of stack that a chain of
- * calls has, and the Python stack walker comes close to that limit.
- */
-__weak __noinline int loss__count(u16 family, u32 reason, u64 now)
-{
-	return loss__add(family, reason, now);
-}
-
-/* Counts a hit of a probe whose program is not a SPAN (SPANs count their own). */
-static __always_inline struct hit_count *probe__hit(u64 cookie)
-{
-	u32 key = COOKIE_PROBE(cookie);
-	struct hit_count *h = bpf_map_lookup_elem(&probe_hits, &key);
-
-	if (h)
-		h->hits++;
-	return h;
-}
 
 /*
  * Wakes the loader, unless a wake-up is pending. The check costs about as much as a record, and a wake-up thirty

@@ -161,7 +161,6 @@ ENTRY(gpu_records, "libsonde-cupti.so:sonde_cupti_records")
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	u64 cookie = bpf_get_attach_cookie(ctx), at = ARG1(ctx);
-	struct hit_count *h = probe__hit(cookie);
 	struct shim_batch head;
 	struct gpu_batch b = {
 		.at = at + sizeof(head),
@@ -171,11 +170,8 @@ ENTRY(gpu_records, "libsonde-cupti.so:sonde_cupti_records")
 		.shift = clock_shift(task),
 	};
 
-	if (!process__is_selected(task->tgid)) {
-		if (h)
-			h->skipped++;
+	if (!probe__is_selected(cookie))
 		return 0;
-	}
 	if (bpf_probe_read_user(&head, sizeof(head), (const void *)at) || head.magic != SHIM_MAGIC ||
 	    head.bytes < sizeof(head) || head.bytes > SHIM_BATCH_MAX || head.records > SHIM_BATCH_RECORDS) {
 		count_lost(LOSS_READ, b.now, 1);

@@ -93,7 +93,7 @@ static __always_inline u32 owner_of(u64 word, u32 op, u32 value)
 {
 	u32 owner = 0;
 
-	if (op == FUTEX_LOCK_PI || op == FUTEX_LOCK_PI2) {
+	if (futex__locks_pi(op)) {
 		bpf_probe_read_user(&owner, sizeof(owner), (const void *)word);
 		return owner & FUTEX_TID_MASK;
 	}
@@ -117,10 +117,10 @@ static __always_inline void wait_begins(struct lock_thread *t, struct task_struc
 	event__init(&w->span.event, ID_lock_wait, 0, 0);
 	w->lock = f->word;
 	w->value = f->value;
-	w->op = f->op == FUTEX_COMMAND				  ? LOCK_WAITV :
-		f->op == FUTEX_WAIT_REQUEUE_PI			  ? LOCK_REQUEUE :
-		f->op == FUTEX_LOCK_PI || f->op == FUTEX_LOCK_PI2 ? LOCK_PI :
-								    LOCK_WAIT;
+	w->op = f->op == FUTEX_COMMAND	       ? LOCK_WAITV :
+		f->op == FUTEX_WAIT_REQUEUE_PI ? LOCK_REQUEUE :
+		futex__locks_pi(f->op)	       ? LOCK_PI :
+						 LOCK_WAIT;
 	t->waiters = 0;
 	if (w->op == LOCK_WAITV) {
 		t->waiters = f->word;
@@ -155,19 +155,10 @@ int BPF_PROG(lock_enter, struct pt_regs *regs, long id)
 	t = bpf_task_storage_get(&lock_threads, task, 0, 0);
 	if (!t || !t->on || !thread__followed(task, &t->selected))
 		return 0;
-	switch (f.op) {
-	case FUTEX_WAIT:
-	case FUTEX_WAIT_BITSET:
-	case FUTEX_LOCK_PI:
-	case FUTEX_LOCK_PI2:
-	case FUTEX_WAIT_REQUEUE_PI:
-	case FUTEX_COMMAND:
+	if (futex__waits(f.op) || f.op == FUTEX_COMMAND)
 		wait_begins(t, task, regs, &f);
-		break;
-	default:
-		if (f.word == t->last)
-			t->released = true;
-	}
+	else if (f.word == t->last)
+		t->released = true;
 	return 0;
 }
 
@@ -208,7 +199,8 @@ static __always_inline bool ends_wait(struct task_struct *me, const struct lock_
 		return true;
 	if (!decode(&f, regs, regs->orig_ax, task__in_32bit_call(me)) || f.op == FUTEX_COMMAND)
 		return false;
-	if (f.op == FUTEX_WAIT || f.op == FUTEX_WAIT_BITSET || f.op == FUTEX_WAIT_REQUEUE_PI)
+	/* the kernel may wake waiters of a priority-inheriting lock when another thread begins to wait for it */
+	if (futex__waits(f.op) && !futex__locks_pi(f.op))
 		return false;
 	return t->waiters || f.word == t->wait.lock || f.word2 == t->wait.lock ||
 	       (t->second && (f.word == t->second || f.word2 == t->second));
@@ -306,7 +298,7 @@ int lock_begin(struct bpf_iter__task *ctx)
 	if (!regs || !task->__state || (s32)regs->orig_ax < 0 ||
 	    !decode(&f, regs, regs->orig_ax, task__in_32bit_call(task)))
 		return 0;
-	if (f.op != FUTEX_WAIT && f.op != FUTEX_WAIT_BITSET && f.op != FUTEX_LOCK_PI && f.op != FUTEX_LOCK_PI2)
+	if (!futex__waits(f.op) || f.op == FUTEX_WAIT_REQUEUE_PI)
 		return 0;
 	w = &t->wait;
 	w->span.event.pid = task->tgid;
@@ -315,7 +307,7 @@ int lock_begin(struct bpf_iter__task *ctx)
 	w->span.event.flags = EVENT_STARTED_BEFORE;
 	w->lock = f.word;
 	w->value = f.value;
-	w->op = f.op == FUTEX_LOCK_PI || f.op == FUTEX_LOCK_PI2 ? LOCK_PI : LOCK_WAIT;
+	w->op = futex__locks_pi(f.op) ? LOCK_PI : LOCK_WAIT;
 	/* the value of a robust futex contains the owner; other memory can't be read from here */
 	if (w->op == LOCK_WAIT && f.value & FUTEX_WAITERS)
 		w->owner = f.value & FUTEX_TID_MASK;

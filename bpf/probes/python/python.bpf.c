@@ -35,7 +35,7 @@ static __always_inline void gc_begin(u64 cookie, s32 generation)
 	struct python_state *st;
 	u32 stack;
 
-	if (!is_selected(cookie))
+	if (!probe__is_selected(cookie))
 		return;
 	st = own_state();
 	if (!st)
@@ -54,7 +54,7 @@ static __always_inline void gc_end(u64 cookie, s64 collected, s64 uncollectable)
 	struct python_state *st;
 	struct python_gc e;
 
-	if (!is_selected(cookie))
+	if (!probe__is_selected(cookie))
 		return;
 	st = bpf_task_storage_get(&python_states, bpf_get_current_task_btf(), 0, 0);
 	/* the collection began before tracing did */
@@ -152,7 +152,7 @@ SITE(python_import_done, "import-done")
 	struct open_import *o;
 	struct imports *in;
 
-	if (!is_selected(cookie))
+	if (!probe__is_selected(cookie))
 		return 0;
 	in = bpf_task_storage_get(&python_imports, task, 0, 0);
 	if (!in)
@@ -173,7 +173,7 @@ SITE(python_thread_start, "thread-start")
 	u64 cookie = bpf_get_attach_cookie(ctx);
 	struct python_state *st;
 
-	if (!is_selected(cookie))
+	if (!probe__is_selected(cookie))
 		return 0;
 	st = own_state();
 	if (!st)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What python.bpf.c's programs share: the check for selected processes, and the arguments of USDT probes. Included
- * once.
+ * What python.bpf.c's programs share: the start of a span, and the arguments of USDT probes. Included once.
  */
 #ifndef SONDE_PYTHON_ARGS_BPF_H
 #define SONDE_PYTHON_ARGS_BPF_H
@@ -10,17 +9,6 @@
 #include "python.h"
 
 #define FAMILY_PYTHON EVENT_FAMILY(ID_python_gc)
-
-static __always_inline bool is_selected(u64 cookie)
-{
-	struct hit_count *h = probe__hit(cookie);
-
-	if (process__is_selected(bpf_get_current_pid_tgid() >> 32))
-		return true;
-	if (h)
-		h->skipped++;
-	return false;
-}
 
 static __always_inline void span__init(struct span *s, u16 id, u64 cookie)
 {

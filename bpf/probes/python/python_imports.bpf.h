@@ -98,7 +98,7 @@ static __always_inline struct python_import *import_begin(struct pt_regs *ctx, u
 	u64 sp = ctx->sp;
 	u32 depth;
 
-	if (!is_selected(cookie))
+	if (!probe__is_selected(cookie))
 		return NULL;
 	in = bpf_task_storage_get(&python_imports, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!in) {

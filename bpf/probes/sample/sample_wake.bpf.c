@@ -27,13 +27,6 @@ struct {
 	__type(value, struct raw_wake);
 } sample_wakes SEC(".maps");
 
-static __always_inline bool is_wait(u32 op)
-{
-	op &= FUTEX_COMMAND;
-	return op == FUTEX_WAIT || op == FUTEX_WAIT_BITSET || op == FUTEX_LOCK_PI || op == FUTEX_LOCK_PI2 ||
-	       op == FUTEX_WAIT_REQUEUE_PI;
-}
-
 static __always_inline bool is_wake(u32 op)
 {
 	op &= FUTEX_COMMAND;
@@ -46,7 +39,7 @@ static __always_inline u64 futex_of(struct task_struct *task)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 
-	if (task__in_32bit_call(task) || regs->orig_ax != SYS_futex || !is_wait(regs->si))
+	if (task__in_32bit_call(task) || regs->orig_ax != SYS_futex || !futex__waits(regs->si & FUTEX_COMMAND))
 		return 0;
 	return regs->di;
 }

@@ -188,16 +188,12 @@ int torch_memory(struct pt_regs *ctx)
 	struct task_struct *task = bpf_get_current_task_btf();
 	u64 cookie = bpf_get_attach_cookie(ctx), bytes = ARG3(ctx);
 	bool is_free = cookie >> COOKIE_GROUP_SHIFT;
-	struct hit_count *h = probe__hit(cookie);
 	struct torch_alloc e = {};
 	struct open_call *c;
 	struct thread *th;
 
-	if (!process__is_selected(task->tgid)) {
-		if (h)
-			h->skipped++;
+	if (!probe__is_selected(cookie))
 		return 0;
-	}
 	event__init(&e.event, ID_torch_alloc, cookie, bpf_ktime_get_ns());
 	e.address = ARG2(ctx);
 	e.bytes = is_free ? 0 : bytes;

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Counts what is not in the trace: lost records, and hits of probes. */
+#ifndef SONDE_COUNT_BPF_H
+#define SONDE_COUNT_BPF_H
+
+#include "maps.h"
+#include "process.bpf.h"
+
+static __always_inline int loss__add(u16 family, u32 reason, u64 now)
+{
+	u32 key = family * LOSS_REASONS + reason;
+	struct loss_count *l = bpf_map_lookup_elem(&losses, &key);
+
+	if (!l)
+		return 0;
+	if (!l->count)
+		l->first = now;
+	l->last = now;
+	/* a program in an interrupt may count at the same time */
+	__sync_fetch_and_add(&l->count, 1);
+	return 0;
+}
+
+/*
+ * loss__count is a global function to the verifier, like others: neither static nor inlined, with arguments that
+ * are numbers or pointers to memory of a known size. The verifier checks such a function once per program, without
+ * assumptions about its arguments, but checks inlined and static code again at each call, for each different state.
+ * So rare paths are in global functions. Each of them takes at least 32 of the 512 bytes of stack that a chain of
+ * calls has, and the Python stack walker comes close to that limit.
+ */
+__weak __noinline int loss__count(u16 family, u32 reason, u64 now)
+{
+	return loss__add(family, reason, now);
+}
+
+/* Counts a hit of a probe whose program is not a SPAN (SPANs count their own). */
+static __always_inline struct hit_count *probe__hit(u64 cookie)
+{
+	u32 key = COOKIE_PROBE(cookie);
+	struct hit_count *h = bpf_map_lookup_elem(&probe_hits, &key);
+
+	if (h)
+		h->hits++;
+	return h;
+}
+
+/* The same. Returns whether the current process is selected; if it is not, the hit counts as skipped. */
+static __always_inline bool probe__is_selected(u64 cookie)
+{
+	struct hit_count *h = probe__hit(cookie);
+
+	if (process__is_selected(bpf_get_current_pid_tgid() >> 32))
+		return true;
+	if (h)
+		h->skipped++;
+	return false;
+}
+
+#endif
