@@ -20,15 +20,23 @@ struct lock_key {
 	u32 unused;
 };
 
+/*
+ * A thread has one open episode, but its waits in the rings of two CPUs may arrive in the wrong order. So the last
+ * EPISODES_OF_THREAD episodes of each thread are open.
+ */
+#define EPISODES_OF_THREAD 16
+
 struct episode_key {
-	u32 pid, tid, number;
+	u32 pid, tid;
+	u32 slot; /* the episode's number modulo EPISODES_OF_THREAD */
 	u32 unused;
 };
 
 struct episode {
-	struct locks *locks;
+	struct locks *locks; /* NULL: none yet */
 	struct lock *lock;
 	u64 ns; /* sum of its waits */
+	u64 number;
 };
 
 /* The waits of one waiter that one waker ended. */
@@ -37,7 +45,7 @@ struct blame {
 	u64 waits; /* calls that waited: the futex had not changed */
 };
 
-/* An episode is ended when this many others began since its last wait. At most twice as many are stored. */
+/* An episode is also ended when this many others began since its last wait. At most twice as many are stored. */
 #define EPISODES_OPEN (1u << 17)
 
 /*
@@ -148,7 +156,8 @@ static void end_episode(void *value)
 static int on_wait(struct locks *l, const struct view *v, const struct fields *f)
 {
 	struct lock_key key = { (u64)view__s64(v, f->lock), (u32)view__s64(v, f->common.pid), 0 };
-	struct episode_key ekey = { key.pid, (u32)view__s64(v, f->common.tid), (u32)view__s64(v, f->episode), 0 };
+	u64 number = (u64)view__s64(v, f->episode);
+	struct episode_key ekey = { key.pid, (u32)view__s64(v, f->common.tid), number % EPISODES_OF_THREAD, 0 };
 	u64 start = (u64)view__s64(v, f->common.start), end = (u64)view__s64(v, f->common.time), ns = end - start;
 	s64 result = view__s64(v, f->result);
 	struct lock *lock = map__get(&l->locks, &key);
@@ -177,7 +186,11 @@ static int on_wait(struct locks *l, const struct view *v, const struct fields *f
 	e = recent__get(&l->episodes, &ekey);
 	if (!e)
 		return -ENOMEM;
-	*e = (struct episode){ l, lock, e->ns + ns };
+	if (e->number != number) {
+		end_episode(e);
+		e->ns = 0;
+	}
+	*e = (struct episode){ l, lock, e->ns + ns, number };
 	err = note_people(l, lock, &key, v, f);
 	return err ? err : note_blame(l, &key, ekey.tid, (u32)view__s64(v, f->waker_tid), ns);
 }
