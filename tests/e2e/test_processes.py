@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=240
+# test: timeout=240 waits
 """The two processes of a recording: the rights of each, and what remains if one of them is killed."""
 import glob
 import os
@@ -13,6 +13,7 @@ ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
 from account import sondes_account
 import proc_files
 from process_text import text_differs
+from puppet import fake_runtime
 from sonde_cli import Sonde
 from proc_files import status
 from sonde_trace import Trace
@@ -123,10 +124,16 @@ def main():
     try:
         time.sleep(0.3)
         check_rights(target)
-        check_perf_events(target)
         check_worker_killed(target)
         check_attacher_killed(target)
         ok(target.poll() is None, "the target continues", target.returncode)
+    finally:
+        target.kill()
+        target.wait()
+    target = subprocess.Popen([programs[0], "600"], env=fake_runtime())
+    try:
+        time.sleep(0.3)
+        check_perf_events(target)
     finally:
         target.kill()
         target.wait()

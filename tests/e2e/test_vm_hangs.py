@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What tests/vm does if something hangs: a step is ended with a report of its threads, a recording that several tests share
 continues without a killed test, and the kernel of a machine that does not end is asked where it is.
-test: parallel"""
+test: parallel waits"""
 import os
 import shutil
 import subprocess

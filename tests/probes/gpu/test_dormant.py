@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The shim costs nothing without a tracer, in a minute of simulated training (DORMANT seconds; `make stress`: an hour)."""
-# test: timeout=240 parallel
+# test: timeout=240 parallel waits
 import os
 import shutil
 import tempfile

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=300
+# test: timeout=300 waits
 """`sonde inject`, 50 times (ROUNDS; 1,000 in `make stress`), into programs that check their computations and system
 calls: plain ones, many busy threads, signals and timers, a busy loader and allocator, containers."""
 import os

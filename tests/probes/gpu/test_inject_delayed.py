@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=120
+# test: timeout=120 waits
 """`record --inject` while one user's processes hold their loader's lock: sonde tries three of them and injects another user's process."""
 import os
 import re

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=240
+# test: timeout=240 waits
 """Recordings of programs into which the shim was loaded while they ran: they have all later work of the simulated device."""
 import collections
 import os
@@ -204,6 +204,8 @@ def forks():
     os.kill(pid, 9)
     recorder.stop()
     ok(os.path.exists(f"/proc/{child}") is False or wait_for(lambda: not semaphores(child)), "the semaphores are lowered when sonde ends")
+    # it holds the output open that communicate() reads to its end
+    os.kill(child, 9)
     t.child.kill()
     t.child.communicate()
 

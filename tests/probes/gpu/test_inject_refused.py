@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=180
+# test: timeout=180 waits
 """`sonde inject` refuses some processes with a reason and leaves them unchanged; it handles failures during an injection."""
 import ctypes
 import json

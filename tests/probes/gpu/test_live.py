@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Family gpu end to end: sonde record, the shim, and doubles of CUDA and CUPTI that log their work."""
-# test: timeout=180
+# test: timeout=180 waits
 import collections
 import os
 import re

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The shim's failures: calls of CUPTI that fail or hang, other profilers, device resets, many tracers, exec."""
-# test: timeout=300 parallel
+# test: timeout=300 parallel waits
 import collections
 import os
 import signal

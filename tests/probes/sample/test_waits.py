@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: waits
 """The object of an off-CPU wait, without family syscall: the file, the process at its other end, the futex, the timeout."""
 import json
 import os
