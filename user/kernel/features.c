@@ -64,7 +64,7 @@ bool features__old_kernel(char *why, size_t len)
 }
 
 /* Tried with an empty program: kernels that are locked down, or that have no function tracer, refuse it. */
-bool features__function(const char *name)
+static bool try_function(const char *name)
 {
 	static const struct bpf_insn insns[] = {
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 0 },
@@ -79,6 +79,19 @@ bool features__function(const char *name)
 	if (fd >= 0)
 		close(fd);
 	return fd >= 0;
+}
+
+bool features__function(const char *name)
+{
+	static char tried[64];
+	static bool works;
+
+	/* every program of a family asks for the same function */
+	if (strcmp(name, tried)) {
+		snprintf(tried, sizeof(tried), "%s", name);
+		works = try_function(name);
+	}
+	return works;
 }
 
 bool features__tracepoint(const char *name)

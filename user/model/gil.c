@@ -50,6 +50,8 @@ struct waiter {
 	u64 attempt, attempt_start;
 	u64 number; /* of its last wait */
 	u32 stack;
+	u32 usual; /* stack of its last short wait that has one: it represents those without (GIL_STACK_NS) */
+	bool estimated; /* `stack` is the usual one */
 	bool again; /* the last wait timed out: the next one belongs to the same attempt */
 };
 
@@ -61,7 +63,8 @@ struct slice {
 struct fields {
 	const struct schema_event *event;
 	struct common_fields common;
-	const struct schema_field *gil, *result, *dropper, *holder, *locked, *number, *stack, *holder_stack, *waiters;
+	const struct schema_field *gil, *result, *dropper, *holder, *locked, *number, *stack, *holder_stack, *waiters,
+		*is_short;
 };
 
 enum kind { KIND_WAIT, KIND_DROP, KIND_HOLD, KIND_SWITCH, KINDS };
@@ -180,9 +183,15 @@ static struct waiter *waiter_of(struct gil_model *m, const struct gil_timed_wait
 	if (!t->again || number != t->number + 1) {
 		t->attempt++;
 		t->attempt_start = w->start;
-		t->stack = w->stack;
+		t->stack = 0;
+		if (w->stack && w->end < w->start + GIL_STACK_NS)
+			t->usual = w->stack;
 	}
 	t->number = number;
+	if (w->stack || !t->stack) {
+		t->stack = w->stack ? w->stack : t->usual;
+		t->estimated = !w->stack && t->usual;
+	}
 	return t;
 }
 
@@ -197,10 +206,11 @@ static int emit_wait(struct gil_model *m, struct gil_state *g, const struct view
 	w->first = t->attempt_start == w->start;
 	if (w->first && w->stack)
 		gil_line__waits_at(g->line, w->start, w->tid, w->stack);
+	w->stack = t->stack;
 	t->again = get(v, f->locked) && !(get(v, f->common.flags) & (EVENT_OPEN | EVENT_RETURN_NOT_SEEN));
 	add_busy(m, g, w->start, w->end);
 	err = gil_line__wait(g->line, &(struct gil_pending){ w->tid, t->stack, w->start, w->end, t->attempt,
-							     t->attempt_start, w->weight });
+							     t->attempt_start, t->estimated, w->weight });
 	return err || !m->listener.wait ? err : m->listener.wait(w, m->arg);
 }
 
@@ -274,7 +284,8 @@ static int on_event(const struct view *v, void *arg)
 		err = on_wait(m, g, v, f, &key);
 		break;
 	case KIND_DROP:
-		err = gil_line__drop(g->line, time, (u32)get(v, f->common.tid), (u32)get(v, f->stack));
+		err = gil_line__drop(g->line, time, (u32)get(v, f->common.tid), (u32)get(v, f->stack),
+				     get(v, f->is_short));
 		break;
 	case KIND_HOLD:
 		err = on_hold(m, g, v, f, &key);
@@ -361,6 +372,7 @@ static void find_kinds(struct gil_model *m)
 			.stack = schema_event__field(e, "stack"),
 			.holder_stack = schema_event__field(e, "holder_stack"),
 			.waiters = schema_event__field(e, "waiters"),
+			.is_short = schema_event__field(e, "is_short"),
 		};
 	}
 }

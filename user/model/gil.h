@@ -50,6 +50,7 @@ struct gil_segment {
 	u64 from, to; /* ns */
 	u64 attempt; /* number of its attempt in the waiter's thread */
 	u64 held; /* ns that the waiter had waited for this hold, or that it had lasted if that is known */
+	bool estimated; /* one of the stacks is that of another short wait, or short hold, of the same thread */
 	double weight;
 };
 

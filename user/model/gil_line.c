@@ -40,14 +40,17 @@ struct gil_line {
 	u32 holder, stack; /* the holder at that time, and its stack */
 	u64 since;
 	bool full;
+	struct map usual; /* u32 thread -> u32 stack of its last short hold that has one */
 };
 
 struct gil_line *gil_line__new(const struct gil_key *gil)
 {
 	struct gil_line *l = calloc(1, sizeof(*l));
 
-	if (l)
+	if (l) {
 		l->gil = gil;
+		map__init(&l->usual, sizeof(u32), sizeof(u32));
+	}
 	return l;
 }
 
@@ -57,6 +60,7 @@ void gil_line__free(struct gil_line *l)
 		return;
 	free(l->intervals);
 	free(l->pending);
+	map__free(&l->usual);
 	free(l);
 }
 
@@ -142,12 +146,26 @@ static void begin_unobserved_hold(struct gil_line *l, u32 tid)
 		l->since = l->at;
 }
 
-int gil_line__drop(struct gil_line *l, u64 time, u32 tid, u32 stack)
+/* Without a stack the hold has that of the time-out before. */
+static u32 stack_of_hold(const struct gil_line *l, u32 tid, u32 stack)
 {
+	return stack || l->last != POINT_SEEN || l->holder != tid ? stack : l->stack;
+}
+
+int gil_line__drop(struct gil_line *l, u64 time, u32 tid, u32 stack, bool is_short)
+{
+	u32 *usual;
 	int err;
 
 	if (l->full)
 		return 0;
+	if (is_short && stack) {
+		usual = map__get(&l->usual, &tid);
+		if (!usual)
+			return -ENOMEM;
+		*usual = stack;
+	}
+	stack = stack_of_hold(l, tid, stack);
 	begin_unobserved_hold(l, tid);
 	err = add_interval(l, time, GIL_HELD, tid, stack, false);
 	set_point(l, POINT_DROP, tid, stack);
@@ -166,6 +184,7 @@ int gil_line__seen(struct gil_line *l, u64 time, u32 tid, u32 stack)
 		l->sightings[l->n_sightings++] = (struct sighting){ time, stack };
 		return 0;
 	}
+	stack = stack_of_hold(l, tid, stack);
 	begin_unobserved_hold(l, tid);
 	err = add_interval(l, time, GIL_HELD, tid, stack, false);
 	set_point(l, POINT_SEEN, tid, stack);
@@ -256,16 +275,19 @@ static u32 find(const struct gil_line *l, u64 time)
 	return SEARCH(l->n, i, interval_at(l, i)->to <= time);
 }
 
-static void put_holder(struct gil_segment *p, const struct gil_interval *s, const struct gil_pending *w)
+static void put_holder(const struct gil_line *l, struct gil_segment *p, const struct gil_interval *s,
+		       const struct gil_pending *w)
 {
 	u64 since = s->exact || s->since > w->attempt_start ? s->since : w->attempt_start;
+	const u32 *usual = s->stack ? NULL : map__find(&l->usual, &s->holder);
 
 	/* the waiter can't be the holder: another thread took the GIL unobserved */
 	if (s->holding == GIL_HELD && s->holder == w->tid)
 		return;
 	p->holding = s->holding;
 	p->holder = s->holder;
-	p->holder_stack = s->stack;
+	p->holder_stack = usual ? *usual : s->stack;
+	p->estimated |= usual != NULL;
 	p->held = p->to > since ? p->to - since : 0;
 }
 
@@ -286,12 +308,13 @@ static int cut_wait(const struct gil_line *l, const struct gil_pending *w,
 					  .from = at,
 					  .to = w->end,
 					  .attempt = w->attempt,
+					  .estimated = w->estimated,
 					  .weight = w->weight };
 		if (s && s->from > at) {
 			p.to = s->from < w->end ? s->from : w->end;
 		} else if (s) {
 			p.to = s->to < w->end ? s->to : w->end;
-			put_holder(&p, s, w);
+			put_holder(l, &p, s, w);
 			i++;
 		}
 		err = fn(&p, arg);

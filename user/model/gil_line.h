@@ -18,6 +18,7 @@ struct gil_pending {
 	u32 tid, stack;
 	u64 start, end;
 	u64 attempt, attempt_start;
+	bool estimated; /* the stack is that of another wait of the thread */
 	double weight;
 };
 
@@ -26,7 +27,8 @@ struct gil_line *gil_line__new(const struct gil_key *gil);
 void gil_line__free(struct gil_line *l);
 
 /* All return 0 or negative errno. Times must not decrease, except for the start of holds. */
-int gil_line__drop(struct gil_line *l, u64 time, u32 tid, u32 stack);
+/* is_short: the stack represents those of the thread's holds without one */
+int gil_line__drop(struct gil_line *l, u64 time, u32 tid, u32 stack, bool is_short);
 int gil_line__seen(struct gil_line *l, u64 time, u32 tid, u32 stack);
 /* dropper: the thread that dropped it last, 0: not known */
 int gil_line__take(struct gil_line *l, u64 time, u32 tid, u32 dropper);

@@ -116,8 +116,21 @@ static void use_stack(struct live *l, u32 id)
 	}
 }
 
+/* Notes that the thread held the GIL with this stack. */
+static int note_held(struct live *l, u32 tid, u32 stack)
+{
+	struct thread *t = tid && stack ? recent__get(&l->threads, &tid) : NULL;
+
+	if (t)
+		t->held = stack;
+	use_stack(l, stack);
+	return tid && stack && !t ? -ENOMEM : 0;
+}
+
 static int on_wait(struct live *l, const struct view *v)
 {
+	bool timeout = view__get(v, "result") == GIL_WAIT_TIMEOUT;
+
 	if (l->n_waits == WAITS_MAX) {
 		l->waits_lost++;
 		return 0;
@@ -132,12 +145,12 @@ static int on_wait(struct live *l, const struct view *v)
 				 .number = (u32)view__get(v, "number"),
 				 .stack = (u32)view__get(v, "stack"),
 				 .holder_stack = (u32)view__get(v, "holder_stack"),
-				 .timeout = view__get(v, "result") == GIL_WAIT_TIMEOUT,
+				 .holder = (u32)view__get(v, timeout ? "holder" : "dropper"),
+				 .timeout = timeout,
 			 }))
 		return -ENOMEM;
 	use_stack(l, l->waits[l->n_waits - 1].stack);
-	use_stack(l, l->waits[l->n_waits - 1].holder_stack);
-	return 0;
+	return note_held(l, l->waits[l->n_waits - 1].holder, l->waits[l->n_waits - 1].holder_stack);
 }
 
 static int on_drop(struct live *l, const struct view *v)
@@ -147,8 +160,7 @@ static int on_drop(struct live *l, const struct view *v)
 
 	if (stack)
 		*stack = (u32)view__get(v, "stack");
-	use_stack(l, (u32)view__get(v, "stack"));
-	return 0;
+	return note_held(l, (u32)view__get(v, "tid"), (u32)view__get(v, "stack"));
 }
 
 /* A slice of time in which GILs were measured, and the pause before it */

@@ -34,6 +34,7 @@ struct code {
 struct wait {
 	u64 gil, start, end;
 	u32 pid, tid, number, stack, holder_stack;
+	u32 holder; /* the thread that held the GIL at the end, or dropped it */
 	bool timeout;
 };
 
@@ -48,7 +49,8 @@ struct drop_key {
 
 struct thread {
 	u32 blamed; /* function that held the GIL during the thread's last wait */
-	u32 stack; /* stack of that wait; the next wait with the same stack is part of the same attempt */
+	u32 stack; /* stack of its last wait that has one; the next wait with the same stack is part of the same attempt */
+	u32 held; /* stack of its last hold that has one */
 };
 
 struct pair_key {

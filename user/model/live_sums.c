@@ -2,7 +2,8 @@
 /*
  * Attributes waits for the GIL more simply than report gil, which has the whole trace. A timed-out wait is
  * attributed to the function on top of the holder's stack at that moment, a signalled one to the thread that
- * dropped the GIL, and if that is not known, to the holder of the thread's previous wait.
+ * dropped the GIL, and if that is not known, to the holder of the thread's previous wait. Short waits and holds without
+ * a stack get the last one of the same thread.
  */
 #include "model/live_private.h"
 
@@ -41,24 +42,39 @@ static void name_function(struct live *l, u32 code, char *buf, size_t size, cons
 	snprintf(buf, size, "%s", code == UNKNOWN ? unknown : c ? c->text : "[unknown]");
 }
 
-/* Returns the function that a wait is attributed to, see above. */
-static u32 holder_of(struct live *l, const struct wait *w)
+/* Returns the stack of the hold that made the thread wait. */
+static u32 holder_stack(struct live *l, const struct wait *w)
 {
 	struct drop_key key = { w->tid, w->number };
-	struct thread *t = recent__get(&l->threads, &w->tid);
-	u32 *dropped = map__find(&l->drops, &key), blamed = UNKNOWN;
+	const u32 *dropped = map__find(&l->drops, &key);
+	const struct thread *holder;
 
 	if (!dropped)
 		dropped = map__find(&l->old_drops, &key);
-	if (w->timeout)
-		blamed = live__user_code(l, w->holder_stack);
-	else if (dropped)
-		blamed = live__user_code(l, *dropped);
-	if (blamed == UNKNOWN && t && t->stack == w->stack && w->stack)
+	if (w->timeout && w->holder_stack)
+		return w->holder_stack;
+	if (!w->timeout && dropped && *dropped)
+		return *dropped;
+	/* a short hold without a stack (GIL_STACK_NS) */
+	holder = w->holder ? recent__find(&l->threads, &w->holder) : NULL;
+	return holder ? holder->held : 0;
+}
+
+/* Returns the pair of functions that a wait is attributed to, see above. */
+static struct pair_key pair_of(struct live *l, const struct wait *w)
+{
+	u32 blamed = live__user_code(l, holder_stack(l, w)), stack = w->stack;
+	struct thread *t = recent__get(&l->threads, &w->tid);
+
+	if (blamed == UNKNOWN && t && t->stack == stack && stack)
 		blamed = t->blamed;
-	if (t)
-		*t = (struct thread){ blamed, w->stack };
-	return blamed;
+	if (t) {
+		/* a short wait without a stack */
+		stack = stack ? stack : t->stack;
+		t->blamed = blamed;
+		t->stack = stack;
+	}
+	return (struct pair_key){ w->pid, blamed, live__user_code(l, stack) };
 }
 
 static int compare_waits(const void *a, const void *b)
@@ -173,7 +189,7 @@ int live__sum_pairs(struct live *l, double weight)
 	map__init(&pairs, sizeof(struct pair_key), sizeof(struct sum));
 	for (u32 i = 0; i < l->n_waits && !err; i++) {
 		const struct wait *w = &l->waits[i];
-		struct pair_key key = { w->pid, holder_of(l, w), live__user_code(l, w->stack) };
+		struct pair_key key = pair_of(l, w);
 		struct sum *sum = map__get(&pairs, &key);
 
 		if (!sum) {

@@ -64,6 +64,7 @@ struct gil_blame {
 	struct map holds; /* struct gil_hold_key -> struct gil_hold_sum, with --gil=full */
 	struct gil_natives natives;
 	double ns, free_ns, unknown_ns; /* ns of all waits; with no holder; with an unknown holder */
+	double estimated_ns; /* attributed by the stacks of other short waits or holds */
 	double left_out; /* ns of pairs for which there was no room */
 };
 

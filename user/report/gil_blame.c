@@ -12,6 +12,7 @@
 
 #include "model/vote.h"
 #include "output/text.h"
+#include "probes/gil/gil.h"
 #include "report/stack_text.h"
 #include "util/saturate.h"
 
@@ -176,6 +177,7 @@ int gil_blame__add(struct gil_report *g, const struct gil_segment *p, double ns)
 		return -ENOMEM;
 	b->ns += ns;
 	b->free_ns += p->holding == GIL_FREE ? ns : 0;
+	b->estimated_ns += p->estimated ? ns : 0;
 	b->unknown_ns += p->holding == GIL_UNKNOWN || (held && !p->holder && !p->holder_stack) ? ns : 0;
 	/* An attempt counts once for each of its holders, even if one held the GIL repeatedly. */
 	new = thread->attempt != p->attempt || thread->blamed != key.holder;
@@ -296,6 +298,11 @@ void gil_blame__tables(const struct gil_report *g, struct report_output *out)
 	stacks = REPORT_MACHINE_TABLE(out, "blame_stacks", "The same by whole stacks", stacks_columns);
 	fill_stacks(g, stacks, out);
 	gil_holds__table(b, out);
+	if (share(b, b->estimated_ns) >= 0.5)
+		report_output__note(
+			out,
+			"%.0f%% of the waiting is attributed by the stacks of other waits: of waits and holds shorter than %u ms only one for each %u ms gets a stack.",
+			share(b, b->estimated_ns), GIL_STACK_NS / 1000000, GIL_STACK_NS / 1000000);
 	if (g->blame.left_out > 0)
 		report_output__note(out, "%.1f%% of the waiting is of pairs beyond the %u that are kept, and left out.",
 				    share(&g->blame, g->blame.left_out), PAIRS_MAX);

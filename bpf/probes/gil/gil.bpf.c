@@ -29,6 +29,7 @@ struct gil_open {
 	u64 switches; /* switch_number at the start of the wait */
 	u64 hold_gil, hold_start; /* with --gil=full: the GIL that the thread holds, and since when; 0: unknown */
 	u64 switch_gil, switch_start; /* with --gil=full: the forced switch that the thread waits for, and since when */
+	u64 unstacked; /* ns until a short wait gets a stack */
 	u32 number;
 	u32 slice; /* number of the slice in which the wait began */
 	u32 stack; /* of the attempt that the wait belongs to */
@@ -106,8 +107,8 @@ static __always_inline void wait_begins(u64 cookie, u64 cond, u64 mutex, const s
 	o->mutex = mutex;
 	o->legible = s != NULL;
 	/* the thread's stack has not changed since the attempt began */
-	if (!o->again || o->slice != slice || !o->stack)
-		o->stack = python__stack_waiting(cond - sizeof(struct gil_state), STACK_FRAMES);
+	if (!o->again || o->slice != slice)
+		o->stack = 0;
 	o->wait.stack = o->stack;
 	o->slice = slice;
 	o->again = false;
@@ -118,7 +119,7 @@ static __always_inline void wait_begins(u64 cookie, u64 cond, u64 mutex, const s
 		p = periods_of(&key);
 		if (p) {
 			note_holder_for(p, key.process, s, o->wait.span.event.tid);
-			o->wait.waiters = waiter_comes(p, slice);
+			o->wait.waiters = waiter_comes(p, slice, now);
 		}
 	}
 	o->open = true;
@@ -141,10 +142,12 @@ static __always_inline void look_at_gil(struct gil_wait *w, u32 tid, u64 at_call
 	w->locked = s.locked;
 	w->last_holder = s.last_holder;
 	/* the code that the holder still runs after a whole switch interval */
-	if (w->result == GIL_WAIT_TIMEOUT && s.locked)
+	if (w->result == GIL_WAIT_TIMEOUT && s.locked && (!p || hold_ns(p, w->span.event.time) >= GIL_STACK_NS))
 		w->holder_stack = python__stack_of(s.last_holder, STACK_FRAMES_SHORT);
 	if (!p)
 		return;
+	if (w->result == GIL_WAIT_TIMEOUT || !s.locked)
+		p->known = w->span.event.time;
 	w->holder = note_holder_for(p, key.process, &s, tid);
 	if (w->result == GIL_WAIT_SIGNAL)
 		attribute(w, p, key.process, &s, at_call);
@@ -155,6 +158,19 @@ static __always_inline void look_at_gil(struct gil_wait *w, u32 tid, u64 at_call
 		next->state = 0;
 		next->tid = tid;
 	}
+}
+
+/*
+ * The waiting thread's stack, which is read here and not at the start of the wait: it is the same, and the length of the
+ * wait is known. The first part of an attempt that gets a stack serves for all of the later ones.
+ */
+static __always_inline void take_stack(struct gil_open *o)
+{
+	struct gil_wait *w = &o->wait;
+
+	if (!o->stack && gets_stack(&o->unstacked, w->span.event.time - w->span.start))
+		o->stack = python__stack_waiting(w->gil - sizeof(struct gil_state), STACK_FRAMES);
+	w->stack = o->stack;
 }
 
 /* Returns false if this is not the end of a recorded wait. */
@@ -171,6 +187,7 @@ static __always_inline bool wait_ends(u32 ret)
 		return false;
 	o->wait.span.event.time = now;
 	o->wait.result = ret == ETIMEDOUT ? GIL_WAIT_TIMEOUT : GIL_WAIT_SIGNAL;
+	take_stack(o);
 	if (o->legible)
 		look_at_gil(&o->wait, o->wait.span.event.tid, o->switches, o->slice);
 	o->again = o->wait.locked;
@@ -321,7 +338,11 @@ static __always_inline void drop_seen(struct gil_open *o, struct task_struct *me
 	e.waiter = waiter;
 	e.number = o->number;
 	e.waiters = waiters_of(p, o->slice);
-	e.stack = python__stack_of(state, STACK_FRAMES_SHORT);
+	if (gets_stack(&p->unstacked, hold_ns(p, now))) {
+		e.stack = python__stack_of(state, STACK_FRAMES_SHORT);
+		e.is_short = hold_ns(p, now) < GIL_STACK_NS;
+	}
+	p->known = now;
 	emit(&e, sizeof(e));
 }
 

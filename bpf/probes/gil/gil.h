@@ -11,6 +11,12 @@
 
 FAMILY(gil, 0x04, FAMILY_DEFAULT, "waits for CPython's global interpreter lock");
 
+/*
+ * A wait or a hold of at least so many ns gets a stack. Of a thread's shorter waits, and of a GIL's shorter holds, the
+ * one at which their sum reaches this number gets one, and represents those before it (docs/gil.md, "Stacks").
+ */
+#define GIL_STACK_NS 1000000
+
 enum gil_wait_end {
 	GIL_WAIT_SIGNAL = 1, /* a thread dropped the GIL */
 	GIL_WAIT_TIMEOUT = 2, /* the switch interval has passed */
@@ -26,9 +32,10 @@ struct gil_wait {
 	u32 holder UNIT(task) DOC("thread (tid) of last_holder; 0: not known");
 	u32 locked DOC("1: the GIL was held at the end, and the thread has to wait again");
 	u32 number DOC("number of this wait in its thread, from 1");
-	u32 stack UNIT(stack) DOC("of the waiting thread; the same for all waits of one attempt");
+	u32 stack UNIT(stack) DOC(
+		"of the waiting thread, the same for all waits of one attempt; 0: a short wait that did not get one");
 	u32 holder_stack UNIT(stack)
-		DOC("of the holder, when the wait timed out; 0: not readable, or ended by a signal");
+		DOC("of the holder, when the wait timed out; 0: not readable, a short hold, or ended by a signal");
 	u32 waiters DOC("threads that waited for this GIL at the start of this wait, including this one; 0: not known");
 } EVENT(gil_wait, 0x0401, "a wait for the GIL; a thread that waits long makes one for each switch interval");
 
@@ -37,8 +44,9 @@ struct gil_drop {
 	u64 gil UNIT(hex) DOC("as in gil_wait");
 	u32 waiter UNIT(task) DOC("thread (tid) that the drop woke");
 	u32 number DOC("number of the waiter's wait");
-	u32 stack UNIT(stack) DOC("of the thread that dropped it");
+	u32 stack UNIT(stack) DOC("of the thread that dropped it; 0: a short hold that did not get one");
 	u32 waiters DOC("threads that were in a wait for it; 0: not known");
+	u8 is_short DOC("1: the stack represents those of the thread's short holds that did not get one");
 } EVENT(gil_drop, 0x0402, "a thread dropped the GIL and thereby woke a waiter");
 
 struct gil_hold {

@@ -45,6 +45,8 @@ struct gil_periods {
 	u32 waiters;
 	u32 slice;
 	u32 full; /* its drops are probed, so wake-ups are not used to find them */
+	u64 known; /* when its holder was known last, by a drop, a time-out or a take, or its first waiter came */
+	u64 unstacked; /* ns until a short hold gets a stack */
 };
 
 struct {
@@ -129,6 +131,23 @@ static __always_inline bool read_state(u64 cond, struct gil_state *s)
 	return s->locked <= 1 && s->interval && s->interval < (1ULL << 40) && !(s->last_holder & 7);
 }
 
+/* Does a wait or a hold of this length get a stack? unstacked: see GIL_STACK_NS. */
+static __always_inline bool gets_stack(u64 *unstacked, u64 ns)
+{
+	u64 left = *unstacked;
+
+	if (ns >= GIL_STACK_NS)
+		return true;
+	*unstacked = ns < left ? left - ns : left + GIL_STACK_NS - ns;
+	return ns >= left;
+}
+
+/* How long threads have waited for the hold in which the GIL is now. */
+static __always_inline u64 hold_ns(const struct gil_periods *p, u64 now)
+{
+	return now > p->known ? now - p->known : 0;
+}
+
 static __always_inline struct gil_periods *periods_of(struct gil_key *key)
 {
 	static const struct gil_periods none;
@@ -144,12 +163,14 @@ static __always_inline struct gil_periods *periods_of(struct gil_key *key)
  * All of these functions run with gil->mutex held, except for a thread that ends during a wait. Returns the number of
  * threads that wait now.
  */
-static __always_inline u32 waiter_comes(struct gil_periods *p, u32 slice)
+static __always_inline u32 waiter_comes(struct gil_periods *p, u32 slice, u64 now)
 {
 	if (p->slice != slice) {
 		p->slice = slice;
 		p->waiters = 0;
 	}
+	if (!p->waiters)
+		p->known = now;
 	return ++p->waiters;
 }
 

@@ -15,10 +15,13 @@
 
 #define WAKE_MIN 100000 /* ns that the woken thread was off the CPU */
 
-/* Limit of stacks of one waker: a number at once, and one more after each interval in ns. Each costs the loader about
- * 10 us, and is read with interrupts off. */
+/*
+ * Limit of stacks of one waker: a number at once, and one more after each interval in ns. Each costs the loader about
+ * 10 us, and is read with interrupts off. Wakes after a wait of at least WAKE_LONG always get one.
+ */
 #define WAKE_STACKS 64
-#define WAKE_REFILL 5000000
+#define WAKE_REFILL 50000000
+#define WAKE_LONG   10000000
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -152,7 +155,7 @@ int BPF_PROG(sample_waking, struct task_struct *woken)
 	raw->lock = lock_of(woken, NULL, futex);
 	raw->how = how;
 	if (how == SAMPLE_WAKE_FUTEX) {
-		raw->bounded = !takes_stack(mine, now);
+		raw->bounded = now < t->since + WAKE_LONG && !takes_stack(mine, now);
 		if (!raw->bounded)
 			raw->python = python_of(me);
 	}
