@@ -220,8 +220,10 @@ static int make_loop(struct torch_steps *s, const struct torch_marks *all, u32 f
 		err = fill_step(&m, &loop.steps[i], &first);
 	snprintf(loop.boundary, sizeof(loop.boundary), "%s", texts__text(&all->texts, boundary));
 	for (u32 i = from; i < to; i++)
-		if (all->list[i].phase == PHASE_DATA)
+		if (all->list[i].phase == PHASE_DATA) {
 			snprintf(loop.loader, sizeof(loop.loader), "%s", texts__text(&all->texts, all->list[i].range));
+			loop.batches++;
+		}
 	free(m.marks);
 	if (err || !loop.n || !array__push(s->loops, s->n, loop)) {
 		free(loop.steps);

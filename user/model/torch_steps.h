@@ -42,6 +42,7 @@ struct torch_loop {
 	bool by_optimizer; /* false: by the data loader */
 	char boundary[104]; /* the range that ends its steps: "Optimizer.step#SGD.step" */
 	char loader[104]; /* the range of its data loader; "": none */
+	u64 batches; /* requests to its data loader */
 	struct torch_step *steps; /* by time */
 	u32 n;
 	u64 median_ns; /* of a step */

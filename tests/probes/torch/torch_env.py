@@ -29,14 +29,14 @@ class Recording:
     """A recording of a program that prints "ready", does its work after a line on stdin, prints "done" and waits for another line. The
     recording begins and ends while it waits. Its other lines are .output."""
 
-    def __init__(self, program, *options):
+    def __init__(self, program, *options, families="torch"):
         if os.geteuid():
             skip_all("tracing needs root")
         self.target = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.pid = self.target.pid
         self.output = self.until("ready")
         self.path = os.path.join(workdir(), f"{self.pid}.sonde")
-        sonde = Sonde(self.path, "-t", "torch", "-p", str(self.pid), *options)
+        sonde = Sonde(self.path, "-t", families, "-p", str(self.pid), *options)
         self.go()
         self.output += self.until("done")
         self.status = sonde.end()

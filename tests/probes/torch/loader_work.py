@@ -1,0 +1,89 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""A training loop with a DataLoader, for test_dataloader.py. After a line on stdin it trains for SECONDS in each mode: its workers compute
+(slow) or read from a disk (disk), it has no workers (own), or none of these (fed). For each it prints the mode, start and end (CLOCK_MONOTONIC,
+ns), the time in the loader, the batches, and the CPU time and time in __getitem__ of the workers, in ns."""
+import os
+import tempfile
+import time
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+SECONDS = 1.2
+FILE = 64 << 20
+clocks = torch.zeros(2, 2, dtype=torch.int64).share_memory_()  # by worker: CPU time and time in __getitem__, ns
+
+
+def decode(number):
+    pixels = [0] * 64
+    for step in range(30_000):
+        pixels[step & 63] += step * number
+    return torch.tensor([p % 255 / 255 for p in pixels])
+
+
+def read(file, number):
+    """Reads 40 pages that the page cache does not have."""
+    for i in range(40):
+        at = (number * 40 + i) * 61 % (FILE >> 12) << 12
+        os.posix_fadvise(file, at, 4096, os.POSIX_FADV_DONTNEED)
+        os.pread(file, 4096, at)
+    return torch.zeros(64)
+
+
+class Data(Dataset):
+    def __init__(self, mode, file):
+        self.mode, self.file = mode, file
+
+    def __len__(self):
+        return 1 << 20
+
+    def __getitem__(self, number):
+        worker = torch.utils.data.get_worker_info()
+        cpu, start = time.thread_time_ns(), time.monotonic_ns()
+        item = read(self.file, number) if self.mode == "disk" else torch.zeros(64) if self.mode == "fed" else decode(number)
+        own = clocks[worker.id if worker else 0]
+        own[0] += time.thread_time_ns() - cpu
+        own[1] += time.monotonic_ns() - start
+        return item, number % 10
+
+
+def train(mode, file):
+    net = torch.nn.Linear(64, 10)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    batches = iter(DataLoader(Data(mode, file), batch_size=8, num_workers=0 if mode == "own" else 2))
+    next(batches)
+    before = clocks.clone()
+    waited = steps = 0
+    start = time.monotonic_ns()
+    while time.monotonic_ns() - start < SECONDS * 1e9:
+        at = time.monotonic_ns()
+        rows, labels = next(batches)
+        waited += time.monotonic_ns() - at
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(net(rows), labels).backward()
+        if mode == "fed":
+            time.sleep(0.02)
+        optimizer.step()
+        steps += 1
+    end = time.monotonic_ns()
+    print(mode, start, end, waited, steps, *(clocks - before).sum(0).tolist())
+
+
+def main():
+    torch.set_num_threads(1)
+    with tempfile.NamedTemporaryFile(dir="/var/tmp") as file:
+        file.write(os.urandom(1 << 20) * (FILE >> 20))
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        torch.nn.functional.cross_entropy(torch.nn.Linear(64, 10)(torch.zeros(2, 64)), torch.zeros(2, dtype=int)).backward()
+        print("ready", flush=True)
+        input()
+        for mode in ("slow", "disk", "own", "fed"):
+            train(mode, file.fileno())
+        print("done", flush=True)
+        input()
+
+
+main()

@@ -1,0 +1,98 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Report modules: shares of the time by path of modules, compared with clocks in the program's own forward hooks.
+test: timeout=300"""
+import json
+
+from planted import say
+from tap import done, ok
+from torch_env import Recording, python
+
+POINTS = 5
+
+PROGRAM = """
+import json
+import time
+
+import torch
+from torch import nn
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.query = nn.Linear(256, 256)
+
+    def forward(self, x):
+        query = self.query(x)
+        return torch.softmax(query @ query.transpose(-1, -2), -1) @ x
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention = Attention()
+        self.up, self.down = nn.Linear(256, 512), nn.Linear(512, 256)
+
+    def forward(self, x):
+        x = x + self.attention(x)
+        return x + self.down(torch.relu(self.up(x)))
+
+
+def model():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.blocks = nn.Sequential(Block(), Block())
+            self.head = nn.Linear(256, 10)
+
+        def forward(self, x):
+            return self.head(self.blocks(x))
+
+    return Model()
+
+
+def before(module, args):
+    running.append((type(module).__name__, time.thread_time_ns()))
+
+
+def after(module, args, out):
+    name, start = running.pop()
+    path = " > ".join([n for n, _ in running] + [name])
+    spent[path] = spent.get(path, 0) + time.thread_time_ns() - start
+
+
+torch.set_num_threads(1)
+spent, running = {}, []
+net = model()
+for module in net.modules():
+    module.register_forward_pre_hook(before)
+    module.register_forward_hook(after)
+x = torch.rand(4, 64, 256)
+print("ready", flush=True)
+input()
+start = time.thread_time()
+while time.thread_time() - start < 2:
+    net(x).sum().backward()
+print(json.dumps(spent))
+print("done", flush=True)
+input()
+"""
+
+
+def main():
+    r = Recording([python(), "-c", PROGRAM], "-F", "499", families="sample,proc")
+    truth = json.loads(r.output[-1])
+    report = json.loads(say("report", r.path, "modules", "--format", "json"))
+    found = {row["module"]: row for row in report["tables"]["modules"]}
+    for path, ns in truth.items():
+        true = 100 * ns / truth["Model"]
+        ok(path in found and abs(found[path]["total_percent"] - true) <= POINTS, f"{path}: its share", (found.get(path), true))
+    ok(set(found) == set(truth), "no other module was found", set(found) ^ set(truth))
+    classes = {row["class"]: row["self_percent"] for row in report["tables"]["classes"]}
+    true = 100 * sum(ns for path, ns in truth.items() if path.endswith("Linear")) / truth["Model"]
+    ok(abs(classes["Linear"] - true) <= POINTS, "the share of a class", (classes, true))
+    done()
+
+
+main()
