@@ -11,6 +11,7 @@ import subprocess
 import time
 
 import browser
+import planted
 import stacks_lib
 from export_lib import TMP, export
 from tap import done, ok, skip
@@ -250,6 +251,41 @@ def check_flame(page, out):
     ok(page.run("document.title").endswith(" - sonde") and not page.complaints, "no hostile name of a function is run", page.complaints)
 
 
+def planted_wait(folder):
+    """A thread that waits for a second in ask(), which is called by main(), until thread 21 of process 20 ends the wait"""
+    stack, frame = planted.code(1, "main /srv/a.py 3", "ask /srv/a.py 7", "<img> /srv/b.py 9")
+    lines = [*planted.process(10, "client"), *planted.process(20, "server"), *stack, planted.run(10, 10, 0.5, 1),
+             planted.off(10, 10, 1, 2, 2, "SCHED_SLEEP", waker=20), planted.off_stack(10, 10, 1, 2, frame, "SYS_recvfrom", "SAMPLE_IO"),
+             planted.run(10, 10, 2, 7.5), planted.run(20, 20, 1.5, 2)]
+    lines += [f"sample_cpu pid=10 tid=10 time=@{2 + i * 0.1:.1f} period=100000000 stack={frame}" for i in range(50)]
+    return planted.written(folder, "wait", [*lines, planted.END], planted.merged_schema(folder), "proc,sched,gil,sample")[0]
+
+
+def check_details(page):
+    """What a click on an interval and the buttons of findings show of planted_wait()"""
+    _, y, x, width = center(page, "#rows .row[aria-label^=client] canvas")
+    begin, end = page.run("(() => { const d = JSON.parse(data.textContent); return [d.from, d.to]; })()")
+    page.mouse(x + width * (1.5e9 - begin) / (end - begin), y)
+    lines = page.run("detail.textContent").split("\n")
+    ok(lines[0] == "client, process 10, thread 10" and lines[1].startswith("recvfrom"), "a click on a wait: the thread, and the call", lines)
+    ok(re.match(r"(1\.000 s|1000\.\d+ ms|999\.\d+ ms), from 1\.00000\d s to 2\.00000\d s", lines[2]), "when, rounded to a cell", lines)
+    ok(lines[3:6] == ["in b.py:9 <img>", "called by a.py:7 ask", "called by a.py:3 main"], "its stack, in which names of targets are no elements", lines)
+    ok(lines[6:] == ["ended by server 20"], "and who ended it", lines)
+    page.mouse(x + width * (0.75e9 - begin) / (end - begin), y)
+    ok("ended by" not in page.run("detail.textContent"), "an interval on a CPU has no such thread", page.run("detail.textContent"))
+    buttons = page.run("[...document.querySelectorAll('#findings li button')].map(b => b.textContent)")
+    ok("process 10 in the time line" in buttons and "<img> in the flame graph" in buttons, "findings have buttons", buttons)
+    page.run("[...document.querySelectorAll('#findings li button')].find(b => b.textContent.startsWith('process 10')).click()")
+    ok("ms, from 1.0000" in page.run("detail.textContent") and page.run("filter.value") == "10",
+       "that of the time line shows the longest interval in the finding's function", page.run("detail.textContent"))
+    page.run("[...document.querySelectorAll('#findings li button')].find(b => b.textContent.startsWith('<img>')).click()")
+    found = page.run("(() => { const d = document.querySelector('#flame iframe').contentDocument; return [d.getElementById('search').value,"
+                     " d.getElementById('matched').dataset.amount, d.querySelector('[aria-selected=true]').dataset.view]; })()")
+    ok(found == ["<img>", "5000000000", "on-cpu"], "that of the flame graph searches the function, which has 50 samples of 100 ms", found)
+    ok(not page.complaints and not [r for r in page.requests if not r.startswith(("file:", "data:", "about:"))], "without a complaint, or a request",
+       (page.complaints, page.requests))
+
+
 def check_without_script(page, out):
     page.call("Emulation.setScriptExecutionDisabled", value=True)
     page.call("Page.navigate", url="file://" + out)
@@ -279,6 +315,9 @@ def main():
         check_timeline(run, page, "run")
     check_gpus()
     check_size()
+    wait, page = page_of(planted_wait(TMP), "wait")
+    if page:
+        check_markup(page, "a wait")
     program = browser.find()
     if not program:
         skip("the page in a browser", "no chromium (Debian's package chromium)")
@@ -287,6 +326,8 @@ def main():
     try:
         check_browser(page, hostile, parsed)
         check_flame(page, stacks)
+        page.open(wait)
+        check_details(page)
         check_without_script(page, hostile)
     finally:
         page.close()

@@ -125,7 +125,7 @@ TEST(a_time_line_has_a_bound_and_keeps_the_sums)
 	}
 	CHECK(t.runs <= 1000);
 	l = map__find(&t.lines, &quiet);
-	CHECK(l->n <= 4 && l->runs[0].reason == 7 && l->runs[l->n - 1].reason == 8);
+	CHECK(l->n <= 4 && l->runs[0].what == 7 && l->runs[l->n - 1].what == 8);
 	CHECK(l->known_ns == 1000000000 && l->busy_ns == 300000000);
 	l = map__find(&t.lines, &busy);
 	CHECK(l->n <= 1000 && l->busy_ns == 1000000000);
@@ -164,8 +164,8 @@ TEST(a_thread_is_no_gpu)
 	q.names = made.names;
 	html_timeline__init(&t, 0, 1000);
 	REQUIRE(!html_timeline__add(&t, thread, 0, 100, ACTIVITY_MARK_RUN, 1));
-	REQUIRE(!html_timeline__add(&t, same, 0, 300, ACTIVITY_MARK_RUN, TIMELINE_GPU_BUSY));
-	REQUIRE(!html_timeline__add(&t, gpu, 0, 200, ACTIVITY_MARK_RUN, TIMELINE_GPU_BUSY));
+	REQUIRE(!html_timeline__add(&t, same, 0, 300, ACTIVITY_MARK_RUN, WHAT_GPU_BUSY));
+	REQUIRE(!html_timeline__add(&t, gpu, 0, 200, ACTIVITY_MARK_RUN, WHAT_GPU_BUSY));
 	CHECK(t.lines.n == 3);
 	REQUIRE(!html_timeline__write(&t, &q, out));
 	fclose(out);
@@ -173,6 +173,28 @@ TEST(a_thread_is_no_gpu)
 	free(text);
 	html_timeline__free(&t);
 	made_trace__free(&made);
+}
+
+TEST(intervals_have_in_common_what_they_were)
+{
+	struct what wait = { .reason = 5, .stack = 7, .by = { 1, 2 } }, other = { .reason = 5, .stack = 8 };
+	struct what run = { .reason = 6 };
+	struct whats w;
+	u32 numbers[3];
+
+	whats__init(&w);
+	numbers[0] = whats__number(&w, &wait);
+	numbers[1] = whats__number(&w, &other);
+	numbers[2] = whats__number(&w, &run);
+	CHECK(numbers[0] != numbers[1] && numbers[0] == whats__number(&w, &wait));
+	CHECK(whats__get(&w, numbers[0])->stack == 7 && whats__get(&w, numbers[0])->by.tid == 2);
+	CHECK(whats__common(&w, numbers[0], numbers[0]) == numbers[0]);
+	/* the same call in two stacks is that call */
+	CHECK(whats__get(&w, whats__common(&w, numbers[0], numbers[1]))->reason == 5);
+	CHECK(!whats__get(&w, whats__common(&w, numbers[0], numbers[1]))->stack);
+	CHECK(whats__common(&w, numbers[0], numbers[2]) == WHAT_MIXED);
+	CHECK(whats__common(&w, numbers[0], WHAT_GPU_BUSY) == WHAT_MIXED && !whats__get(&w, WHAT_MIXED));
+	whats__free(&w);
 }
 
 TEST(many_threads_have_a_bound)

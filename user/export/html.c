@@ -97,15 +97,28 @@ static void put_finding_text(FILE *out, const struct report_finding *f)
 	free(text);
 }
 
+static void put_attribute(FILE *out, const char *name, const struct value *text)
+{
+	if (!text)
+		return;
+	fprintf(out, " data-%s=\"", name);
+	html__put_text(out, text->text);
+	putc('"', out);
+}
+
 static void put_finding(FILE *out, const struct report_finding *f)
 {
 	const struct value *pid = field_of(f, "pid"), *evidence = field_of(f, "evidence");
 	const struct value *confidence = field_of(f, "confidence");
 
+	fputs("<li", out);
 	if (pid)
-		fprintf(out, "<li data-pid=\"%llu\"><p>", pid->u);
-	else
-		fputs("<li><p>", out);
+		fprintf(out, " data-pid=\"%llu\"", pid->u);
+	put_attribute(out, "kind", field_of(f, "kind"));
+	put_attribute(out, "function", field_of(f, "code.function"));
+	put_attribute(out, "file", field_of(f, "code.file"));
+
+	fputs("><p>", out);
 	put_finding_text(out, f);
 	if (confidence && strcmp(confidence->text, "measured") != 0)
 		fprintf(out, " <em>(%s)</em>", confidence->text);

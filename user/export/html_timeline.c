@@ -17,19 +17,19 @@ u32 timeline_runs_max = 60000, timeline_threads_max = 300;
 
 static bool is_equal(const struct timeline_run *a, const struct timeline_run *b)
 {
-	return a->reason == b->reason && !memcmp(a->shares, b->shares, sizeof(a->shares));
+	return a->what == b->what && !memcmp(a->shares, b->shares, sizeof(a->shares));
 }
 
 /* Adds what another run has in the same cell. */
-static void join(struct timeline_run *to, const struct timeline_run *from)
+static void join(const struct whats *w, struct timeline_run *to, const struct timeline_run *from)
 {
-	to->reason = to->reason == from->reason ? to->reason : TIMELINE_MIXED;
+	to->what = whats__common(w, to->what, from->what);
 	for (u32 i = 0; i < ACTIVITY_MARKS; i++)
 		to->shares[i] += from->shares[i];
 }
 
 /* Behind the others; its first cell may be the last one's last. 0 or -ENOMEM. */
-static int append(struct timeline_line *l, struct timeline_run run)
+static int append(const struct whats *w, struct timeline_line *l, struct timeline_run run)
 {
 	struct timeline_run *last = l->n ? &l->runs[l->n - 1] : NULL, cell;
 
@@ -37,7 +37,7 @@ static int append(struct timeline_line *l, struct timeline_run run)
 		cell = *last;
 		cell.cell = run.cell;
 		cell.n = 1;
-		join(&cell, &run);
+		join(w, &cell, &run);
 		if (!--last->n)
 			l->n--;
 		if (!array__push(l->runs, l->n, cell))
@@ -55,17 +55,17 @@ static int append(struct timeline_line *l, struct timeline_run run)
 }
 
 /* A cell of a run becomes half of a cell that is twice as long. */
-static int append_half(struct timeline_line *l, struct timeline_run run, u32 cell)
+static int append_half(const struct whats *w, struct timeline_line *l, struct timeline_run run, u32 cell)
 {
 	run.cell = cell / 2;
 	run.n = 1;
 	for (u32 i = 0; i < ACTIVITY_MARKS; i++)
 		run.shares[i] /= 2;
-	return append(l, run);
+	return append(w, l, run);
 }
 
 /* Makes the line's cells twice as long. 0 or -ENOMEM; the line is then incomplete. */
-static int coarsen(struct timeline_line *l)
+static int coarsen(const struct whats *w, struct timeline_line *l)
 {
 	struct timeline_line next = { .width = 2 * l->width, .busy_ns = l->busy_ns, .known_ns = l->known_ns };
 	int err = 0;
@@ -75,14 +75,14 @@ static int coarsen(struct timeline_line *l)
 		u32 begin = run.cell, end = run.cell + run.n;
 
 		if (begin % 2)
-			err = append_half(&next, run, begin++);
+			err = append_half(w, &next, run, begin++);
 		if (!err && end / 2 > begin / 2) {
 			run.cell = begin / 2;
 			run.n = end / 2 - begin / 2;
-			err = append(&next, run);
+			err = append(w, &next, run);
 		}
 		if (!err && end > begin && end % 2)
-			err = append_half(&next, run, end - 1);
+			err = append_half(w, &next, run, end - 1);
 	}
 	free(l->runs);
 	*l = next;
@@ -96,7 +96,7 @@ static int limit_line(struct html_timeline *t, struct timeline_line *l)
 
 	while (!err && l->n > t->line_max && l->width < t->to - t->from) {
 		t->runs -= l->n;
-		err = coarsen(l);
+		err = coarsen(&t->whats, l);
 		t->runs += l->n;
 	}
 	return err;
@@ -115,9 +115,9 @@ static int limit_all(struct html_timeline *t)
 }
 
 /* A part of one cell, or whole cells */
-static int add_cells(struct timeline_line *l, u64 from, u64 to, u32 mark, u32 reason)
+static int add_cells(const struct whats *w, struct timeline_line *l, u64 from, u64 to, u32 mark, u32 what)
 {
-	struct timeline_run run = { .cell = (u32)(from / l->width), .n = 1, .reason = reason };
+	struct timeline_run run = { .cell = (u32)(from / l->width), .n = 1, .what = what };
 	u64 whole = from % l->width ? 0 : (to - from) / l->width, rest = l->width - from % l->width, end;
 	int err;
 
@@ -129,12 +129,12 @@ static int add_cells(struct timeline_line *l, u64 from, u64 to, u32 mark, u32 re
 		end = rest < to - from ? from + rest : to;
 		run.shares[mark] = (float)(end - from) / (float)l->width;
 	}
-	err = append(l, run);
-	return err || end == to ? err : add_cells(l, end, to, mark, reason);
+	err = append(w, l, run);
+	return err || end == to ? err : add_cells(w, l, end, to, mark, what);
 }
 
 int html_timeline__add(struct html_timeline *t, struct timeline_key key, u64 from, u64 to, enum activity_mark mark,
-		       u32 reason)
+		       u32 what)
 {
 	struct timeline_line *l = t->line;
 	u32 before;
@@ -154,7 +154,7 @@ int html_timeline__add(struct html_timeline *t, struct timeline_key key, u64 fro
 	l->known_ns += to - from;
 	l->busy_ns += mark == ACTIVITY_MARK_IDLE || mark == ACTIVITY_MARK_ASLEEP ? 0 : to - from;
 	before = l->n;
-	err = add_cells(l, from - t->from, to - t->from, mark, reason);
+	err = add_cells(&t->whats, l, from - t->from, to - t->from, mark, what);
 	t->runs += l->n - before;
 	if (!err)
 		err = limit_line(t, l);
@@ -164,16 +164,28 @@ int html_timeline__add(struct html_timeline *t, struct timeline_key key, u64 fro
 static int on_interval(const struct activity_interval *i, void *arg)
 {
 	struct timeline_key key = { .pid = i->thread.pid, .tid = i->thread.tid };
+	struct what what = { .reason = i->reason };
+	struct html_timeline *t = arg;
+	u32 number;
 
 	if (i->state == ACTIVITY_UNKNOWN)
 		return 0;
-	return html_timeline__add(arg, key, i->from, i->to, activity_cause__mark(i->cause), i->reason);
+	if (i->state == ACTIVITY_BLOCKED) {
+		what.stack = i->off_stack ? i->off_stack : i->stack;
+		what.by_stack = i->by_stack;
+		what.by = i->by;
+	}
+	number = whats__number(&t->whats, &what);
+	if (number == ~0u)
+		return -ENOMEM;
+	return html_timeline__add(t, key, i->from, i->to, activity_cause__mark(i->cause), number);
 }
 
 void html_timeline__init(struct html_timeline *t, u64 from, u64 to)
 {
 	*t = (struct html_timeline){ .from = from, .to = to, .line_max = timeline_runs_max };
 	map__init(&t->lines, sizeof(struct timeline_key), sizeof(struct timeline_line));
+	whats__init(&t->whats);
 }
 
 struct gpus {
@@ -191,10 +203,10 @@ static int on_busy(u32 device, u64 from, u64 to, void *arg)
 	int err = until ? 0 : -ENOMEM;
 
 	if (!err && *until)
-		err = html_timeline__add(g->timeline, line, *until, from, ACTIVITY_MARK_IDLE, TIMELINE_GPU_IDLE);
+		err = html_timeline__add(g->timeline, line, *until, from, ACTIVITY_MARK_IDLE, WHAT_GPU_IDLE);
 	if (!err) {
 		*until = to;
-		err = html_timeline__add(g->timeline, line, from, to, ACTIVITY_MARK_RUN, TIMELINE_GPU_BUSY);
+		err = html_timeline__add(g->timeline, line, from, to, ACTIVITY_MARK_RUN, WHAT_GPU_BUSY);
 	}
 	return err;
 }
@@ -217,7 +229,9 @@ int html_timeline__read(struct html_timeline *t, const struct query *q)
 	int err;
 
 	html_timeline__init(t, w.from, w.to);
-	err = activity__new(&t->activity, q, 0);
+	err = activity__new(&t->activity, q, ACTIVITY_DETAILS | ACTIVITY_HOLDERS);
+	if (!err)
+		err = stacks__load(&t->stacks, q->trace);
 	if (!err)
 		err = activity__read(t->activity, on_interval, t);
 	return err ? err : read_gpus(t, q);
@@ -228,5 +242,7 @@ void html_timeline__free(struct html_timeline *t)
 	for (u32 i = 0; i < t->lines.n; i++)
 		free(((struct timeline_line *)map__value(&t->lines, i))->runs);
 	map__free(&t->lines);
+	whats__free(&t->whats);
+	stacks__free(t->stacks);
 	activity__free(t->activity);
 }

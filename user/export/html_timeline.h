@@ -10,20 +10,15 @@
 
 #include <stdio.h>
 
-#include "model/activity.h"
+#include "export/html_details.h"
 #include "util/map.h"
 
-/* A number in place of a call's: several of them */
-#define TIMELINE_MIXED (~0u)
-/* Likewise, of a GPU */
-#define TIMELINE_GPU_BUSY (~1u)
-#define TIMELINE_GPU_IDLE (~2u)
 /* Processes that come first at most */
 #define TIMELINE_FIRST_MAX 32
 
 struct timeline_run {
 	u32 cell, n; /* of the line's cells */
-	u32 reason; /* of struct activity_interval, or TIMELINE_MIXED */
+	u32 what; /* number of struct what, or WHAT_MIXED */
 	float shares[ACTIVITY_MARKS]; /* of the time of each cell, 1 at most in all */
 };
 
@@ -48,6 +43,8 @@ struct html_timeline {
 	u32 runs; /* of all lines */
 	u32 line_max; /* runs of a line at most */
 	struct activity *activity;
+	struct stacks *stacks;
+	struct whats whats;
 	u32 first[TIMELINE_FIRST_MAX]; /* pids: the processes that come before all others, as findings name them */
 	u32 n_first;
 };
@@ -61,12 +58,14 @@ void html_timeline__free(struct html_timeline *t);
 /* For html_timeline__read, and for tests. from < to, ns */
 void html_timeline__init(struct html_timeline *t, u64 from, u64 to);
 int html_timeline__add(struct html_timeline *t, struct timeline_key key, u64 from, u64 to, enum activity_mark mark,
-		       u32 reason);
+		       u32 what);
 /*
  * Writes it as a JSON object: from, to (ns of the trace), names of calls with their kinds, and threads by process,
  * those that were busy longest first; a GPU is a thread with number -1 of the process that used it. Of a thread's runs
  * each has three numbers: cells since the end of the last one, cells, and the number of its name, from 1, or below 0
- * its shares in sevenths, three bits for each enum activity_mark. 0 or -ENOMEM.
+ * its shares in sevenths, three bits for each enum activity_mark. A name is followed, if they are known, by the number
+ * of its stack from 1, the thread that ended or held what was waited for, and the number of that thread's stack. 0 or
+ * -ENOMEM.
  */
 int html_timeline__write(const struct html_timeline *t, const struct query *q, FILE *out);
 

@@ -92,25 +92,26 @@ static struct entry *order(const struct html_timeline *t, const struct query *q,
 	return list;
 }
 
-/* Numbers of calls in the page, from 1 in order of their first use */
+/* Numbers of names in the page, from 1 in order of their first use */
 struct numbers {
-	struct map by_reason; /* u32 -> u32 number */
+	struct map by_what; /* u32 -> u32 number */
+	struct page_stacks stacks;
 	FILE *out;
 };
 
-static u32 number_of(struct numbers *n, u32 reason)
+static u32 number_of(struct numbers *n, u32 what)
 {
-	u32 *known = map__get(&n->by_reason, &reason);
+	u32 *known = map__get(&n->by_what, &what);
 
 	if (known && !*known)
-		*known = n->by_reason.n;
+		*known = n->by_what.n;
 	return known ? *known : 0;
 }
 
 /* The share of a run's only kind in a cell; -1: the run has several, or is not beside the cell. */
 static float share_of(const struct timeline_run *run, const struct timeline_run *cell)
 {
-	if (run->reason == TIMELINE_MIXED || (run->cell + run->n != cell->cell && cell->cell + 1 != run->cell))
+	if (run->what == WHAT_MIXED || (run->cell + run->n != cell->cell && cell->cell + 1 != run->cell))
 		return -1;
 	for (u32 i = 0; i < ACTIVITY_MARKS; i++)
 		if (run->shares[i] > 0)
@@ -153,8 +154,8 @@ static s64 value_of(struct numbers *n, const struct timeline_line *l, u32 i)
 	for (u32 k = 0; k < ACTIVITY_MARKS; k++)
 		sum += run->shares[k];
 	/* a call's name is worth more than the rest of the cell, in which the thread's state is not known */
-	if (run->reason != TIMELINE_MIXED && sum > 0.5f)
-		return number_of(n, run->reason);
+	if (run->what != WHAT_MIXED && sum > 0.5f)
+		return number_of(n, run->what);
 	for (u32 k = 0; k < ACTIVITY_MARKS; k++)
 		shares |= (s64)(run->shares[k] * 7 + 0.5f > 7 ? 7 : run->shares[k] * 7 + 0.5f) << 3 * k;
 	return -shares;
@@ -206,33 +207,49 @@ static void write_thread(struct numbers *n, const struct entry *e, const struct 
 	putc(']', n->out);
 }
 
-static void write_name(const struct html_timeline *t, u32 reason, FILE *out)
+/* The stack of an interval, and the thread that ended the wait or held what was waited for */
+static void write_details(const struct query *q, struct numbers *n, const struct what *what)
 {
+	char by[96];
+
+	if (!what || (!what->stack && !what->by.tid))
+		return;
+	fprintf(n->out, ",%u,", page_stacks__number(&n->stacks, what->stack));
+	html__put_json(n->out, what->by.tid ? names__label(q->names, by, sizeof(by), what->by.pid, what->by.tid) : "");
+	fprintf(n->out, ",%u", page_stacks__number(&n->stacks, what->by_stack));
+}
+
+static void write_name(const struct html_timeline *t, const struct query *q, struct numbers *n, u32 number)
+{
+	const struct what *what = whats__get(&t->whats, number);
 	const char *name = NULL;
 	int mark = 0;
 
-	if (reason == TIMELINE_GPU_BUSY) {
+	if (number == WHAT_GPU_BUSY) {
 		name = "busy: a kernel, copy or set ran";
-	} else if (reason == TIMELINE_GPU_IDLE) {
+	} else if (number == WHAT_GPU_IDLE) {
 		name = "idle: no kernel, copy or set ran";
 		mark = ACTIVITY_MARK_IDLE;
-	} else if (t->activity) {
-		name = activity__name(t->activity, reason);
-		mark = (int)activity_cause__mark(activity__cause(t->activity, reason));
+	} else if (t->activity && what) {
+		name = activity__name(t->activity, what->reason);
+		mark = (int)activity_cause__mark(activity__cause(t->activity, what->reason));
 	}
-	putc('[', out);
-	html__put_json(out, name ? name : "");
-	fprintf(out, ",%d]", mark);
+	putc('[', n->out);
+	html__put_json(n->out, name ? name : "");
+	fprintf(n->out, ",%d", mark);
+	write_details(q, n, what);
+	putc(']', n->out);
 }
 
-static void write_names(const struct html_timeline *t, const struct numbers *n)
+static void write_names(const struct html_timeline *t, const struct query *q, struct numbers *n)
 {
 	fputs("],\"names\":[", n->out);
-	for (u32 i = 0; i < n->by_reason.n; i++) {
+	for (u32 i = 0; i < n->by_what.n; i++) {
 		if (i)
-			putc(',', n->out);
-		write_name(t, *(const u32 *)map__key(&n->by_reason, i), n->out);
+			fputs(i % 16 ? "," : ",\n", n->out);
+		write_name(t, q, n, *(const u32 *)map__key(&n->by_what, i));
 	}
+	fputs("],", n->out);
 }
 
 int html_timeline__write(const struct html_timeline *t, const struct query *q, FILE *out)
@@ -243,16 +260,19 @@ int html_timeline__write(const struct html_timeline *t, const struct query *q, F
 
 	if (!list)
 		return -ENOMEM;
-	map__init(&numbers.by_reason, sizeof(u32), sizeof(u32));
+	map__init(&numbers.by_what, sizeof(u32), sizeof(u32));
+	page_stacks__init(&numbers.stacks, t->stacks);
 	fprintf(out, "{\"from\":%lld,\"to\":%lld,\"left_out\":%u,\"threads\":[", (s64)(t->from - q->start),
 		(s64)(t->to - q->start), t->lines.n - n);
 	for (u32 i = 0; i < n; i++) {
 		fputs(i ? ",\n" : "\n", out);
 		write_thread(&numbers, &list[i], q);
 	}
-	write_names(t, &numbers);
-	fputs("]}", out);
-	map__free(&numbers.by_reason);
+	write_names(t, q, &numbers);
+	page_stacks__write(&numbers.stacks, out);
+	putc('}', out);
+	page_stacks__free(&numbers.stacks);
+	map__free(&numbers.by_what);
 	free(list);
 	return 0;
 }
