@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=300
+# test: timeout=300 waits
 """record -- CMD: the command is traced from its first instruction; its exit status, signals and end are handled."""
 import os
 import pty

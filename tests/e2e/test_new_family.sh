@@ -13,13 +13,11 @@ family=tests/e2e/new_family
 
 mkdir -p "$tmp"
 trap 'exec {in}>&- || true; rm -rf "$tmp"' EXIT
-cp -r $family/tiny "$tmp/tiny"
-env -u MAKELEVEL make -s B="$tmp/build" EXTRA_FAMILIES="$tmp/tiny/" > "$tmp/log" 2>&1 || {
+sonde=$(tests/e2e/families.sh 2> "$tmp/log") || {
 	result 1 "sonde builds with a family from outside the tree" "$(cat "$tmp/log")"
 	done_testing
 }
 result 0 "sonde builds with a family from outside the tree"
-sonde=$tmp/build/sonde
 
 check "its events are listed" grep -q tiny_work <("$sonde" list events)
 check "its probes are listed" grep -q 'libtiny.so' <("$sonde" list probes)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=300
+# test: timeout=300 waits
 """CUDA calls have the Python stack and the GIL state that the program prints, under every CPython."""
 import os
 import shutil
