@@ -122,7 +122,8 @@ bool cmd__parse_format(const char *command, const char *value, struct output_opt
 	return false;
 }
 
-bool cmd__color(FILE *file)
+/* May output to the file have colours? Only on a terminal, and unless NO_COLOR is set. */
+static bool has_colors(FILE *file)
 {
 	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
 
@@ -135,7 +136,7 @@ void cmd__fit_terminal(struct output_options *options)
 
 	if (options->format != OUTPUT_TABLE)
 		return;
-	options->color = cmd__color(stdout);
+	options->color = has_colors(stdout);
 	if (isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
 		options->width = size.ws_col;
 }

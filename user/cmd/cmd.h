@@ -65,8 +65,6 @@ void inputs__close(struct inputs *in);
 struct output_options;
 /* Parses the value of --format; returns false after printing an error. */
 bool cmd__parse_format(const char *command, const char *value, struct output_options *options);
-/* May output to the file have colours? Only on a terminal, and unless NO_COLOR is set. */
-bool cmd__color(FILE *file);
 /* Colours and the width of the lines: those of the terminal, if standard output is one and people read it. */
 void cmd__fit_terminal(struct output_options *options);
 /* Parses a number; returns false after printing an error. */

@@ -27,7 +27,8 @@ static bool has(const struct pid_list *pids, u32 pid)
 	return false;
 }
 
-bool pid_list__parses(const char *text)
+/* Does the text consist of process ids only? */
+static bool is_list(const char *text)
 {
 	bool digit = false;
 
@@ -83,7 +84,7 @@ bool pid_list__add_option(struct pid_list *pids, const char *command, char **arg
 {
 	if (!pid_list__add(pids, command, "-p", optarg))
 		return false;
-	for (; argv[optind] && pid_list__parses(argv[optind]); optind++)
+	for (; argv[optind] && is_list(argv[optind]); optind++)
 		if (!pid_list__add(pids, command, "-p", argv[optind]))
 			return false;
 	return true;

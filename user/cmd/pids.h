@@ -14,8 +14,6 @@ struct pid_list {
 
 /* Adds the ids in text, each once; returns false after printing an error about option ("-p" or "PID"). */
 bool pid_list__add(struct pid_list *pids, const char *command, const char *option, const char *text);
-/* Does the text consist of process ids only? */
-bool pid_list__parses(const char *text);
 /*
  * Adds the ids in the value of -p, which getopt has just returned, and in the arguments behind it that are process ids,
  * as in `-p $(pgrep -f x)`; getopt continues behind these. Returns false after printing an error.

@@ -95,7 +95,5 @@ void diff__output(const struct diff *d, struct report_output *out);
 /* diff_text.c: the sentence on a change. Returns buf. */
 char *diff_text__change(const struct diff *d, const struct diff_key *key, const struct diff_entry *e, char *buf,
 			size_t size);
-/* "srv.py", "srv.py (other threads)" */
-char *diff_text__role(const struct diff *d, const struct diff_key *key, char *buf, size_t size);
 
 #endif

@@ -5,7 +5,8 @@
 #include "diff/diff_private.h"
 #include "output/text.h"
 
-char *diff_text__role(const struct diff *d, const struct diff_key *key, char *buf, size_t size)
+/* "srv.py", "srv.py (other threads)" */
+static char *role_text(const struct diff *d, const struct diff_key *key, char *buf, size_t size)
 {
 	if (key->thread)
 		snprintf(buf, size, "%s (%s)", diff__text_of(d, key->process), diff__text_of(d, key->thread));
@@ -89,7 +90,7 @@ char *diff_text__change(const struct diff *d, const struct diff_key *key, const 
 	struct text_buffer s = { .buf = buf, .size = size };
 	char role[512];
 
-	diff_text__role(d, key, role, sizeof(role));
+	role_text(d, key, role, sizeof(role));
 	if (key->section == DIFF_FUNCTIONS) {
 		add_function(&s, d, key, e, role);
 	} else if (key->section == DIFF_CALLS) {

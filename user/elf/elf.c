@@ -219,13 +219,6 @@ static void drop_contents(struct elf *elf)
 	give_back(elf, elf->held);
 }
 
-int elf__trim(struct elf *elf)
-{
-	drop_contents(elf);
-	begin(elf);
-	return elf->elf ? 0 : -ENOEXEC;
-}
-
 void elf__close(struct elf *elf)
 {
 	if (!elf)

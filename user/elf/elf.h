@@ -38,11 +38,6 @@ bool elf__over_budget(const struct elf *elf);
 /* Cached bytes of the file, and of all files. */
 u64 elf__held(const struct elf *elf);
 u64 elf__all_held(void);
-/*
- * Frees them: names and bytes that were returned become invalid, and added symbols are removed. Returns 0, or
- * negative errno if the file can't be read any more.
- */
-int elf__trim(struct elf *elf);
 /* Is the file for this machine? */
 bool elf__is_native(const struct elf *elf);
 /* EM_... */

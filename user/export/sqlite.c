@@ -18,7 +18,7 @@ struct task_key {
 	u32 pid, tid;
 };
 
-int sqlite__failed(const struct sqlite *s, const char *what)
+static int failed(const struct sqlite *s, const char *what)
 {
 	snprintf(s->e->why, sizeof(s->e->why), "sqlite: %s: %s", what, sqlite3_errmsg(s->db));
 	return -EIO;
@@ -26,12 +26,12 @@ int sqlite__failed(const struct sqlite *s, const char *what)
 
 int sqlite__execute(const struct sqlite *s, const char *sql)
 {
-	return sqlite3_exec(s->db, sql, NULL, NULL, NULL) ? sqlite__failed(s, sql) : 0;
+	return sqlite3_exec(s->db, sql, NULL, NULL, NULL) ? failed(s, sql) : 0;
 }
 
 int sqlite__prepare(const struct sqlite *s, const char *sql, sqlite3_stmt **out)
 {
-	return sqlite3_prepare_v2(s->db, sql, -1, out, NULL) ? sqlite__failed(s, sql) : 0;
+	return sqlite3_prepare_v2(s->db, sql, -1, out, NULL) ? failed(s, sql) : 0;
 }
 
 int sqlite__step(const struct sqlite *s, sqlite3_stmt *insert)
@@ -39,7 +39,7 @@ int sqlite__step(const struct sqlite *s, sqlite3_stmt *insert)
 	int done = sqlite3_step(insert);
 
 	sqlite3_reset(insert);
-	return done == SQLITE_DONE ? 0 : sqlite__failed(s, "insert");
+	return done == SQLITE_DONE ? 0 : failed(s, "insert");
 }
 
 /* Binds a name, which may have any bytes, as valid UTF-8. */
@@ -150,7 +150,7 @@ static int begin(struct export *e)
 	map__init(&s->inserts, sizeof(u16), sizeof(sqlite3_stmt *));
 	map__init(&s->tasks, sizeof(struct task_key), sizeof(u8));
 	if (open_database(s, e->fd))
-		return sqlite__failed(s, e->path);
+		return failed(s, e->path);
 	/* One process writes in one transaction, and an incomplete file is discarded, so no journal is needed. */
 	err = sqlite__execute(s,
 			      "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE; BEGIN");

@@ -16,7 +16,6 @@ struct sqlite {
 };
 
 /* sqlite.c */
-int sqlite__failed(const struct sqlite *s, const char *what);
 int sqlite__execute(const struct sqlite *s, const char *sql);
 int sqlite__prepare(const struct sqlite *s, const char *sql, sqlite3_stmt **out);
 /* Inserts the bound row. */

@@ -438,12 +438,3 @@ void gpu_busy__free(struct gpu_busy *b)
 	b->gaps = NULL;
 	b->model = NULL;
 }
-
-char *gpu_busy__label(const struct gpu_busy *b, u32 device, char *buf, size_t size)
-{
-	const struct gpu_device_key *k = gpu_busy__key(b, device);
-	char who[64];
-
-	snprintf(buf, size, "GPU %u of %s", k->device, names__label(b->args->names, who, sizeof(who), k->pid, 0));
-	return buf;
-}

@@ -108,7 +108,5 @@ static inline u64 gpu_device__idle(const struct gpu_device_sum *d)
 {
 	return gpu_device__time(d) - d->busy_ns;
 }
-/* "GPU 0 of python3 4711" */
-char *gpu_busy__label(const struct gpu_busy *b, u32 device, char *buf, size_t size);
 
 #endif

@@ -118,7 +118,8 @@ double loss__percent(const struct loss *l)
 	return !lost ? 0 : there > lost ? 100 * lost / there : 100;
 }
 
-bool loss__is_inside(const struct loss *l, const struct loss_times *t)
+/* Returns whether the loss touches the traced time, which figures are of. */
+static bool is_inside(const struct loss *l, const struct loss_times *t)
 {
 	return !l->outside && (l->reason != LOSS_ATTACH_GAP || l->last > t->live || l->last <= l->first);
 }
@@ -200,7 +201,8 @@ static const char *noun_of(const struct loss *l)
 	}
 }
 
-char *loss__text(char *buf, size_t size, const struct loss *l, const struct loss_times *t)
+/* What was lost when and why, and what that changes. Returns buf. */
+static char *loss_text(char *buf, size_t size, const struct loss *l, const struct loss_times *t)
 {
 	char from[TEXT_NUMBER], to[TEXT_NUMBER], count[TEXT_NUMBER], change[256];
 	const char *family = l->family_name ? l->family_name : "unknown family";
@@ -224,7 +226,7 @@ char *loss__text(char *buf, size_t size, const struct loss *l, const struct loss
 /* Returns whether l is inside the traced time and of the same family and reason as other. */
 static bool is_like(const struct loss *l, const struct loss_times *t, const struct loss *other)
 {
-	return l->reason == other->reason && l->family == other->family && loss__is_inside(l, t);
+	return l->reason == other->reason && l->family == other->family && is_inside(l, t);
 }
 
 /* Counts the losses like `one`; *span is the time that they span together. */
@@ -251,14 +253,14 @@ char *losses__line(char *buf, size_t size, const struct loss *list, u32 n, u32 i
 	u32 shown, more;
 
 	buf[0] = '\0';
-	if (!loss__is_inside(l, t))
+	if (!is_inside(l, t))
 		return buf;
 	if (!loss__is_of_library(l->reason))
-		return loss__text(buf, size, l, t);
+		return loss_text(buf, size, l, t);
 	shown = count_like(list, i, t, l, &before);
 	more = count_like(list + i, n - i, t, l, &span);
 	if (shown < GAPS_SHOWN || (shown == GAPS_SHOWN && more == 1))
-		return loss__text(buf, size, l, t);
+		return loss_text(buf, size, l, t);
 	if (shown == GAPS_SHOWN && l->reason == LOSS_UNPROBED)
 		snprintf(
 			buf, size,
@@ -317,7 +319,7 @@ char *losses__verdict(char *buf, size_t size, const struct loss *list, u32 n, co
 		u16 family = list[i].family;
 		double percent;
 
-		any = any || loss__is_inside(&list[i], t);
+		any = any || is_inside(&list[i], t);
 		if (family >= 64 || seen & 1ull << family)
 			continue;
 		seen |= 1ull << family;

@@ -48,14 +48,11 @@ struct loss_times {
 	u64 live, stop; /* the traced time */
 };
 
-/* Returns whether the loss touches the traced time, which figures are of. */
-bool loss__is_inside(const struct loss *l, const struct loss_times *t);
 /* One sentence on the losses outside of the traced time; "": there are none. Returns buf. */
 char *losses__outside_text(char *buf, size_t size, const struct loss *list, u32 n);
-/* What was lost when and why, and what that changes. Returns buf. */
-char *loss__text(char *buf, size_t size, const struct loss *l, const struct loss_times *t);
 /*
- * The line of the i-th loss below a report: as loss__text; "" outside of the traced time. Of many attach gaps of a
+ * The line of the i-th loss below a report: what was lost when and why, and what that changes; "" outside of the
+ * traced time. Of many attach gaps of a
  * family the first have a line each and the others one together. Returns buf.
  */
 char *losses__line(char *buf, size_t size, const struct loss *list, u32 n, u32 i, const struct loss_times *t);

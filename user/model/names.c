@@ -275,7 +275,8 @@ const char *names__string(const struct names *n, u32 id)
 	return text ? text : "";
 }
 
-const char *names__kernel(const struct names *n, u32 pid, u64 number)
+/* Returns the mangled name of a GPU kernel by the number that the process's shim gave it; NULL: not known. */
+static const char *kernel_name(const struct names *n, u32 pid, u64 number)
 {
 	struct kernel_key key = { number, names__number(n, pid) };
 
@@ -288,7 +289,7 @@ const char *names__kernel_of(const struct names *n, const struct view *v, const 
 	if (!recent__entries(&n->kernels.table) || strcmp(f->name, "name") != 0 ||
 	    strcmp(v->event->name, "gpu_kernel") != 0)
 		return NULL;
-	return names__kernel(n, (u32)view__get(v, "pid"), (u64)view__s64(v, f));
+	return kernel_name(n, (u32)view__get(v, "pid"), (u64)view__s64(v, f));
 }
 
 const char *names__probe(const struct names *n, u16 probe)

@@ -61,9 +61,10 @@ void names__container_of(const struct names *n, const struct task *t, const char
 void names__container(const struct names *n, u32 pid, const char **container, const char **pod);
 /* The text of a field of unit `string`; "" for 0 or an unknown one. */
 const char *names__string(const struct names *n, u32 id);
-/* Returns the mangled name of a GPU kernel by the number that the process's shim gave it; NULL: not known. */
-const char *names__kernel(const struct names *n, u32 pid, u64 number);
-/* The same for the value of f if it is field `name` of gpu_kernel; NULL: another field, or not known. */
+/*
+ * Returns the mangled name of a GPU kernel if f is field `name` of gpu_kernel, the number that the process's shim gave
+ * it; NULL: another field, or not known.
+ */
 const char *names__kernel_of(const struct names *n, const struct view *v, const struct schema_field *f);
 /*
  * Returns the name of an operator's call, a backward node or a range as torch.profiler prints it: "aten::add",

@@ -300,7 +300,7 @@ static void print_finding(FILE *file, const struct output_options *options, cons
 	putc('\n', file);
 }
 
-void print__people(const struct report_output *out, const struct output_options *options, FILE *file)
+static void print_people(const struct report_output *out, const struct output_options *options, FILE *file)
 {
 	const struct table *t;
 	u32 i;
@@ -330,7 +330,7 @@ int report_output__print(const struct report_output *out, const struct output_op
 	else if (options->format == OUTPUT_CSV)
 		print__csv(out, options, file);
 	else
-		print__people(out, options, file);
+		print_people(out, options, file);
 	if (fflush(file) || ferror(file))
 		return errno ? -errno : -EIO;
 	return 0;

@@ -19,7 +19,6 @@ char *print__cell(const struct column *c, const struct value *v);
 /* Returns how many rows to print: what the options request, by default all, or for people the table's own limit. */
 u32 print__rows(const struct table *t, s64 rows, bool people);
 
-void print__people(const struct report_output *out, const struct output_options *options, FILE *file);
 void print__csv(const struct report_output *out, const struct output_options *options, FILE *file);
 void print__json(const struct report_output *out, const struct output_options *options, FILE *file);
 

@@ -29,7 +29,7 @@ u64 gil_waits__ns(const struct gil_waits *w)
 	return with_more(w->time.total, w->more_ns);
 }
 
-u64 gil_waits__attempts(const struct gil_waits *w)
+static u64 gil_waits__attempts(const struct gil_waits *w)
 {
 	return with_more(w->attempts, w->more_attempts);
 }

@@ -25,7 +25,6 @@ struct gil_waits {
 /* These include the estimate. */
 u64 gil_waits__count(const struct gil_waits *w);
 u64 gil_waits__ns(const struct gil_waits *w);
-u64 gil_waits__attempts(const struct gil_waits *w);
 
 struct gil_interpreter {
 	struct gil_waits waits;

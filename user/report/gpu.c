@@ -24,7 +24,8 @@ void gpu_report__free(struct gpu_report *r)
 	gpu_busy__free(&r->busy);
 }
 
-bool gpu_report__has_work(const struct gpu_report *r)
+/* Did a device have work, or did a process launch any? */
+static bool has_work(const struct gpu_report *r)
 {
 	for (u32 i = 0; i < r->busy.devices.n; i++)
 		if (gpu_device__time(gpu_busy__sum(&r->busy, i)))
@@ -232,7 +233,7 @@ static int run(const struct query *args, struct report_output *out)
 	int err = gpu_report__read(&r, args, GAPS_MAX);
 
 	if (!err) {
-		if (!gpu_report__has_work(&r))
+		if (!has_work(&r))
 			report__nothing(args, out, "No GPU did anything that was recorded", "gpu");
 		err = findings__add_about(&in, findings__find_gpu, out);
 		gpu_report__add_host_findings(&r, out);

@@ -14,8 +14,6 @@ struct gpu_report {
 /* Reads the trace; details the max longest gaps. Returns 0 or negative errno; call gpu_report__free in any case. */
 int gpu_report__read(struct gpu_report *r, const struct query *args, u32 max);
 void gpu_report__free(struct gpu_report *r);
-/* Did a device have work, or did a process launch any? */
-bool gpu_report__has_work(const struct gpu_report *r);
 /* gpu_limits.c: adds a finding for each process that has no device records. */
 void gpu_report__add_host_findings(const struct gpu_report *r, struct report_output *out);
 /* Adds notes on the limits of these figures. */

@@ -50,11 +50,6 @@ void decoder__free(struct decoder *d)
 	free(d);
 }
 
-const struct arch *decoder__arch(const struct decoder *d)
-{
-	return d->arch;
-}
-
 bool decoder__insn(struct decoder *d, const u8 *code, u64 len, u64 addr, struct insn *out)
 {
 	size_t left = len < INSN_BYTES ? len : INSN_BYTES;

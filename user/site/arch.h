@@ -80,7 +80,6 @@ extern const struct arch arch_x86_64, arch_arm64;
 /* NULL: no memory, or an unsupported machine. */
 struct decoder *decoder__new(u16 machine);
 void decoder__free(struct decoder *d);
-const struct arch *decoder__arch(const struct decoder *d);
 /* Decodes the instruction at the start of code, whose address is addr. false: it can't be decoded. */
 bool decoder__insn(struct decoder *d, const u8 *code, u64 len, u64 addr, struct insn *out);
 /* As arch.keeps_arguments, for the instruction decoded last. */
