@@ -4,6 +4,7 @@
 """Planted causes in traces of the default set, beside traces in which each is just not true."""
 import json
 import os
+import re
 import tempfile
 
 from planted import END, code, findings, first_of, merged_schema, off, off_stack, process, run, say, written
@@ -207,6 +208,42 @@ def check_heartbeat(folder):
            found)
 
 
+def check_barrier(folder):
+    """Two threads wait at a barrier or for a condition for nearly all of the time, until the third has computed its part"""
+    for function, kind in (("pthread_barrier_wait", "barrier"), ("pthread_cond_wait", "condition")):
+        stack, frame = code(1, "solve /app/solver", function + " /usr/lib/libc.so.6")
+        busy, computes = code(2, "solve /app/solver", "relax_dense /app/solver")
+        lines = [*process(10, "solver"), *stack, *busy]
+        for i in range(30):
+            at = 0.5 + i * 0.2
+            for tid in (11, 12):
+                lines += [off(10, tid, at, at + 0.19, at + 0.191, "SCHED_SLEEP", waker=13).replace("waker_pid=13", "waker_pid=10"),
+                          off_stack(10, tid, at, at + 0.191, frame, "SYS_futex", "SAMPLE_LOCK"), run(10, tid, at + 0.191, at + 0.2)]
+            lines += [run(10, 13, at, at + 0.2), f"sample_cpu pid=10 tid=13 time=@{at + 0.1:.1f} period=100000000 stack={computes}"]
+        found = findings(folder, *lines)
+        waits = first_of(found, kind=kind)
+        named = re.search(r"in the end it waited for solver 1[03], which computed in relax_dense", waits.get("text", ""))
+        ok(waits and (named and found[0] is waits) if kind == "barrier" else (found[0] is not waits and not named),
+           "threads at a barrier wait for the one that is slow" if kind == "barrier" else "those that wait for a condition may have nothing to do",
+           [f["text"] for f in found])
+
+
+def check_workers(folder):
+    """Two processes that ask a third one in the same line: 60% of the time they wait, and 30% they compute there"""
+    stack, frame = code(1, "work /app/a.py 3", "count /app/a.py 7")
+    lines = [*process(10, "a"), *process(11, "a"), *stack]
+    for pid in (10, 11):
+        for i in range(70):
+            at = 0.5 + i * 0.1
+            lines += [off(pid, pid, at, at + 0.06, at + 0.06, "SCHED_SLEEP"), off_stack(pid, pid, at, at + 0.06, frame, "SYS_recvfrom"),
+                      run(pid, pid, at + 0.06, at + 0.1),
+                      f"sample_cpu pid={pid} tid={pid} time=@{at + 0.08:.2f} period=30000000 stack={frame}",
+                      f"sample_cpu pid={pid} tid={pid} time=@{at + 0.09:.2f} period=10000000 stack={frame - 1}"]
+    found = first_of(findings(folder, *lines), kind="peer")
+    share = found.get("text", "").partition("in all this line took ")[2].partition("%")[0]
+    ok(found.get("processes") == 2 and share and abs(int(share) - 90) <= 2, "of several processes, too, all that a line took is stated", found)
+
+
 def check_name_of_sonde(folder):
     """A UNIX socket whose name looks like what is printed for a socket of sonde"""
     stack, frame = code(1, "ask /app/a.py 7")
@@ -294,6 +331,8 @@ with tempfile.TemporaryDirectory() as there:
     check_sleeps(there)
     check_heartbeat(there)
     check_name_of_sonde(there)
+    check_barrier(there)
+    check_workers(there)
     check_database(there)
     check_generated(there)
     check_child(there)

@@ -30,7 +30,7 @@ struct whats {
 
 void whats__init(struct whats *w);
 void whats__free(struct whats *w);
-/* Returns its number; that of its reason alone where there are too many with details already. ~0u: no memory */
+/* Returns its number; where too many have details, that of its reason alone. ~0u: no memory */
 u32 whats__number(struct whats *w, const struct what *what);
 /* Returns the number of what two intervals have in common: WHAT_MIXED if they have different reasons. */
 u32 whats__common(const struct whats *w, u32 a, u32 b);

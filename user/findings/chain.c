@@ -36,6 +36,7 @@ static bool is_followed(enum finding_kind kind)
 	case FINDING_QUEUE:
 	case FINDING_LOADER:
 	case FINDING_SEMAPHORE:
+	case FINDING_BARRIER:
 	case FINDING_CONDITION:
 		return true;
 	default:

@@ -218,6 +218,8 @@ static enum finding_kind kind_of_futex(const struct finding_input *in, u32 stack
 	case LOCK_KIND_RESULT:
 	case LOCK_KIND_JOIN:
 		return FINDING_RESULT;
+	case LOCK_KIND_BARRIER:
+		return FINDING_BARRIER;
 	case LOCK_KIND_SEMAPHORE:
 		return parts->python ? FINDING_SEMAPHORE : FINDING_CONDITION;
 	case LOCK_KIND_UNKNOWN:
@@ -240,6 +242,9 @@ static enum finding_kind kind_of_wait(const struct finding_input *in, const stru
 		/* within a request, the wait is for a queue, such as a pool of connections */
 		if (parts->rule == FINDING_IDLE && parts->in_request)
 			return FINDING_QUEUE;
+		if (parts->rule == FINDING_CONDITION &&
+		    lock_kind__of_stack(in->stacks, key->stack) == LOCK_KIND_BARRIER)
+			return FINDING_BARRIER;
 		if (parts->rule)
 			return parts->rule;
 		return cause == ACTIVITY_LOCK || !key->stack ? kind : kind_of_futex(in, key->stack, parts);
@@ -312,6 +317,7 @@ static bool is_delay_of(enum finding_kind kind)
 	case FINDING_QUEUE:
 	case FINDING_LOADER:
 	case FINDING_SEMAPHORE:
+	case FINDING_BARRIER:
 	case FINDING_GPU_WAIT:
 	case FINDING_NCCL:
 	case FINDING_LIBRARY:

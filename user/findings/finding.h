@@ -33,6 +33,7 @@ enum finding_kind {
 	FINDING_QUEUE, /* waited for data, or for room, in a queue */
 	FINDING_LOADER, /* waited for the next batch of a DataLoader, mostly of its worker processes */
 	FINDING_SEMAPHORE, /* waited for a permit of a semaphore, such as that of a connection pool */
+	FINDING_BARRIER, /* waited for other threads at a barrier */
 	FINDING_CONDITION, /* waited for a condition or event */
 	FINDING_GC, /* collected garbage */
 	FINDING_IMPORT, /* imported modules */

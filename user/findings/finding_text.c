@@ -30,6 +30,7 @@ static const struct kind {
 	[FINDING_QUEUE] = { "queue", "waited", " for a queue", 0.9 },
 	[FINDING_LOADER] = { "data-loader", "waited", " for batches of its DataLoader", 1 },
 	[FINDING_SEMAPHORE] = { "semaphore", "waited", " for a semaphore, as a pool of connections has one", 1 },
+	[FINDING_BARRIER] = { "barrier", "waited", " for other threads at a barrier", 0.3 },
 	[FINDING_CONDITION] = { "condition", "waited", " for a condition or an event", 0.1 },
 	[FINDING_GC] = { "gc", "collected garbage in", "", 1.3 },
 	[FINDING_IMPORT] = { "import", "imported modules in", "", 1.3 },

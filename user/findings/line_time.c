@@ -22,8 +22,14 @@ struct line {
 	const struct finding_input *in;
 	const struct finding *f;
 	struct map stacks; /* u32 stack -> u8: enum below */
-	struct map threads; /* u32 tid -> struct line_thread */
+	struct map threads; /* struct thread_key -> struct line_thread */
 };
+
+/* A finding may be that of several processes with the same code. */
+static bool is_of_finding(const struct line *l, struct thread_key thread)
+{
+	return l->f->processes > 1 || thread.pid == l->f->pid;
+}
 
 enum { STACK_HAS_LINE = 1, STACK_LACKS_LINE };
 
@@ -66,9 +72,9 @@ static int add_cells(struct line *l)
 		struct line_thread *t;
 		int has;
 
-		if (key->thread.pid != l->f->pid || key->state == ACTIVITY_UNKNOWN)
+		if (!is_of_finding(l, key->thread) || key->state == ACTIVITY_UNKNOWN)
 			continue;
-		t = map__get(&l->threads, &key->thread.tid);
+		t = map__get(&l->threads, &key->thread);
 		/* a wait without a stack has the code of similar ones */
 		has = is_wait ? has_line(l, key->stack ? key->stack : cell->code) : 0;
 		if (!t || has < 0)
@@ -91,9 +97,9 @@ static int add_samples(struct line *l)
 		struct line_thread *t;
 		int has;
 
-		if (key->thread.pid != l->f->pid)
+		if (!is_of_finding(l, key->thread))
 			continue;
-		t = map__get(&l->threads, &key->thread.tid);
+		t = map__get(&l->threads, &key->thread);
 		has = has_line(l, key->stack);
 		if (!t || has < 0)
 			return -ENOMEM;
@@ -114,8 +120,7 @@ static double share_of(const struct line *l)
 
 	for (u32 i = 0; i < l->threads.n; i++) {
 		const struct line_thread *t = map__value(&l->threads, i);
-		struct thread_key key = { l->f->pid, *(const u32 *)map__key(&l->threads, i) };
-		const struct profile_thread *of = map__find(&l->in->profile->threads, &key);
+		const struct profile_thread *of = map__find(&l->in->profile->threads, map__key(&l->threads, i));
 		double part = t->samples ? (double)t->samples_in_line / (double)t->samples : 0;
 		u64 took = t->in_line + (u64)(part * (double)t->on_cpu);
 
@@ -156,10 +161,10 @@ int line_time__add(const struct finding_input *in, struct finding *f)
 	double share;
 	int err;
 
-	if (!is_part_of_work(f->kind) || f->processes != 1 || !f->code.line)
+	if (!is_part_of_work(f->kind) || !f->code.line)
 		return 0;
 	map__init(&l.stacks, sizeof(u32), sizeof(u8));
-	map__init(&l.threads, sizeof(u32), sizeof(struct line_thread));
+	map__init(&l.threads, sizeof(struct thread_key), sizeof(struct line_thread));
 	err = add_cells(&l);
 	if (!err)
 		err = add_samples(&l);

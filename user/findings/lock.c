@@ -194,7 +194,7 @@ static enum finding_kind kind_with_most_time(const struct row_order *o, const st
 	static const enum finding_kind kinds[LOCK_KINDS] = {
 		[LOCK_KIND_CONDITION] = FINDING_CONDITION, [LOCK_KIND_EVENT] = FINDING_CONDITION,
 		[LOCK_KIND_QUEUE] = FINDING_IDLE,	   [LOCK_KIND_SEMAPHORE] = FINDING_SEMAPHORE,
-		[LOCK_KIND_BARRIER] = FINDING_CONDITION,   [LOCK_KIND_RESULT] = FINDING_RESULT,
+		[LOCK_KIND_BARRIER] = FINDING_BARRIER,	   [LOCK_KIND_RESULT] = FINDING_RESULT,
 		[LOCK_KIND_JOIN] = FINDING_RESULT,
 	};
 	u32 most = LOCK_KIND_MUTEX, from, to;
@@ -212,7 +212,7 @@ static enum finding_kind kind_with_most_time(const struct row_order *o, const st
 /* Returns whether threads wait in this kind for something that other threads or processes produce. */
 static bool waits_for_output(enum finding_kind kind)
 {
-	return kind == FINDING_RESULT || kind == FINDING_QUEUE || kind == FINDING_LOADER;
+	return kind == FINDING_RESULT || kind == FINDING_QUEUE || kind == FINDING_LOADER || kind == FINDING_BARRIER;
 }
 
 /* Returns whether the group mostly waited in sleeps of SQLite between its attempts to lock a database. */
@@ -266,8 +266,8 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 
 static int find(const struct finding_input *in, struct findings *out)
 {
-	static const enum finding_kind kinds[] = { FINDING_LOCK,   FINDING_SEMAPHORE, FINDING_CONDITION,
-						   FINDING_RESULT, FINDING_QUEUE,     FINDING_LOADER };
+	static const enum finding_kind kinds[] = { FINDING_LOCK,  FINDING_SEMAPHORE, FINDING_CONDITION, FINDING_RESULT,
+						   FINDING_QUEUE, FINDING_LOADER,    FINDING_BARRIER };
 	struct row_order rows;
 	int err = order_rows(&rows, in->locks);
 

@@ -83,7 +83,10 @@ static void add_connections(const struct finding_input *in, const struct group *
 	map__free(&seen);
 }
 
-/* Is the other end a sonde, whose end a script waits for? Only the end of a name is sonde's own text, and only with a peer. */
+/*
+ * Is the other end a process of sonde, which a script waits for? Only the end of a name is written by sonde, and only
+ * with a peer.
+ */
 static bool is_of_sonde(const struct osrt_file *file, const char *name)
 {
 	const char *peer = file && file->peer ? strrchr(name, '(') : NULL;

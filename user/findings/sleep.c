@@ -34,8 +34,8 @@ static bool add_uneven(const struct finding_input *in, const struct group *g, st
 #define ELSE_PART 20
 
 /*
- * Does the code do nothing but sleep, for equally long each time, as a heartbeat or a script that waits for its workers does?
- * Then it is idle. What waits for this thread has a finding of its own, which names the sleep.
+ * Does the code do nothing but sleep, for equally long each time, as a heartbeat or a script that waits for its
+ * workers does? Then it is idle. What waits for this thread has a finding of its own, which names the sleep.
  */
 static bool is_idle(const struct finding_input *in, const struct group *g, const struct stack_parts *parts)
 {
