@@ -180,6 +180,14 @@ struct ring_bell_map {
 	__uint(max_entries, 4096);
 };
 
+/* Element 0: 1 while the recording is held, so that programs do no expensive work for records that would be discarded. */
+struct recording_held_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+};
+
 struct losses_map {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, FAMILY_MAX *LOSS_REASONS);
@@ -199,6 +207,7 @@ extern struct ended_map ended SEC(".maps");
 extern struct threads_map threads SEC(".maps");
 extern struct rings_map rings SEC(".maps");
 extern struct ring_bell_map ring_bell SEC(".maps");
+extern struct recording_held_map recording_held SEC(".maps");
 extern struct losses_map losses SEC(".maps");
 extern struct probe_hits_map probe_hits SEC(".maps");
 

@@ -121,6 +121,7 @@ enum end_reason {
 	END_TARGETS = 3, /* every -p target has ended */
 	END_COMMAND = 4,
 	END_ERROR = 5,
+	END_SCHEDULE = 6, /* --schedule: all cycles are over */
 };
 
 struct meta_end {
@@ -188,5 +189,10 @@ struct meta_table {
 	u64 evicted DOC("entries removed since the recording began");
 	u32 table UNIT(string) DOC("what the table contains");
 } EVENT(meta_table, 0x000d, "the size of one of sonde's own tables");
+
+struct meta_pause {
+	struct event event;
+	u64 start UNIT(moment) DOC("nothing of targets was recorded from here to the event's time");
+} EVENT(meta_pause, 0x000e, "a part of the traced time in which the recording was paused");
 
 #endif

@@ -20,6 +20,13 @@ static __always_inline bool process__is_selected(u32 tgid)
 	return !filter_on || (process__flags(tgid) & PROCESS_SELECTED);
 }
 
+static __always_inline bool recording__is_held(void)
+{
+	u32 zero = 0, *held = bpf_map_lookup_elem(&recording_held, &zero);
+
+	return held && *held;
+}
+
 /* Flags of a task, from include/linux/sched.h. */
 #define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "cmd/cmd.h"
 #include "cmd/record.h"
+#include "cmd/shim.h"
 #include "cmd/status_line.h"
 #include "model/line.h"
 #include "output/file.h"
@@ -13,7 +14,8 @@
 
 static const char help[] =
 	"Usage: sonde record [-o FILE] [-f] [-t [+]FAMILY,..] [-p PID..] [--comm NAME,..] [--cgroup PATH]\n"
-	"                    [-F HZ] [--off-cpu[=NS]] [--delay SECONDS|signal] [-d SECONDS] [--no-args]\n"
+	"                    [-F HZ] [--off-cpu[=NS]] [--delay SECONDS|signal] [--start-paused] [-d SECONDS]\n"
+	"                    [--step RANGE] [--schedule skip_first=N,wait=N,warmup=N,active=N,repeat=N] [--no-args]\n"
 	"                    [--scope self|user|all] [--trusted-files] [--remote-files] [--FAMILY=OPTION]\n"
 	"                    [--FAMILY-OPTION NUMBER] [--debuginfod] [--inject] [--print] [--report] [-q]\n"
 	"                    [-- CMD ARGS]\n"
@@ -45,6 +47,14 @@ static const char help[] =
 	"                        that maps them (=no: all files)\n"
 	"      --delay SEC       begin after this many seconds; `signal`: when SIGUSR1 arrives.\n"
 	"                        Until then there are no probes\n"
+	"      --start-paused    begin paused. SIGUSR1 resumes a recording, SIGUSR2 pauses it: nothing is recorded\n"
+	"                        meanwhile, probes of PyTorch's operators are detached (without this option signals\n"
+	"                        are passed on to CMD)\n"
+	"      --step RANGE      steps of training end with ranges of this name (record_function), NAME* if they\n"
+	"                        begin with it; without it with the optimizer's step(); adds family torch\n"
+	"      --schedule STEPS  record only some steps, as torch.profiler.schedule(): skip_first=N,wait=N,warmup=N,\n"
+	"                        active=N,repeat=N; the probes of PyTorch's operators are attached in the warmup\n"
+	"                        and detached after the active steps; adds family torch\n"
 	"  -d, --duration SEC    stop after this many seconds of tracing, fractions allowed\n"
 	"      --no-args         leave command lines and the folders of paths out of the trace (except for\n"
 	"                        folders of Python's own library)\n"
@@ -190,7 +200,8 @@ static int check_inject(struct record_args *a)
 {
 	if (!a->inject)
 		return 0;
-	a->session.families = record_inject__families(a->session.families);
+	if (!shim__is_needed(a->session.families) && record_options__add_family(a, "gpu"))
+		return -ENOMEM;
 	if (a->session.n_pids || a->session.n_comms || a->session.n_cgroups || a->launch.argv)
 		return 0;
 	fprintf(stderr, "sonde record: --inject needs processes: -p, --comm or --cgroup\n");
@@ -213,6 +224,9 @@ static int parse(struct record_args *a, int argc, char **argv)
 		{ "off-cpu", optional_argument, NULL, 'O' },
 		{ "delay", required_argument, NULL, 'W' },
 		{ "no-args", no_argument, NULL, 'A' },
+		{ "schedule", required_argument, NULL, 'S' },
+		{ "step", required_argument, NULL, 'T' },
+		{ "start-paused", no_argument, NULL, 'U' },
 		{ "debuginfod", no_argument, NULL, 'D' },
 		{ "inject", no_argument, NULL, 'I' },
 		{ "quiet", no_argument, NULL, 'q' },
@@ -265,6 +279,15 @@ static int parse(struct record_args *a, int argc, char **argv)
 		case 'W':
 			err = parse_delay(a, optarg);
 			break;
+		case 'S':
+			err = record_options__schedule(a, optarg);
+			break;
+		case 'T':
+			err = record_options__step(a, optarg);
+			break;
+		case 'U':
+			a->session.start_paused = true;
+			break;
 		case 'A':
 			a->session.no_args = true;
 			break;
@@ -309,6 +332,12 @@ static int parse(struct record_args *a, int argc, char **argv)
 		}
 	}
 	a->session.n_pids = a->pids.n;
+	if (!err && (a->session.schedule || a->session.step))
+		err = record_options__add_family(a, "torch");
+	if (!err && a->session.schedule && (a->session.start_paused || a->delay_signal || a->delay > 0)) {
+		fprintf(stderr, "sonde record: --schedule can't be combined with --delay and --start-paused\n");
+		err = -EINVAL;
+	}
 	if (!err)
 		err = parse_command(a, argc, argv);
 	if (!err)

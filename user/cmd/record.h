@@ -20,6 +20,7 @@ struct record_args {
 	double duration; /* seconds, 0: until stopped */
 	double delay; /* seconds before the recording begins */
 	bool delay_signal; /* the recording begins with SIGUSR1 */
+	struct step_schedule schedule; /* session.schedule points to it if it was given */
 	bool inject; /* load the shim into running processes */
 	u32 not_injected; /* processes into which it could not be loaded */
 	bool has_command; /* "--" was given: sonde's own failures are EXIT_OWN_FAILURE */
@@ -42,6 +43,12 @@ void record_options__free(struct record_args *a);
 /* The values of -F and --off-cpu */
 int record_options__frequency(struct record_args *a, const char *arg);
 int record_options__off_cpu(struct record_args *a, const char *arg);
+/* The value of --schedule: skip_first=N,wait=N,warmup=N,active=N,repeat=N */
+int record_options__schedule(struct record_args *a, const char *arg);
+/* The value of --step */
+int record_options__step(struct record_args *a, const char *arg);
+/* Adds a family to those of -t or to the default set. */
+int record_options__add_family(struct record_args *a, const char *name);
 /* Adds the sampling options of the default set. */
 int record_options__add_default_sampling(struct record_args *a);
 /*
@@ -50,8 +57,7 @@ int record_options__add_default_sampling(struct record_args *a);
  */
 int record_options__of_family(struct record_args *a, const char *arg, const char *next);
 
-/* record_inject.c: adds family gpu to those of -t; loads the shim, and prints which processes did not get it. */
-const char *record_inject__families(const char *families);
+/* record_inject.c: loads the shim, and prints which processes did not get it. */
 void record_inject__run(struct record_args *a);
 
 /* record_report.c: calls record(a) in a process of its own, then reports on the trace. Returns the exit status. */

@@ -101,11 +101,13 @@ static void print_cost(const struct session_status *st, double wall)
 void record_end__print(struct session *s, const char *path, enum end_reason reason, bool gone, bool quiet)
 {
 	struct session_status st;
-	char traced[TEXT_NUMBER];
+	char traced[TEXT_NUMBER], all[TEXT_NUMBER], paused[64] = "";
 	double wall;
 
 	session__status(s, &st);
 	wall = st.wall_ns ? st.wall_ns : 1;
+	if (st.paused_ns)
+		snprintf(paused, sizeof(paused), " of %s", text__ns(all, sizeof(all), st.live_ns));
 	if (st.needs_objects && !st.objects && !quiet)
 		fprintf(stderr, "sonde: no process maps a library that the chosen families probe\n");
 	if (!st.traced)
@@ -113,8 +115,8 @@ void record_end__print(struct session *s, const char *path, enum end_reason reas
 	if (st.cut_off)
 		fprintf(stderr, "sonde: %s: cut off after %.1f KB: what came later is lost\n", path, st.bytes / 1e3);
 	else if (!quiet)
-		fprintf(stderr, "sonde: %s: %llu events in %s, %.1f KB; %llu lost%s\n", path, st.events,
-			text__ns(traced, sizeof(traced), st.live_ns), st.bytes / 1e3, st.lost,
+		fprintf(stderr, "sonde: %s: %llu events in %s%s, %.1f KB; %llu lost%s\n", path, st.events,
+			text__ns(traced, sizeof(traced), st.live_ns - st.paused_ns), paused, st.bytes / 1e3, st.lost,
 			st.traced ? "" : "; the events are those about the recording itself");
 	print_losses(s);
 	if (!quiet)

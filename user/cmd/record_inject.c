@@ -20,22 +20,8 @@
 #include "util/array.h"
 #include "util/timing.h"
 
-#define FAMILIES_MAX 1024
-#define DEPTH_MAX    64 /* ancestors that are followed */
-#define LISTED_MAX   16 /* processes that one message names */
-
-const char *record_inject__families(const char *families)
-{
-	static char with[FAMILIES_MAX];
-
-	if (shim__is_needed(families))
-		return families;
-	if (!families)
-		return "+gpu";
-	/* "A,B" replaces the default set, "+A,+B" adds to it */
-	snprintf(with, sizeof(with), "%s,%sgpu", families, *families == '+' ? "+" : "");
-	return with;
-}
+#define DEPTH_MAX  64 /* ancestors that are followed */
+#define LISTED_MAX 16 /* processes that one message names */
 
 struct pids {
 	u32 *list;

@@ -11,6 +11,9 @@
 #include "cmd/record.h"
 #include "util/array.h"
 
+#define STEPS_MAX     1000000000 /* of a number of --schedule */
+#define STEP_NAME_MAX 63 /* TORCH_STEP_NAME without its NUL */
+
 int record_options__copy(struct record_args *a, char *text)
 {
 	if (text && array__push(a->copies, a->n_copies, text))
@@ -96,6 +99,80 @@ int record_options__off_cpu(struct record_args *a, const char *arg)
 		return -EINVAL;
 	}
 	return add_number(a, "sample-off", ns);
+}
+
+static int set_steps(struct step_schedule *s, const char *item)
+{
+	const struct {
+		const char *name;
+		u32 *number;
+	} known[] = {
+		{ "skip_first=", &s->skip_first }, { "wait=", &s->wait },     { "warmup=", &s->warmup },
+		{ "active=", &s->active },	   { "repeat=", &s->repeat },
+	};
+
+	for (u32 i = 0; i < ARRAY_LEN(known); i++) {
+		size_t n = strlen(known[i].name);
+		unsigned long value;
+		char *end;
+
+		if (strncmp(item, known[i].name, n))
+			continue;
+		value = strtoul(item + n, &end, 10);
+		if (item[n] < '0' || item[n] > '9' || *end || value > STEPS_MAX)
+			return -EINVAL;
+		*known[i].number = (u32)value;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+int record_options__schedule(struct record_args *a, const char *arg)
+{
+	char *save, *copy = strdup(arg);
+	int err = record_options__copy(a, copy);
+
+	a->schedule = (struct step_schedule){ 0 };
+	for (char *item = err ? NULL : strtok_r(copy, ",", &save); item && !err; item = strtok_r(NULL, ",", &save))
+		err = set_steps(&a->schedule, item);
+	if (!err && !a->schedule.active)
+		err = -EINVAL;
+	if (err)
+		fprintf(stderr,
+			"sonde record: --schedule needs numbers of steps, skip_first=N,wait=N,warmup=N,active=N,repeat=N, active from 1 on, not '%s'\n",
+			arg);
+	a->session.schedule = &a->schedule;
+	return err;
+}
+
+int record_options__step(struct record_args *a, const char *arg)
+{
+	size_t n = strlen(arg);
+
+	if (!n || !strcmp(arg, "*") || n >= STEP_NAME_MAX || strcspn(arg, "*") + 1 < n) {
+		fprintf(stderr,
+			"sonde record: --step needs the name of a range of at most %d characters, at whose end only may be a *, not '%s'\n",
+			STEP_NAME_MAX - 1, arg);
+		return -EINVAL;
+	}
+	a->session.step = arg;
+	return 0;
+}
+
+int record_options__add_family(struct record_args *a, const char *name)
+{
+	const char *families = a->session.families;
+	char *with;
+	int err;
+
+	/* "A,B" replaces the default set, "+A,+B" adds to it */
+	if (asprintf(&with, "%s%s%s%s", families ? families : "", families ? "," : "",
+		     families && *families != '+' ? "" : "+", name) < 0)
+		return -ENOMEM;
+	err = record_options__copy(a, with);
+	if (!err)
+		a->session.families = with;
+	return err;
 }
 
 #define DEFAULT_HZ 49

@@ -20,8 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t stops, begins, signals[65];
+static volatile sig_atomic_t stops, begins, pauses, signals[65];
 static bool with_command;
+static bool takes_pauses; /* SIGUSR1 and SIGUSR2 are for sonde and not for the command */
 
 static void on_signal(int sig, siginfo_t *info, void *context)
 {
@@ -29,6 +30,10 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 		return;
 	if (sig == SIGUSR1 && !begins) {
 		begins = 1;
+		return;
+	}
+	if (takes_pauses && (sig == SIGUSR1 || sig == SIGUSR2)) {
+		pauses = sig == SIGUSR2;
 		return;
 	}
 	if (with_command) {
@@ -55,13 +60,15 @@ static void handle_signals(const struct record_args *a)
 	struct sigaction sa = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO }, before;
 
 	with_command = a->launch.argv;
+	takes_pauses = !a->session.schedule && (!with_command || a->session.start_paused);
+	pauses = a->session.start_paused;
 	begins = !a->delay_signal;
 	for (u32 i = 0; i < ARRAY_LEN(handled); i++) {
 		/* nohup made it ignored. */
 		if (handled[i] == SIGHUP && !sigaction(SIGHUP, NULL, &before) && before.sa_handler == SIG_IGN)
 			continue;
-		/* sonde handles SIGQUIT and SIGUSR2 only for the command. */
-		if ((handled[i] != SIGQUIT && handled[i] != SIGUSR2) || with_command)
+		/* sonde handles SIGQUIT only for the command. */
+		if (handled[i] != SIGQUIT || with_command)
 			sigaction(handled[i], &sa, NULL);
 	}
 }
@@ -145,11 +152,17 @@ static int run(struct session *s, struct record_args *a, enum end_reason *reason
 		}
 		if (a->duration > 0 && end - now < 100000000ULL)
 			timeout = (end - now) / 1000000 + 1;
+		if (takes_pauses)
+			session__set_paused(s, pauses);
 		ret = session__poll(s, timeout, err, len);
 		print_warnings(s);
 		pass_signals(a);
 		if (a->launch.pid && launch__ended(&a->launch, false)) {
 			*reason = END_COMMAND;
+			break;
+		}
+		if (session__schedule_ended(s)) {
+			*reason = END_SCHEDULE;
 			break;
 		}
 		if (!a->launch.pid && session__targets_ended(s)) {

@@ -187,7 +187,9 @@ static const char *category_of(const struct export *e, const struct view *v)
 	if (!family)
 		return "?";
 	if (v->event->is_span && !strcmp(family->name, "torch"))
-		return strcmp(v->event->name, "torch_range") ? "cpu_op" : "user_annotation";
+		return strcmp(v->event->name, "torch_range") && strcmp(v->event->name, "torch_step") ?
+			       "cpu_op" :
+			       "user_annotation";
 	if (v->event->is_call && !strcmp(family->name, "cuda"))
 		return "cuda_runtime";
 	return v->event->is_call && !strcmp(family->name, "cudadrv") ? "cuda_driver" : family->name;

@@ -25,6 +25,8 @@ const char *end__reason(s64 reason)
 		return "the command had ended";
 	case END_ERROR:
 		return "stopped by an error";
+	case END_SCHEDULE:
+		return "the schedule was over";
 	case 0:
 		return "cut off";
 	default:
@@ -50,6 +52,8 @@ struct load {
 	struct trace *trace;
 	u64 *stops; /* when detaching began, for each merged trace */
 	u32 n_stops;
+	struct trace_window *pauses;
+	u32 n_pauses;
 	int err;
 };
 
@@ -126,6 +130,19 @@ static void on_cost(struct load *l, const struct view *v)
 		l->err = -ENOMEM;
 }
 
+static void on_pause(struct load *l, const struct view *v)
+{
+	u64 from = (u64)view__get(v, "start"), to = (u64)view__get(v, "time");
+	struct trace_window *last = l->n_pauses ? &l->pauses[l->n_pauses - 1] : NULL;
+
+	/* a pause is written in parts; a hostile file may have very many, and further ones are ignored */
+	if (last && from <= last->to && from >= last->from)
+		last->to = to > last->to ? to : last->to;
+	else if (from < to && l->n_pauses < WINDOWS_MAX &&
+		 !array__push(l->pauses, l->n_pauses, (struct trace_window){ from, to }))
+		l->err = -ENOMEM;
+}
+
 static int on_times(const struct rows *rows, void *arg)
 {
 	struct view v = { .event = rows__event(rows), .rows = rows };
@@ -134,6 +151,8 @@ static int on_times(const struct rows *rows, void *arg)
 	for (; v.i < rows__count(rows); v.i++) {
 		if (!strcmp(v.event->name, "meta_end"))
 			on_end(l, &v);
+		else if (!strcmp(v.event->name, "meta_pause"))
+			on_pause(l, &v);
 		else
 			on_cost(l, &v);
 	}
@@ -207,20 +226,60 @@ static int by_time(const void *a, const void *b)
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* Sorts windows by time and joins those that overlap. */
-static void join_windows(struct trace_facts *f)
+/* Sorts windows by time and joins those that overlap. Returns how many are left. */
+static u32 join_windows(struct trace_window *list, u32 count)
 {
-	struct trace_window *list = f->windows;
 	u32 n = 0;
 
-	qsort(list, f->n_windows, sizeof(*list), by_time);
-	for (u32 i = 0; i < f->n_windows; i++) {
+	if (count)
+		qsort(list, count, sizeof(*list), by_time);
+	for (u32 i = 0; i < count; i++) {
 		if (n && list[i].from <= list[n - 1].to)
 			list[n - 1].to = list[i].to > list[n - 1].to ? list[i].to : list[n - 1].to;
 		else
 			list[n++] = list[i];
 	}
-	f->n_windows = n;
+	return n;
+}
+
+/* Appends what the pauses, which are sorted from *first on, leave of a window. 0 or -ENOMEM */
+static int add_without_pauses(struct trace_facts *f, struct trace_window w, const struct load *l, u32 *first)
+{
+	while (*first < l->n_pauses && l->pauses[*first].to <= w.from)
+		(*first)++;
+	for (u32 i = *first; i < l->n_pauses && l->pauses[i].from < w.to; i++) {
+		const struct trace_window *p = &l->pauses[i];
+
+		if (p->from > w.from &&
+		    !array__push(f->windows, f->n_windows, (struct trace_window){ w.from, p->from }))
+			return -ENOMEM;
+		f->paused_ns += (p->to < w.to ? p->to : w.to) - (p->from > w.from ? p->from : w.from);
+		w.from = p->to < w.to ? p->to : w.to;
+	}
+	if (w.from < w.to && !array__push(f->windows, f->n_windows, w))
+		return -ENOMEM;
+	return 0;
+}
+
+/* Removes the pauses from the windows, of which one is left that is empty if all was paused. */
+static int remove_pauses(struct trace_facts *f, struct load *l)
+{
+	struct trace_window *all = f->windows;
+	u32 n = f->n_windows, first = 0;
+	int err = 0;
+
+	if (!l->n_pauses)
+		return 0;
+	l->n_pauses = join_windows(l->pauses, l->n_pauses);
+	f->windows = NULL;
+	f->n_windows = 0;
+	for (u32 i = 0; !err && i < n; i++)
+		err = add_without_pauses(f, all[i], l, &first);
+	if (!err && !f->n_windows &&
+	    !array__push(f->windows, f->n_windows, (struct trace_window){ all[n - 1].to, all[n - 1].to }))
+		err = -ENOMEM;
+	free(all);
+	return err;
 }
 
 /* A window ends with the last stop before the next one begins; without a stop the recording was cut off. */
@@ -237,7 +296,7 @@ static u64 window_end(const struct trace_facts *f, const struct load *l, u32 i)
 }
 
 /* A trace that was cut off ends with its last event; older traces record neither end. */
-static int settle_times(struct trace_facts *f, const struct load *l)
+static int settle_times(struct trace_facts *f, struct load *l)
 {
 	const struct trace_summary *s = f->summary;
 
@@ -247,13 +306,15 @@ static int settle_times(struct trace_facts *f, const struct load *l)
 			return -ENOMEM;
 		f->windows[f->n_windows++] = (struct trace_window){ f->start, s->last };
 	}
-	join_windows(f);
+	f->n_windows = join_windows(f->windows, f->n_windows);
 	if (f->windows[0].from < f->start || f->windows[0].from > s->last)
 		f->windows[0].from = f->start;
 	for (u32 i = 0; i < f->n_windows; i++)
 		f->windows[i].to = window_end(f, l, i);
 	if (f->windows[f->n_windows - 1].to < f->windows[f->n_windows - 1].from)
 		f->windows[f->n_windows - 1].to = f->windows[f->n_windows - 1].from;
+	if (remove_pauses(f, l))
+		return -ENOMEM;
 	f->live = f->windows[0].from;
 	f->stop = f->windows[f->n_windows - 1].to;
 	return 0;
@@ -308,8 +369,8 @@ static int read_losses(struct load *l)
 int trace_facts__load(struct trace_facts *f, struct trace *t, const char *file, u64 from, u64 to)
 {
 	const struct schema *s = trace__schema(t);
-	static const char *const kinds[] = { "meta_end", "meta_cost" };
-	const struct schema_event *meta[3] = { 0 }, *e;
+	static const char *const kinds[] = { "meta_end", "meta_cost", "meta_pause" };
+	const struct schema_event *meta[ARRAY_LEN(kinds) + 1] = { 0 }, *e;
 	struct load l = { .facts = f, .trace = t };
 	struct trace_filter filter = { .kinds = meta };
 	u32 n = 0, i;
@@ -331,6 +392,7 @@ int trace_facts__load(struct trace_facts *f, struct trace *t, const char *file, 
 	if (!err)
 		err = settle_times(f, &l);
 	free(l.stops);
+	free(l.pauses);
 	/* which losses count depends on the traced time */
 	if (!err)
 		err = read_losses(&l);

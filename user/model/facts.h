@@ -25,8 +25,10 @@ struct trace_facts {
 	 * several traces
 	 */
 	u64 live, stop;
-	struct trace_window *windows; /* the traced time without what lies between several traces; by time, one or more */
+	struct trace_window *
+		windows; /* the traced time without pauses and what lies between several traces; by time, one or more */
 	u32 n_windows;
+	u64 paused_ns; /* the sum of the pauses */
 	u64 from, to; /* the selected time; to 0: no limit */
 	struct trace_ids pids; /* selected processes, as given; n 0: all */
 	u32 tid; /* 0: all */

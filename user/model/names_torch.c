@@ -72,6 +72,11 @@ const char *names__torch(const struct names *n, const struct view *v, char *buf,
 		return operator_name(n, v, buf, size);
 	if (!strcmp(kind, "torch_node"))
 		return class_name(n, v, buf, size);
+	/* as torch.profiler names them */
+	if (!strcmp(kind, "torch_step")) {
+		snprintf(buf, size, "ProfilerStep#%llu", (u64)view__get(v, "step"));
+		return buf;
+	}
 	if (strcmp(kind, "torch_range") != 0)
 		return NULL;
 	text = view__text(v, schema_event__field(v->event, "name"), &len);

@@ -32,7 +32,8 @@ static int add(struct torch_marks *m, const struct torch_mark *mark)
 
 static int add_pass(struct torch_marks *m, const struct thread *t, const struct pass *p)
 {
-	return add(m, &(struct torch_mark){ t->pid, t->tid, p->start, p->end, PHASE_BACKWARD, 0, false });
+	return add(m,
+		   &(struct torch_mark){ t->pid, t->tid, p->start, p->end, PHASE_BACKWARD, 0, false, MARKED_NOT, 0 });
 }
 
 static int on_node(struct torch_marks *m, const struct thread *t, u64 start, u64 end, s64 sequence)
@@ -54,10 +55,22 @@ static int on_node(struct torch_marks *m, const struct thread *t, u64 start, u64
 	return err;
 }
 
+#define STEP_PREFIX "ProfilerStep#"
+
+static int add_step(struct torch_marks *m, struct torch_mark *mark, enum torch_marked marked, u64 number)
+{
+	mark->marked = marked;
+	mark->number = number;
+	mark->range = texts__number(&m->texts, marked == MARKED_BY_PROGRAM ? STEP_PREFIX "N" : "the recorded steps");
+	return mark->range ? add(m, mark) : -ENOMEM;
+}
+
 static int on_range(struct torch_marks *m, struct torch_mark *mark, const char *name)
 {
-	static const char loader[] = "enumerate(DataLoader)#", optimizer[] = "Optimizer.";
+	static const char loader[] = "enumerate(DataLoader)#", optimizer[] = "Optimizer.", step[] = STEP_PREFIX;
 
+	if (!strncmp(name, step, sizeof(step) - 1))
+		return add_step(m, mark, MARKED_BY_PROGRAM, strtoull(name + sizeof(step) - 1, NULL, 10));
 	if (!strncmp(name, loader, sizeof(loader) - 1))
 		mark->phase = PHASE_DATA;
 	else if (!strncmp(name, optimizer, sizeof(optimizer) - 1))
@@ -92,6 +105,8 @@ static int on_event(const struct view *v, void *arg)
 		mark.start = mark.end;
 	if (!strcmp(v->event->name, "torch_node"))
 		return on_node(r->marks, &thread, mark.start, mark.end, view__get(v, "sequence"));
+	if (!strcmp(v->event->name, "torch_step"))
+		return add_step(r->marks, &mark, MARKED_BY_RECORDING, (u64)view__get(v, "step"));
 	if (!names__torch(r->names, v, name, sizeof(name)))
 		return 0;
 	return on_range(r->marks, &mark, name);
@@ -116,14 +131,19 @@ static int by_start(const void *a, const void *b)
 int torch_marks__read(struct torch_marks *m, const struct query *q)
 {
 	const struct schema *schema = trace__schema(q->trace);
-	const struct schema_event *kinds[3] = { schema__event(schema, "torch_range") };
+	static const char *const names[] = { "torch_range", "torch_node", "torch_step" };
+	const struct schema_event *kinds[ARRAY_LEN(names) + 1] = { 0 };
+	u32 n = 0;
 	struct reading r = { .marks = m, .names = q->names, .order = order__new(on_event, &r) };
 	int err = r.order ? 0 : -ENOMEM;
 
 	*m = (struct torch_marks){ 0 };
 	texts__init(&m->texts);
 	map__init(&m->passes, sizeof(struct thread), sizeof(struct pass));
-	kinds[kinds[0] != NULL] = schema__event(schema, "torch_node");
+	for (u32 i = 0; i < ARRAY_LEN(names); i++) {
+		kinds[n] = schema__event(schema, names[i]);
+		n += kinds[n] != NULL;
+	}
 	if (!err && kinds[0])
 		err = query__read(q, kinds, on_rows, &r);
 	if (!err)

@@ -47,8 +47,10 @@ static int find_boundary(const struct torch_marks *m, u32 from, u32 to, u32 *bou
 	map__init(&ranges, sizeof(u32), sizeof(struct range));
 	for (u32 i = from; i < to; i++) {
 		const struct torch_mark *mark = &m->list[i];
-		struct range *r = map__get(&ranges, &mark->range);
+		struct range *r = mark->marked ? NULL : map__get(&ranges, &mark->range);
 
+		if (mark->marked)
+			continue;
 		if (!r) {
 			map__free(&ranges);
 			return -ENOMEM;
@@ -112,7 +114,7 @@ static int collect(struct making *m, const struct torch_marks *all, u32 from, u3
 
 		if (!i || !is_same_thread(mark, mark - 1))
 			has_pass = mark->pid == all->list[from].pid && (!has_backward || is_engine(all, i));
-		if (!is_own && (!has_pass || mark->phase != PHASE_BACKWARD))
+		if (mark->marked || (!is_own && (!has_pass || mark->phase != PHASE_BACKWARD)))
 			continue;
 		if (!array__push(m->marks, m->n, *mark))
 			return -ENOMEM;
@@ -144,9 +146,37 @@ static int add_steps(struct making *m, u32 boundary)
 		    (l->by_optimizer && (!mark->is_step || mark->range != boundary)))
 			continue;
 		if (before && at > before &&
-		    !array__push(l->steps, l->n, (struct torch_step){ .start = before, .end = at }))
+		    !array__push(l->steps, l->n, (struct torch_step){ .start = before, .end = at, .number = l->n + 1 }))
 			return -ENOMEM;
 		before = at;
+	}
+	return 0;
+}
+
+/* Returns how the steps of a thread are marked. */
+static enum torch_marked marked_of(const struct torch_marks *all, u32 from, u32 to)
+{
+	enum torch_marked marked = MARKED_NOT;
+
+	for (u32 i = from; i < to; i++)
+		marked = all->list[i].marked > marked ? all->list[i].marked : marked;
+	return marked;
+}
+
+/* Adds the steps that are marked so, without those that overlap the one before. *range is set to the number of their name. */
+static int add_marked(struct torch_loop *l, const struct torch_marks *all, u32 from, u32 to, enum torch_marked marked,
+		      u32 *range)
+{
+	for (u32 i = from; i < to; i++) {
+		const struct torch_mark *mark = &all->list[i];
+		struct torch_step step = { .start = mark->start, .end = mark->end, .number = mark->number };
+
+		if (mark->marked != marked || mark->end <= mark->start ||
+		    (l->n && mark->start < l->steps[l->n - 1].end))
+			continue;
+		if (!array__push(l->steps, l->n, step))
+			return -ENOMEM;
+		*range = mark->range;
 	}
 	return 0;
 }
@@ -208,19 +238,22 @@ static int make_loop(struct torch_steps *s, const struct torch_marks *all, u32 f
 	struct torch_loop loop = { .pid = all->list[from].pid, .tid = all->list[from].tid };
 	struct making m = { .loop = &loop, .gaps = gaps };
 	u32 boundary, first = 0;
+	enum torch_marked marked = marked_of(all, from, to);
 	int err = find_boundary(all, from, to, &boundary, &loop.by_optimizer);
 
-	if (err || !boundary || s->tried == LOOPS_MAX)
+	if (err || (!boundary && !marked) || s->tried == LOOPS_MAX)
 		return err;
 	s->tried++;
 	err = collect(&m, all, from, to);
+	loop.is_marked = marked;
+	loop.by_optimizer = loop.by_optimizer && !marked;
 	if (!err)
-		err = add_steps(&m, boundary);
+		err = marked ? add_marked(&loop, all, from, to, marked, &boundary) : add_steps(&m, boundary);
 	for (u32 i = 0; !err && i < loop.n; i++)
 		err = fill_step(&m, &loop.steps[i], &first);
 	snprintf(loop.boundary, sizeof(loop.boundary), "%s", texts__text(&all->texts, boundary));
 	for (u32 i = from; i < to; i++)
-		if (all->list[i].phase == PHASE_DATA) {
+		if (all->list[i].phase == PHASE_DATA && !all->list[i].marked) {
 			snprintf(loop.loader, sizeof(loop.loader), "%s", texts__text(&all->texts, all->list[i].range));
 			loop.batches++;
 		}

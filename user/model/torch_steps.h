@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Training steps, and what their time was. A step of a thread goes from the end of one call of its optimizer to the end of the next. Where no
+ * Training steps, and what their time was. Steps are those that the recording counted (`record --step`, --schedule) or that the program marks with
+ * ranges "ProfilerStep#N"; without these a step of a thread goes from the end of one call of its optimizer to the end of the next. Where no
  * optimizer was recorded, as in inference, a step begins with each request to the data loader.
  *
  * Backward passes are recognised by the sequence numbers of their nodes: a pass begins with the node that was made last, so that a node of that
@@ -22,6 +23,7 @@ enum torch_phase {
 
 struct torch_step {
 	u64 start, end; /* ns */
+	u64 number; /* as the recording or the program counts steps; else from 1 on */
 	u64 phase_ns[PHASES]; /* they add up to the step */
 	u64 calls; /* operators, at any depth */
 	u64 operators, operators_ns; /* of the forward pass: operators that are in no other, and the time in them */
@@ -39,7 +41,8 @@ struct torch_part {
 /* The steps of a thread */
 struct torch_loop {
 	u32 pid, tid;
-	bool by_optimizer; /* false: by the data loader */
+	bool is_marked; /* the recording or the program marked its steps */
+	bool by_optimizer; /* false: by the data loader, or is_marked */
 	char boundary[104]; /* the range that ends its steps: "Optimizer.step#SGD.step" */
 	char loader[104]; /* the range of its data loader; "": none */
 	u64 batches; /* requests to its data loader */

@@ -5,13 +5,22 @@
 
 #include "model/torch_steps.h"
 
-/* A phase that the trace has: a range, or a backward pass */
+/* How a step was marked; if a thread has several kinds, the last of these counts. */
+enum torch_marked {
+	MARKED_NOT, /* the mark is a phase */
+	MARKED_BY_PROGRAM, /* record_function("ProfilerStep#3"), as torch.profiler marks steps */
+	MARKED_BY_RECORDING, /* event torch_step */
+};
+
+/* A phase that the trace has: a range, or a backward pass; or a whole step */
 struct torch_mark {
 	u32 pid, tid;
 	u64 start, end;
 	enum torch_phase phase;
 	u32 range; /* number of the range's text; 0: a backward pass */
 	bool is_step; /* an optimizer's step, which ends steps */
+	enum torch_marked marked;
+	u64 number; /* of a marked step */
 };
 
 struct torch_marks {

@@ -147,7 +147,7 @@ static int attach_program(struct family_sites *p, const struct program *program,
 		.fd = p->o->fd,
 		.offsets = offsets,
 		.cookies = cookies,
-		.object = pause__object(program->family, p->o->id),
+		.object = pause__object(program, p->o->id),
 	};
 	int err = offsets && cookies && counters ? 0 : -ENOMEM;
 
@@ -160,7 +160,9 @@ static int attach_program(struct family_sites *p, const struct program *program,
 			sites.counters = counters;
 		cookies[sites.n++] = p->list[i].cookie;
 	}
-	if (!err)
+	if (!err && pause__is_held(p->s, program))
+		*attached += sites.n;
+	else if (!err)
 		err = session__link(p->s, program, span ? p->s->method.span : p->s->method.entry, &sites, attached);
 	if (!err)
 		err = pause__store(p->s, program, p->s->method.entry, &sites);

@@ -16,6 +16,7 @@
 #include "util/registry.h"
 
 struct session;
+struct step_schedule;
 struct native;
 struct file_facts;
 struct placer;
@@ -165,6 +166,10 @@ struct family_host {
 	void (*sizes)(const struct session *s, table_size_fn *fn, void *arg);
 	/* It calls session__pause and session__resume, and has no return probes. */
 	bool slices;
+	/* Of these programs probes stay attached meanwhile; NULL: of none. */
+	bool (*stays_attached)(const char *program);
+	/* Its probes are detached while the recording is held. Called with the new state, when they are about to be or have been attached. */
+	void (*hold)(struct session *s, bool held);
 	/*
 	 * Called before tracing stops, while the probes are attached: repeatedly, for at most 3 s, until no family
 	 * returns true, which means that more records are to come.
@@ -215,6 +220,20 @@ int session__attach(struct session *s, const char *program);
 void session__detach(struct session *s, const char *program);
 /* Attaches a program of section clock/cpu on each CPU, hz times a second, until the end of the recording. */
 int session__attach_clock(struct session *s, const char *program, u32 hz);
+/*
+ * Holds the recording: expensive probes are detached, and records of targets discarded. Then pauses the trace has from
+ * session__begin_pause to session__end_pause, in CLOCK_MONOTONIC ns, in which it has no records.
+ */
+void session__hold(struct session *s, bool held);
+void session__begin_pause(struct session *s, u64 time);
+void session__end_pause(struct session *s, u64 time);
+/* The arguments --schedule and --step; NULL: not given. */
+const struct step_schedule *session__schedule(const struct session *s);
+const char *session__step(const struct session *s);
+/* Returns whether the recording runs a command of its own, whose processes it sees from their start. */
+bool session__has_command(const struct session *s);
+/* The schedule is over in all processes that have begun it. */
+void session__end_schedule(struct session *s);
 /* Detaches the probes of a family with .slices from all objects, which takes about 50 ms, and attaches them again. */
 int session__pause(struct session *s, const char *family);
 int session__resume(struct session *s, const char *family);

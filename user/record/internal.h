@@ -127,6 +127,13 @@ struct session {
 		u64 followed; /* ns: mappings made until then are known */
 	} time;
 	struct {
+		bool held; /* records are discarded, and the probes of families with .hold are detached */
+		u64 held_since; /* ns */
+		u64 since; /* begin of a pause whose end is not known yet, ns; 0: the recording is not paused */
+		u64 sum; /* ns of the pauses before it */
+		bool schedule_ended;
+	} pause;
+	struct {
 		u64 traced; /* records of targets, without those about the trace itself */
 		u64 recorded[FAMILY_MAX]; /* by family id */
 		u64 at_tracepoints; /* records in `traced` of families that only use tracepoints */
@@ -199,7 +206,13 @@ void session__unlink(struct session *s);
 
 /* In pause.c: families whose probes are detached and attached again (family_host.slices). */
 /* The object number of their links; also used for other families. */
-u32 pause__object(const struct schema_family *family, u32 object);
+u32 pause__object(const struct program *p, u32 object);
+/* Are the probes of this program detached now, so that new ones are stored and not attached? */
+bool pause__is_held(const struct session *s, const struct program *p);
+/* Should this record be discarded? */
+bool pause__discards(const struct session *s, const struct event *e, u32 size);
+/* Writes the pause that is open now, up to `now`. */
+void pause__write(struct session *s, u64 now);
 /* Stores the arguments of session__link if the family can be paused. */
 int pause__store(struct session *s, const struct program *p, enum attach_method method, const struct link_sites *sites);
 /* Drops the stored links of an object; 0: of all. */

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Families that measure in slices of time: stores the sites of their probes, so that these can be detached and
- * attached again.
+ * Pauses of a recording, and families that measure in slices of time: stores the sites of their probes, so that these
+ * can be detached and attached again.
  */
+#include "attach/steering.h"
 #include "record/internal.h"
 
 #include "util/array.h"
 
+#include <bpf/bpf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +21,17 @@ struct paused_link {
 	struct link_sites sites;
 };
 
-u32 pause__object(const struct schema_family *family, u32 object)
+/* Can the probes of this program be detached and attached again? */
+static bool is_pausable(const struct program *p)
 {
-	const struct family_host *h = family_host__find(family->name);
+	const struct family_host *h = family_host__find(p->family->name);
 
-	return h && h->slices ? LINK_OBJECT(family->id, object) : object;
+	return h && h->slices && !(h->stays_attached && h->stays_attached(p->name));
+}
+
+u32 pause__object(const struct program *p, u32 object)
+{
+	return is_pausable(p) ? LINK_OBJECT(p->family->id, object) : object;
 }
 
 int pause__store(struct session *s, const struct program *p, enum attach_method method, const struct link_sites *sites)
@@ -99,4 +107,122 @@ int session__resume(struct session *s, const char *family)
 			ret = err;
 	}
 	return ret;
+}
+
+/* The programs' own check: the clock of samples ticks on. */
+STEERING(held) = {
+	.map = "recording_held",
+	.key_size = sizeof(u32),
+	.value_size = sizeof(u32),
+};
+
+bool pause__is_held(const struct session *s, const struct program *p)
+{
+	const struct family_host *h = family_host__find(p->family->name);
+
+	return s->pause.held && h && h->hold && is_pausable(p);
+}
+
+static void hold_family(struct session *s, const struct family_host *h, void *arg)
+{
+	const struct schema_family *f = family_of(s, h->name);
+	bool held = *(bool *)arg;
+	int err;
+
+	if (!h->hold || !f || !s->family_on[f->id])
+		return;
+	if (held)
+		h->hold(s, true);
+	err = held ? session__pause(s, h->name) : session__resume(s, h->name);
+	if (err)
+		session__warn(s, "family %s: cannot %s its probes: %s", h->name, held ? "detach" : "attach again",
+			      strerror(-err));
+	if (!held)
+		h->hold(s, false);
+}
+
+void session__hold(struct session *s, bool held)
+{
+	u32 zero = 0, value = held;
+
+	if (s->pause.held == held)
+		return;
+	s->pause.held = held;
+	s->pause.held_since = session__now(s);
+	session__map_set(s, "recording_held", &zero, &value, BPF_ANY);
+	family_host__each(s, hold_family, &held);
+}
+
+void session__begin_pause(struct session *s, u64 time)
+{
+	if (!s->pause.since)
+		s->pause.since = time;
+}
+
+/* A pause is written in parts, so that a trace that is cut off has all but the last second of it. */
+void pause__write(struct session *s, u64 now)
+{
+	struct meta_pause e = { .event = { .time = now, .id = ID_meta_pause }, .start = s->pause.since };
+
+	if (!s->pause.since || now <= s->pause.since)
+		return;
+	session__emit(s, &e, sizeof(e));
+	s->pause.sum += now - s->pause.since;
+	s->pause.since = now;
+}
+
+void session__end_pause(struct session *s, u64 time)
+{
+	pause__write(s, time);
+	s->pause.since = 0;
+}
+
+void session__set_paused(struct session *s, bool paused)
+{
+	if (paused == (s->pause.since != 0))
+		return;
+	if (paused)
+		session__begin_pause(s, session__now(s));
+	session__hold(s, paused);
+	if (!paused)
+		session__end_pause(s, session__now(s));
+}
+
+/*
+ * Spans that began before the pause are kept, as they end intervals that did, and so are events that describe the
+ * targets, such as names of threads.
+ */
+bool pause__discards(const struct session *s, const struct event *e, u32 size)
+{
+	const struct schema_event *kind;
+
+	if (!s->pause.held || !EVENT_FAMILY(e->id) || size < sizeof(struct span))
+		return false;
+	kind = schema__event_by_id(s->schema, e->id);
+	return kind && kind->is_span && ((const struct span *)e)->start >= s->pause.held_since;
+}
+
+const struct step_schedule *session__schedule(const struct session *s)
+{
+	return s->args->schedule;
+}
+
+const char *session__step(const struct session *s)
+{
+	return s->args->step;
+}
+
+bool session__has_command(const struct session *s)
+{
+	return s->args->command_pid;
+}
+
+void session__end_schedule(struct session *s)
+{
+	s->pause.schedule_ended = true;
+}
+
+bool session__schedule_ended(const struct session *s)
+{
+	return s->pause.schedule_ended;
 }

@@ -161,6 +161,8 @@ int session__start(struct session *s, char *err, size_t len)
 		ret = privileged__start(s, err, len);
 	if (ret)
 		return ret;
+	if (s->args->start_paused || (s->args->schedule && step_schedule__phase(s->args->schedule, 0) == STEP_IDLE))
+		session__hold(s, true);
 	ret = objects__scan(s, 0);
 	timing__step("processes scanned, probed");
 	if (ret) {
@@ -174,6 +176,8 @@ int session__start(struct session *s, char *err, size_t len)
 	losses__poll(s);
 	s->time.cpu_at_start = usage__total_ns();
 	s->time.started = session__now(s);
+	if (s->args->start_paused)
+		session__begin_pause(s, s->time.started);
 	s->time.next_tick = s->time.started + TICK_NS;
 	s->time.followed = s->time.followed ? s->time.followed : s->time.started;
 	s->time.next_second = s->time.started + SECOND_NS;
@@ -265,6 +269,8 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 		losses__poll(s);
 		metadata__cost(s);
 		metadata__clock(s);
+		if (s->pause.held)
+			pause__write(s, now);
 		features__ended(&s->features);
 		process__forget_hung(s);
 		remote__report(s);
@@ -363,6 +369,7 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 	if (s->attacher) {
 		refused__await_deferred(s);
 		stop_families(s);
+		pause__write(s, s->time.stopped);
 		detach_tracepoints(s, true);
 		session__unlink(s);
 		detach_tracepoints(s, false);
@@ -430,6 +437,7 @@ void session__status(struct session *s, struct session_status *out)
 		.wall_ns = session__now(s) - s->time.started,
 		.live_ns = s->time.started ? (s->time.stopped ? s->time.stopped : session__now(s)) - s->time.started :
 					     0,
+		.paused_ns = s->pause.sum,
 		.cpu_ns = usage__total_ns() - s->time.cpu_at_start,
 		.needs_objects = needs_objects(s),
 		.objects = objects__probed(s->objects),

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "attach/attacher.h"
+#include "core/schedule.h"
 #include "kernel/features.h"
 #include "kernel/probes.h"
 #include "process/mmaps.h"
@@ -35,6 +36,9 @@ struct session_args {
 	bool remote_files; /* also examine files on remote file systems */
 	/* Not 0: the user wants to stop. May be NULL. */
 	const volatile sig_atomic_t *stop;
+	const struct step_schedule *schedule; /* --schedule; NULL: none */
+	const char *step; /* --step: the name of the ranges that end steps; NULL: not given */
+	bool start_paused;
 	bool debuginfod; /* ask servers for debug files of stripped files */
 	pid_t command_pid; /* the process of `-- CMD`, one of pids; 0: none */
 	const char *command; /* sonde's own command line, for the trace */
@@ -61,6 +65,13 @@ int session__start(struct session *s, char *err, size_t len);
 int session__signal(struct session *s, pid_t pid, int sig);
 /* Waits at most timeout_ms for records and other events, and handles them. */
 int session__poll(struct session *s, int timeout_ms, char *err, size_t len);
+/*
+ * Pauses or resumes the recording: expensive probes are detached meanwhile, and records of targets discarded. Pausing
+ * twice is pausing once.
+ */
+void session__set_paused(struct session *s, bool paused);
+/* Returns whether all cycles of the schedule are over in each process that has begun it. */
+bool session__schedule_ended(const struct session *s);
 /* Returns whether all -p targets have ended. */
 bool session__targets_ended(const struct session *s);
 /* Detaches, writes what is still open, the losses and the costs, and ends the file. */
@@ -74,6 +85,7 @@ struct session_status {
 	bool cut_off; /* the file could not be written to the end */
 	u64 traced; /* events of targets, without those about the trace itself */
 	u64 at_tracepoints; /* of these, those from kernel tracepoints, which are not counted as hits */
+	u64 paused_ns; /* part of live_ns in which the recording was paused */
 	u64 live_ns; /* the traced time: from when all was attached to when detaching began, or to now */
 	u64 wall_ns; /* the same including detaching: the costs refer to this */
 	u64 cpu_ns, probes_ns;

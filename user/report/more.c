@@ -34,6 +34,16 @@ static void add_outside(const struct query *args, struct report_output *out)
 	const struct trace_facts *f = args->facts;
 	char traced[TEXT_NUMBER], from[TEXT_NUMBER], to[TEXT_NUMBER];
 
+	if (f && f->paused_ns && !f->from && !f->to) {
+		u64 traced_ns = trace_facts__traced(f);
+
+		report_output__note(
+			out,
+			"Recorded %s of %s: the recording was paused for the rest. Rates and shares are of the recorded time.",
+			text__ns(traced, sizeof(traced), traced_ns),
+			text__ns(from, sizeof(from), traced_ns + f->paused_ns));
+		return;
+	}
 	if (!f || f->from || f->to || (f->live <= f->start && f->stop >= f->summary->last))
 		return;
 	report_output__note(
@@ -43,7 +53,7 @@ static void add_outside(const struct query *args, struct report_output *out)
 		text__ns(traced, sizeof(traced), trace_facts__traced(f)),
 		text__seconds(from, sizeof(from), f->live, f->start, 3),
 		text__seconds(to, sizeof(to), f->stop, f->start, 3),
-		f->n_windows > 1 ? " without the time between recordings" : "");
+		f->n_windows > 1 && !f->paused_ns ? " without the time between recordings" : "");
 }
 
 void more__add_notes(const struct query *args, const struct map *kinds, struct report_output *out)

@@ -48,7 +48,7 @@ static void fill_steps(const struct torch_loop *l, const struct query *args, str
 	for (u32 i = 0; i < l->n; i++) {
 		const struct torch_step *s = &l->steps[i];
 
-		table__add(t, V_U64(l->pid), V_U64(i + 1), report__moment(args, s->start), V_U64(s->end - s->start),
+		table__add(t, V_U64(l->pid), V_U64(s->number), report__moment(args, s->start), V_U64(s->end - s->start),
 			   V_U64(s->phase_ns[PHASE_DATA]), V_U64(s->phase_ns[PHASE_FORWARD]),
 			   V_U64(s->phase_ns[PHASE_BACKWARD]), V_U64(s->phase_ns[PHASE_OPTIMIZER]),
 			   V_U64(s->phase_ns[PHASE_OTHER]), V_U64(s->calls));
@@ -91,11 +91,11 @@ static void add_slow(const struct torch_steps *steps, const struct torch_loop *l
 	if (part && phase != PHASE_DATA && part_more > more / 2)
 		snprintf(which, sizeof(which), ", %s more in %s itself", text__ns(own, sizeof(own), part_more),
 			 torch__name(steps->torch, part->name));
-	report_output__finding(out, "The longest step, %u at %s s, took %s, %.1f times the median: %s more in %s%s.",
-			       l->slowest + 1, text__seconds(at, sizeof(at), s->start, args->start, 3),
+	report_output__finding(out, "The longest step, %llu at %s s, took %s, %.1f times the median: %s more in %s%s.",
+			       s->number, text__seconds(at, sizeof(at), s->start, args->start, 3),
 			       text__ns(ns, sizeof(ns), took), (double)took / (double)(l->median_ns ? l->median_ns : 1),
 			       text__ns(extra, sizeof(extra), more), torch_phase__name(phase), which);
-	REPORT_FIGURES(out, FIGURE("pid", V_U64(l->pid)), FIGURE("step", V_U64(l->slowest + 1)),
+	REPORT_FIGURES(out, FIGURE("pid", V_U64(l->pid)), FIGURE("step", V_U64(s->number)),
 		       FIGURE("step_ns", V_U64(took)), FIGURE("more_ns", V_U64(more)),
 		       FIGURE("phase", V_TEXT(torch_phase__name(phase))));
 }
@@ -116,11 +116,13 @@ static void fill(const struct torch_steps *s, const struct query *args, struct r
 	struct table *loops = REPORT_TABLE(out, "loops", "Loops, and their time by phase", loop_columns);
 	struct table *steps = REPORT_TABLE(out, "steps", "Steps, the longest first", step_columns);
 	char count[TEXT_NUMBER];
+	bool has_derived = false;
 
 	steps->limit = 20;
 	for (u32 i = 0; i < s->n; i++) {
 		fill_loop(&s->loops[i], args, loops);
 		fill_steps(&s->loops[i], args, steps);
+		has_derived |= !s->loops[i].is_marked;
 	}
 	table__sort(steps, "step_ns");
 	steps__add_findings(s, args, out, 6);
@@ -128,7 +130,7 @@ static void fill(const struct torch_steps *s, const struct query *args, struct r
 		report_output__note(
 			out, "%s phases were not read, as the trace has too many: `--time` selects a part of it.",
 			text__count(count, sizeof(count), s->dropped));
-	if (s->n)
+	if (has_derived)
 		report_output__note(
 			out,
 			"The step before the first and after the last of these ends is not complete, and not counted.");

@@ -5,6 +5,7 @@
 #include "core/event.h"
 #include "trace/format.h"
 #include "trace/reader_priv.h"
+#include "util/search.h"
 
 void trace__set_windows(struct trace *t, const struct trace_window *windows, u32 n)
 {
@@ -14,26 +15,25 @@ void trace__set_windows(struct trace *t, const struct trace_window *windows, u32
 
 bool windows__leave_out(const struct trace *t, u64 begin, u64 end)
 {
-	for (u32 i = 1; i < t->n_windows; i++)
-		if (begin >= t->windows[i - 1].to && end < t->windows[i].from)
-			return true;
-	return false;
+	u32 i = (u32)SEARCH(t->n_windows, k, t->windows[k].to <= begin);
+
+	/* the window i ends after the span has begun, and there is one before it */
+	return i && i < t->n_windows && end < t->windows[i].from;
 }
 
 /* Cuts [start, time] to the windows that it overlaps; outside of all windows it is unchanged. */
 static void cut(const struct trace *t, u64 *start, u64 *time, u64 *flags)
 {
-	const struct trace_window *first = NULL, *last = NULL;
+	u32 i = (u32)SEARCH(t->n_windows, k, t->windows[k].to <= *start);
+	u32 end = (u32)SEARCH(t->n_windows, k, t->windows[k].from < *time);
+	const struct trace_window *last;
 
-	for (u32 i = 0; i < t->n_windows; i++) {
-		if (*time <= t->windows[i].from || *start >= t->windows[i].to)
-			continue;
-		first = first ? first : &t->windows[i];
-		last = &t->windows[i];
-	}
-	if (first && *start < first->from)
-		*start = first->from;
-	if (last && *time > last->to) {
+	if (i >= end)
+		return;
+	if (*start < t->windows[i].from)
+		*start = t->windows[i].from;
+	last = &t->windows[end - 1];
+	if (*time > last->to) {
 		*time = last->to;
 		*flags |= EVENT_OPEN;
 	}

@@ -62,6 +62,8 @@ int sample_tick(struct bpf_perf_event_data *ctx)
 	struct raw_sample *raw;
 
 	count_tick(now);
+	if (recording__is_held())
+		return 0;
 	if (!user_task__followed(task, option_sample_all)) {
 		count_busy(task, now);
 		return 0;

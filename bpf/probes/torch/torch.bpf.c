@@ -7,6 +7,7 @@
 #include "torch_names.bpf.h"
 #include "torch_range.bpf.h"
 #include "torch_shape.bpf.h"
+#include "torch_step.bpf.h"
 
 OPTION(torch, all,
        "also operators that only make views, reserve memory or call another operator, and tensors' CPU memory");
@@ -59,7 +60,13 @@ static __always_inline void torch__end(struct pt_regs *ctx, u64 cookie, u32 size
 static __always_inline void *torch__begin(struct pt_regs *ctx, u64 cookie, u16 id, u32 size)
 {
 	u64 now = bpf_ktime_get_ns();
-	struct torch_call *e = span__open(ctx, KEY_PLACED | COOKIE_PROBE(cookie), cookie, id, size, 0);
+	struct torch_call *e;
+
+	if (!torch__records()) {
+		probe__hit(cookie);
+		return NULL;
+	}
+	e = span__open(ctx, KEY_PLACED | COOKIE_PROBE(cookie), cookie, id, size, 0);
 
 	if (e)
 		SPAN_OUT(e) = now;
@@ -193,6 +200,8 @@ int torch_memory(struct pt_regs *ctx)
 	struct thread *th;
 
 	if (!probe__is_selected(cookie))
+		return 0;
+	if (!torch__records())
 		return 0;
 	event__init(&e.event, ID_torch_alloc, cookie, bpf_ktime_get_ns());
 	e.address = ARG2(ctx);

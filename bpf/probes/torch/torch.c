@@ -14,6 +14,7 @@
 #include "torch_args.h"
 #include "torch_find.h"
 #include "torch_lite.h"
+#include "torch_schedule.h"
 
 /* What `sites` collects. */
 struct finding_sites {
@@ -184,6 +185,7 @@ struct torch_state {
 	u32 samples[SAMPLES_MAX];
 	u32 n;
 	bool is_reported;
+	struct torch_schedule schedule;
 };
 
 static struct torch_state *state_of(const struct session *s)
@@ -196,6 +198,8 @@ static void event(struct session *s, const struct event *e, u32 size)
 	const struct torch_sample *sample = (const struct torch_sample *)e;
 	struct torch_state *state = state_of(s);
 
+	if (e->id == ID_torch_phase && size >= sizeof(struct torch_phase))
+		torch_schedule__event(s, &state->schedule, (const struct torch_phase *)e);
 	if (e->id == RAW_OF(EVENT_FAMILY(ID_torch_op)) && size >= sizeof(*sample) && state->n < SAMPLES_MAX)
 		state->samples[state->n++] = sample->entry_ns + sample->end_ns;
 }
@@ -220,6 +224,8 @@ static bool stopping(struct session *s)
 		.own = trap,
 	};
 
+	if (session__schedule(s))
+		torch_schedule__finish(s, &state->schedule);
 	if (state->is_reported || !state->n || !trap || session__option(s, "torch", "shapes"))
 		return false;
 	qsort(state->samples, state->n, sizeof(*state->samples), compare);
@@ -229,10 +235,33 @@ static bool stopping(struct session *s)
 	return false;
 }
 
+/* callBoxed, by which ranges are opened, and so the ends of steps are found */
+static bool stays_attached(const char *program)
+{
+	return !strcmp(program, "torch_boxed");
+}
+
+static void tick(struct session *s, u64 now)
+{
+	if (session__schedule(s))
+		torch_schedule__tick(s, &state_of(s)->schedule, now);
+}
+
+static void end(struct session *s)
+{
+	torch_schedule__free(&state_of(s)->schedule);
+}
+
 FAMILY_HOST(torch_host) = {
 	.name = "torch",
 	.state = sizeof(struct torch_state),
+	.configure = torch_schedule__configure,
+	.slices = true,
+	.stays_attached = stays_attached,
+	.hold = torch_schedule__hold,
+	.end = end,
 	.event = event,
+	.tick = tick,
 	.stopping = stopping,
 	.is_runtime = is_runtime,
 	.sites = sites,

@@ -7,6 +7,7 @@
 #define SONDE_TORCH_H
 
 #include "core/event.h"
+#include "core/schedule.h"
 
 FAMILY(torch, 0x0e, FAMILY_ON_REQUEST, "PyTorch: operators, backward nodes, optimizer and data-loader steps");
 
@@ -23,6 +24,8 @@ FAMILY(torch, 0x0e, FAMILY_ON_REQUEST, "PyTorch: operators, backward nodes, opti
 #define TORCH_STRING_SIZE     32 /* a std::string of libstdc++ */
 #define TORCH_IVALUE_SIZE     16 /* c10::IValue; its first word points to the object */
 #define TORCH_CONSTANT_STRING 16 /* offset of the std::string in c10::ivalue::ConstantString */
+
+#define TORCH_STEP_NAME 64 /* bytes of the name of ranges that end steps, with its NUL */
 
 /* How a register holds an argument that is a tensor. */
 enum torch_arg {
@@ -156,5 +159,21 @@ struct torch_cost {
 	u64 own UNIT(ns) DOC("what they add to its own duration");
 } EVENT(torch_cost, 0x0e08,
 	"the cost of a recorded call on this machine, for the correction of durations; not with --torch=shapes");
+
+struct torch_step {
+	struct span span;
+	u64 step DOC(
+		"its number, from 0 on: counted from the start of the process, or where that is older from the first end of a step that was recorded");
+	u32 cycle DOC("of --schedule, from 1 on; 0: without a schedule");
+} EVENT(torch_step, 0x0e10, "a step of a training loop, with --step or --schedule; it ends with a range");
+
+struct torch_phase {
+	struct event event;
+	u64 step DOC("the first step of the phase, as in torch_step");
+	u64 postponed DOC("steps by which the schedule is late, because probes were not attached yet");
+	u64 since UNIT(moment) DOC("the end of an active phase: when it began; else 0");
+	u32 cycle DOC("as in torch_step");
+	enum step_phase phase;
+} EVENT(torch_phase, 0x0e11, "a phase of --schedule begins in a process");
 
 #endif

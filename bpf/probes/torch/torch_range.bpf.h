@@ -8,6 +8,7 @@
 
 #include "core/sonde.bpf.h"
 #include "torch.h"
+#include "torch_step.bpf.h"
 
 #define TORCH_RANGES 16 /* that are open in a thread at once; where there are more, the outermost one is lost */
 
@@ -67,7 +68,10 @@ __weak __noinline int torch__end_range(void)
 	barrier_var(depth);
 	e = &r->open[depth & (TORCH_RANGES - 1)];
 	e->span.event.time = now;
-	emit(e, sizeof(*e));
+	if (torch__records())
+		emit(e, sizeof(*e));
+	if (torch_counts_steps)
+		torch__end_step(e);
 	return 0;
 }
 

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * --schedule: attaches the expensive probes when a process approaches its active steps, and detaches them when none needs
+ * them. The BPF programs decide at the end of each step whether the next one is recorded (torch_step.bpf.h).
+ */
+#include "torch_schedule.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attach/steering.h"
+#include "record/family.h"
+#include "util/array.h"
+
+#define PROCESSES_MAX 1024
+
+STEERING(attached) = {
+	.map = "torch_attached",
+	.key_size = sizeof(u32),
+	.value_size = sizeof(u32),
+};
+
+int torch_schedule__configure(struct session *s)
+{
+	const struct step_schedule *schedule = session__schedule(s);
+	const char *step = session__step(s);
+	bool counts = schedule || step, scheduled = schedule, is_class = !step;
+	size_t n = step ? strlen(step) : 0;
+	/* of processes that are older than the recording the first steps are not known */
+	u64 since = session__has_command(s) ? 0 : session__now(s);
+	char name[TORCH_STEP_NAME] = "";
+	u32 len = n && step[n - 1] == '*' ? n - 1 : n + 1;
+	int err = session__set_variable(s, "torch_counts_steps", &counts, sizeof(counts));
+
+	if (!err)
+		err = session__set_variable(s, "torch_scheduled", &scheduled, sizeof(scheduled));
+	if (!err)
+		err = session__set_variable(s, "torch_whole_since", &since, sizeof(since));
+	if (!err && schedule)
+		err = session__set_variable(s, "torch_schedule", schedule, sizeof(*schedule));
+	if (err || !step)
+		return err;
+	if (len >= sizeof(name))
+		return -ENAMETOOLONG;
+	memcpy(name, step, len);
+	err = session__set_variable(s, "torch_step_name", name, sizeof(name));
+	if (!err)
+		err = session__set_variable(s, "torch_step_len", &len, sizeof(len));
+	return err ? err : session__set_variable(s, "torch_step_by_class", &is_class, sizeof(is_class));
+}
+
+void torch_schedule__hold(struct session *s, bool held)
+{
+	u32 zero = 0, attached = !held;
+
+	session__map_set(s, "torch_attached", &zero, &attached, BPF_ANY);
+}
+
+static struct torch_process *process_of(struct torch_schedule *t, u32 pid)
+{
+	for (u32 i = 0; i < t->n; i++)
+		if (t->processes[i].pid == pid)
+			return &t->processes[i];
+	if (t->n == PROCESSES_MAX || !array__push(t->processes, t->n, (struct torch_process){ .pid = pid }))
+		return NULL;
+	return &t->processes[t->n - 1];
+}
+
+static void add_active(struct torch_schedule *t, u64 from, u64 to)
+{
+	/* without memory the interval counts as paused, and reports leave out what it has */
+	if (from && to > from)
+		array__push(t->active, t->n_active, (struct torch_active){ from, to });
+}
+
+void torch_schedule__event(struct session *s, struct torch_schedule *t, const struct torch_phase *e)
+{
+	struct torch_process *p = process_of(t, e->event.pid);
+
+	if (!p)
+		return;
+	add_active(t, e->since, e->event.time);
+	/* records of one process may come from several CPUs, in any order */
+	if (p->phase && e->step < p->step)
+		return;
+	p->step = e->step;
+	p->phase = e->phase;
+	p->active_since = e->phase == STEP_ACTIVE ? e->event.time : 0;
+	if (e->phase == STEP_ACTIVE && e->postponed > t->postponed) {
+		session__warn(
+			s,
+			"--schedule: active steps of process %u begin %llu later than they should: attaching took longer than the warmup",
+			e->event.pid, e->postponed);
+		t->postponed = e->postponed;
+	}
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct torch_active *x = a, *y = b;
+
+	return x->from < y->from ? -1 : x->from > y->from;
+}
+
+/* Writes the pauses between the active phases of all processes. */
+static void write_pauses(struct session *s, struct torch_schedule *t)
+{
+	u64 to = 0;
+
+	if (t->n_active)
+		qsort(t->active, t->n_active, sizeof(*t->active), by_start);
+	for (u32 i = 0; i < t->n_active; i++) {
+		if (t->active[i].from > to)
+			session__end_pause(s, t->active[i].from);
+		to = t->active[i].to > to ? t->active[i].to : to;
+		if (i + 1 == t->n_active || t->active[i + 1].from > to)
+			session__begin_pause(s, to);
+	}
+	t->n_active = 0;
+}
+
+/* A process that has ended needs no probes, and its last active phase ended with it. */
+static void forget_ended(struct torch_schedule *t, u64 now)
+{
+	u32 left = 0;
+
+	for (u32 i = 0; i < t->n; i++) {
+		if (session__has_ended(t->processes[i].pid))
+			add_active(t, t->processes[i].active_since, now);
+		else
+			t->processes[left++] = t->processes[i];
+	}
+	t->n = left;
+}
+
+void torch_schedule__tick(struct session *s, struct torch_schedule *t, u64 now)
+{
+	const struct step_schedule *schedule = session__schedule(s);
+	bool needed = !t->has_begun && step_schedule__phase(schedule, 0) != STEP_IDLE, ended = t->n;
+
+	if (!t->is_started) {
+		t->is_started = true;
+		session__begin_pause(s, now);
+		torch_schedule__hold(s, !needed);
+	}
+	t->has_begun |= t->n != 0;
+	forget_ended(t, now);
+	for (u32 i = 0; i < t->n; i++) {
+		needed |= t->processes[i].phase == STEP_WARMUP || t->processes[i].phase == STEP_ACTIVE;
+		ended &= t->processes[i].phase == STEP_DONE;
+	}
+	session__hold(s, !needed);
+	if (!needed)
+		write_pauses(s, t);
+	if (ended && t->n)
+		session__end_schedule(s);
+}
+
+void torch_schedule__finish(struct session *s, struct torch_schedule *t)
+{
+	u64 now = session__now(s);
+
+	for (u32 i = 0; i < t->n; i++) {
+		add_active(t, t->processes[i].active_since, now);
+		t->processes[i].active_since = 0;
+	}
+	write_pauses(s, t);
+}
+
+void torch_schedule__free(struct torch_schedule *t)
+{
+	free(t->processes);
+	free(t->active);
+}

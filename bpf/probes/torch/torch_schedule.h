@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* --schedule and --step, for torch.c. */
+#ifndef SONDE_TORCH_SCHEDULE_H
+#define SONDE_TORCH_SCHEDULE_H
+
+#include "torch.h"
+
+struct session;
+
+struct torch_process {
+	u32 pid;
+	u32 phase; /* enum step_phase */
+	u64 step; /* with which it began */
+	u64 active_since; /* ns; 0: it is not active */
+};
+
+struct torch_active {
+	u64 from, to; /* ns */
+};
+
+struct torch_schedule {
+	struct torch_process *processes; /* that have ended a step */
+	u32 n;
+	struct torch_active *active; /* phases that are over, and not yet written as what lies between pauses */
+	u32 n_active;
+	u64 postponed; /* the most steps by which a process is late */
+	bool is_started, has_begun; /* the first tick was; a process has ended a step */
+};
+
+int torch_schedule__configure(struct session *s);
+void torch_schedule__hold(struct session *s, bool held);
+void torch_schedule__event(struct session *s, struct torch_schedule *t, const struct torch_phase *e);
+void torch_schedule__tick(struct session *s, struct torch_schedule *t, u64 now);
+/* Call it before the recording stops. */
+void torch_schedule__finish(struct session *s, struct torch_schedule *t);
+void torch_schedule__free(struct torch_schedule *t);
+
+#endif

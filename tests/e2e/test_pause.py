@@ -1,0 +1,99 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: timeout=120
+"""--start-paused, SIGUSR1 and SIGUSR2: calls are recorded while the recording is not paused, and reports are of that time alone."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+from puppet import SONDE, TMP, Puppet, allocs, numbered
+from sonde_cli import Sonde
+from sonde_trace import Trace
+from tap import done, ok
+
+
+def now():
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+
+def settle():
+    """Longer than one poll of sonde, which then acts on a signal."""
+    time.sleep(0.5)
+
+
+def traced(path):
+    out = subprocess.run([SONDE, "report", path, "--format", "json"], capture_output=True, text=True, check=True).stdout
+    return json.loads(out)["trace"]["traced_ns"]
+
+
+def by_signals():
+    puppet = Puppet()
+    path = os.path.join(TMP, "pauses")
+    sonde = Sonde(path, "-t", "cuda,proc,sched", "-p", str(puppet.pid), "--start-paused")
+    expected, recorded = [], 0
+    for first in (1, 101, 201):
+        settle()
+        puppet.do(f"calls {first} 10")
+        sonde.process.send_signal(signal.SIGUSR1)
+        settle()
+        began = now()
+        puppet.do(f"calls {first + 20} 10")
+        expected += numbered(puppet.pid, first + 20, 10)
+        time.sleep(1)
+        recorded += now() - began
+        sonde.process.send_signal(signal.SIGUSR2)
+        # a second one has no effect
+        sonde.process.send_signal(signal.SIGUSR2)
+    settle()
+    puppet.do("calls 301 10")
+    status = sonde.end()
+    trace = Trace(path)
+    ok(status == 0 and allocs(trace) == expected, "exactly the calls outside of pauses are recorded", (allocs(trace), sonde.messages))
+    got = traced(path)
+    ok(recorded < got < recorded + 3 * 1_200_000_000, "the traced time is that of three parts", got, recorded)
+    pauses = sorted((e["start"], e["time"]) for e in trace.events("meta_pause"))
+    inside = [c for kind in ("cuda_alloc", "sched_off", "sched_on") for c in trace.events(kind) if any(a < c["start"] and c["time"] < b for a, b in pauses)]
+    ok(pauses and not inside, "no span lies within a pause", inside[:3])
+    text = subprocess.run([SONDE, "report", path], capture_output=True, text=True, check=True).stdout
+    ok("Recorded " in text and "the recording was paused for the rest" in text, "the summary says so", text[-300:])
+    ok(" of " in [line for line in sonde.messages.splitlines() if " events in " in line][0].split(" lost")[0], "and so does the end of the recording",
+       sonde.messages)
+    puppet.end()
+
+
+def all_paused():
+    path = os.path.join(TMP, "none")
+    sonde = Sonde(path, "-t", "proc", "--start-paused")
+    settle()
+    status = sonde.end()
+    verify = subprocess.run([SONDE, "info", "--verify", path], stdout=subprocess.DEVNULL)
+    ok(status == 0 and verify.returncode == 0 and traced(path) == 0, "a recording that never resumed has no traced time", traced(path))
+
+
+def with_command():
+    for options, expected in ((["--start-paused"], "sonde"), ([], "command")):
+        path = os.path.join(TMP, expected)
+        program = "import signal, time\nsignal.signal(signal.SIGUSR1, lambda *_: exit(7))\nprint('ready', flush=True)\ntime.sleep(3)\nexit(9)"
+        sonde = subprocess.Popen([SONDE, "record", "-q", "-f", "-o", path, "-t", "proc", *options, "--", "/usr/bin/python3", "-c", program],
+                                 stdout=subprocess.PIPE)
+        sonde.stdout.readline()
+        sonde.send_signal(signal.SIGUSR1)
+        ok(sonde.wait(timeout=60) == (9 if options else 7), f"with a command and {options or 'no such option'}, SIGUSR1 is for {expected}")
+
+
+def wrong():
+    for options in (["--schedule", "wait=1"], ["--schedule", "active=0"], ["--schedule", "active=-1"], ["--schedule", "active=1,often=2"],
+                    ["--schedule", "active=1", "--start-paused"], ["--schedule", "active=1", "--delay", "1"], ["--step", ""], ["--step", "*"],
+                    ["--step", "a*b"], ["--step", "x" * 64]):
+        run = subprocess.run([SONDE, "record", "-o", os.path.join(TMP, "wrong"), *options], capture_output=True, text=True, check=False)
+        refused = run.returncode == 2 and options[0] in run.stderr and not os.path.exists(os.path.join(TMP, "wrong"))
+        ok(refused, f"refused: {' '.join(options)}"[:60], run.stderr)
+
+
+by_signals()
+all_paused()
+with_command()
+wrong()
+done()

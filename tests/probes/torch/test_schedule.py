@@ -1,0 +1,126 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""--schedule: exactly the active steps are recorded, by the program's own count and clock, and each with the operators that torch.profiler counts.
+test: timeout=300"""
+import collections
+import json
+import os
+import subprocess
+
+from recording import workdir
+from sonde_cli import SONDE
+from sonde_trace import Trace
+from tap import done, ok, skip_all
+from torch_env import python
+
+WAIT, WARMUP, ACTIVE, REPEAT = 2, 150, 4, 2
+SCHEDULE = f"wait={WAIT},warmup={WARMUP},active={ACTIVE},repeat={REPEAT}"
+
+# Steps differ in their number of sines, so that a step that is recorded in place of another one shows.
+PROGRAM = """
+import json, os, sys, time
+import torch
+from torch.profiler import ProfilerActivity, profile, record_function
+torch.set_num_threads(1)
+stop, out = sys.argv[1:]
+model = torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+x = torch.randn(8, 32)
+ends = []
+with profile(activities=[ProfilerActivity.CPU]) as p:
+    for step in range(4000):
+        with record_function(f"step {step}"):
+            optimizer.zero_grad()
+            for _ in range(step % 11):
+                x.sin()
+            model(x).sum().backward()
+            optimizer.step()
+        ends.append(time.monotonic_ns())
+        time.sleep(0.004)
+        if os.path.exists(stop):
+            break
+events = [(e.name(), e.start_ns(), e.end_ns()) for e in p.profiler.kineto_results.events()]
+marks = sorted((start, end, int(name.split()[1])) for name, start, end in events if name.startswith("step "))
+steps = [{} for _ in marks]
+events.sort(key=lambda e: e[1])
+at = 0
+for name, start, end in events:
+    while at + 1 < len(marks) and start >= marks[at + 1][0]:
+        at += 1
+    if name.startswith("aten::") and marks[at][0] <= start < marks[at][1]:
+        steps[marks[at][2]][name] = steps[marks[at][2]].get(name, 0) + 1
+json.dump({"ends": ends, "steps": steps}, open(out, "w"))
+"""
+
+
+def record(folder):
+    stop, out, path = (os.path.join(folder, n) for n in ("stop", "out.json", "run.sonde"))
+    command = [SONDE, "record", "-o", path, "-t", "torch", "--torch=all", "--schedule", SCHEDULE, "--", python(), "-c", PROGRAM, stop, out]
+    sonde = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    messages = []
+    for line in sonde.stderr:
+        messages.append(line)
+        if "continues untraced" in line:
+            with open(stop, "w", encoding="ascii"):
+                pass
+    with open(out, encoding="ascii") as f:
+        return Trace(path), json.load(f), sonde.wait(), "".join(messages), path
+
+
+def check_steps(trace, truth):
+    """The steps of each cycle, and when they ended"""
+    phases = [e for e in trace.events("torch_phase") if e["phase_name"] == "STEP_ACTIVE"]
+    late = [p["postponed"] for p in phases]
+    expected = [n * (WAIT + WARMUP + ACTIVE) + WAIT + WARMUP + late[n] + i for n in range(REPEAT) for i in range(ACTIVE)]
+    steps = sorted(trace.events("torch_step"), key=lambda e: e["time"])
+    ok(len(phases) == REPEAT and [s["step"] for s in steps] == expected and [s["cycle"] for s in steps] == [1] * ACTIVE + [2] * ACTIVE,
+       "the active steps of each cycle are recorded, and no other", [s["step"] for s in steps], expected)
+    ends = truth["ends"]
+    ok(all(ends[s["step"] - 1] < s["time"] <= ends[s["step"]] for s in steps), "by the program's own count, each ended when the program says",
+       [(s["step"], s["time"], ends[s["step"]]) for s in steps])
+    return steps
+
+
+def check_operators(trace, truth, steps):
+    counts = {s["step"]: collections.Counter() for s in steps}
+    outside = []
+    names = {p["number"]: p["name_text"] for p in trace.events("meta_probe")}
+    boxed = {o["handle"]: o["name"] for o in trace.events("torch_operator")}
+    for call in trace.events("torch_op"):
+        name = boxed.get(call["handle"]) or names[call["probe"]].split(".")[0]
+        of = [s for s in steps if s["start"] <= call["start"] < s["time"]]
+        if not of:
+            outside.append((name, call["start"]))
+        elif name.startswith("aten::"):
+            counts[of[0]["step"]][name] += 1
+    ok(not outside, "no operator outside of them is", outside[:5])
+    wrong = {n: (dict(c), truth["steps"][n]) for n, c in counts.items() if dict(c) != truth["steps"][n]}
+    ok(all(counts.values()) and not wrong, "their operators are those that torch.profiler counts, name by name", wrong)
+    ok(len({c["aten::sin"] for c in counts.values()}) > 3, "the steps differ", {n: c["aten::sin"] for n, c in counts.items()})
+
+
+def check_report(trace, path, steps):
+    active = sum(s["time"] - s["start"] for s in steps)
+    report = json.loads(subprocess.run([SONDE, "report", path, "steps", "--format", "json"], capture_output=True, text=True, check=True).stdout)
+    ok(abs(report["trace"]["traced_ns"] - active) < 1000, "the traced time is that of the steps", report["trace"]["traced_ns"], active)
+    ok(sorted(r["step"] for r in report["tables"]["steps"]) == [s["step"] for s in steps], "the report has the same steps",
+       [r["step"] for r in report["tables"]["steps"]])
+    text = subprocess.run([SONDE, "report", path], capture_output=True, text=True, check=True).stdout
+    ok("the recording was paused for the rest" in text, "the summary says that the rest was paused", text[-400:])
+    chrome = json.loads(subprocess.run([SONDE, "export", path, "--to", "chrome"], capture_output=True, text=True, check=True).stdout)
+    names = [e["name"] for e in chrome["traceEvents"] if e.get("cat") == "user_annotation" and e["name"].startswith("ProfilerStep#")]
+    ok(sorted(names) == sorted(f"ProfilerStep#{s['step']}" for s in steps), "Kineto's names are exported", names)
+
+
+def main():
+    if os.geteuid():
+        skip_all("tracing needs root")
+    trace, truth, status, messages, path = record(workdir())
+    ok(status == 0 and [e["reason_name"] for e in trace.events("meta_end")] == ["END_SCHEDULE"], "the recording ends with its last cycle", messages)
+    steps = check_steps(trace, truth)
+    check_operators(trace, truth, steps)
+    check_report(trace, path, steps)
+    done()
+
+
+main()
