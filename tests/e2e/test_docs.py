@@ -223,7 +223,9 @@ def options_leave_families_theirs():
     families = re.findall(r"^(\w+)", say("list", "families").split("\n", 1)[1], re.M)
     options = re.findall(r"^ {2,6}(?:-\w, )?--([a-z-]+)", say("record", "--help"), re.M)
     taken = [(f, o) for f in families for o in options if o.startswith(f)]
-    ok(len(families) > 8 and len(options) > 8 and not taken, "no option of record begins with a family's name", taken)
+    said = {f: subprocess.run([SONDE, "record", f"--{f}=nonsense"], capture_output=True, text=True, check=False).stderr for f, _ in taken}
+    ok(len(families) > 8 and len(options) > 8 and all(f"unknown option --{f}=nonsense" in text for f, text in said.items()),
+       "no option of record hides a family's", said)
 
 
 events()

@@ -208,6 +208,8 @@ static int check_inject(struct record_args *a)
 	return -EINVAL;
 }
 
+#define OPTION_OF_FAMILY 1 /* no character */
+
 /* Returns 0 to continue, 1 after --help, negative errno for wrong usage. */
 static int parse(struct record_args *a, int argc, char **argv)
 {
@@ -225,6 +227,8 @@ static int parse(struct record_args *a, int argc, char **argv)
 		{ "delay", required_argument, NULL, 'W' },
 		{ "no-args", no_argument, NULL, 'A' },
 		{ "schedule", required_argument, NULL, 'S' },
+		/* a family: getopt_long would take it for an abbreviation of the option above */
+		{ "sched", optional_argument, NULL, OPTION_OF_FAMILY },
 		{ "step", required_argument, NULL, 'T' },
 		{ "start-paused", no_argument, NULL, 'U' },
 		{ "debuginfod", no_argument, NULL, 'D' },

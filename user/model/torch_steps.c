@@ -141,12 +141,12 @@ static int add_steps(struct making *m, u32 boundary)
 	for (u32 i = 0; i < m->n; i++) {
 		const struct torch_mark *mark = &m->marks[i];
 		u64 at = l->by_optimizer ? mark->end : mark->start;
+		struct torch_step step = { .start = before, .end = at, .number = l->n + 1 };
 
 		if (mark->phase != (l->by_optimizer ? PHASE_OPTIMIZER : PHASE_DATA) ||
 		    (l->by_optimizer && (!mark->is_step || mark->range != boundary)))
 			continue;
-		if (before && at > before &&
-		    !array__push(l->steps, l->n, (struct torch_step){ .start = before, .end = at, .number = l->n + 1 }))
+		if (before && at > before && !array__push(l->steps, l->n, step))
 			return -ENOMEM;
 		before = at;
 	}
