@@ -130,6 +130,8 @@ int elf__each_call_site(struct elf *elf, u64 addr, void (*fn)(u64 start, u64 siz
  * at most max.
  */
 u32 elf__plt_stubs(struct elf *elf, const char *name, u64 *addrs, u32 max);
+/* Calls fn for each GOT entry of an imported function or variable, until it returns false. */
+void elf__each_slot(struct elf *elf, bool (*fn)(const char *name, u64 slot, void *arg), void *arg);
 /* Addresses of the GOT entries of an imported function: `call *slot(%rip)` (-fno-plt) uses them. Returns as above. */
 u32 elf__got_slots(struct elf *elf, const char *name, u64 *addrs, u32 max);
 

@@ -10,39 +10,59 @@
 #include "elf/elf_private.h"
 #include "util/array.h"
 
-#ifdef __aarch64__
-#define RELOC_SLOT R_AARCH64_JUMP_SLOT
-#define RELOC_DATA R_AARCH64_GLOB_DAT
-#else
-#define RELOC_SLOT R_X86_64_JUMP_SLOT
-#define RELOC_DATA R_X86_64_GLOB_DAT
-#endif
+static bool is_slot(struct elf *elf, u64 type)
+{
+	if (elf->machine == EM_AARCH64)
+		return type == R_AARCH64_JUMP_SLOT || type == R_AARCH64_GLOB_DAT;
+	return type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT;
+}
 
-u32 elf__got_slots(struct elf *elf, const char *name, u64 *addrs, u32 max)
+void elf__each_slot(struct elf *elf, bool (*fn)(const char *name, u64 slot, void *arg), void *arg)
 {
 	struct elf_symbols all;
 	struct elf_section sec;
-	const char *have;
+	const char *name;
 	Elf64_Rela rela;
 	Elf64_Sym sym;
 	const u8 *data;
-	u32 n = 0, index = 0, type;
+	u32 index = 0;
 	u64 i;
 
 	if (!elf__symbols(elf, SHT_DYNSYM, &all))
-		return 0;
+		return;
 	while ((data = elf__section_data(elf, NULL, SHT_RELA, &index, &sec))) {
-		for (i = 0; n < max && i < sec.size / sizeof(rela); i++) {
+		for (i = 0; i < sec.size / sizeof(rela); i++) {
 			memcpy(&rela, data + i * sizeof(rela), sizeof(rela));
-			type = ELF64_R_TYPE(rela.r_info);
-			if (type != RELOC_SLOT && type != RELOC_DATA)
+			if (!is_slot(elf, ELF64_R_TYPE(rela.r_info)))
 				continue;
-			have = elf_symbols__get(&all, ELF64_R_SYM(rela.r_info), &sym);
-			if (have && !strcmp(have, name))
-				addrs[n++] = rela.r_offset;
+			name = elf_symbols__get(&all, ELF64_R_SYM(rela.r_info), &sym);
+			if (name && !fn(name, rela.r_offset, arg))
+				return;
 		}
 	}
-	return n;
+}
+
+struct slot_search {
+	const char *name;
+	u64 *addrs;
+	u32 n, max;
+};
+
+static bool on_slot(const char *name, u64 slot, void *arg)
+{
+	struct slot_search *s = arg;
+
+	if (s->n < s->max && !strcmp(name, s->name))
+		s->addrs[s->n++] = slot;
+	return s->n < s->max;
+}
+
+u32 elf__got_slots(struct elf *elf, const char *name, u64 *addrs, u32 max)
+{
+	struct slot_search s = { name, addrs, 0, max };
+
+	elf__each_slot(elf, on_slot, &s);
+	return s.n;
 }
 
 #ifdef __x86_64__

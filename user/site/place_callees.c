@@ -152,33 +152,15 @@ static int on_symbol(const struct elf_symbol *sym, void *arg)
 	return c->failed;
 }
 
-/* Finds the pointers that the loader fills with the addresses of imports. */
-static void find_slots(struct callees *c)
+/* Stores the pointers that the loader fills with the addresses of known imports. */
+static bool on_slot(const char *name, u64 slot, void *arg)
 {
-	struct elf_symbols all;
-	struct elf_section sec;
-	const char *name;
-	Elf64_Rela rela;
-	const u8 *data;
-	Elf64_Sym sym;
-	u32 index = 0, type;
-	bool arm = elf__machine(c->elf) == EM_AARCH64;
-	u64 i;
+	enum callee callee = callee__by_name(name);
+	struct callees *c = arg;
 
-	if (!elf__symbols(c->elf, SHT_DYNSYM, &all))
-		return;
-	while ((data = elf__section_data(c->elf, NULL, SHT_RELA, &index, &sec))) {
-		for (i = 0; i < sec.size / sizeof(rela) && !c->failed; i++) {
-			memcpy(&rela, data + i * sizeof(rela), sizeof(rela));
-			type = ELF64_R_TYPE(rela.r_info);
-			if (arm ? type != R_AARCH64_JUMP_SLOT && type != R_AARCH64_GLOB_DAT :
-				  type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT)
-				continue;
-			name = elf_symbols__get(&all, ELF64_R_SYM(rela.r_info), &sym);
-			if (name && callee__by_name(name) != CALLEE_UNKNOWN)
-				add(c, &c->slots, rela.r_offset, 0, callee__by_name(name));
-		}
-	}
+	if (callee != CALLEE_UNKNOWN)
+		add(c, &c->slots, slot, 0, callee);
+	return !c->failed;
 }
 
 /* x86-64: `jmp *slot(%rip)`, with or without endbr64 and a bnd prefix. */
@@ -240,7 +222,7 @@ struct callees *callees__new(struct elf *elf)
 	if (!c)
 		return NULL;
 	c->elf = elf;
-	find_slots(c);
+	elf__each_slot(elf, on_slot, c);
 	sort(&c->slots);
 	for (i = 0; c->slots.n && i < ARRAY_LEN(sections); i++) {
 		index = 0;

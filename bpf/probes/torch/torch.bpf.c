@@ -99,33 +99,37 @@ SITE(torch_op, "torch_op")
 /* torch::autograd::Node::operator()(variable_list &&), which returns a list through its first argument */
 SITE(torch_node, "torch_node")
 {
-	u64 cookie = bpf_get_attach_cookie(ctx), node[TORCH_NODE_WORDS] = {};
+	u64 cookie = bpf_get_attach_cookie(ctx), words[TORCH_NODE_WORDS] = {}, node;
+	u32 sequence = cookie >> COOKIE_GROUP_SHIFT;
 	struct torch_node *e;
 
 	if (IS_END(cookie)) {
 		torch__end(ctx, cookie, sizeof(*e), false);
 		return 0;
 	}
+	node = ARG2(ctx);
 	e = torch__begin(ctx, cookie, ID_torch_node, sizeof(*e));
 	if (!e)
 		return 0;
-	bpf_probe_read_user(node, sizeof(node), (const void *)ARG2(ctx));
-	e->vtable = node[TORCH_NODE_VTABLE];
-	e->sequence = (s64)node[TORCH_NODE_SEQUENCE];
-	e->made_by = (u32)node[TORCH_NODE_THREAD];
+	bpf_probe_read_user(&e->vtable, sizeof(e->vtable), (const void *)node);
+	e->sequence = -1;
+	if (sequence && !bpf_probe_read_user(words, sizeof(words), (const void *)(node + sequence * sizeof(u64)))) {
+		e->sequence = (s64)words[0];
+		e->made_by = (u32)words[TORCH_NODE_THREAD];
+	}
 	torch__class(e->vtable);
 	return 0;
 }
 
 /*
- * c10::Dispatcher::callBoxed(const OperatorHandle &, Stack *). The clones that GCC makes of it (group 0) lack the first
+ * c10::Dispatcher::callBoxed(const OperatorHandle &, Stack *). The clones that GCC makes of it lack the first
  * argument, the dispatcher. An OperatorHandle begins with a pointer to the OperatorDef.
  */
 SITE(torch_boxed, "torch_boxed")
 {
-	u64 cookie = bpf_get_attach_cookie(ctx), definition = 0;
+	u64 cookie = bpf_get_attach_cookie(ctx), definition = 0, group = cookie >> COOKIE_GROUP_SHIFT;
 	struct args a = args__read(ctx);
-	bool is_clone = !(cookie >> COOKIE_GROUP_SHIFT);
+	bool is_clone = !(group & TORCH_BOXED_METHOD);
 	struct torch_op *e;
 	int kind;
 
@@ -141,7 +145,7 @@ SITE(torch_boxed, "torch_boxed")
 		return 0;
 	}
 	bpf_probe_read_user(&definition, sizeof(definition), (const void *)(is_clone ? a.a1 : a.a2));
-	kind = torch__operator(definition);
+	kind = torch__operator(definition, group & TORCH_BOXED_OLD_STRINGS ? TORCH_OLD_STRING_SIZE : TORCH_STRING_SIZE);
 	if (kind == TORCH_RANGE_BEGINS)
 		torch__begin_range(is_clone ? a.a2 : a.a3, cookie);
 	if (kind == TORCH_RANGE_ENDS)
@@ -159,32 +163,48 @@ SITE(torch_boxed, "torch_boxed")
 }
 
 /*
- * The call of __tls_get_addr(&{module, offset}) in at::sequence_number::get_and_increment(), which numbers a new backward
- * node. The thread's number lies in its block of the module, at a distance that the host code has read from the next
- * instruction. Source: glibc, sysdeps/x86_64/nptl/tls.h: the thread pointer + 8 has the vector of blocks, 16 bytes each.
+ * The variable block of a thread: what __tls_get_addr(&{module, offset}) returns. Source: glibc,
+ * sysdeps/x86_64/nptl/tls.h: the thread pointer + 8 has the vector of blocks, 16 bytes each. 0: not known.
+ */
+static __always_inline u64 thread_block(u64 fs_base, u64 at)
+{
+	u64 index[2] = {}, blocks = 0, block = 0;
+
+	if (bpf_probe_read_user(index, sizeof(index), (const void *)at) ||
+	    bpf_probe_read_user(&blocks, sizeof(blocks), (const void *)(fs_base + 8)) ||
+	    bpf_probe_read_user(&block, sizeof(block), (const void *)(blocks + index[0] * 16)))
+		return 0;
+	return block + index[1];
+}
+
+/*
+ * In at::sequence_number::get_and_increment(), which numbers a new backward node: at its call of __tls_get_addr, or after
+ * the call. The host code has read from the next instructions where the thread's next number lies.
  */
 SITE(torch_made, "torch_made")
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	u64 cookie = bpf_get_attach_cookie(ctx), index[2] = {}, blocks = 0, block = 0;
+	u64 cookie = bpf_get_attach_cookie(ctx), thread_at = cookie >> TORCH_MADE_THREAD_SHIFT & 0xffff, block;
 	struct thread *th = bpf_task_storage_get(&threads, task, 0, 0);
 	struct open_call *c = th ? span__top(th) : NULL;
-	struct torch_call *made_by;
+	u64 index = ARG1(ctx), result = ctx->ax, thread = 0;
+	struct torch_op *made_by;
 	s64 sequence;
 
 	probe__hit(cookie);
 	if (!c)
 		return 0;
-	made_by = (struct torch_call *)c->record;
+	made_by = (struct torch_op *)c->record;
 	if (made_by->span.event.id != ID_torch_op || made_by->sequence != -1)
 		return 0;
-	if (bpf_probe_read_user(index, sizeof(index), (const void *)ARG1(ctx)) ||
-	    bpf_probe_read_user(&blocks, sizeof(blocks), (const void *)(task->thread.fsbase + 8)) ||
-	    bpf_probe_read_user(&block, sizeof(block), (const void *)(blocks + index[0] * 16)) ||
-	    bpf_probe_read_user(&sequence, sizeof(sequence),
-				(const void *)(block + index[1] + (cookie >> COOKIE_GROUP_SHIFT))))
+	block = cookie & TORCH_MADE_AFTER ? result : thread_block(task->thread.fsbase, index);
+	if (!block ||
+	    bpf_probe_read_user(&sequence, sizeof(sequence), (const void *)(block + (cookie >> COOKIE_GROUP_SHIFT))))
 		return 0;
+	if (thread_at)
+		bpf_probe_read_user(&thread, sizeof(thread), (const void *)(block + thread_at));
 	made_by->sequence = sequence;
+	made_by->thread = (u32)thread;
 	return 0;
 }
 

@@ -28,7 +28,7 @@ struct finding_sites {
 
 static bool is_runtime(struct elf *elf, const char *path, bool hint)
 {
-	return torch_find__is_libtorch(elf);
+	return torch_find__is_libtorch(elf) || torch_find__is_libtorch_python(elf);
 }
 
 /* cookie: of the entry. */
@@ -116,30 +116,50 @@ static int add_operators(struct finding_sites *p, const struct torch_functions *
 	return err;
 }
 
+static u64 boxed_cookie(const struct torch_functions *f, const struct elf_symbol *boxed)
+{
+	u64 group = torch_find__is_clone(boxed) ? 0 : TORCH_BOXED_METHOD;
+
+	return (group | (f->old_strings ? TORCH_BOXED_OLD_STRINGS : 0)) << COOKIE_GROUP_SHIFT;
+}
+
 static int add_boxed(struct finding_sites *p, const struct torch_functions *f)
 {
 	u32 name = f->n_boxed ? site_list__name(p->out, "c10::Dispatcher::callBoxed") : 0;
 	int err = f->n_boxed && !name ? -ENOMEM : 0;
 
 	for (u32 i = 0; i < f->n_boxed && !err; i++)
-		err = add_call(p, &f->boxed[i], "torch_boxed", "callBoxed", name,
-			       (u64)!torch_find__is_clone(&f->boxed[i]) << COOKIE_GROUP_SHIFT);
+		err = add_call(p, &f->boxed[i], "torch_boxed", "callBoxed", name, boxed_cookie(f, &f->boxed[i]));
 	return err;
 }
 
-/* Without it a node is not joined with the operator that made it. */
-static int add_sequence(struct finding_sites *p, const struct elf_symbol *function)
+/*
+ * Without this site a node is not joined with the operator that made it. Where the kernel can't emulate the call of
+ * __tls_get_addr, which would also break a shadow stack, the site is the instruction after the call, which is expensive.
+ */
+static int add_sequence(struct finding_sites *p, const struct torch_functions *f)
 {
 	struct site site = { .program = "torch_made" };
-	u32 distance;
-	u64 call;
+	struct torch_variable number, thread;
+	bool at_call;
 
-	/* the kernel emulates the call, which breaks a shadow stack */
-	if (place__shadow_stack(p->elf) || !torch_find__sequence_call(p->elf, function, &call, &distance) ||
-	    !placer__emulated(p->placer, call) || elf__offset(p->elf, call, &site.offset))
+	if (!torch_find__variable(p->elf, &f->sequence, &number))
 		return 0;
-	site.cookie = (u64)distance << COOKIE_GROUP_SHIFT;
+	at_call = !number.is_prefixed && !place__shadow_stack(p->elf) && placer__emulated(p->placer, number.call);
+	if (elf__offset(p->elf, at_call ? number.call : number.after, &site.offset))
+		return 0;
+	site.cookie = (u64)number.offset << COOKIE_GROUP_SHIFT | (at_call ? 0 : TORCH_MADE_AFTER);
+	/* without prefixes, both are calls for the library's block of variables, and not for one variable */
+	if (!number.is_prefixed && f->thread.name && torch_find__variable(p->elf, &f->thread, &thread) &&
+	    !thread.is_prefixed)
+		site.cookie |= (u64)thread.offset << TORCH_MADE_THREAD_SHIFT;
 	return site_list__add_site(p->out, &site);
+}
+
+static int add_node(struct finding_sites *p, const struct elf_symbol *node)
+{
+	return add_call(p, node, "torch_node", "torch::autograd::Node", 0,
+			(u64)torch_find__node_sequence(p->elf, node) << COOKIE_GROUP_SHIFT);
 }
 
 static int add_functions(struct finding_sites *p, bool all, bool shapes)
@@ -149,12 +169,12 @@ static int add_functions(struct finding_sites *p, bool all, bool shapes)
 
 	if (!err)
 		err = add_operators(p, &f, all, shapes);
-	if (!err && f.n)
+	if (!err)
 		err = add_boxed(p, &f);
 	if (!err && f.n && f.node.name)
-		err = add_call(p, &f.node, "torch_node", "torch::autograd::Node", 0, 0);
+		err = add_node(p, &f.node);
 	if (!err && f.n && f.sequence.name)
-		err = add_sequence(p, &f.sequence);
+		err = add_sequence(p, &f);
 	torch_functions__free(&f);
 	return err;
 }
@@ -169,7 +189,7 @@ static int sites(struct session *s, struct elf *elf, const char *path, void *own
 	if (!p.placer)
 		return -ENOMEM;
 	err = add_functions(&p, !s || session__option(s, "torch", "all"), s && session__option(s, "torch", "shapes"));
-	if (!err && !p.functions)
+	if (!err && !p.functions && torch_find__is_libtorch(elf))
 		snprintf(why, len, "PyTorch's operators are not traced: it has no functions at::_ops::*::call");
 	else if (!err && p.unplaced)
 		snprintf(why, len, "%u of %u operators are not traced: %s: %s", p.unplaced, p.functions,

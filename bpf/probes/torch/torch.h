@@ -15,13 +15,31 @@ FAMILY(torch, 0x0e, FAMILY_ON_REQUEST, "PyTorch: operators, backward nodes, opti
  * Calls are nested by time within their thread. A call's duration contains what its own probes and those of the calls
  * within it took: the report subtracts `inner` times torch_cost.call, and torch_cost.own.
  */
-/* Of torch::autograd::Node, in words of 8 bytes: its vtable, sequence_nr_ and thread_id_ */
-#define TORCH_NODE_VTABLE   0
-#define TORCH_NODE_SEQUENCE 2
-#define TORCH_NODE_THREAD   5
-#define TORCH_NODE_WORDS    6
+/*
+ * torch::autograd::Node begins with its vtable. The cookie of its probe has the number of the word that is its
+ * sequence_nr_, in its group: 2 in 2.13, 3 in 2.6; 0: not known. thread_id_ lies three words after it.
+ */
+#define TORCH_NODE_THREAD 3
+#define TORCH_NODE_WORDS  4
+
+/*
+ * The group of the cookie of callBoxed: is the dispatcher its first argument, and are its library's strings those of
+ * libstdc++ from before C++11, one pointer each? Of both kinds of string the first word is the address of the text.
+ */
+#define TORCH_BOXED_METHOD	1
+#define TORCH_BOXED_OLD_STRINGS 2
 
 #define TORCH_STRING_SIZE     32 /* a std::string of libstdc++ */
+#define TORCH_OLD_STRING_SIZE 8
+
+/*
+ * The cookie of the site where a backward node gets its number: in its group the offset of the number from the result of
+ * __tls_get_addr, in the bits 16 to 31 that of the thread's number (0: not known). With the flag the site is after that
+ * call, else at it.
+ */
+#define TORCH_MADE_AFTER	(1ULL << 32)
+#define TORCH_MADE_THREAD_SHIFT 16
+
 #define TORCH_IVALUE_SIZE     16 /* c10::IValue; its first word points to the object */
 #define TORCH_CONSTANT_STRING 16 /* offset of the std::string in c10::ivalue::ConstantString */
 
@@ -73,6 +91,7 @@ struct torch_op {
 	s64 sequence
 		DOC("sequence number of the first backward node that this call made; -1: it made none, or not known");
 	u32 inner DOC("calls of this family that were recorded within it on its thread, at any depth");
+	u32 thread DOC("of the node with this sequence number: its torch_node.made_by; 0: not known");
 } EVENT(torch_op, 0x0e01, "a call of an operator; the name of its probe is the operator's: aten::add.Tensor");
 
 struct torch_operator {

@@ -12,7 +12,9 @@
 #include <string.h>
 
 #define LIBRARY	      "libtorch_cpu.so"
+#define ITS_PYTHON    "libtorch_python.so"
 #define ITS_FUNCTION  "_ZN2at15sequence_number17get_and_incrementEv"
+#define THREAD	      "_ZN2at14RecordFunction15currentThreadIdEv"
 #define OPERATORS_MAX 8000 /* libtorch 2.13 has 3,101 */
 #define CODE_MAX      8192 /* bytes of a function that are searched */
 
@@ -21,9 +23,12 @@
 #define HANDLE_PREFIX "_ZN2at4_opsL"
 
 #define BOXED_PREFIX "_ZNK3c1010Dispatcher9callBoxedE"
+#define BOXED	     BOXED_PREFIX "RKNS_14OperatorHandleEPSt6vectorINS_6IValueESaIS5_EE"
 #define NODE_PREFIX  "_ZN5torch8autograd4NodeclE"
 #define SLOW_PREFIX  "_ZN3c1010Dispatcher27callWithDispatchKeySlowPathI"
 #define SLOW_MAX     4096
+/* std::string::_Rep::_S_empty_rep_storage, which only users of libstdc++'s strings from before C++11 import */
+#define OLD_STRING "_ZNSs4_Rep20_S_empty_rep_storageE"
 
 /* Tensor &, the type of a first argument that is changed */
 #define CHANGED_TENSOR "RNS_6TensorE"
@@ -32,6 +37,15 @@
 bool torch_find__is_libtorch(struct elf *elf)
 {
 	return library__is(elf, LIBRARY, ITS_FUNCTION);
+}
+
+/*
+ * Before PyTorch 2.7 or so, callBoxed is a weak function, which both libraries define. In a Python process all calls
+ * lead to that of libtorch_python, which the dynamic linker finds first.
+ */
+bool torch_find__is_libtorch_python(struct elf *elf)
+{
+	return library__is(elf, ITS_PYTHON, BOXED);
 }
 
 /* Reads the length and the text of a name in a mangled name. Returns what follows it; NULL: there is none. */
@@ -79,6 +93,18 @@ static void add_handle(struct gathering *g, const struct elf_symbol *sym)
 	g->failed |= !array__push(g->handles.operators, g->handles.n, f);
 }
 
+/* A global function is in both tables of symbols. */
+static void add_boxed(struct gathering *g, const struct elf_symbol *sym)
+{
+	struct torch_functions *f = g->calls;
+
+	for (u32 i = 0; i < f->n_boxed; i++)
+		if (f->boxed[i].addr == sym->addr)
+			return;
+	if (f->n_boxed < BOXED_MAX)
+		g->failed |= !array__push(f->boxed, f->n_boxed, *sym);
+}
+
 static void add_other(struct gathering *g, const struct elf_symbol *sym)
 {
 	struct torch_functions *f = g->calls;
@@ -89,10 +115,24 @@ static void add_other(struct gathering *g, const struct elf_symbol *sym)
 		f->node = *sym;
 	else if (!strcmp(sym->name, ITS_FUNCTION))
 		f->sequence = *sym;
+	else if (!strcmp(sym->name, THREAD))
+		f->thread = *sym;
 	else if (!strncmp(sym->name, SLOW_PREFIX, strlen(SLOW_PREFIX)) && f->n_slow < SLOW_MAX)
 		g->failed |= !array__push(f->slow, f->n_slow, *sym);
-	else if (!strncmp(sym->name, BOXED_PREFIX, strlen(BOXED_PREFIX)) && f->n_boxed < BOXED_MAX)
-		g->failed |= !array__push(f->boxed, f->n_boxed, *sym);
+	else if (!strncmp(sym->name, BOXED_PREFIX, strlen(BOXED_PREFIX)))
+		add_boxed(g, sym);
+}
+
+/* The slow paths that are called through the PLT. Their address is that of the slot. */
+static bool on_slot(const char *name, u64 slot, void *arg)
+{
+	struct elf_symbol sym = { .name = name, .addr = slot };
+	struct gathering *g = arg;
+
+	g->calls->old_strings |= !strcmp(name, OLD_STRING);
+	if (!strncmp(name, SLOW_PREFIX, strlen(SLOW_PREFIX)) && g->calls->n_slow < SLOW_MAX)
+		g->failed |= !array__push(g->calls->slow, g->calls->n_slow, sym);
+	return !g->failed;
 }
 
 static int on_symbol(const struct elf_symbol *sym, void *arg)
@@ -132,6 +172,8 @@ int torch_find__functions(struct elf *elf, struct torch_functions *out)
 
 	*out = (struct torch_functions){};
 	elf__each_symbol(elf, on_symbol, &g);
+	if (!g.failed && (out->n || out->n_boxed))
+		elf__each_slot(elf, on_slot, &g);
 	if (!g.failed && g.handles.n)
 		qsort(g.handles.operators, g.handles.n, sizeof(*g.handles.operators), by_name);
 	for (u32 i = 0; !g.failed && i < out->n; i++) {
@@ -155,9 +197,23 @@ static const u8 *code_of(struct elf *elf, u64 *n, const struct torch_function *f
 	return elf__bytes(elf, f->symbol.addr, n);
 }
 
+/* The address in the slot's place: that of the function, or of the slot through which the stub of a PLT at addr jumps. */
+static u64 stub_slot(struct elf *elf, u64 addr)
+{
+	static const u8 jmp[] = { 0xff, 0x25 };
+	u64 n = sizeof(jmp) + sizeof(s32);
+	const u8 *code = elf__bytes(elf, addr, &n);
+	s32 distance;
+
+	if (!code || n < sizeof(jmp) + sizeof(s32) || memcmp(code, jmp, sizeof(jmp)))
+		return addr;
+	memcpy(&distance, code + sizeof(jmp), sizeof(distance));
+	return addr + n + (u64)(s64)distance;
+}
+
 /*
- * Most operators call their callWithDispatchKeySlowPath directly; in some it is inlined. Of the latter those that change
- * their first argument return it.
+ * Most operators call their callWithDispatchKeySlowPath, directly or through the PLT; in some it is inlined. Of the
+ * latter those that change their first argument return it.
  */
 const char *torch_find__result(struct elf *elf, const struct torch_functions *f, const struct torch_function *operator)
 {
@@ -174,6 +230,10 @@ const char *torch_find__result(struct elf *elf, const struct torch_functions *f,
 		memcpy(&distance, code + i + 1, sizeof(distance));
 		target.addr = addr + i + 5 + (u64)(s64)distance;
 		found = bsearch(&target, f->slow, f->n_slow, sizeof(*f->slow), by_address);
+		if (!found) {
+			target.addr = stub_slot(elf, target.addr);
+			found = bsearch(&target, f->slow, f->n_slow, sizeof(*f->slow), by_address);
+		}
 		if (found)
 			return found->name + strlen(SLOW_PREFIX);
 	}
@@ -222,29 +282,88 @@ bool torch_find__is_clone(const struct elf_symbol *boxed)
 	return strstr(boxed->name, ".isra.");
 }
 
-bool torch_find__sequence_call(struct elf *elf, const struct elf_symbol *function, u64 *call, u32 *offset)
+/* The instruction `mov offset(%rax),%reg` of 8 bytes at this code. Returns false if it is another one. */
+static bool load_from_result(const u8 *code, u32 *offset)
 {
-	/* lea index(%rip),%rdi; call __tls_get_addr; mov offset(%rax),%reg */
-	static const u8 lea[] = { 0x48, 0x8d, 0x3d }, mov[] = { 0x48, 0x8b };
-	const u32 after_lea = 7, after_call = 12, len = after_call + 7;
-	u64 n = 64;
-	const u8 *code = elf__bytes(elf, function->addr, &n);
-
-	for (u64 i = 0; code && i + len <= n && i + len <= function->size; i++) {
-		const u8 *at = code + i;
-
-		if (memcmp(at, lea, sizeof(lea)) || at[after_lea] != 0xe8 || memcmp(at + after_call, mov, sizeof(mov)))
-			continue;
-		/* modrm: %rax and an offset of 4 bytes, or of one */
-		memcpy(offset, at + after_call + 3, sizeof(*offset));
-		if ((at[after_call + 2] & 0xc7) == 0x40)
-			*offset = at[after_call + 3];
-		else if ((at[after_call + 2] & 0xc7) != 0x80)
-			return false;
-		*call = function->addr + i + after_lea;
+	if ((code[0] & 0xfb) != 0x48 || code[1] != 0x8b)
+		return false;
+	*offset = 0;
+	switch (code[2] & 0xc7) {
+	case 0x00:
+		return true;
+	case 0x40:
+		*offset = code[3];
+		return *offset < 0x80;
+	case 0x80:
+		memcpy(offset, code + 3, sizeof(*offset));
 		return *offset < 0x8000;
 	}
 	return false;
+}
+
+bool torch_find__variable(struct elf *elf, const struct elf_symbol *function, struct torch_variable *out)
+{
+	/* lea index(%rip),%rdi; call __tls_get_addr, with or without the prefixes by which the linker could replace them */
+	static const u8 lea[] = { 0x48, 0x8d, 0x3d }, prefixes[] = { 0x66, 0x66, 0x48 };
+	const u32 lea_len = 7, call_len = 5, load_len = 7;
+	u64 n = 64;
+	const u8 *code = elf__bytes(elf, function->addr, &n);
+
+	if (n > function->size)
+		n = function->size;
+	for (u64 i = 0; code && i + lea_len + sizeof(prefixes) + call_len + load_len <= n; i++) {
+		u64 call = i + lea_len;
+
+		if (memcmp(code + i, lea, sizeof(lea)) != 0)
+			continue;
+		out->is_prefixed = !memcmp(code + call, prefixes, sizeof(prefixes));
+		call += out->is_prefixed ? sizeof(prefixes) : 0;
+		if (code[call] != 0xe8)
+			continue;
+		out->call = function->addr + call;
+		out->after = out->call + call_len;
+		return load_from_result(code + call + call_len, &out->offset);
+	}
+	return false;
+}
+
+/* The register to which `mov %rsi,%reg` at this code copies the second argument; -1: another instruction. */
+static int copy_of_second(const u8 *code)
+{
+	if ((code[0] & 0xfe) != 0x48 || code[1] != 0x89 || (code[2] & 0xf8) != 0xf0)
+		return -1;
+	return (code[2] & 7) | (code[0] & 1) << 3;
+}
+
+/* The words of the object in register reg that `mov offset(%reg),%other` of 8 bytes loads, as a set of bits. */
+static u32 loaded_words(const u8 *code, u64 n, int reg)
+{
+	u32 words = 0;
+
+	for (u64 i = 0; i + 4 <= n; i++)
+		if ((code[i] & 0xfa) == 0x48 && (code[i] & 1) == reg >> 3 && code[i + 1] == 0x8b &&
+		    (code[i + 2] & 0xc7) == (0x40 | (reg & 7)) && !(code[i + 3] & 0x87))
+			words |= 1u << code[i + 3] / 8;
+	return words;
+}
+
+u32 torch_find__node_sequence(struct elf *elf, const struct elf_symbol *operator)
+{
+	u64 n = operator->size<CODE_MAX ? operator->size : CODE_MAX;
+	const u8 *code = elf__bytes(elf, operator->addr, &n);
+	u32 words = 0;
+
+	for (u64 i = 0; code && i + 3 <= n && i < 64; i++) {
+		int reg = copy_of_second(code + i);
+
+		/* %rsp and %r12 need another form of address */
+		if (reg >= 0 && (reg & 7) != 4)
+			words |= loaded_words(code, n, reg);
+	}
+	for (u32 word = 2; word < 4; word++)
+		if (words & 1u << word && words & 1u << (word + TORCH_NODE_THREAD))
+			return word;
+	return 0;
 }
 
 void torch_functions__free(struct torch_functions *f)

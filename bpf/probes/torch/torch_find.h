@@ -24,13 +24,17 @@ struct torch_functions {
 	u32 n;
 	struct elf_symbol *boxed; /* clones of c10::Dispatcher::callBoxed */
 	u32 n_boxed;
-	struct elf_symbol *slow; /* c10::Dispatcher::callWithDispatchKeySlowPath<RESULT, ..>, by address */
+	struct elf_symbol *
+		slow; /* c10::Dispatcher::callWithDispatchKeySlowPath<RESULT, ..>, by the address of it or of its GOT entry */
 	u32 n_slow;
 	struct elf_symbol node; /* torch::autograd::Node::operator(); its name is NULL if there is none */
 	struct elf_symbol sequence; /* at::sequence_number::get_and_increment; the same */
+	struct elf_symbol thread; /* at::RecordFunction::currentThreadId; the same */
+	bool old_strings; /* its std::string is one pointer, as before C++11 */
 };
 
 bool torch_find__is_libtorch(struct elf *elf);
+bool torch_find__is_libtorch_python(struct elf *elf);
 
 /* The mangled type of the operator's result; NULL: not known. */
 const char *torch_find__result(struct elf *elf, const struct torch_functions *f, const struct torch_function *operator);
@@ -38,11 +42,17 @@ const char *torch_find__result(struct elf *elf, const struct torch_functions *f,
 u32 torch_find__key_set(struct elf *elf, const struct torch_functions *f);
 /* Has the compiler removed the dispatcher from the arguments of this callBoxed? */
 bool torch_find__is_clone(const struct elf_symbol *boxed);
-/*
- * The call of __tls_get_addr in get_and_increment: its address, and the offset of the sequence number from the result.
- * Returns false if the code is another one.
- */
-bool torch_find__sequence_call(struct elf *elf, const struct elf_symbol *function, u64 *call, u32 *offset);
+/* The call of __tls_get_addr in a function that begins with reading a variable of its thread. */
+struct torch_variable {
+	u64 call, after; /* addresses of the call and of the instruction that follows it */
+	u32 offset; /* of the variable from the call's result */
+	bool is_prefixed; /* the call has prefixes, with which the kernel does not emulate it */
+};
+
+/* Returns false if the code of the function is another one. */
+bool torch_find__variable(struct elf *elf, const struct elf_symbol *function, struct torch_variable *out);
+/* Which word of a torch::autograd::Node is its sequence_nr_, by the code of its operator(); 0: not known. */
+u32 torch_find__node_sequence(struct elf *elf, const struct elf_symbol *operator);
 /* Free it in any case. Returns 0 or -ENOMEM. */
 int torch_find__functions(struct elf *elf, struct torch_functions *out);
 void torch_functions__free(struct torch_functions *f);

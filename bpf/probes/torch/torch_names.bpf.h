@@ -71,9 +71,9 @@ static __always_inline u32 torch__kind(const char *name)
 
 /*
  * Returns the enum torch_kind of an operator. definition: address of its OperatorDef, which begins with the operator's
- * name and overload. A name that can't be read is read again at the next call: its page may not be in memory yet.
+ * name and overload, each of string_size bytes. A name that can't be read is read again at the next call: its page may not be in memory yet.
  */
-__weak __noinline int torch__operator(u64 definition)
+__weak __noinline int torch__operator(u64 definition, u32 string_size)
 {
 	struct torch_key key = { .pid = bpf_get_current_pid_tgid() >> 32, .address = definition };
 	u32 *known = bpf_map_lookup_elem(&torch_operators, &key), kind;
@@ -84,7 +84,7 @@ __weak __noinline int torch__operator(u64 definition)
 	event__init(&e.event, ID_torch_operator, 0, bpf_ktime_get_ns());
 	e.handle = definition;
 	torch__string(e.name, sizeof(e.name), definition);
-	torch__string(e.overload, sizeof(e.overload), definition + TORCH_STRING_SIZE);
+	torch__string(e.overload, sizeof(e.overload), definition + string_size);
 	if (!*e.name) {
 		loss__count(EVENT_FAMILY(ID_torch_op), LOSS_READ, e.event.time);
 		return TORCH_OBSERVED;

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """--torch=shapes: the sizes of the tensors of each operator's call are those that torch.profiler records with record_shapes. Tensors without
 dimensions, lists of tensors and arguments on the stack can't be compared: the profiler shows no sizes of the former two, and the
-last are not recorded.
+last are not recorded. SONDE_TORCH_PYTHON may list several Pythons.
 test: timeout=300"""
 import collections
 import json
 import os
 
 from tap import done, ok
-from torch_env import Recording, python
+from torch_env import Recording, pythons, version_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MISSED_PERCENT = 10  # of the arguments may be on the stack, or of operators whose registers are not known
@@ -41,8 +41,8 @@ def elements(sizes):
     return n
 
 
-def check(r, truth):
-    name, found = truth["name"], calls_of(r, truth)
+def check(version, r, truth):
+    name, found = f"{version}: {truth['name']}", calls_of(r, truth)
     expected = collections.defaultdict(list)
     for operator, shapes in truth["shapes"]:
         expected[operator].append({n: sizes for n, sizes in enumerate(shapes) if sizes})
@@ -65,15 +65,17 @@ def check(r, truth):
     ok(set(types) <= {"TORCH_FLOAT32", "TORCH_INT64", "TORCH_BOOL", "TORCH_UINT8", "TORCH_FLOAT64"}, f"{name}: types are known", types)
 
 
-def main():
-    r = Recording([python(), f"{HERE}/workloads.py", "--shapes", "Training", "Convolution", "Attention"], "--torch=all",
+def check_version(interpreter):
+    version = version_of(interpreter)
+    r = Recording([interpreter, f"{HERE}/workloads.py", "--shapes", "Training", "Convolution", "Attention"], "--torch=all",
                   "--torch=shapes")
     for truth in map(json.loads, (line for line in r.output if line.startswith("{"))):
-        check(r, truth)
+        check(version, r, truth)
     lost = [e for e in r.trace.events("meta_loss") if e["family"] == 0x0e and e["pid"] in (0, r.pid)]
-    ok(not lost, "no record is lost", lost)
-    ok(not list(r.trace.events("torch_cost")), "the trace states no cost of a call, which would be without that of its shapes")
-    done()
+    ok(not lost, f"{version}: no record is lost", lost)
+    ok(not list(r.trace.events("torch_cost")), f"{version}: the trace states no cost of a call, which would be without that of its shapes")
 
 
-main()
+for interpreter in pythons():
+    check_version(interpreter)
+done()

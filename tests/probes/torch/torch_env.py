@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The Python with PyTorch that the tests of this folder run: build/venv, where it is installed if it is missing. And its recordings."""
+"""The Pythons with PyTorch that the tests of this folder run, by default that of build/venv, where PyTorch is installed if it is missing. And
+their recordings."""
 import os
 import subprocess
 
@@ -13,12 +14,28 @@ from tap import skip_all
 B = os.environ.get("B", "build")
 
 
+def version_of(python):
+    """The version of PyTorch that this interpreter has"""
+    return subprocess.run([python, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True).stdout.strip()
+
+
+def pythons():
+    """Paths of the interpreters to test: those that SONDE_TORCH_PYTHON lists, separated by colons, or the one of build/venv. Those without
+    PyTorch are left out; if none has it, the test is skipped."""
+    named = os.environ.get("SONDE_TORCH_PYTHON")
+    found = [p for p in named.split(":") if has_torch(p)] if named else [python()]
+    if not found:
+        skip_all(f"no Python of SONDE_TORCH_PYTHON={named} has PyTorch")
+    return found
+
+
 def python():
     """The path of an interpreter that has PyTorch; without one the test is skipped."""
-    chosen = os.environ.get("SONDE_TORCH_PYTHON", os.path.join(B, "venv/bin/python"))
+    named = os.environ.get("SONDE_TORCH_PYTHON")
+    chosen = named.split(":")[0] if named else os.path.join(B, "venv/bin/python")
     if has_torch(chosen):
         return chosen
-    if "SONDE_TORCH_PYTHON" not in os.environ:
+    if not named:
         install_torch(chosen)
     if not has_torch(chosen):
         skip_all("PyTorch can't be installed")

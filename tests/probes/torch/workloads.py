@@ -85,9 +85,15 @@ class Script:
 class Boxed:
     """torch.ops and an operator that is defined in Python."""
     def __init__(self):
-        @torch.library.custom_op("sonde_test::twice", mutates_args=())
         def twice(x: torch.Tensor) -> torch.Tensor:
             return x + x
+        if hasattr(torch.library, "custom_op"):
+            twice = torch.library.custom_op("sonde_test::twice", twice, mutates_args=())
+        else:  # before PyTorch 2.4
+            self.library = torch.library.Library("sonde_test", "DEF")
+            self.library.define("twice(Tensor x) -> Tensor")
+            self.library.impl("twice", twice, "CPU")
+            twice = torch.ops.sonde_test.twice
         self.twice, self.x = twice, torch.randn(8)
         self()
 

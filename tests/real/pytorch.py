@@ -1,0 +1,114 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Programs of PyTorch's users under sonde: tests/real/pytorch.py [--python FILE] [--keep DIR] [--lite] [NAME..]
+
+Runs each program of torch_programs.py under `sonde record -t torch --torch=all -p`, and compares the number of calls by name with what torch.profiler
+counts: for the work alone and for the same work under the profiler. Prints a row of a table for each, and what differs. The traces and their reports are
+left in build/real/torch. `make real` runs it.
+
+As root. Without --python the packages are installed into build/real/venv. --lite records without --torch=all and compares nothing."""
+import argparse
+import collections
+import json
+import os
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+B = os.environ.setdefault("B", os.path.join(ROOT, "build"))
+os.environ.setdefault("ROOT", ROOT)
+os.environ.setdefault("SONDE", os.path.join(B, "sonde"))
+sys.dont_write_bytecode = True
+sys.path[:0] = [os.path.join(ROOT, "tests/lib"), os.path.join(ROOT, "tests/probes/torch")]
+from recorded import OTHERS, Recorded  # noqa: E402
+from sonde_cli import SONDE, tables  # noqa: E402
+from torch_env import Recording  # noqa: E402
+
+VENV = os.path.join(B, "real/venv")
+PROGRAMS = ("Torchvision", "Transformers", "Trainer", "Lightning", "Accelerate", "Compile", "Script", "Workers", "Ddp", "Fsdp")
+PACKAGES = {"Torchvision": ("torchvision",), "Transformers": ("transformers",), "Trainer": ("transformers", "accelerate"),
+            "Lightning": ("lightning",), "Accelerate": ("accelerate",)}
+REPORTS = ("summary", "torch", "steps")
+
+
+def install():
+    pip = [os.path.join(VENV, "bin/pip"), "install", "-q", "--disable-pip-version-check"]
+    if not os.path.exists(VENV):
+        subprocess.run(["/usr/bin/python3", "-m", "venv", VENV], check=True)
+    for torch in ("torch==2.13.0+cpu", "torch"):
+        if not subprocess.run([*pip, torch, "numpy", "pillow"]).returncode:
+            break
+    subprocess.run([*pip, "transformers", "accelerate", "lightning"], check=False)
+    # its own operators are not used, so it need not be of the same build
+    subprocess.run([*pip, "--no-deps", "torchvision"], check=False)
+    return os.path.join(VENV, "bin/python")
+
+
+def version(python, package):
+    code = f"import importlib.metadata as m; print(m.version({package!r}))"
+    return subprocess.run([python, "-c", code], capture_output=True, text=True).stdout.strip()
+
+
+def compare(truth, recorded, window):
+    """How many calls of how many names there are, and what differs"""
+    expected = collections.Counter({n: c for n, c in truth["counts"].items() if not OTHERS.match(n)})
+    found = collections.Counter(name for _, name in recorded.within(*truth[window]))
+    wrong = {n: (found[n], expected[n]) for n in {*found, *expected} if found[n] != expected[n]}
+    return sum(found.values()), len(found), wrong
+
+
+def reports(path):
+    for report in REPORTS:
+        with open(f"{path[:-6]}-{report}.txt", "w") as f:
+            subprocess.run([SONDE, "report", path, report], stdout=f, stderr=subprocess.STDOUT, check=False)
+
+
+def measure(name, python, args):
+    r = Recording([python, f"{HERE}/torch_programs.py", name], *([] if args.lite else ["--torch=all"]))
+    path = os.path.join(args.keep, name + ".sonde")
+    os.replace(r.path, path)
+    reports(path)
+    truths = [json.loads(line) for line in r.output if line.startswith("{")]
+    lost = sum(e["count"] for e in r.trace.events("meta_loss") if e["family"] == 0x0e)
+    versions = ", ".join(f"{p} {version(python, p)}" for p in PACKAGES.get(name, ()))
+    loops = tables("report", path, "steps").get("loops", [])
+    steps = ", ".join(str(loop["steps"]) for loop in loops) or "none"
+    ok = bool(truths) and not r.status
+    for truth in truths:
+        recorded = Recorded(r.trace, truth["pid"])
+        for window in ("alone", "profiled"):
+            calls, names, wrong = compare(truth, recorded, window)
+            print(f"| {name} | {versions} | {window} | {calls} | {names} | {len(wrong)} | {lost} | {3 * truth['steps']}: {steps} |", flush=True)
+            for n, (found, expected) in sorted(wrong.items()):
+                print(f"    {n}: {found} recorded, {expected} by torch.profiler")
+            ok = ok and (not wrong or args.lite)
+    if not truths:
+        print(f"{name}: it did not run: {r.messages}")
+    return ok
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python")
+    parser.add_argument("--keep", default=os.path.join(B, "real/torch"))
+    parser.add_argument("--lite", action="store_true")
+    parser.add_argument("programs", nargs="*", metavar="NAME", help=", ".join(PROGRAMS))
+    args = parser.parse_args()
+    if os.geteuid():
+        sys.exit("tests/real/pytorch.py: tracing needs root")
+    os.makedirs(args.keep, exist_ok=True)
+    python = args.python or install()
+    results = []
+    for name in args.programs or PROGRAMS:
+        if name not in PROGRAMS:
+            sys.exit(f"tests/real/pytorch.py: no program '{name}'; there are: {', '.join(PROGRAMS)}")
+        missing = [p for p in PACKAGES.get(name, ()) if not version(python, p)]
+        if missing:
+            print(f"{name}: left out, as {', '.join(missing)} can't be installed")
+        else:
+            results.append(measure(name, python, args))
+    sys.exit(not all(results))
+
+
+main()

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Programs of PyTorch's users for torch.py: models, training loops and runtimes of well-known packages, with random weights.
+
+    torch_programs.py NAME
+
+After a line on stdin it does the same work three times: to warm up, alone, and under torch.profiler. For each process it prints a line of JSON: the
+times of the second and the third (CLOCK_MONOTONIC, ns), what the profiler counted in the third, and the steps that the work has."""
+import collections
+import contextlib
+import json
+import os
+import sys
+import tempfile
+import time
+import warnings
+
+os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", OMP_NUM_THREADS="1")
+import torch  # noqa: E402
+from torch import nn  # noqa: E402
+from torch.profiler import ProfilerActivity, profile  # noqa: E402
+
+warnings.filterwarnings("ignore")
+torch.set_num_threads(1)
+torch.manual_seed(1)
+RANKS = 2
+# torchvision's own operators need a libtorch of the same build. Its models use none of them, but importing it fails where these are not declared.
+TORCHVISION = torch.library.Library("torchvision", "FRAGMENT")
+for name in ("nms", "qnms"):
+    with contextlib.suppress(RuntimeError):
+        TORCHVISION.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+
+
+def batches(n, *shape):
+    return [(torch.randn(*shape), torch.randint(0, 4, (shape[0],))) for _ in range(n)]
+
+
+def small_network():
+    return nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
+
+
+def train(model, optimizer, data):
+    for x, y in data:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+
+class Torchvision:
+    """Training of torchvision's ResNet-18"""
+    packages, steps = ("torchvision",), 3
+
+    def __init__(self):
+        from torchvision.models import resnet18
+        self.model = resnet18(num_classes=4)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.9)
+        self.data = batches(self.steps, 2, 3, 64, 64)
+
+    def __call__(self):
+        train(self.model, self.optimizer, self.data)
+
+
+def gpt2():
+    from transformers import GPT2Config, GPT2LMHeadModel
+    return GPT2LMHeadModel(GPT2Config(n_layer=2, n_head=2, n_embd=32, n_positions=32, vocab_size=128, bos_token_id=0, eos_token_id=0))
+
+
+class Transformers:
+    """Training of a small GPT-2, and generation with it"""
+    packages, steps = ("transformers",), 5
+
+    def __init__(self):
+        self.model = gpt2()
+        self.optimizer = torch.optim.AdamW(self.model.parameters())
+        self.tokens = torch.randint(1, 128, (2, 16))
+
+    def __call__(self):
+        self.model.train()
+        for _ in range(self.steps):
+            self.optimizer.zero_grad()
+            self.model(input_ids=self.tokens, labels=self.tokens).loss.backward()
+            self.optimizer.step()
+        self.model.eval()
+        self.model.generate(self.tokens[:, :4], max_new_tokens=8, min_new_tokens=8, do_sample=False, pad_token_id=0)
+
+
+class Trainer:
+    """Hugging Face's Trainer"""
+    packages, steps = ("transformers", "accelerate"), 6
+
+    def __init__(self):
+        self.data = [{"input_ids": row, "labels": row} for row in torch.randint(1, 128, (4 * self.steps, 16))]
+
+    def __call__(self):
+        from transformers import Trainer, TrainingArguments
+        with tempfile.TemporaryDirectory() as folder:
+            args = TrainingArguments(output_dir=folder, per_device_train_batch_size=4, num_train_epochs=1, report_to=[], save_strategy="no",
+                                     use_cpu=True, disable_tqdm=True, logging_strategy="no", seed=1)
+            Trainer(model=gpt2(), args=args, train_dataset=self.data).train()
+
+
+class Lightning:
+    """Lightning's Trainer.fit()"""
+    packages, steps = ("lightning",), 8
+
+    def __call__(self):
+        import logging
+
+        import lightning
+        logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+
+        class Module(lightning.LightningModule):
+            def __init__(self):
+                super().__init__()
+                self.model = small_network()
+
+            def training_step(self, batch, _):
+                x, y = batch
+                loss = nn.functional.cross_entropy(self.model(x), y)
+                self.log("loss", loss)
+                return loss
+
+            def configure_optimizers(self):
+                return torch.optim.Adam(self.parameters())
+
+        data = torch.utils.data.TensorDataset(torch.randn(8 * self.steps, 16), torch.randint(0, 4, (8 * self.steps,)))
+        trainer = lightning.Trainer(max_epochs=1, accelerator="cpu", devices=1, logger=False, enable_checkpointing=False,
+                                    enable_progress_bar=False, enable_model_summary=False)
+        trainer.fit(Module(), torch.utils.data.DataLoader(data, batch_size=8))
+
+
+class Accelerate:
+    """A loop of Accelerate with accumulated gradients and clipping"""
+    packages, steps = ("accelerate",), 4
+
+    def __init__(self):
+        from accelerate import Accelerator
+        self.accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)
+        model = small_network()
+        data = torch.utils.data.TensorDataset(torch.randn(16 * self.steps, 16), torch.randint(0, 4, (16 * self.steps,)))
+        self.model, self.optimizer, self.loader = self.accelerator.prepare(
+            model, torch.optim.SGD(model.parameters(), lr=0.1), torch.utils.data.DataLoader(data, batch_size=8))
+
+    def __call__(self):
+        for x, y in self.loader:
+            with self.accelerator.accumulate(self.model):
+                self.accelerator.backward(nn.functional.cross_entropy(self.model(x), y))
+                if self.accelerator.sync_gradients:
+                    self.accelerator.clip_grad_norm_(self.model.parameters(), 1.0)
+                self.optimizer.step()
+                self.optimizer.zero_grad()
+
+
+class Compile:
+    """torch.compile with Inductor's C++ code, trained"""
+    packages, steps = (), 5
+
+    def __init__(self):
+        self.model = torch.compile(small_network())
+        self.optimizer = torch.optim.Adam(self.model.parameters())
+        self.data = batches(self.steps, 8, 16)
+
+    def __call__(self):
+        train(self.model, self.optimizer, self.data)
+
+
+class Script:
+    """A model of TorchScript, traced and scripted, evaluated"""
+    packages, steps = (), 0
+
+    def __init__(self):
+        self.x = torch.randn(4, 16)
+        self.models = [torch.jit.script(small_network()), torch.jit.trace(small_network(), self.x)]
+        for _ in range(4):
+            self()
+
+    def __call__(self):
+        with torch.no_grad():
+            for model in self.models:
+                for _ in range(20):
+                    model(self.x)
+
+
+class Items(torch.utils.data.Dataset):
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, i):
+        return torch.full((16,), float(i)) / 64, i % 4
+
+
+class Workers:
+    """A DataLoader with two workers"""
+    packages, steps = (), 8
+
+    def __init__(self):
+        self.model = small_network()
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+
+    def __call__(self):
+        train(self.model, self.optimizer, torch.utils.data.DataLoader(Items(), batch_size=8, num_workers=2))
+
+
+class Ddp:
+    """DistributedDataParallel over gloo"""
+    packages, steps, ranks = (), 6, RANKS
+
+    def __init__(self):
+        self.model = nn.parallel.DistributedDataParallel(small_network())
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        self.data = batches(self.steps, 8, 16)
+
+    def __call__(self):
+        train(self.model, self.optimizer, self.data)
+
+
+class Fsdp(Ddp):
+    """fully_shard() (FSDP2) over gloo"""
+    def __init__(self):
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+        self.model = fully_shard(small_network(), mesh=init_device_mesh("cpu", (RANKS,)))
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        self.data = batches(self.steps, 8, 16)
+
+
+PROGRAMS = {p.__name__: p for p in (Torchvision, Transformers, Trainer, Lightning, Accelerate, Compile, Script, Workers, Ddp, Fsdp)}
+
+
+def measure(program):
+    work = program()
+    work()
+    alone = [time.monotonic_ns()]
+    work()
+    alone.append(time.monotonic_ns())
+    with profile(activities=[ProfilerActivity.CPU]) as p:
+        profiled = [time.monotonic_ns()]
+        work()
+        profiled.append(time.monotonic_ns())
+    counts = collections.Counter(e.name() for e in p.profiler.kineto_results.events())
+    print(json.dumps({"name": program.__name__, "pid": os.getpid(), "alone": alone, "profiled": profiled, "counts": counts,
+                      "steps": program.steps}), flush=True)
+
+
+def rank(number, name, address):
+    torch.distributed.init_process_group("gloo", init_method=address, rank=number, world_size=RANKS)
+    measure(PROGRAMS[name])
+    torch.distributed.destroy_process_group()
+
+
+def main():
+    program = PROGRAMS[sys.argv[1]]
+    print("ready", flush=True)
+    sys.stdin.readline()
+    if hasattr(program, "ranks"):
+        with tempfile.TemporaryDirectory() as folder:
+            torch.multiprocessing.spawn(rank, (program.__name__, f"file://{folder}/store"), nprocs=RANKS)
+    else:
+        measure(program)
+    print("done", flush=True)
+    sys.stdin.readline()
+
+
+if __name__ == "__main__":
+    main()
