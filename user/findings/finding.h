@@ -39,6 +39,8 @@ enum finding_kind {
 	FINDING_IMPORT, /* imported modules */
 	FINDING_STEP, /* took longer for some training steps than for others */
 	FINDING_OVERHEAD, /* ran between small operators of PyTorch */
+	FINDING_TENSOR_COPIES, /* copied and converted tensors, or read their values */
+	FINDING_COMPILE, /* compiled functions with torch.compile */
 	FINDING_GPU_WAIT, /* waited for a GPU in a call of CUDA */
 	FINDING_NCCL, /* waited in a call of NCCL */
 	FINDING_LIBRARY, /* waited in another library, or in a call of CUDA that does not wait for a GPU */

@@ -36,6 +36,8 @@ static const struct kind {
 	[FINDING_IMPORT] = { "import", "imported modules in", "", 1.3 },
 	[FINDING_STEP] = { "slow-steps", "lost", " to slow steps of training", 1.1 },
 	[FINDING_OVERHEAD] = { "small-operators", "spent", " between small operators of PyTorch", 0.8 },
+	[FINDING_TENSOR_COPIES] = { "tensor-copies", "spent", " copying tensors or reading their values", 0.9 },
+	[FINDING_COMPILE] = { "compile", "spent", " compiling with torch.compile", 1.3 },
 	[FINDING_GPU_WAIT] = { "gpu-wait", "waited", " for a GPU", 0.9 },
 	[FINDING_NCCL] = { "nccl", "waited", " in NCCL", 0.9 },
 	[FINDING_LIBRARY] = { "library", "waited", " in a library", 0.9 },

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Loops of PyTorch: waits for the data loader, steps that took longer than the others, and code that runs many small operators. */
+/*
+ * Loops of PyTorch: waits for the data loader, steps that took longer than the others, code that runs many small operators, and copies of
+ * tensors.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -131,6 +134,37 @@ static void add_small(const struct torch_steps *steps, const struct torch_loop *
 	snprintf(f->advice, sizeof(f->advice), "Larger batches, fused operators or `torch.compile` call fewer.");
 }
 
+/* Copies between types and devices, and reads of values, for which a program waits until the GPU has computed them. */
+static void add_copies(const struct torch_steps *steps, const struct torch_loop *l, struct findings *out)
+{
+	u64 ns = 0, calls = 0;
+	u32 most = 0;
+	char each[TEXT_NUMBER];
+	struct finding *f;
+
+	for (u32 i = 0; i < TORCH_COPIES; i++) {
+		ns += l->copies[i].ns;
+		calls += l->copies[i].calls;
+		most = l->copies[i].ns > l->copies[most].ns ? i : most;
+	}
+	if (ns < l->total_ns / SHARE_MIN || calls < l->n)
+		return;
+	f = add(l, FINDING_TENSOR_COPIES, ns, out);
+	if (!f)
+		return;
+	f->times = calls;
+	calls = l->copies[most].calls;
+	snprintf(f->detail, sizeof(f->detail), "%s in %s, %llu call%s a step of %s",
+		 l->copies[most].ns == ns ? "all" : "mostly", torch_copies__name(most), (calls + l->n / 2) / l->n,
+		 text__s((calls + l->n / 2) / l->n), text__ns(each, sizeof(each), l->copies[most].ns / calls));
+	snprintf(
+		f->advice, sizeof(f->advice), "%s",
+		torch__coverage(steps->torch)->has_device ?
+			"To read a value or copy to the host waits for the GPU: do it less often, and copy with `non_blocking=True`." :
+			"Tensors that are converted once, before the loop, or have one type need no copies.");
+	snprintf(f->report, sizeof(f->report), "torch");
+}
+
 static int find(const struct finding_input *in, struct findings *out)
 {
 	const struct torch_steps *s = in->torch;
@@ -140,6 +174,7 @@ static int find(const struct finding_input *in, struct findings *out)
 
 		add_slow(s, &s->loops[i], has_loader, in->q, out);
 		add_small(s, &s->loops[i], out);
+		add_copies(s, &s->loops[i], out);
 	}
 	return 0;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Sums the operators of each step, and finds where between the phases they were. */
 #include <errno.h>
+#include <string.h>
 
 #include "model/torch_steps_private.h"
 #include "util/search.h"
@@ -12,6 +13,7 @@ struct thread {
 struct reading {
 	struct torch_steps *steps;
 	struct torch_gaps *gaps;
+	struct map copies; /* u32 name -> u32: its index in torch_loop.copies plus one, TORCH_COPIES + 1: it has none */
 	struct map loops; /* struct thread -> u32: index of its loop plus one */
 };
 
@@ -24,6 +26,44 @@ static int add_part(struct torch_loop *l, u32 which, const struct torch_span *c)
 	p->name = c->name;
 	p->calls++;
 	p->self_ns += c->self_ns;
+	return 0;
+}
+
+const char *torch_copies__name(u32 i)
+{
+	static const char *const names[TORCH_COPIES] = { "aten::_to_copy", "aten::copy_",
+							 "aten::item",	   "aten::_local_scalar_dense",
+							 "aten::nonzero",  "aten::is_nonzero" };
+
+	return names[i];
+}
+
+/* Returns the index in torch_loop.copies, TORCH_COPIES: it is none of these operators; *failed: there was no memory. */
+static u32 copies_of(struct reading *r, const struct torch_span *c, bool *failed)
+{
+	u32 *known = map__get(&r->copies, &c->name), i = 0;
+
+	*failed |= !known;
+	if (!known || c->kind != TORCH_OPERATOR)
+		return TORCH_COPIES;
+	if (!*known) {
+		while (i < TORCH_COPIES && strcmp(torch__name(r->steps->torch, c->name), torch_copies__name(i)) != 0)
+			i++;
+		*known = i + 1;
+	}
+	return *known - 1;
+}
+
+static int add_copies(struct reading *r, struct torch_loop *l, const struct torch_span *c,
+		      const struct torch_span *parent)
+{
+	bool failed = false;
+	u32 i = copies_of(r, c, &failed);
+
+	if (i == TORCH_COPIES || (parent && copies_of(r, parent, &failed) < TORCH_COPIES))
+		return failed ? -ENOMEM : 0;
+	l->copies[i].calls++;
+	l->copies[i].ns += c->total_ns;
 	return 0;
 }
 
@@ -86,6 +126,8 @@ static int on_call(const struct torch_span *c, const struct torch_span *parent, 
 		err = add_part(l, 0, c);
 	if (!err && i == l->typical)
 		err = add_part(l, 1, c);
+	if (!err)
+		err = add_copies(r, l, c, parent);
 	if (err || c->kind == TORCH_NODE)
 		return err;
 	step->calls += c->kind == TORCH_OPERATOR;
@@ -105,6 +147,7 @@ int torch_forward__read(struct torch_steps *s, struct torch_gaps *gaps)
 	struct reading r = { .steps = s, .gaps = gaps };
 	int err = 0;
 
+	map__init(&r.copies, sizeof(u32), sizeof(u32));
 	map__init(&r.loops, sizeof(struct thread), sizeof(u32));
 	for (u32 i = 0; !err && i < s->n; i++) {
 		struct thread thread = { s->loops[i].pid, s->loops[i].tid };
@@ -117,6 +160,7 @@ int torch_forward__read(struct torch_steps *s, struct torch_gaps *gaps)
 	}
 	if (!err)
 		err = torch__read(s->torch, on_call, &r);
+	map__free(&r.copies);
 	map__free(&r.loops);
 	return err;
 }

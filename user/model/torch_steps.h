@@ -38,6 +38,12 @@ struct torch_part {
 	u64 calls, self_ns;
 };
 
+/* Calls in all steps of an operator that copies tensors or reads their values on the host, and that no other of these called */
+#define TORCH_COPIES 6
+struct torch_copies {
+	u64 calls, ns; /* ns: with the calls within */
+};
+
 /* The steps of a thread */
 struct torch_loop {
 	u32 pid, tid;
@@ -52,6 +58,7 @@ struct torch_loop {
 	u64 phase_median_ns[PHASES];
 	u64 phase_total_ns[PHASES], total_ns;
 	u32 slowest, typical; /* indices of the longest step, and of one as long as the median */
+	struct torch_copies copies[TORCH_COPIES]; /* by operator, for torch_copies__name() */
 	struct map parts[2]; /* u32 name -> struct torch_part: of the slowest and of the typical step */
 };
 
@@ -68,6 +75,8 @@ int torch_steps__new(struct torch_steps **out, const struct query *q);
 void torch_steps__free(struct torch_steps *s);
 /* Did the step take 1.5 times the median or longer? */
 bool torch_loop__is_slow(const struct torch_loop *l, u32 step);
+/* Returns "aten::_to_copy", .. */
+const char *torch_copies__name(u32 i);
 /* Returns "data loading", .. */
 const char *torch_phase__name(enum torch_phase phase);
 /* Returns the phase of the longest step that took most more than its median, and how much more. */

@@ -1,0 +1,105 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Findings and reports on PyTorch in traces that are written for this: a loop that copies tensors, one that compiles, paths of modules, and loaders
+without family torch; and traces in which the same is just not true.
+test: smoke parallel"""
+import json
+import tempfile
+
+from planted import END, code, findings, first_of, merged_schema, off, off_stack, process, run, say, written
+from tap import done, ok
+
+PACKAGES = "/env/lib/python3.11/site-packages/torch"
+
+
+def steps(copy_ms, extra=()):
+    """Ten steps of 10 ms: an operator of 4 ms in the forward pass, and before it a copy of this length"""
+    lines = [*process(10, "train"), 'meta_probe time=@0 number=1 name="aten::_to_copy" program="torch_op" section="-" family=14',
+             'meta_probe time=@0 number=2 name="aten::mm" program="torch_op" section="-" family=14', "torch_cost time=@0.5 call=0 own=0"]
+    for step in range(11):
+        at = 1 + step / 100
+        lines += [f"torch_op pid=10 tid=10 start=@{at:.6f} time=@{at + copy_ms / 1e3:.6f} probe=1 sequence=-1 inner=0",
+                  f"torch_op pid=10 tid=10 start=@{at + 0.004:.6f} time=@{at + 0.008:.6f} probe=2 sequence=-1 inner=0",
+                  f'torch_range pid=10 tid=10 start=@{at + 0.009:.6f} time=@{at + 0.0095:.6f} name="Optimizer.step#SGD.step"', *extra]
+    return [*lines, "meta_end time=@2 reason=END_SIGNAL"]
+
+
+def copies(folder):
+    found = first_of(written(folder, "copies", steps(2), "torch.schema.json", "proc,torch")[1], kind="tensor-copies")
+    ok(abs(found.get("share_percent", 0) - 20) < 0.1 and "aten::_to_copy" in found["text"] and "1 call a step" in found["text"],
+       "copies that take a fifth of each step", found)
+    found = written(folder, "few", steps(0.9), "torch.schema.json", "proc,torch")[1]
+    ok(not first_of(found, kind="tensor-copies"), "copies that take less than a tenth of each step", found)
+
+
+def compiling(times, ms):
+    """A thread that runs for 8 s, and that many times for this long in torch.compile"""
+    compiles, inner = code(1, "<module> /srv/train.py 1", "step /srv/train.py 12", f"Model.__call__ {PACKAGES}/_dynamo/eval_frame.py 5",
+                           f"_compile {PACKAGES}/_dynamo/convert_frame.py 8", "tidy /usr/lib/python3.11/x.py 3")
+    other, usual = code(2, "<module> /srv/train.py 1", "step /srv/train.py 12")
+    samples = []
+    for n in range(1, 9):
+        in_compile = n <= times
+        samples += [f"sample_cpu time=@{n - 0.9 + i / 100:.6f} pid=10 tid=10 stack={inner if in_compile and i < ms / 10 else usual} period=10000000"
+                    for i in range(90)]
+    return [*process(10, "train"), *compiles, *other, run(10, 10, 0.01, 7.99), *samples]
+
+
+def compilations(folder):
+    found = first_of(findings(folder, *compiling(4, 300)), kind="compile")
+    ok(found.get("times") == 4 and abs(found["share_percent"] - 15) < 1 and "step (train.py:12)" in found["text"] and "recompiles" in found["text"],
+       "a function that is compiled four times", found)
+    found = first_of(findings(folder, *compiling(1, 600)), kind="compile")
+    ok(found.get("times") == 1 and "recompiles" not in found["text"], "a function that is compiled once", found)
+    found = findings(folder, *compiling(1, 100))
+    ok(not first_of(found, kind="compile"), "a compilation that took a hundredth of the time", found)
+
+
+def modules(folder):
+    lines = process(10, "train")
+    call = f"Module._call_impl {PACKAGES}/nn/modules/module.py 1780"
+    stacks = [("Net", ["main.<locals>.Net.forward /srv/net.py 3"]),
+              ("Net > Linear", ["main.<locals>.Net.forward /srv/net.py 3", call, f"Linear.forward {PACKAGES}/nn/modules/linear.py 9"]),
+              ("Net > Mlp", ["main.<locals>.Net.forward /srv/net.py 3", call, "can_return.<locals>.forward /srv/wrap.py 1", "Mlp.forward /srv/net.py 30",
+                             "Helper.forward /srv/net.py 90"]),
+              ("Net > forward (old.py:7)", ["main.<locals>.Net.forward /srv/net.py 3", call, "forward /srv/old.py 7"])]
+    none = ["Function.forward /srv/net.py 50"]
+    for n, (_, functions) in enumerate([*stacks, ("", none)]):
+        outer = ["<module> /srv/net.py 1"] + ([call] if functions is not none else [])
+        frames, top = code(n + 1, *outer, *functions)
+        lines += frames + [f"sample_cpu time=@{n + 0.5} pid=10 tid=10 stack={top} period={10 ** n}"]
+    path, _ = written(folder, "modules", [*lines, END], merged_schema(folder), "proc,sample")
+    report = json.loads(say("report", path, "modules", "--format", "json"))["tables"]
+    found = {row["module"]: (row["self_ns"], row["total_ns"]) for row in report["modules"]}
+    # each stack has code objects of its own, so that the outer module has a row for each
+    ok(found.get("Net > Linear") == (10, 10) and found.get("Net > Mlp") == (100, 100) and found.get("Net > forward (old.py:7)") == (1000, 1000),
+       "paths of modules: local classes, decorated and helping functions, code without qualified names", found)
+    ok(sum(row["self_ns"] for row in report["classes"]) == 1111, "forward() that no module called is none of a module's", report["classes"])
+
+
+def loaders(folder):
+    next_one = f"_MultiProcessingDataLoaderIter.__next__ {PACKAGES}/utils/data/dataloader.py 700"
+    wait, top = code(1, "<module> /srv/train.py 1", next_one, f"_MultiProcessingDataLoaderIter._try_get_data {PACKAGES}/utils/data/dataloader.py 900")
+    work, busy = code(2, "<module> /srv/train.py 1", next_one, f"_worker_loop {PACKAGES}/utils/data/_utils/worker.py 300", "decode /srv/data.py 7")
+    lines = [*process(10, "train"), 'proc_task time=@0 pid=20 tid=20 ppid=10 comm="pt_data_worker"', *wait, *work, run(20, 20, 0.01, 7.99)]
+    for n in range(8):
+        lines += [run(10, 10, n, n + 0.2), off(10, 10, n + 0.2, n + 0.99, n + 1, "SCHED_SLEEP", 20), off_stack(10, 10, n + 0.2, n + 1, top, "SYS_poll"),
+                  f"sample_cpu time=@{n + 0.5} pid=20 tid=20 stack={busy} period=1000000000"]
+    path, _ = written(folder, "loader", [*lines, END], merged_schema(folder), "proc,sched,sample")
+    report = json.loads(say("report", path, "dataloader", "--format", "json"))
+    row, worker, text = report["tables"]["loaders"][0], report["tables"]["workers"][0], report["findings"][0]["text"]
+    ok(row["pid"] == 10 and row["workers"] == 1 and abs(row["loader_percent"] - 80) < 1 and row["batches"] is None and row["bound"] == "computing",
+       "a loader by stacks alone", row)
+    ok(worker["pid"] == 20 and worker["trainer_pid"] == 10 and worker["run_percent"] > 99 and "decode (data.py:7)" in text, "its worker", (worker, text))
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        copies(folder)
+        compilations(folder)
+        modules(folder)
+        loaders(folder)
+    done()
+
+
+main()
