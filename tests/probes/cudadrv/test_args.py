@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: brief
 """Calls functions of the driver once each, with the types of NVIDIA's header: the arguments and results in the trace
 are those of the program."""
 import os

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: brief
 """A driver call within a recorded runtime call is left out, and no other. Uses the doubles, whose libcuda logs each of its
 calls."""
 import collections

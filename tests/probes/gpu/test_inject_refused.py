@@ -209,7 +209,7 @@ def held_up():
     status = t.end()
     # a pending signal is queued once
     ok(status == 0 and "handled 1 " in t.output, "signals that arrived meanwhile are delivered afterwards", status, t.output)
-    long = built("slow2.so", SLOW, "-shared", "-fPIC", "-DSECONDS=30")
+    long = built("slow2.so", SLOW, "-shared", "-fPIC", "-DSECONDS=12")
     t = Target([ODD, "loads", long])
     r = inject(t.pid)
     ok(r.returncode == 1 and "took more than 5 s" in r.stderr, "the loader is busy for too long: a message", r.stderr)

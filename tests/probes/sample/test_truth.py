@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Sampled CPU time of Python functions and lines, compared with the program's own measurement and with py-spy."""
-# test: timeout=240 brief
+# test: timeout=240
 import collections
 import json
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=300 brief
+# test: timeout=300
 """
 A program that constantly creates and drops functions, so that the memory of their code objects is reused, and interpreters that
 start and end constantly: fewer than one frame in a thousand is unresolved, and none has a wrong name.
