@@ -20,6 +20,7 @@ line states a share, it is compared with what the program's own clocks measured 
   --keep DIR           leaves traces, reports and truths there
   --again DIR          judges the stored traces again, without recording
   --markdown FILE      writes the table for the docs, between the marks that FILE has for it
+  --table NAME         these marks: alone, bystanders or further
   --lock FILE          takes this lock while a program runs, for machines on which others record too
   --dry                without sonde: checks that the programs run, and prints the share that they measure
   --list               prints the names and what is planted
@@ -347,7 +348,7 @@ def arguments():
     for flag in ("bystanders", "busy", "dry", "list", "no-install"):
         parser.add_argument(f"--{flag}", action="store_true")
     parser.add_argument("--least", type=int, default=0)
-    for option in ("keep", "again", "markdown", "lock"):
+    for option in ("keep", "again", "markdown", "table", "lock"):
         parser.add_argument(f"--{option}")
     return parser.parse_args()
 
@@ -404,7 +405,7 @@ def finish(rows, skipped, args):
     table(rows)
     print(summary)
     if args.markdown:
-        write_between_marks(args.markdown, "bystanders" if args.bystanders else "alone", markdown(rows, skipped, args, summary))
+        write_between_marks(args.markdown, args.table or ("bystanders" if args.bystanders else "alone"), markdown(rows, skipped, args, summary))
 
 
 if __name__ == "__main__":
