@@ -332,6 +332,16 @@ def split_frames(data):
     return frames
 
 
+def training_steps(truth):
+    """From the end of an optimizer's step() to the end of the next, of programs with one optimizer in a thread"""
+    ends = {}
+    for e in truth.events:
+        if truth.kind(e).name == "torch_range" and truth.title(e).startswith("Optimizer.step#"):
+            ends.setdefault((e["pid"], e["tid"]), []).append(e["time"])
+    return [(*task, f"ProfilerStep#{n}", a, b - a) for task, times in ends.items()
+            for n, (a, b) in enumerate(zip(sorted(times), sorted(times)[1:]), 1)]
+
+
 def check_chrome(truth, path, label):
     with open(path, encoding="utf-8") as file:
         events = json.load(file)["traceEvents"]
@@ -347,7 +357,7 @@ def check_chrome(truth, path, label):
            e["cat"] != "core"]
     same(f"{label}: chrome: spans", got,
          [(e["pid"], e["tid"], truth.title(e), e["start"], e["time"] - e["start"])
-          for e in truth.events if truth.kind(e).id >> 8 and truth.is_span(e)])
+          for e in truth.events if truth.kind(e).id >> 8 and truth.is_span(e)] + training_steps(truth))
     names = {(e["pid"], e["tid"]): clean(e["args"]["name"]) for e in events
              if e["ph"] == "M" and e["name"] == "thread_name" and "thread" not in e["args"]}
     wrong = {k: v for k, v in names.items() if v != truth.names.get(k, truth.names.get((k[0], k[0])))}

@@ -298,7 +298,9 @@ static int end(struct export *e)
 	err = c->order ? order__finish(c->order) : 0;
 	order__free(c->order);
 	if (!err)
-		err = ferror(e->out) ? -EIO : chrome__put_gpu_work(e);
+		err = ferror(e->out) ? -EIO : chrome_torch__put_steps(e);
+	if (!err)
+		err = chrome__put_gpu_work(e);
 	fputs("\n]", e->out);
 	if (stacks__count(e->stacks))
 		put_frames(e);

@@ -58,6 +58,9 @@ void chrome_torch__put_args(struct export *e, const struct view *v);
  */
 int chrome_torch__put_flow(struct export *e, const struct view *v, const struct chrome_place *at);
 
+/* Writes training steps that no event marks, as ranges ProfilerStep#N. 0 or negative errno. */
+int chrome_torch__put_steps(struct export *e);
+
 /* chrome_gpu.c: writes GPU work, and launches that only CUPTI recorded; reads the trace once more. */
 int chrome__put_gpu_work(struct export *e);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "export/chrome.h"
+#include "model/torch_steps.h"
 #include "model/view.h"
 
 /* Calls that wait for their backward node; those of graphs that are never evaluated stay. Beyond it, no further flow is drawn. */
@@ -74,4 +75,45 @@ int chrome_torch__put_flow(struct export *e, const struct view *v, const struct 
 		return -ENOMEM;
 	*forward = *at;
 	return 0;
+}
+
+static int put_step(struct export *e, const struct torch_loop *l, const struct torch_step *step)
+{
+	u32 tid;
+	int err = chrome__place(e, l->pid, l->tid, "steps", &(struct interval){ step->start, step->end }, &tid);
+
+	if (err)
+		return err;
+	chrome__next_event(e);
+	fprintf(e->out,
+		"{\"ph\":\"X\",\"name\":\"ProfilerStep#%llu\",\"cat\":\"user_annotation\",\"pid\":%u,\"tid\":%u,\"ts\":",
+		step->number, chrome__number(l->pid), chrome__number(tid));
+	chrome__put_us(e->out, step->start);
+	fputs(",\"dur\":", e->out);
+	chrome__put_us(e->out, step->end - step->start);
+	fputs(",\"args\":{}}", e->out);
+	return 0;
+}
+
+int chrome_torch__put_steps(struct export *e)
+{
+	struct query q = {
+		.trace = e->trace,
+		.from = e->facts->live,
+		.to = e->facts->stop,
+		.start = e->facts->start,
+		.names = e->names,
+		.facts = e->facts,
+	};
+	struct torch_steps *s;
+	int err;
+
+	if (!schema__event(trace__schema(e->trace), "torch_range"))
+		return 0;
+	err = torch_steps__new(&s, &q);
+	for (u32 i = 0; !err && i < s->n; i++)
+		for (u32 k = 0; !err && !s->loops[i].is_marked && k < s->loops[i].n; k++)
+			err = put_step(e, &s->loops[i], &s->loops[i].steps[k]);
+	torch_steps__free(s);
+	return err;
 }

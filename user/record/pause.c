@@ -183,6 +183,8 @@ void session__set_paused(struct session *s, bool paused)
 		return;
 	if (paused)
 		session__begin_pause(s, session__now(s));
+	else
+		drain__rings(s);
 	session__hold(s, paused);
 	if (!paused)
 		session__end_pause(s, session__now(s));
