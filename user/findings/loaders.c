@@ -6,6 +6,7 @@
 
 #include "findings/classify.h"
 #include "model/torch_steps.h"
+#include "util/path.h"
 
 /* What the functions of PyTorch in a stack say */
 enum stack_flag {
@@ -28,22 +29,15 @@ struct in_loader {
 	bool is_own;
 };
 
-static bool ends_with(const char *text, const char *end)
-{
-	size_t len = strlen(text), n = strlen(end);
-
-	return len >= n && !strcmp(text + len - n, end);
-}
-
 static u8 flags_of_frame(const struct stack_frame *f)
 {
 	if (f->kind != FRAME_PYTHON)
 		return 0;
-	if (ends_with(f->file, "/torch/utils/data/_utils/worker.py"))
-		return ends_with(f->name, "_worker_loop") ? STACK_WORKER : 0;
-	if (!ends_with(f->file, "/torch/utils/data/dataloader.py"))
+	if (path__ends_with(f->file, "/torch/utils/data/_utils/worker.py"))
+		return path__ends_with(f->name, "_worker_loop") ? STACK_WORKER : 0;
+	if (!path__ends_with(f->file, "/torch/utils/data/dataloader.py"))
 		return 0;
-	return (ends_with(f->name, "__next__") ? STACK_NEXT : 0) |
+	return (path__ends_with(f->name, "__next__") ? STACK_NEXT : 0) |
 	       (strstr(f->name, "_SingleProcessDataLoaderIter") ? STACK_OWN : 0);
 }
 

@@ -36,25 +36,18 @@ struct modules {
 	struct sampled_weight all; /* of stacks with modules */
 };
 
-static bool ends_with(const char *text, const char *end)
-{
-	size_t len = strlen(text), n = strlen(end);
-
-	return len >= n && !strcmp(text + len - n, end);
-}
-
 /* Does nn.Module call forward() here? Decorators and wrappers of libraries may be between the two. */
 static bool calls_forward(const struct stack_frame *f)
 {
-	return ends_with(f->file, "/torch/nn/modules/module.py") &&
-	       (strstr(f->name, "_call_impl") || ends_with(f->name, "_slow_forward"));
+	return path__ends_with(f->file, "/torch/nn/modules/module.py") &&
+	       (strstr(f->name, "_call_impl") || path__ends_with(f->name, "_slow_forward"));
 }
 
 /* Older Pythons have no qualified names. A function within a function is a wrapper. */
 static bool is_forward(const struct stack_frame *f)
 {
 	return !strcmp(f->name, "forward") ||
-	       (ends_with(f->name, ".forward") && !ends_with(f->name, "<locals>.forward"));
+	       (path__ends_with(f->name, ".forward") && !path__ends_with(f->name, "<locals>.forward"));
 }
 
 /* Adds to the time of the last module of a path; *path: number of the path without it, then with it. 0 or -ENOMEM. */

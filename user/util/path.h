@@ -21,4 +21,12 @@ static inline bool path__is_interpreter(const char *path)
 	return !strncmp(name, "python", 6) || !strncmp(name, "libpython", 9);
 }
 
+/* Does the path, or a name, end so? */
+static inline bool path__ends_with(const char *path, const char *end)
+{
+	size_t len = strlen(path), n = strlen(end);
+
+	return len >= n && !strcmp(path + len - n, end);
+}
+
 #endif
