@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The shim without sonde, with doubles of CUDA and CUPTI of both versions. A consumer in the same process reads its records."""
-# test: timeout=180
+# test: timeout=180 waits
 import os
 import shutil
 import signal
