@@ -60,12 +60,17 @@ static __always_inline u8 how_of(struct task_struct *me, u64 futex)
 	return regs->di == futex || regs->r8 == futex ? SAMPLE_WAKE_FUTEX : 0;
 }
 
-/* Is the futex one of the GIL of a thread of the current process, as far as its thread state is known? */
-static __always_inline bool is_gil(struct task_struct *task, u64 futex)
+/*
+ * Does the woken thread wait for its GIL, as far as its thread state is known, else that of the current thread, which is
+ * of the same process?
+ */
+static __always_inline bool waits_for_gil(struct task_struct *woken, struct task_struct *me, u64 futex)
 {
 	u64 gil = 0;
 
-	python__gil_held(task, &gil);
+	python__gil_held(woken, &gil);
+	if (!gil)
+		python__gil_held(me, &gil);
 	return gil && futex - gil < GIL_SIZE;
 }
 
@@ -147,7 +152,7 @@ int BPF_PROG(sample_waking, struct task_struct *woken)
 		return 0;
 	mine = task__stored(&sample_threads, me);
 	raw = bpf_map_lookup_elem(&sample_wakes, &zero);
-	if (!mine || !raw || is_gil(me, futex) || is_gil(woken, futex))
+	if (!mine || !raw || waits_for_gil(woken, me, futex))
 		return 0;
 	fill(raw, me, woken, now);
 	raw->since = t->since;
