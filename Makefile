@@ -230,6 +230,7 @@ readme:
 real: all
 	tests/real/run
 	tests/real/python.py
+	tests/real/pytorch.py
 
 # Programs with one planted cause each, judged by the first lines of the report, into docs/incidents.md; N='NAME..' runs some
 incidents: all

@@ -13,8 +13,10 @@
 /* Calls that wait for their backward node; those of graphs that are never evaluated stay. Beyond it, no further flow is drawn. */
 #define FORWARD_MAX (1u << 20)
 
+/* Each thread counts its own sequence numbers. */
 struct forward_key {
-	u64 pid;
+	u32 pid;
+	u32 thread; /* PyTorch's number of the thread; 0: not known */
 	s64 sequence;
 };
 
@@ -52,23 +54,41 @@ static void put_end(struct export *e, const char *phase, const struct chrome_pla
 	fprintf(e->out, ",\"id\":%llu%s}", id, *phase == 'f' ? ",\"bp\":\"e\"" : "");
 }
 
+/* A thread has no number yet when it makes its first node, and traces of older versions have none. */
+static struct chrome_place *find_forward(struct chrome *c, struct forward_key *key)
+{
+	struct chrome_place *forward = map__find(&c->forward, key);
+
+	if (forward || !key->thread)
+		return forward;
+	key->thread = 0;
+	return map__find(&c->forward, key);
+}
+
 int chrome_torch__put_flow(struct export *e, const struct view *v, const struct chrome_place *at)
 {
 	struct chrome *c = e->data;
-	struct forward_key key = { at->pid, sequence_of(v) };
+	struct forward_key key = { at->pid, (u32)view__get(v, is_node(v) ? "made_by" : "thread"), sequence_of(v) };
 	struct chrome_place *forward;
 
 	if (key.sequence < 0)
 		return 0;
-	forward = map__find(&c->forward, &key);
-	if (is_node(v) && forward) {
+	if (is_node(v)) {
+		forward = find_forward(c, &key);
+		if (!forward || !forward->tid)
+			return 0;
 		c->flows++;
 		put_end(e, "s", forward, c->flows);
 		put_end(e, "f", at, c->flows);
 		map__remove(&c->forward, &key);
+		return 0;
 	}
+	forward = map__find(&c->forward, &key);
+	/* which of two threads without a number made a node is not known */
+	if (forward && !key.thread && forward->tid != at->tid)
+		forward->tid = 0;
 	/* calls around the one that made the node have its number, too, and end later */
-	if (is_node(v) || forward || c->forward.n == FORWARD_MAX)
+	if (forward || c->forward.n == FORWARD_MAX)
 		return 0;
 	forward = map__get(&c->forward, &key);
 	if (!forward)
