@@ -57,6 +57,7 @@ enum finding_kind {
 	FINDING_ERRORS, /* got errors from calls */
 	FINDING_RESENT, /* sent segments of TCP again */
 	FINDING_FAULTS, /* had many page faults */
+	FINDING_GROWTH, /* left memory of tensors allocated in each step of training */
 	FINDING_UNRECORDED, /* did what was not recorded */
 	FINDING_KINDS
 };

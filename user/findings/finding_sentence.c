@@ -117,6 +117,14 @@ static void write_faults(struct text_buffer *s, const struct finding *f, const s
 		text__add(s, ", %s", f->detail);
 }
 
+static void write_growth(struct text_buffer *s, const struct finding *f, const struct query *q)
+{
+	char label[64];
+
+	text__add(s, "%s: %s", names__label(q->names, label, sizeof(label), f->pid, 0), f->detail);
+	finding_code__add(s, ", called in ", &f->code);
+}
+
 static void write_unrecorded(struct text_buffer *s, const struct finding *f, const struct query *q)
 {
 	(void)q;
@@ -131,7 +139,8 @@ bool finding__write_sentence(struct text_buffer *s, const struct finding *f, con
 		[FINDING_GPU_KERNEL] = write_gpu_kernel, [FINDING_COPIES] = write_copies,
 		[FINDING_CALLS] = write_calls,		 [FINDING_STUCK] = write_stuck,
 		[FINDING_ERRORS] = write_errors,	 [FINDING_RESENT] = write_resent,
-		[FINDING_FAULTS] = write_faults,	 [FINDING_UNRECORDED] = write_unrecorded,
+		[FINDING_FAULTS] = write_faults,	 [FINDING_GROWTH] = write_growth,
+		[FINDING_UNRECORDED] = write_unrecorded,
 	};
 
 	if (!writers[f->kind])

@@ -54,6 +54,7 @@ static const struct kind {
 	[FINDING_ERRORS] = { "errors", "got errors from calls", "", 0 },
 	[FINDING_RESENT] = { "resent", "sent segments again", "", 0 },
 	[FINDING_FAULTS] = { "page-faults", "had page faults", "", 0 },
+	[FINDING_GROWTH] = { "memory-growth", "left memory allocated in each step", "", 0 },
 	[FINDING_UNRECORDED] = { "unrecorded", "did what was not recorded", "", 0 },
 };
 

@@ -29,7 +29,7 @@ int torch__new(struct torch **out, const struct query *q)
 	texts__init(&t->texts);
 	texts__init(&t->shapes);
 	map__init(&t->threads, sizeof(struct torch_thread_key), sizeof(struct torch_thread));
-	map__init(&t->memory, sizeof(struct torch_address), sizeof(u64));
+	map__init(&t->memory, sizeof(struct torch_address), sizeof(struct torch_block));
 	return 0;
 }
 
@@ -116,6 +116,7 @@ static int on_call(struct torch *t, enum torch_kind kind, const struct view *v)
 		.start = (u64)view__s64(v, f.start),
 		.end = (u64)view__s64(v, f.time),
 		.inner = (u64)view__get(v, "inner"),
+		.stack = (u32)view__get(v, "stack"),
 		.sequence = kind == TORCH_RANGE ? -1 : view__get(v, "sequence"),
 		.made_by = (u64)view__get(v, "made_by"),
 	};

@@ -28,6 +28,7 @@ struct torch_span {
 	enum torch_kind kind;
 	u32 pid, tid;
 	u32 name; /* for torch__name() */
+	u32 stack; /* of Python at the call; 0: not known */
 	u32 shapes; /* number of the text of its tensors' sizes, for torch__shapes(); 0: not known */
 	bool is_open; /* had not ended when the trace did */
 	bool is_unwound; /* an exception left it */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What belongs to a call besides its time: memory and tensors, whose events name the call by its start, and the work on GPUs that it launched.
+ * What belongs to a call besides its time and memory: tensors, whose events name the call by its start, and the work on GPUs that it launched.
  * These events come before the end of their call.
  */
 #include <errno.h>
@@ -18,32 +18,6 @@
 
 /* 64 MiB; the work of further launches belongs to no call. */
 #define LAUNCHES_MAX (4u << 20)
-
-int torch_parts__add_memory(struct torch *t, const struct view *v)
-{
-	struct torch_address key = { (u64)view__get(v, "address"), (u64)view__get(v, "pid") };
-	struct torch_mark mark = { .call_start = (u64)view__get(v, "call_start") };
-	struct torch_thread *thread = torch__thread(t, (u32)key.pid, (u32)view__get(v, "tid"));
-	const struct schema_field *f = schema_event__field(v->event, "action");
-	const char *action = f ? schema_field__value_name(f, view__s64(v, f)) : NULL;
-	u64 *bytes;
-
-	if (!thread)
-		return -ENOMEM;
-	if (action && !strcmp(action, "TORCH_FREED")) {
-		bytes = map__find(&t->memory, &key);
-		mark.bytes = bytes ? (s64)(0 - *bytes) : 0;
-		map__remove(&t->memory, &key);
-	} else {
-		bytes = map__get(&t->memory, &key);
-		if (!bytes)
-			return -ENOMEM;
-		*bytes = (u64)view__get(v, "bytes");
-		mark.bytes = (s64)*bytes;
-	}
-	t->coverage.has_memory = true;
-	return !mark.call_start || array__push(thread->marks, thread->n_marks, mark) ? 0 : -ENOMEM;
-}
 
 int torch_parts__add_tensor(struct torch *t, const struct view *v)
 {
@@ -123,17 +97,6 @@ static void take_launches(struct torch_thread *thread, struct torch_span *c)
 	for (u32 i = first; i < thread->n_launches && thread->launches[i].time <= c->end; i++) {
 		c->self_device_ns += thread->launches[i].ns;
 		thread->launches[i].ns = 0;
-	}
-}
-
-/* Events whose call was lost are dropped with those of the call around it. */
-static void take_memory(struct torch_thread *thread, struct torch_span *c)
-{
-	while (thread->n_marks && thread->marks[thread->n_marks - 1].call_start >= c->start) {
-		const struct torch_mark *m = &thread->marks[--thread->n_marks];
-
-		if (m->call_start == c->start)
-			c->self_bytes = (s64)((u64)c->self_bytes + (u64)m->bytes);
 	}
 }
 
@@ -225,6 +188,5 @@ int torch_parts__take(struct torch *t, struct torch_span *c)
 	take_launches(thread, c);
 	if (c->kind == TORCH_RANGE)
 		return 0;
-	take_memory(thread, c);
-	return take_tensors(t, thread, c);
+	return torch_parts__take_memory(t, thread, c) ?: take_tensors(t, thread, c);
 }

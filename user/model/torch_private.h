@@ -14,10 +14,23 @@ struct torch_pending {
 	u64 counted_ns, counted_cost_ns;
 };
 
+/* Memory that is allocated */
+struct torch_block {
+	u64 bytes, time;
+	u64 serial; /* numbers allocations from 1 */
+	struct torch_memory_site *site; /* NULL: the call that it belongs to has not ended, or is not looked for */
+	u32 tid;
+};
+
 /* Memory that was allocated or freed in a call */
 struct torch_mark {
 	u64 call_start;
-	s64 bytes;
+	s64 bytes; /* negative: freed */
+	u64 address, serial; /* of the block */
+	u64 peaks, freed_peaks; /* of the process when it was allocated, and freed */
+	u32 name, stack; /* of the innermost call; name 0: it has not ended */
+	bool is_release;
+	bool is_freed; /* it was allocated here, and freed since */
 };
 
 /* A tensor that a call got */
@@ -39,6 +52,7 @@ struct torch_thread {
 	u32 joined_max; /* calls that one of pending may stand for; 0: not set yet */
 	struct torch_mark *marks;
 	u32 n_marks;
+	u32 marks_max; /* where allocations that wait for a call are resolved; 0: not set yet */
 	struct torch_tensor *tensors;
 	u32 n_tensors;
 	struct torch_launch *launches; /* by time */
@@ -53,7 +67,9 @@ struct torch {
 	u32 *formulas; /* by number of the name less one: for torch_flops__count() */
 	u32 n_formulas;
 	struct map threads; /* struct torch_thread_key -> struct torch_thread */
-	struct map memory; /* struct torch_address -> u64: bytes of what was allocated and not freed yet */
+	struct map memory; /* struct torch_address -> struct torch_block: what was allocated and not freed yet */
+	u64 n_blocks; /* that were allocated */
+	struct torch_memory_sums *sums; /* NULL: sites of allocations are not looked for */
 	u64 cost_call, cost_own; /* ns, see event torch_cost */
 	u64 n_launches;
 	struct torch_coverage coverage;
@@ -82,8 +98,11 @@ int torch_tree__add(struct torch *t, const struct torch_span *c);
 /* Hands out the calls that are left, which are in no other. 0 or negative errno. */
 int torch_tree__finish(struct torch *t);
 
-/* torch_parts.c: reads an event of memory or of a tensor. 0 or -ENOMEM. */
+/* torch_memory.c: reads an event of memory. 0 or -ENOMEM. */
 int torch_parts__add_memory(struct torch *t, const struct view *v);
+/* Sets what the call allocated and freed itself. 0 or -ENOMEM. */
+int torch_parts__take_memory(struct torch *t, struct torch_thread *thread, struct torch_span *c);
+/* torch_parts.c: reads an event of a tensor. 0 or -ENOMEM. */
 int torch_parts__add_tensor(struct torch *t, const struct view *v);
 /* Reads what GPUs did. 0 or negative errno. */
 int torch_parts__read_launches(struct torch *t);
