@@ -11,6 +11,7 @@
 #include "cmd/pids.h"
 #include "cmd/selection.h"
 #include "cmd/table_options.h"
+#include "output/text.h"
 #include "report/origin.h"
 #include "report/report.h"
 
@@ -31,6 +32,8 @@ static const char options_help[] =
 	"  --tid TID                only this thread\n"
 	"  --sort COLUMN            sort by a column's heading or key: numbers largest first, texts from A to Z;\n"
 	"                           +COLUMN in ascending, -COLUMN in descending order\n"
+	"  --group-by KEY           report torch: rows by name and by shape or stack\n"
+	"  --peak-tflops N          report torch: the peak of the machine, of which it states the part that was used\n"
 	"  -n, --rows ROWS          at most this many rows per table; 0: all\n"
 	"  --no-pager               no pager: on a terminal long output goes through $SONDE_PAGER, $PAGER or less\n"
 	"\n"
@@ -42,6 +45,7 @@ static const char options_help[] =
 	"  sonde report run.sonde gil --time 10..20         who waited for the GIL in these ten seconds\n"
 	"  sonde report run.sonde why 4711                  what process 4711 waits for, to the end of the chain\n"
 	"  sonde report run.sonde gpu                       how busy GPUs were, and why they were idle\n"
+	"  sonde report run.sonde torch --group-by shape    PyTorch's operators by the sizes of their tensors\n"
 	"  sonde report run.sonde sched --sort runnable_ns  threads that were runnable and had no CPU\n"
 	"  sonde report rank0.sonde rank1.sonde gil         the traces of two machines, aligned by their clocks\n"
 	"  sonde report run.sonde cuda-api --format json | jq '.tables.calls[0]'\n";
@@ -54,6 +58,8 @@ struct request {
 	const struct report *report;
 	const char *subject; /* what the report is about; NULL: none was named */
 	const char *time;
+	const char *group_by;
+	double peak_tflops;
 	struct pid_list pids;
 	u64 tid;
 	struct output_options output;
@@ -72,12 +78,14 @@ static int help(void)
 	return EXIT_DONE;
 }
 
-enum { OPT_TIME = 256, OPT_TID };
+enum { OPT_TIME = 256, OPT_TID, OPT_GROUP_BY, OPT_PEAK };
 
 static const struct option long_options[] = {
 	{ "time", required_argument, NULL, OPT_TIME },
 	{ "pid", required_argument, NULL, 'p' },
 	{ "tid", required_argument, NULL, OPT_TID },
+	{ "group-by", required_argument, NULL, OPT_GROUP_BY },
+	{ "peak-tflops", required_argument, NULL, OPT_PEAK },
 	TABLE_OPTIONS,
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
@@ -121,6 +129,30 @@ static int parse_arguments(struct request *r, int n, char **arguments)
 	return -1;
 }
 
+static bool parse_peak(const char *text, double *out)
+{
+	char *end;
+
+	*out = strtod(text, &end);
+	/* strtod takes hexadecimal numbers, infinities and NaNs, too */
+	if (end != text && !*end && strspn(text, "0123456789.eE+-") == strlen(text) && *out > 0 && *out <= 1e9)
+		return true;
+	cmd__usage("report", "--peak-tflops needs a decimal number more than 0, not '%s'", text);
+	return false;
+}
+
+/* Returns an exit status, or -1 to continue. */
+static int check_options(const struct request *r)
+{
+	if (r->group_by && !(r->report->groups && text__has_item(r->report->groups, ',', r->group_by)))
+		return r->report->groups ? cmd__usage("report", "--group-by of report %s takes one of %s, not '%s'",
+						      r->report->name, r->report->groups, r->group_by) :
+					   cmd__usage("report", "report %s has no --group-by", r->report->name);
+	if (r->peak_tflops > 0 && !r->report->takes_peak)
+		return cmd__usage("report", "report %s has no --peak-tflops", r->report->name);
+	return -1;
+}
+
 /* Returns an exit status, or -1 to continue. */
 static int parse(struct request *r, int argc, char **argv)
 {
@@ -138,6 +170,13 @@ static int parse(struct request *r, int argc, char **argv)
 			break;
 		case OPT_TID:
 			if (!cmd__parse_number("report", "--tid", optarg, 1, 0xffffffff, &r->tid))
+				return EXIT_USAGE;
+			break;
+		case OPT_GROUP_BY:
+			r->group_by = optarg;
+			break;
+		case OPT_PEAK:
+			if (!parse_peak(optarg, &r->peak_tflops))
 				return EXIT_USAGE;
 			break;
 		case 'h':
@@ -189,6 +228,8 @@ static int with_trace(struct request *r, struct trace *t)
 	int status = selection__load(&s, t, &request);
 
 	s.query.subject = r->subject;
+	s.query.group_by = r->group_by;
+	s.query.peak_tflops = r->peak_tflops;
 	if (!status)
 		status = run_report(r, &s.query, &s.facts);
 	selection__free(&s);
@@ -214,6 +255,9 @@ static int cmd_report(int argc, char **argv)
 		cmd__error("this build has no summary: name a report (`sonde list reports`)");
 		return EXIT_FAILED;
 	}
+	status = check_options(&r);
+	if (status >= 0)
+		return status;
 	if (!inputs__open(&in, r.files, r.n_files))
 		return EXIT_FAILED;
 	pager__start(&r.output);

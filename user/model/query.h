@@ -14,6 +14,8 @@ struct query {
 	u64 start; /* CLOCK_MONOTONIC ns; moments are printed relative to it */
 	struct names *names; /* loaded */
 	const struct trace_facts *facts;
+	const char *group_by; /* one of the report's groups; NULL: as usual */
+	double peak_tflops; /* of the machine, as the user gave it; 0: not given */
 	const char *subject; /* a process, thread or function, as the user named it; NULL: none */
 };
 

@@ -18,6 +18,8 @@ struct report {
 	int (*run)(const struct query *args, struct report_output *out);
 	/* If not 0, the summary repeats the first two findings if the tables have rows; lower numbers come first. */
 	u32 summary;
+	const char *groups; /* what --group-by takes, comma-separated; NULL: nothing */
+	bool takes_peak; /* query.peak_tflops */
 	bool takes_subject; /* `sonde report FILE NAME SUBJECT`: query.subject */
 	bool reads_sources; /* opens files that the trace names (report/source.h) */
 };

@@ -4,8 +4,11 @@
  * calls within, total time is with them, so that total times of nested calls overlap.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "model/stacks.h"
+#include "model/texts.h"
 #include "model/torch.h"
 #include "output/text.h"
 #include "report/report.h"
@@ -14,6 +17,7 @@
 /* A range and an operator may have one name. */
 struct name {
 	u32 number, kind;
+	u32 group; /* by the grouping; 0: not known, or not grouped */
 };
 
 struct sums {
@@ -25,6 +29,18 @@ struct sums {
 	u64 flops_unknown; /* calls whose operations could not be counted */
 };
 
+struct torch_report;
+
+/* What --group-by groups by, besides the name */
+struct grouping {
+	const char *name;
+	const char *column;
+	u32 (*of)(const struct torch_span *c);
+	/* Returns the group's text, possibly in buf; NULL: not known. */
+	const char *(*text)(const struct torch_report *r, u32 group, char *buf, size_t size);
+	const char *missing; /* the note if no call has a group */
+};
+
 struct process {
 	u64 calls; /* of operators */
 	u64 nodes;
@@ -34,7 +50,9 @@ struct process {
 
 struct torch_report {
 	const struct query *args;
+	const struct grouping *grouping; /* NULL: by name alone */
 	struct torch *torch;
+	struct stacks *stacks;
 	struct map names; /* struct name -> struct sums */
 	struct map processes; /* u32 pid -> struct process */
 	u64 self_ns; /* with that of ranges */
@@ -67,7 +85,7 @@ static int on_call(const struct torch_span *c, const struct torch_span *parent, 
 {
 	struct torch_report *r = arg;
 	struct process *p = map__get(&r->processes, &c->pid);
-	struct name name = { c->name, c->kind };
+	struct name name = { c->name, c->kind, r->grouping ? r->grouping->of(c) : 0 };
 	struct sums *s = map__get(&r->names, &name);
 
 	if (!p || !s)
@@ -88,6 +106,8 @@ static int on_call(const struct torch_span *c, const struct torch_span *parent, 
 static const struct column columns[] = {
 	{ "name", "Name", VALUE_TEXT, SHOW_PLAIN },
 	{ "kind", "Kind", VALUE_TEXT, SHOW_NEVER },
+	{ "shapes", "Shapes", VALUE_TEXT, SHOW_NEVER },
+	{ "stack", "Stack", VALUE_TEXT, SHOW_NEVER },
 	{ "self_percent", "Self %", VALUE_DOUBLE, SHOW_PERCENT },
 	{ "self_ns", "Self", VALUE_U64, SHOW_NS },
 	{ "total_percent", "Total %", VALUE_DOUBLE, SHOW_PERCENT },
@@ -116,8 +136,65 @@ static const struct column process_columns[] = {
 
 static const char *const kinds[] = { [TORCH_OPERATOR] = "operator", [TORCH_NODE] = "node", [TORCH_RANGE] = "range" };
 
+static u32 shapes_of(const struct torch_span *c)
+{
+	return c->shapes;
+}
+
+static const char *shapes_text(const struct torch_report *r, u32 group, char *buf, size_t size)
+{
+	return torch__shapes(r->torch, group);
+}
+
+static u32 stack_of(const struct torch_span *c)
+{
+	return c->stack;
+}
+
+static const char *stack_text(const struct torch_report *r, u32 group, char *buf, size_t size)
+{
+	return stacks__frame(r->stacks, group) && stacks__folded(r->stacks, group, buf, size) ? buf : NULL;
+}
+
+static const struct grouping groupings[] = {
+	{ "shape", "shapes", shapes_of, shapes_text,
+	  "No sizes of tensors were recorded: `sonde record -t +torch --torch=shapes` records them." },
+	{ "stack", "stack", stack_of, stack_text,
+	  "No stacks were recorded with PyTorch's calls: `sonde record -t +torch --torch=stacks` records them." },
+};
+
+static const struct grouping *grouping_of(const char *name)
+{
+	for (u32 i = 0; name && i < ARRAY_LEN(groupings); i++)
+		if (!strcmp(groupings[i].name, name))
+			return &groupings[i];
+	return NULL;
+}
+
+/* Returns the value of a column that one of the groupings fills. */
+static struct value group_value(const struct torch_report *r, const char *column, u32 group, char *buf, size_t size)
+{
+	bool is_grouped = r->grouping && !strcmp(r->grouping->column, column);
+
+	return V_TEXT(is_grouped && group ? r->grouping->text(r, group, buf, size) : NULL);
+}
+
+static void show_groups(const struct torch_report *r, struct table *t, struct report_output *out)
+{
+	bool has_group = false;
+
+	if (!r->grouping)
+		return;
+	table__show(t, r->grouping->column, SHOW_PLAIN);
+	for (u32 i = 0; i < r->names.n; i++)
+		has_group |= ((const struct name *)map__key(&r->names, i))->group != 0;
+	if (!has_group && r->names.n)
+		report_output__note(out, "%s", r->grouping->missing);
+}
+
 static void fill(struct torch_report *r, struct table *t)
 {
+	char shapes[TEXTS_LEN], stack[4096];
 	const struct torch_coverage *covers = torch__coverage(r->torch);
 
 	for (u32 i = 0; i < r->names.n; i++) {
@@ -125,6 +202,8 @@ static void fill(struct torch_report *r, struct table *t)
 		const struct name *name = map__key(&r->names, i);
 
 		table__add(t, V_TEXT(torch__name(r->torch, name->number)), V_TEXT(kinds[name->kind]),
+			   group_value(r, "shapes", name->group, shapes, sizeof(shapes)),
+			   group_value(r, "stack", name->group, stack, sizeof(stack)),
 			   V_DBL(table__percent(s->self_ns, r->self_ns)), V_U64(s->self_ns),
 			   V_DBL(table__percent(s->total_ns, r->self_ns)), V_U64(s->total_ns),
 			   V_DBL((double)s->total_ns / (double)s->calls), V_U64(s->max_ns),
@@ -220,15 +299,20 @@ static void add_findings(const struct torch_report *r, struct report_output *out
 
 static void add_flops(const struct torch_report *r, struct report_output *out)
 {
-	double per_s = (double)r->flops * 1e9 / (double)query__duration(r->args);
+	double per_s = (double)r->flops * 1e9 / (double)query__duration(r->args), peak = r->args->peak_tflops * 1e12;
+	char part[64] = "";
 
 	if (!r->flops)
 		return;
+	if (peak > 0)
+		snprintf(part, sizeof(part), ", %.2f%% of the peak of %.6g TFLOP/s", 100 * per_s / peak, peak / 1e12);
 	report_output__finding(
 		out,
-		"By the sizes of their tensors these calls did %.3f GFLOP (10^9 floating-point operations), %.3f GFLOP/s.",
-		(double)r->flops / 1e9, per_s / 1e9);
+		"By the sizes of their tensors these calls did %.3f GFLOP (10^9 floating-point operations), %.3f GFLOP/s%s.",
+		(double)r->flops / 1e9, per_s / 1e9, part);
 	REPORT_FIGURES(out, FIGURE("flop", V_U64(r->flops)), FIGURE("flop_per_s", V_DBL(per_s)));
+	if (peak > 0)
+		REPORT_FIGURES(out, FIGURE("peak_percent", V_DBL(100 * per_s / peak)));
 }
 
 /* States for which calls the number of operations is missing, of the operator with most such calls. */
@@ -288,7 +372,7 @@ static void add_notes(const struct torch_report *r, struct report_output *out)
 
 static int run(const struct query *args, struct report_output *out)
 {
-	struct torch_report r = { .args = args };
+	struct torch_report r = { .args = args, .grouping = grouping_of(args->group_by) };
 	struct table *operators =
 		REPORT_TABLE(out, "operators", "Operators, backward nodes and ranges by name", columns);
 	struct table *processes = REPORT_TABLE(out, "processes", "By process", process_columns);
@@ -298,9 +382,12 @@ static int run(const struct query *args, struct report_output *out)
 	map__init(&r.processes, sizeof(u32), sizeof(struct process));
 	err = torch__new(&r.torch, args);
 	if (!err)
+		err = stacks__load(&r.stacks, args->trace);
+	if (!err)
 		err = torch__read(r.torch, on_call, &r);
 	if (!err) {
 		fill(&r, operators);
+		show_groups(&r, operators, out);
 		fill_processes(&r, processes);
 		add_findings(&r, out);
 		add_flops(&r, out);
@@ -309,6 +396,7 @@ static int run(const struct query *args, struct report_output *out)
 			report__nothing(args, out, "No call of PyTorch was recorded", "torch");
 	}
 	torch__free(r.torch);
+	stacks__free(r.stacks);
 	map__free(&r.names);
 	map__free(&r.processes);
 	return err;
@@ -320,4 +408,6 @@ REPORT(torch) = {
 	.kinds = "torch",
 	.run = run,
 	.summary = 2,
+	.groups = "shape,stack",
+	.takes_peak = true,
 };
