@@ -149,7 +149,7 @@ static void write_activity(const struct loader *l, const struct finding_input *i
 			continue;
 		text__add(text, "%s%.0f%% %s", before, share(l, part), names[part]);
 		before = ", ";
-		if (part != LOADER_RUN || share(l, part) < STARVED_PERCENT)
+		if (part != LOADER_RUN)
 			continue;
 		computed__of(&c, in, pid, 0);
 		if (c.samples)
