@@ -237,13 +237,18 @@ def measure(program):
         work()
         profiled.append(time.monotonic_ns())
     counts = collections.Counter(e.name() for e in p.profiler.kineto_results.events())
-    print(json.dumps({"name": program.__name__, "pid": os.getpid(), "alone": alone, "profiled": profiled, "counts": counts,
-                      "steps": program.steps}), flush=True)
+    return json.dumps({"name": program.__name__, "pid": os.getpid(), "alone": alone, "profiled": profiled, "counts": counts,
+                       "steps": program.steps})
 
 
 def rank(number, name, address):
     torch.distributed.init_process_group("gloo", init_method=address, rank=number, world_size=RANKS)
-    measure(PROGRAMS[name])
+    line = measure(PROGRAMS[name])
+    # a long line is written in parts, so one rank prints at a time
+    for turn in range(RANKS):
+        if turn == number:
+            print(line, flush=True)
+        torch.distributed.barrier()
     torch.distributed.destroy_process_group()
 
 
@@ -255,7 +260,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             torch.multiprocessing.spawn(rank, (program.__name__, f"file://{folder}/store"), nprocs=RANKS)
     else:
-        measure(program)
+        print(measure(program), flush=True)
     print("done", flush=True)
     sys.stdin.readline()
 
