@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=120 waits
+# test: timeout=120
 """
 The cost of family gil: a program without contention hits no probe. If waits are too frequent they are
 measured in slices of time, and the report scales the figures.

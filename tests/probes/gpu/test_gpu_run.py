@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Runs tests/gpu/run with the doubles, so that its rare runs on a machine with a GPU don't fail because of the script."""
-# test: timeout=240 waits
+# test: timeout=240
 import glob
 import json
 import os
