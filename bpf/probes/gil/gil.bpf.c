@@ -133,6 +133,7 @@ static __always_inline void look_at_gil(struct gil_wait *w, u32 tid, u64 at_call
 	struct gil_periods *p;
 	struct gil_period *next;
 	struct gil_state s;
+	bool is_stacked;
 
 	p = periods_of(&key);
 	if (p)
@@ -141,12 +142,17 @@ static __always_inline void look_at_gil(struct gil_wait *w, u32 tid, u64 at_call
 		return;
 	w->locked = s.locked;
 	w->last_holder = s.last_holder;
-	/* the code that the holder still runs after a whole switch interval */
-	if (w->result == GIL_WAIT_TIMEOUT && s.locked && (!p || hold_ns(p, w->span.event.time) >= GIL_STACK_NS))
+	/*
+	 * The code that the holder still runs after a whole switch interval. With many waiters, or a short interval,
+	 * time-outs are less than GIL_STACK_NS apart: only those with a stack begin a new period.
+	 */
+	is_stacked = w->result == GIL_WAIT_TIMEOUT && s.locked &&
+		     (!p || hold_ns(p, w->span.event.time) >= GIL_STACK_NS);
+	if (is_stacked)
 		w->holder_stack = python__stack_of(s.last_holder, STACK_FRAMES_SHORT);
 	if (!p)
 		return;
-	if (w->result == GIL_WAIT_TIMEOUT || !s.locked)
+	if (is_stacked || !s.locked)
 		p->known = w->span.event.time;
 	w->holder = note_holder_for(p, key.process, &s, tid);
 	if (w->result == GIL_WAIT_SIGNAL)

@@ -45,7 +45,7 @@ struct gil_periods {
 	u32 waiters;
 	u32 slice;
 	u32 full; /* its drops are probed, so wake-ups are not used to find them */
-	u64 known; /* when its holder was known last, by a drop, a time-out or a take, or its first waiter came */
+	u64 known; /* when its holder was known last: a drop, a take, or a time-out with a stack; or its first waiter came */
 	u64 unstacked; /* ns until a short hold gets a stack */
 };
 

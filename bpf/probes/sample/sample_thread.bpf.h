@@ -6,6 +6,12 @@
 #include "core/file.bpf.h"
 #include "sample.h"
 
+/* Limit of the stacks that are read when a thread wakes others: sample_wake.bpf.c */
+struct wake_limit {
+	u64 refilled; /* time of the last increase of `left` */
+	u32 left; /* stacks that may still be read */
+};
+
 struct sample_thread {
 	u64 since; /* start of the off-CPU interval; 0: on a CPU, or unknown */
 	u64 start, end; /* of an off-CPU interval whose stack has not been read yet; end 0: none */
@@ -17,8 +23,7 @@ struct sample_thread {
 	u8 reason;
 	u8 kept; /* its stack is in sample_kept */
 	u8 returns; /* its system call has been executed */
-	u32 wake_stacks; /* stacks that may still be read when this thread wakes others: sample_wake.bpf.c */
-	u64 wake_refill; /* time of the last increase of that number */
+	struct wake_limit short_wakes, long_wakes; /* for stacks of this thread when it wakes others */
 	u64 short_ns; /* sum of its waits below the threshold since one of them got a stack */
 	struct file_cache file; /* the file it waited for last */
 };

@@ -17,11 +17,12 @@
 
 /*
  * Limit of stacks of one waker: a number at once, and one more after each interval in ns. Each costs the loader about
- * 10 us, and is read with interrupts off. Wakes after a wait of at least WAKE_LONG always get one.
+ * 10 us, and is read with interrupts off. Wakes after a wait of at least WAKE_LONG have a limit of their own.
  */
-#define WAKE_STACKS 64
-#define WAKE_REFILL 50000000
-#define WAKE_LONG   10000000
+#define WAKE_STACKS	 64
+#define WAKE_REFILL	 50000000
+#define WAKE_REFILL_LONG 5000000
+#define WAKE_LONG	 10000000
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -74,18 +75,19 @@ static __always_inline bool waits_for_gil(struct task_struct *woken, struct task
 	return gil && futex - gil < GIL_SIZE;
 }
 
-/* May a stack of this thread be read? */
-static __always_inline bool takes_stack(struct sample_thread *t, u64 now)
+/* May a stack of the waker `t` be read, for a wake of a thread that waited for so many ns? */
+static __always_inline bool takes_stack(struct sample_thread *t, u64 waited, u64 now)
 {
-	u64 more = (now - t->wake_refill) / WAKE_REFILL;
+	struct wake_limit *l = waited < WAKE_LONG ? &t->short_wakes : &t->long_wakes;
+	u64 more = (now - l->refilled) / (waited < WAKE_LONG ? WAKE_REFILL : WAKE_REFILL_LONG);
 
 	if (more) {
-		t->wake_stacks = t->wake_stacks + more < WAKE_STACKS ? t->wake_stacks + more : WAKE_STACKS;
-		t->wake_refill = now;
+		l->left = l->left + more < WAKE_STACKS ? l->left + more : WAKE_STACKS;
+		l->refilled = now;
 	}
-	if (!t->wake_stacks)
+	if (!l->left)
 		return false;
-	t->wake_stacks--;
+	l->left--;
 	return true;
 }
 
@@ -160,7 +162,7 @@ int BPF_PROG(sample_waking, struct task_struct *woken)
 	raw->lock = lock_of(woken, NULL, futex);
 	raw->how = how;
 	if (how == SAMPLE_WAKE_FUTEX) {
-		raw->bounded = now < t->since + WAKE_LONG && !takes_stack(mine, now);
+		raw->bounded = !takes_stack(mine, now > t->since ? now - t->since : 0, now);
 		if (!raw->bounded)
 			raw->python = python_of(me);
 	}
