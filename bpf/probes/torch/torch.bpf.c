@@ -29,13 +29,16 @@ __weak __noinline int torch__sample(u64 entry_ns, u64 end)
 	return 0;
 }
 
-/* At an end of a call: counts it in the call in which it was made, and emits its record. has_result: its object is what torch__result() returned. */
-static __always_inline void torch__end(struct pt_regs *ctx, u64 cookie, u32 size, bool has_result)
+/*
+ * At an end of a call: counts it in the call in which it was made, and emits its record. SPAN_OUT of the call is when its
+ * entry's program began, for torch__sample(). With shapes, of which no cost is measured, it is what torch__result() returned.
+ */
+static __always_inline void torch__end(struct pt_regs *ctx, u64 cookie, u32 size)
 {
 	struct open_call *around;
 	struct torch_call *e;
 	struct thread *th;
-	u64 entered;
+	u64 out;
 	u32 inner;
 
 	e = (struct torch_call *)placed__close(ctx, cookie, &th);
@@ -45,15 +48,12 @@ static __always_inline void torch__end(struct pt_regs *ctx, u64 cookie, u32 size
 	inner = e->inner + 1;
 	if (around && EVENT_FAMILY(((struct event *)around->record)->id) == TORCH_FAMILY)
 		((struct torch_call *)around->record)->inner += inner;
-	if (has_result && e->object) {
-		if (!(cookie & COOKIE_UNWIND))
-			torch__results(e->object, e->span.start, e->span.event.time);
-		e->object = 0;
-	}
+	out = SPAN_OUT(e);
+	if (option_torch_shapes && out && !(cookie & COOKIE_UNWIND))
+		torch__results(out, e->span.start, e->span.event.time);
 	emit(e, size);
-	entered = SPAN_OUT(e);
-	if (!(e->span.event.time & TORCH_SAMPLED))
-		torch__sample(e->span.start - entered, e->span.event.time);
+	if (!option_torch_shapes && !(e->span.event.time & TORCH_SAMPLED))
+		torch__sample(e->span.start - out, e->span.event.time);
 }
 
 /* At the entry of a call, whose record is returned; NULL: it is not recorded. */
@@ -69,7 +69,7 @@ static __always_inline void *torch__begin(struct pt_regs *ctx, u64 cookie, u16 i
 	e = span__open(ctx, KEY_PLACED | COOKIE_PROBE(cookie), cookie, id, size, 0);
 
 	if (e)
-		SPAN_OUT(e) = now;
+		SPAN_OUT(e) = option_torch_shapes ? 0 : now;
 	return e;
 }
 
@@ -82,14 +82,14 @@ SITE(torch_op, "torch_op")
 	struct torch_op *e;
 
 	if (IS_END(cookie)) {
-		torch__end(ctx, cookie, sizeof(*e), option_torch_shapes);
+		torch__end(ctx, cookie, sizeof(*e));
 		return 0;
 	}
 	e = torch__begin(ctx, cookie, ID_torch_op, sizeof(*e));
 	if (e) {
 		e->sequence = -1;
 		if (option_torch_shapes) {
-			e->handle = torch__result(ctx, cookie);
+			SPAN_OUT(e) = torch__result(ctx, cookie);
 			torch__shapes(ctx, cookie, e->span.start);
 		}
 	}
@@ -104,7 +104,7 @@ SITE(torch_node, "torch_node")
 	struct torch_node *e;
 
 	if (IS_END(cookie)) {
-		torch__end(ctx, cookie, sizeof(*e), false);
+		torch__end(ctx, cookie, sizeof(*e));
 		return 0;
 	}
 	node = ARG2(ctx);
@@ -134,7 +134,7 @@ SITE(torch_boxed, "torch_boxed")
 	int kind;
 
 	if (IS_END(cookie)) {
-		torch__end(ctx, cookie, sizeof(*e), false);
+		torch__end(ctx, cookie, sizeof(*e));
 		return 0;
 	}
 	if (!process__is_selected(bpf_get_current_pid_tgid() >> 32)) {
