@@ -180,14 +180,86 @@ def check_calls(folder):
     since = loop.at
     rows = report(folder, "same", loop.operators(3, 10).wait(10).operators(1, 10).named(since, "aten::linear"))["tables"]["operators"]
     ok(sorted((x["kind"], x["calls"]) for x in rows) == [("operator", 4), ("range", 1)], "a range and an operator of one name are two rows", rows)
+    loop = Loop()
+    since = loop.at
+    for argument in range(2):
+        loop.lines.append(f"torch_shape pid=10 tid=10 time={loop.moment(since)} call_start={loop.moment(since)} argument={argument} dimensions=2 "
+                          "size_0=100 size_1=100 elements=10000 type=TORCH_FLOAT32")
+    found = report(folder, "flops", loop.operators(1, 10, name="aten::mm").operators(20_000, 10).named(since, "epoch"))
+    sums = [f["figures"]["flop"] for f in found["findings"] if "flop" in f["figures"]]
+    ok(sums == [2 * 100 ** 3], "and its floating-point operations once", sums)
     before = time.monotonic()
     found = report(folder, "flat", Loop().operators(1_000_000, 1))["tables"]["operators"]
     ok(found[0]["calls"] == 1_000_000 and time.monotonic() - before < 60, "a million calls in no other are read in a minute", found,
        time.monotonic() - before)
 
 
+class Memory(Loop):
+    def alloc(self, address, size, start):
+        """Of 0 bytes: it is freed."""
+        action = "TORCH_ALLOCATED" if size else "TORCH_FREED"
+        self.at += 1
+        self.lines.append(f"torch_alloc pid=10 tid=10 time={self.moment(self.at)} call_start={self.moment(start)} address={address} bytes={size} "
+                          f"action={action}")
+        return self
+
+    def steps(self, n, size):
+        """Steps that each leave a block of this size"""
+        for _ in range(n):
+            start = self.at
+            self.alloc(start, size, start).named_operator(start).wait(10).optimizer(10)
+        return self
+
+    def named_operator(self, start, name="aten::mm"):
+        self.lines.append(f"torch_op pid=10 tid=10 start={self.moment(start)} time={self.moment(self.at + 1)} probe={OPERATORS[name]} sequence=-1 inner=0")
+        self.at += 1
+        return self
+
+    def pause(self, us):
+        self.lines.append(f"meta_pause start={self.moment(self.at)} time={self.moment(self.at + us)}")
+        return self.wait(us)
+
+    def report(self, folder, name):
+        path, found = self.path(folder, name)
+        report = json.loads(say("report", path, "torch-memory", "--format", "json"))
+        return report, report["tables"]["processes"][0], first_of(found, kind="memory-growth")
+
+
+def check_memory(folder):
+    loop = Memory()
+    around = loop.at
+    # two blocks are released before a third gets the address of the first, all in one call; then one at that address by another operator
+    loop.alloc(1, 1000, around).alloc(2, 100, around).alloc(1, 0, around).alloc(3, 10, around).alloc(2, 0, around)
+    inner = loop.wait(10).at
+    loop.alloc(1, 5000, inner).named_operator(inner, "aten::topk").wait(10).named_operator(around)
+    found, process, _ = loop.report(folder, "reused")
+    sites = {row["name"]: (row["peak_bytes"], row["live_bytes"], row["live"]) for row in found["tables"]["sites"]}
+    ok(sites == {"aten::topk": (5000, 5000, 1), "aten::mm": (10, 10, 1)} and process["live_bytes"] == process["peak_bytes"] == 5010,
+       "memory at an address that is used again within a call is that of the operator that has it now", sites, process)
+    found, process, growth = Memory().optimizer(10).steps(20, 8192).report(folder, "grows")
+    ok(process["live_bytes"] == 20 * 8192 and "grows by 8.00 KiB a step" in growth.get("text", "") and not any("paused" in n for n in found["notes"]),
+       "steps that leave memory", process, growth)
+    found, process, growth = Memory().optimizer(10).steps(10, 8192).pause(1000).steps(10, 8192).report(folder, "pauses")
+    ok(process["live_bytes"] == process["peak_bytes"] == 10 * 8192 and not growth and any("paused" in n for n in found["notes"]),
+       "of blocks from before a pause it is not known whether they were freed", process, growth, found["notes"])
+
+
+def check_copies(folder):
+    loop = Loop()
+    loop.lines.append('meta_probe time=@0 number=9 name="aten::item" program="torch_op" section="-" family=14')
+    for step in range(4):
+        at = f"@{1 + step}.000000"
+        loop.lines += [f"torch_op pid=10 tid=10 start={at}001 time={at}001 probe=9 sequence=-1 inner=0",
+                       f'torch_range pid=10 tid=10 start={at}000 time={at}003 name="ProfilerStep#{step}"']
+    loop.at = 6_000_000
+    tables, _ = loop.written(folder, "instant")
+    ok(tables["loops"], "steps of nanoseconds with copies that took no time", tables)
+
+
 with tempfile.TemporaryDirectory() as tmp:
     check_shapes(tmp)
     check_findings(tmp)
     check_calls(tmp)
+    check_memory(tmp)
+    check_copies(tmp)
 done()

@@ -147,7 +147,8 @@ static void add_copies(const struct torch_steps *steps, const struct torch_loop 
 		calls += l->copies[i].calls;
 		most = l->copies[i].ns > l->copies[most].ns ? i : most;
 	}
-	if (ns < l->total_ns / SHARE_MIN || calls < l->n)
+	/* in a trace of any content, copies that were called may have taken no time */
+	if (!l->copies[most].calls || ns < l->total_ns / SHARE_MIN || calls < l->n)
 		return;
 	f = add(l, FINDING_TENSOR_COPIES, ns, out);
 	if (!f)

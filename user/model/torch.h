@@ -43,6 +43,7 @@ struct torch_span {
 	u64 device_ns, self_device_ns; /* of the work on GPUs that it launched */
 	enum torch_flops has_flops;
 	u64 flops; /* by its own tensors or, if these do not give it, of the calls within it */
+	u64 outer_flops; /* of a call that is in no other: flops without those of calls within it that were counted so before */
 };
 
 struct torch;

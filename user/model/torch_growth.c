@@ -70,7 +70,7 @@ int torch_memory__growth(const struct torch_memory_sums *m, const struct torch_l
 	int err;
 
 	*out = (struct torch_growths){ 0 };
-	if (l->n < SKIPPED_FIRST + STEPS_MIN + SKIPPED_LAST)
+	if (m->has_forgotten || l->n < SKIPPED_FIRST + STEPS_MIN + SKIPPED_LAST)
 		return 0;
 	out->steps = l->n - SKIPPED_FIRST - SKIPPED_LAST;
 	err = collect(m, l, out->steps, &list, &n);

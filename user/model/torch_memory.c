@@ -90,7 +90,8 @@ static int resolve(struct torch *t, u32 pid, const struct torch_mark *mark, u32 
 		site->peak += bytes;
 		site->peak_n++;
 	}
-	if (!block)
+	/* another block may have the address by now */
+	if (!block || block->serial != mark->serial)
 		return 0;
 	block->site = site;
 	site->live += bytes;
@@ -136,7 +137,9 @@ static struct torch_mark *mark_of(struct torch *t, u32 pid, const struct torch_b
 	struct torch_thread *thread = torch__thread(t, pid, block->tid);
 	u32 i = thread ? (u32)SEARCH(thread->n_marks, k, thread->marks[k].serial < block->serial) : 0;
 
-	return thread && i < thread->n_marks && thread->marks[i].serial == block->serial ? &thread->marks[i] : NULL;
+	if (!thread || i == thread->n_marks || thread->marks[i].serial != block->serial || thread->marks[i].is_release)
+		return NULL;
+	return &thread->marks[i];
 }
 
 static void release(struct torch *t, u32 pid, struct torch_memory_sum *s, const struct torch_block *block, u64 time)
@@ -220,6 +223,7 @@ static int add_release(struct torch *t, const struct torch_address *key, struct 
 		return 0;
 	}
 	mark->is_release = true;
+	mark->serial = t->n_blocks;
 	mark->bytes = (s64)(0 - block->bytes);
 	if (s) {
 		s->releases++;
@@ -227,6 +231,36 @@ static int add_release(struct torch *t, const struct torch_address *key, struct 
 	}
 	map__remove(&t->memory, key);
 	return add_mark(t, (u32)key->pid, thread, mark);
+}
+
+/* Between two windows nothing was recorded: which of the blocks still exist is not known, so that all are taken for freed. */
+static int forget_blocks(struct torch *t, u64 time)
+{
+	int err = 0;
+
+	for (u32 i = 0; !err && t->sums && i < t->memory.n; i++) {
+		const struct torch_address *address = map__key(&t->memory, i);
+		struct torch_memory_sum *s = sum_of(t->sums, (u32)address->pid);
+
+		if (s)
+			release(t, (u32)address->pid, s, map__value(&t->memory, i), time);
+		err = s ? 0 : -ENOMEM;
+	}
+	if (t->sums && t->memory.n)
+		t->sums->has_forgotten = true;
+	map__free(&t->memory);
+	map__init(&t->memory, sizeof(struct torch_address), sizeof(struct torch_block));
+	return err;
+}
+
+static int enter_window(struct torch *t, u64 time)
+{
+	const struct trace_facts *f = t->q->facts;
+	u32 last = t->window;
+
+	while (f && t->window + 1 < f->n_windows && time >= f->windows[t->window + 1].from)
+		t->window++;
+	return t->window > last ? forget_blocks(t, f->windows[t->window - 1].to) : 0;
 }
 
 int torch_parts__add_memory(struct torch *t, const struct view *v)
@@ -242,6 +276,8 @@ int torch_parts__add_memory(struct torch *t, const struct view *v)
 	struct torch_block *block;
 
 	if (!thread || (t->sums && !s))
+		return -ENOMEM;
+	if (enter_window(t, time))
 		return -ENOMEM;
 	t->coverage.has_memory = true;
 	if (action && !strcmp(action, "TORCH_FREED"))

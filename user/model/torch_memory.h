@@ -51,6 +51,7 @@ struct torch_memory_sums {
 	struct map sites; /* struct torch_memory_site_key -> struct torch_memory_site */
 	struct map operators; /* u32 name -> struct torch_memory_operator; 0: in no operator */
 	u64 first, slot_ns; /* of the time line */
+	bool has_forgotten; /* blocks were taken for freed at a pause, or between several traces */
 };
 
 /* What each step of a loop leaves allocated at the end of the trace. The first step and the last two are not counted. */
@@ -70,7 +71,7 @@ struct torch_growths {
 /* Reads the trace. 0 or negative errno; torch_memory__free in any case. */
 int torch_memory__new(struct torch_memory_sums **out, const struct query *q);
 void torch_memory__free(struct torch_memory_sums *m);
-/* 0 or -ENOMEM; free out->list in any case. */
+/* Finds nothing if blocks were forgotten. 0 or -ENOMEM; free out->list in any case. */
 int torch_memory__growth(const struct torch_memory_sums *m, const struct torch_loop *l, struct torch_growths *out);
 /* Does it grow by TORCH_GROWTH_MIN a step or more? Returns the site with the largest part then; NULL: it does not. */
 const struct torch_growth *torch_growths__main(const struct torch_growths *g);

@@ -12,6 +12,7 @@ struct torch_pending {
 	bool is_out; /* it was handed out */
 	/* of it and the calls within it: what was counted in outer_ns of calls and in cost_ns of the coverage */
 	u64 counted_ns, counted_cost_ns;
+	u64 counted_flops; /* the same of outer_flops */
 };
 
 /* Memory that is allocated */
@@ -26,7 +27,8 @@ struct torch_block {
 struct torch_mark {
 	u64 call_start;
 	s64 bytes; /* negative: freed */
-	u64 address, serial; /* of the block */
+	u64 address;
+	u64 serial; /* of the block; of a release: of the last block that was allocated before, so that marks are sorted by it */
 	u64 peaks, freed_peaks; /* of the process when it was allocated, and freed */
 	u32 name, stack; /* of the innermost call; name 0: it has not ended */
 	bool is_release;
@@ -69,6 +71,7 @@ struct torch {
 	struct map threads; /* struct torch_thread_key -> struct torch_thread */
 	struct map memory; /* struct torch_address -> struct torch_block: what was allocated and not freed yet */
 	u64 n_blocks; /* that were allocated */
+	u32 window; /* of trace_facts.windows: the one of the last event of memory */
 	struct torch_memory_sums *sums; /* NULL: sites of allocations are not looked for */
 	u64 cost_call, cost_own; /* ns, see event torch_cost */
 	u64 n_launches;

@@ -34,7 +34,9 @@ static void count_outer(struct torch *t, struct torch_pending *p)
 	u64 cost = less(less(c->end - c->start, c->total_ns), p->counted_cost_ns);
 
 	c->outer_ns = less(query__inside(t->q, c->start, c->end), p->counted_ns);
+	c->outer_flops = less(c->flops, p->counted_flops);
 	p->counted_ns += c->outer_ns;
+	p->counted_flops += c->outer_flops;
 	p->counted_cost_ns += cost;
 	t->coverage.cost_ns += cost;
 }
@@ -56,6 +58,7 @@ static void join(struct torch_pending *into, const struct torch_pending *p)
 	into->n += p->n;
 	into->counted_ns += p->counted_ns;
 	into->counted_cost_ns += p->counted_cost_ns;
+	into->counted_flops += p->counted_flops;
 	into->call.end = p->call.end;
 	into->call.total_ns += p->call.total_ns;
 	into->call.inner += p->call.inner;
@@ -117,6 +120,7 @@ static void complete(const struct torch *t, struct torch_pending *p, const struc
 		total += children[i].call.total_ns;
 		p->counted_ns += children[i].counted_ns;
 		p->counted_cost_ns += children[i].counted_cost_ns;
+		p->counted_flops += children[i].counted_flops;
 		c->bytes = sum_of(c->bytes, children[i].call.bytes);
 		c->device_ns += children[i].call.device_ns;
 		flops += children[i].call.flops;

@@ -99,7 +99,7 @@ static int on_call(const struct torch_span *c, const struct torch_span *parent, 
 	r->self_ns += c->self_ns;
 	r->calls_ns += c->kind == TORCH_RANGE ? 0 : c->self_ns;
 	r->self_device_ns += c->self_device_ns;
-	r->flops += parent ? 0 : c->flops;
+	r->flops += parent ? 0 : c->outer_flops;
 	return 0;
 }
 
@@ -120,7 +120,7 @@ static const struct column columns[] = {
 	{ "net_memory_bytes", "Memory", VALUE_S64, SHOW_NEVER },
 	{ "flop", "GFLOP", VALUE_U64, SHOW_NEVER },
 	{ "flop_per_s", "GFLOP/s", VALUE_DOUBLE, SHOW_NEVER },
-	{ "flop_unknown_calls", "GFLOP unknown", VALUE_U64, SHOW_NEVER },
+	{ "flop_unknown_calls", "Calls without GFLOP", VALUE_U64, SHOW_NEVER },
 	{ "calls", "Calls", VALUE_U64, SHOW_COUNT },
 	{ "unwound", "By exception", VALUE_U64, SHOW_NEVER },
 };

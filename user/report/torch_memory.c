@@ -222,6 +222,10 @@ static void add_notes(const struct memory_report *r, struct report_output *out)
 			    "Memory that was allocated before is in none of these figures; %s block%s of it %s freed.",
 			    unknown ? text__count(count, sizeof(count), unknown) : "no", text__s(unknown),
 			    unknown == 1 ? "was" : "were");
+	if (r->memory->has_forgotten)
+		report_output__note(
+			out,
+			"The recording was paused. Blocks that were allocated before a pause count as freed when it began, because whether they were freed during it is not known; so growth is not stated.");
 	if (trace__has(r->args->trace, "gpu_memory") || trace__has(r->args->trace, "cuda_alloc"))
 		report_output__note(
 			out, "Report memory has the memory of GPUs, by what PyTorch's allocator takes from CUDA.");
