@@ -55,7 +55,7 @@ def by_signals():
     ok(recorded < got < recorded + 3 * 1_200_000_000, "the traced time is that of three parts", got, recorded)
     pauses = sorted((e["start"], e["time"]) for e in trace.events("meta_pause"))
     # those that began while the recording was being resumed are in the file, and in no figure
-    inside = [c for kind in ("cuda_alloc", "sched_off", "sched_on") for c in trace.events(kind)
+    inside = [c for kind in ("cuda_alloc", "sched_off", "sched_run") for c in trace.events(kind)
               if any(a < c["start"] < b - 500_000_000 and c["time"] < b for a, b in pauses)]
     ok(pauses and not inside, "spans of the pauses are discarded", inside[:3])
     text = subprocess.run([SONDE, "report", path], capture_output=True, text=True, check=True).stdout

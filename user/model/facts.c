@@ -7,10 +7,12 @@
 #include <string.h>
 
 #include "core/meta.h"
+#include "model/pauses.h"
 #include "model/view.h"
 #include "trace/loss.h"
 #include "util/array.h"
 #include "util/map.h"
+#include "util/search.h"
 
 const char *end__reason(s64 reason)
 {
@@ -52,8 +54,7 @@ struct load {
 	struct trace *trace;
 	u64 *stops; /* when detaching began, for each merged trace */
 	u32 n_stops;
-	struct trace_window *pauses;
-	u32 n_pauses;
+	struct pauses pauses;
 	int err;
 };
 
@@ -101,10 +102,19 @@ static void facts__add_loss(struct load *l, struct loss *one)
 		l->err = -ENOMEM;
 }
 
+/* The number of the trace, of several merged ones, that the event is of (merge.c) */
+static u16 input_of(const struct view *v)
+{
+	return (u16)view__get(v, "cpu");
+}
+
 static void on_end(struct load *l, const struct view *v)
 {
+	u64 stop = (u64)view__get(v, "stop");
+
 	l->facts->end_reason = view__get(v, "reason");
-	if (!array__push(l->stops, l->n_stops, (u64)view__get(v, "stop")))
+	l->err = pauses__stop(&l->pauses, input_of(v), stop);
+	if (!array__push(l->stops, l->n_stops, stop))
 		l->err = -ENOMEM;
 }
 
@@ -117,6 +127,7 @@ static void on_cost(struct load *l, const struct view *v)
 
 	if (live > time)
 		return;
+	l->err = pauses__recorded(&l->pauses, input_of(v), live, time);
 	for (u32 i = 0; i < f->n_windows; i++) {
 		w = &f->windows[i];
 		/* a hostile file may have very many windows: further ones are joined */
@@ -130,29 +141,17 @@ static void on_cost(struct load *l, const struct view *v)
 		l->err = -ENOMEM;
 }
 
-static void on_pause(struct load *l, const struct view *v)
-{
-	u64 from = (u64)view__get(v, "start"), to = (u64)view__get(v, "time");
-	struct trace_window *last = l->n_pauses ? &l->pauses[l->n_pauses - 1] : NULL;
-
-	/* a pause is written in parts; a hostile file may have very many, and further ones are ignored */
-	if (last && from <= last->to && from >= last->from)
-		last->to = to > last->to ? to : last->to;
-	else if (from < to && l->n_pauses < WINDOWS_MAX &&
-		 !array__push(l->pauses, l->n_pauses, (struct trace_window){ from, to }))
-		l->err = -ENOMEM;
-}
-
 static int on_times(const struct rows *rows, void *arg)
 {
 	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct load *l = arg;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	for (; !l->err && v.i < rows__count(rows); v.i++) {
 		if (!strcmp(v.event->name, "meta_end"))
 			on_end(l, &v);
 		else if (!strcmp(v.event->name, "meta_pause"))
-			on_pause(l, &v);
+			l->err = pauses__add(&l->pauses, input_of(&v), (u64)view__get(&v, "start"),
+					     (u64)view__get(&v, "time"));
 		else
 			on_cost(l, &v);
 	}
@@ -243,12 +242,12 @@ static u32 join_windows(struct trace_window *list, u32 count)
 }
 
 /* Appends what the pauses, which are sorted from *first on, leave of a window. 0 or -ENOMEM */
-static int add_without_pauses(struct trace_facts *f, struct trace_window w, const struct load *l, u32 *first)
+static int add_without_pauses(struct trace_facts *f, struct trace_window w, const struct pauses *pauses, u32 *first)
 {
-	while (*first < l->n_pauses && l->pauses[*first].to <= w.from)
+	while (*first < pauses->n_joint && pauses->joint[*first].to <= w.from)
 		(*first)++;
-	for (u32 i = *first; i < l->n_pauses && l->pauses[i].from < w.to; i++) {
-		const struct trace_window *p = &l->pauses[i];
+	for (u32 i = *first; i < pauses->n_joint && pauses->joint[i].from < w.to; i++) {
+		const struct trace_window *p = &pauses->joint[i];
 
 		if (p->from > w.from &&
 		    !array__push(f->windows, f->n_windows, (struct trace_window){ w.from, p->from }))
@@ -262,22 +261,25 @@ static int add_without_pauses(struct trace_facts *f, struct trace_window w, cons
 }
 
 /* Removes the pauses from the windows, of which one is left that is empty if all was paused. */
-static int remove_pauses(struct trace_facts *f, struct load *l)
+static int remove_pauses(struct trace_facts *f, struct pauses *pauses)
 {
 	struct trace_window *all = f->windows;
 	u32 n = f->n_windows, first = 0;
-	int err = 0;
+	int err = pauses__join(pauses);
 
-	if (!l->n_pauses)
-		return 0;
-	l->n_pauses = join_windows(l->pauses, l->n_pauses);
+	if (err || !pauses->n_joint)
+		return err;
 	f->windows = NULL;
 	f->n_windows = 0;
 	for (u32 i = 0; !err && i < n; i++)
-		err = add_without_pauses(f, all[i], l, &first);
+		err = add_without_pauses(f, all[i], pauses, &first);
 	if (!err && !f->n_windows &&
 	    !array__push(f->windows, f->n_windows, (struct trace_window){ all[n - 1].to, all[n - 1].to }))
 		err = -ENOMEM;
+	if (!err) {
+		f->begins_paused = f->windows[0].from > all[0].from;
+		f->ends_paused = f->windows[f->n_windows - 1].to < all[n - 1].to || f->windows[0].from == all[n - 1].to;
+	}
 	free(all);
 	return err;
 }
@@ -313,7 +315,7 @@ static int settle_times(struct trace_facts *f, struct load *l)
 		f->windows[i].to = window_end(f, l, i);
 	if (f->windows[f->n_windows - 1].to < f->windows[f->n_windows - 1].from)
 		f->windows[f->n_windows - 1].to = f->windows[f->n_windows - 1].from;
-	if (remove_pauses(f, l))
+	if (remove_pauses(f, &l->pauses))
 		return -ENOMEM;
 	f->live = f->windows[0].from;
 	f->stop = f->windows[f->n_windows - 1].to;
@@ -324,7 +326,8 @@ u64 trace_facts__inside(const struct trace_facts *f, u64 from, u64 to)
 {
 	u64 sum = 0;
 
-	for (u32 i = 0; i < f->n_windows; i++) {
+	for (u32 i = (u32)SEARCH(f->n_windows, k, f->windows[k].to <= from);
+	     i < f->n_windows && f->windows[i].from < to; i++) {
 		u64 begin = from > f->windows[i].from ? from : f->windows[i].from;
 		u64 end = to < f->windows[i].to ? to : f->windows[i].to;
 
@@ -392,7 +395,7 @@ int trace_facts__load(struct trace_facts *f, struct trace *t, const char *file, 
 	if (!err)
 		err = settle_times(f, &l);
 	free(l.stops);
-	free(l.pauses);
+	pauses__free(&l.pauses);
 	/* which losses count depends on the traced time */
 	if (!err)
 		err = read_losses(&l);

@@ -29,6 +29,7 @@ struct trace_facts {
 		windows; /* the traced time without pauses and what lies between several traces; by time, one or more */
 	u32 n_windows;
 	u64 paused_ns; /* the sum of the pauses */
+	bool begins_paused, ends_paused; /* a pause lies before live, after stop */
 	u64 from, to; /* the selected time; to 0: no limit */
 	struct trace_ids pids; /* selected processes, as given; n 0: all */
 	u32 tid; /* 0: all */

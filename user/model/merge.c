@@ -123,6 +123,12 @@ static bool is_moment(const struct schema_field *f)
 	return !strcmp(f->unit, "moment") || !strcmp(f->name, "time") || !strcmp(f->name, "start");
 }
 
+/* Of these facts.c must know the input. They have no CPU, so that field has its number. */
+static bool states_recorded_time(const struct schema_event *e)
+{
+	return !strcmp(e->name, "meta_pause") || !strcmp(e->name, "meta_cost") || !strcmp(e->name, "meta_end");
+}
+
 static int translate(struct merge *m, const struct schema_event *e, const struct schema_field *f, u64 *value)
 {
 	struct merge_input *in = m->input;
@@ -145,6 +151,8 @@ static int translate(struct merge *m, const struct schema_event *e, const struct
 		*value = in->probes[(u16)*value];
 	} else if (names_object(e, f) && *value) {
 		*value += in->objects;
+	} else if (!strcmp(f->name, "cpu") && states_recorded_time(e)) {
+		*value = (u64)(in - m->inputs);
 	}
 	return err;
 }

@@ -9,6 +9,11 @@ void query__limit(struct query *q, struct trace_facts *f)
 		q->from = f->live;
 	if (!q->to && f->stop < f->summary->last)
 		q->to = f->stop;
+	/* a selected time must not begin or end with a pause */
+	if (f->begins_paused && q->from < f->live)
+		q->from = f->live;
+	if (f->ends_paused && q->to > f->stop)
+		q->to = f->stop;
 	if (!f->n_windows)
 		return;
 	if (q->from && q->from < f->windows[0].from)

@@ -26,8 +26,11 @@ void drain__append(struct session *s, const void *record, u32 size)
 			stack_records__record(s, record, size);
 		return;
 	}
-	if (pause__discards(s, e, size))
+	if (pause__discards(s, e, size)) {
+		/* the family's own code controls its probes by them */
+		host__event(s, FAMILY_INDEX(e->id), e, size);
 		return;
+	}
 	err = trace_writer__append(s->writer, record, size);
 	/* -EINVAL: a kind or size that the schema does not have; the writer counts such records as lost */
 	if (err && err != -EINVAL && !s->write_error)

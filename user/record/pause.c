@@ -137,7 +137,10 @@ static void hold_family(struct session *s, const struct family_host *h, void *ar
 	if (err)
 		session__warn(s, "family %s: cannot %s its probes: %s", h->name, held ? "detach" : "attach again",
 			      strerror(-err));
-	if (!held)
+	/* what is not attached is missing from here on, and the family must not take it for recorded */
+	if (!held && err)
+		losses__add(s, f->id, LOSS_UNPROBED, 1, s->pause.held_since, session__now(s), 0);
+	else if (!held)
 		h->hold(s, false);
 }
 
@@ -191,8 +194,24 @@ void session__set_paused(struct session *s, bool paused)
 }
 
 /*
+ * Is the kind needed to understand events after the pause? A program mostly makes its handles once, when it begins.
+ * gil_slice says when the GIL was measured.
+ */
+static bool outlasts_pauses(const struct schema_event *e)
+{
+	static const char *const kinds[] = { "cudadrv_function", "cudadrv_module", "cudadrv_context", "cudadrv_stream",
+					     "cudadrv_graph",	 "cuda_stream",	   "cuda_graph",      "nccl_comm",
+					     "nccl_reduction",	 "gil_slice" };
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (!strcmp(e->name, kinds[i]))
+			return true;
+	return false;
+}
+
+/*
  * Spans that began before the pause are kept, as they end intervals that did, and so are events that describe the
- * targets, such as names of threads.
+ * targets, such as names of threads and of kernels.
  */
 bool pause__discards(const struct session *s, const struct event *e, u32 size)
 {
@@ -201,7 +220,8 @@ bool pause__discards(const struct session *s, const struct event *e, u32 size)
 	if (!s->pause.held || !EVENT_FAMILY(e->id) || size < sizeof(struct span))
 		return false;
 	kind = schema__event_by_id(s->schema, e->id);
-	return kind && kind->is_span && ((const struct span *)e)->start >= s->pause.held_since;
+	return kind && kind->is_span && ((const struct span *)e)->start >= s->pause.held_since &&
+	       !outlasts_pauses(kind);
 }
 
 const struct step_schedule *session__schedule(const struct session *s)

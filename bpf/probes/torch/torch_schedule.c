@@ -15,6 +15,7 @@
 #include "util/array.h"
 
 #define PROCESSES_MAX 1024
+#define RECORDS_LATE  1000000000ULL /* ns */
 
 STEERING(attached) = {
 	.map = "torch_attached",
@@ -104,21 +105,27 @@ static int by_start(const void *a, const void *b)
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* Writes the pauses between the active phases of all processes. */
-static void write_pauses(struct session *s, struct torch_schedule *t)
+/* Writes the pauses between the active phases of all processes, as far as these phases ended by `until`. */
+static void write_pauses(struct session *s, struct torch_schedule *t, u64 until)
 {
-	u64 to = 0;
+	u32 n = 0, next;
+	u64 to;
 
 	if (t->n_active)
 		qsort(t->active, t->n_active, sizeof(*t->active), by_start);
-	for (u32 i = 0; i < t->n_active; i++) {
-		if (t->active[i].from > to)
-			session__end_pause(s, t->active[i].from);
-		to = t->active[i].to > to ? t->active[i].to : to;
-		if (i + 1 == t->n_active || t->active[i + 1].from > to)
-			session__begin_pause(s, to);
+	for (; n < t->n_active; n = next) {
+		/* phases that overlap are one interval */
+		to = t->active[n].to;
+		for (next = n + 1; next < t->n_active && t->active[next].from <= to; next++)
+			to = t->active[next].to > to ? t->active[next].to : to;
+		if (to > until)
+			break;
+		session__end_pause(s, t->active[n].from);
+		session__begin_pause(s, to);
 	}
-	t->n_active = 0;
+	t->n_active -= n;
+	if (n)
+		memmove(t->active, t->active + n, t->n_active * sizeof(*t->active));
 }
 
 /* A process that has ended needs no probes, and its last active phase ended with it. */
@@ -138,7 +145,9 @@ static void forget_ended(struct torch_schedule *t, u64 now)
 void torch_schedule__tick(struct session *s, struct torch_schedule *t, u64 now)
 {
 	const struct step_schedule *schedule = session__schedule(s);
-	bool needed = !t->has_begun && step_schedule__phase(schedule, 0) != STEP_IDLE, ended = t->n;
+	bool needed = !t->has_begun && step_schedule__phase(schedule, 0) != STEP_IDLE, ended = true;
+	/* records are read within a second: phases of which no record is there yet begin later than this */
+	u64 oldest = now > RECORDS_LATE ? now - RECORDS_LATE : 0;
 
 	if (!t->is_started) {
 		t->is_started = true;
@@ -146,15 +155,18 @@ void torch_schedule__tick(struct session *s, struct torch_schedule *t, u64 now)
 		torch_schedule__hold(s, !needed);
 	}
 	t->has_begun |= t->n != 0;
+	for (u32 i = 0; i < t->n; i++)
+		t->has_done |= t->processes[i].phase == STEP_DONE;
 	forget_ended(t, now);
 	for (u32 i = 0; i < t->n; i++) {
 		needed |= t->processes[i].phase == STEP_WARMUP || t->processes[i].phase == STEP_ACTIVE;
 		ended &= t->processes[i].phase == STEP_DONE;
+		if (t->processes[i].active_since && t->processes[i].active_since < oldest)
+			oldest = t->processes[i].active_since;
 	}
 	session__hold(s, !needed);
-	if (!needed)
-		write_pauses(s, t);
-	if (ended && t->n)
+	write_pauses(s, t, needed ? oldest : ~0ull);
+	if (ended && t->has_done)
 		session__end_schedule(s);
 }
 
@@ -166,7 +178,7 @@ void torch_schedule__finish(struct session *s, struct torch_schedule *t)
 		add_active(t, t->processes[i].active_since, now);
 		t->processes[i].active_since = 0;
 	}
-	write_pauses(s, t);
+	write_pauses(s, t, ~0ull);
 }
 
 void torch_schedule__free(struct torch_schedule *t)

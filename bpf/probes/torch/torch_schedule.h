@@ -25,6 +25,7 @@ struct torch_schedule {
 	u32 n_active;
 	u64 postponed; /* the most steps by which a process is late */
 	bool is_started, has_begun; /* the first tick was; a process has ended a step */
+	bool has_done; /* a process has ended its last cycle */
 };
 
 int torch_schedule__configure(struct session *s);

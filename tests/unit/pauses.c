@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Pauses of merged traces, and the time of windows that a call overlaps. */
+#include "model/facts.h"
+#include "model/pauses.h"
+#include "model/query.h"
+
+#include "test.h"
+
+static bool is_window(const struct pauses *p, u32 i, u64 from, u64 to)
+{
+	return i < p->n_joint && p->joint[i].from == from && p->joint[i].to == to;
+}
+
+TEST(one_trace_keeps_its_pauses)
+{
+	struct pauses p = { 0 };
+
+	REQUIRE(!pauses__recorded(&p, 0, 100, 900) && !pauses__stop(&p, 0, 1000));
+	/* in parts, out of order, overlapping, empty, and beyond the end of the recording */
+	REQUIRE(!pauses__add(&p, 0, 200, 300) && !pauses__add(&p, 0, 300, 400) && !pauses__add(&p, 0, 950, 1200));
+	REQUIRE(!pauses__add(&p, 0, 120, 150) && !pauses__add(&p, 0, 350, 450) && !pauses__add(&p, 0, 500, 500));
+	REQUIRE(!pauses__join(&p));
+	CHECK(p.n_joint == 3 && is_window(&p, 0, 120, 150) && is_window(&p, 1, 200, 450) &&
+	      is_window(&p, 2, 950, 1000));
+	pauses__free(&p);
+}
+
+/* The first is paused alone until 300, then both are until 400; after its end at 600 the second is paused alone. */
+TEST(a_pause_does_not_cut_another_trace)
+{
+	struct pauses p = { 0 };
+
+	REQUIRE(!pauses__recorded(&p, 0, 0, 600) && !pauses__stop(&p, 0, 600));
+	REQUIRE(!pauses__recorded(&p, 1, 100, 900) && !pauses__stop(&p, 1, 1000));
+	REQUIRE(!pauses__add(&p, 0, 50, 400));
+	REQUIRE(!pauses__add(&p, 1, 300, 450) && !pauses__add(&p, 1, 500, 700));
+	REQUIRE(!pauses__join(&p));
+	CHECK(p.n_joint == 3 && is_window(&p, 0, 50, 100) && is_window(&p, 1, 300, 400) && is_window(&p, 2, 600, 700));
+	pauses__free(&p);
+}
+
+/* The search agrees with a walk over all windows. */
+TEST(time_inside_of_windows)
+{
+	enum { N = 7 };
+	struct trace_window windows[N];
+	struct trace_facts f = { .windows = windows, .n_windows = N };
+
+	for (u64 i = 0; i < N; i++)
+		windows[i] = (struct trace_window){ 10 + i * 10, 13 + i * 10 };
+	for (u64 from = 0; from < 90; from++)
+		for (u64 to = from; to < 90; to++) {
+			u64 expected = 0;
+
+			for (u64 t = from; t < to; t++)
+				expected += t >= 10 && t < 80 && t % 10 < 3;
+			CHECK(trace_facts__inside(&f, from, to) == expected);
+		}
+}
+
+TEST_MAIN()

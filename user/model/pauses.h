@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The pauses of the recordings that a trace was merged of. A moment is paused if every trace that was live then was. */
+#ifndef SONDE_MODEL_PAUSES_H
+#define SONDE_MODEL_PAUSES_H
+
+#include "trace/reader.h"
+
+/* The recorded time of one of the merged traces, without regard to its pauses. */
+struct input_times {
+	u64 from, to; /* to 0: not known */
+	u64 stop; /* when detaching began; 0: it was cut off */
+	u32 last_pause; /* index + 1 */
+};
+
+struct input_pause {
+	struct trace_window time;
+	u32 input;
+};
+
+struct pauses {
+	struct input_times *inputs; /* of a trace that was not merged: one */
+	u32 n_inputs;
+	struct input_pause *list;
+	u32 n;
+	struct trace_window *joint; /* of all inputs together, by time */
+	u32 n_joint;
+};
+
+/* These add what an input's events state, and return 0 or -ENOMEM. */
+int pauses__recorded(struct pauses *p, u16 input, u64 from, u64 to);
+int pauses__stop(struct pauses *p, u16 input, u64 stop);
+int pauses__add(struct pauses *p, u16 input, u64 from, u64 to);
+/* Fills `joint`. Call it once, after all was added. 0 or -ENOMEM */
+int pauses__join(struct pauses *p);
+void pauses__free(struct pauses *p);
+
+#endif
