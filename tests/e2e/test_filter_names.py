@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=300 waits
+# test: timeout=300
 # (perf events are attached and detached one by one: some 50 ms each)
 """--comm and --cgroup: a process is recorded while its name matches or while it is in the cgroup, exactly from the first call
 after a rename, an exec or a move to the last call before the next one. Combined with -p or each other they are intersected."""

@@ -177,6 +177,7 @@ static struct waiter *waiter_of(struct gil_model *m, const struct gil_timed_wait
 {
 	struct waiter_key key = { w->gil, w->tid, 0 };
 	struct waiter *t = map__get(&m->waiters, &key);
+	bool is_short = w->end < w->start + GIL_STACK_NS;
 
 	if (!t)
 		return NULL;
@@ -184,13 +185,14 @@ static struct waiter *waiter_of(struct gil_model *m, const struct gil_timed_wait
 		t->attempt++;
 		t->attempt_start = w->start;
 		t->stack = 0;
-		if (w->stack && w->end < w->start + GIL_STACK_NS)
+		if (w->stack && is_short)
 			t->usual = w->stack;
 	}
 	t->number = number;
 	if (w->stack || !t->stack) {
-		t->stack = w->stack ? w->stack : t->usual;
-		t->estimated = !w->stack && t->usual;
+		/* a long wait without a stack is one whose stack could not be read */
+		t->stack = w->stack || !is_short ? w->stack : t->usual;
+		t->estimated = !w->stack && t->stack;
 	}
 	return t;
 }
