@@ -12,7 +12,7 @@ enum loader_part {
 	LOADER_CPU, /* was runnable without a CPU */
 	LOADER_NET, /* waited for another process or machine */
 	LOADER_OTHER, /* other waits */
-	LOADER_IDLE, /* waited for the training process, which wanted no batch yet */
+	LOADER_IDLE, /* waited for the training process, which did not need a batch yet */
 	LOADER_PARTS
 };
 

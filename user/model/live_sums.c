@@ -48,13 +48,13 @@ static u32 holder_stack(struct live *l, const struct wait *w)
 	struct drop_key key = { w->tid, w->number };
 	const u32 *dropped = map__find(&l->drops, &key);
 	const struct thread *holder;
+	u32 stack;
 
 	if (!dropped)
 		dropped = map__find(&l->old_drops, &key);
-	if (w->timeout && w->holder_stack)
-		return w->holder_stack;
-	if (!w->timeout && dropped && *dropped)
-		return *dropped;
+	stack = w->timeout ? w->holder_stack : dropped ? *dropped : 0;
+	if (stack)
+		return stack;
 	/* a short hold without a stack (GIL_STACK_NS) */
 	holder = w->holder ? recent__find(&l->threads, &w->holder) : NULL;
 	return holder ? holder->held : 0;

@@ -228,7 +228,7 @@ static void fill(const struct loaders *all, const struct finding_input *in, stru
 /* Sentences for those that were in their loader longest */
 static void add_sentences(const struct loaders *all, const struct finding_input *in, struct report_output *out)
 {
-	const struct loader *said[SENTENCES_MAX];
+	const struct loader *said[SENTENCES_MAX] = { NULL };
 	u32 n = 0;
 
 	while (n < SENTENCES_MAX) {

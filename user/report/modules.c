@@ -145,7 +145,7 @@ static void write_class(const struct stack_frame *f, struct text_buffer *text)
 /* Writes "GPT2Model > GPT2Block > GPT2MLP", of a longer path its end. Returns how many modules are on it. */
 static u32 write_path(const struct modules *m, u32 path, struct text_buffer *text)
 {
-	u32 list[PATH_MODULES_MAX], depth = 0, n;
+	u32 list[PATH_MODULES_MAX] = { 0 }, depth = 0, n;
 
 	for (; path; path = key_of(m, path)->parent) {
 		if (depth < PATH_MODULES_MAX)

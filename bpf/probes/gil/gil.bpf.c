@@ -11,9 +11,11 @@
  */
 #include "core/futex.bpf.h"
 #include "core/python.bpf.h"
-#include "gil_holders.bpf.h"
 
+OPTION(gil, stacks, "a stack of every wait and every hold, also of the short ones; 5 us for each");
 OPTION(gil, full, "probes also where the GIL is taken and dropped: hold times, exact blame; 2 us for each drop");
+
+#include "gil_holders.bpf.h"
 
 #define SYS_FUTEX 202
 #define ETIMEDOUT 110
@@ -147,7 +149,7 @@ static __always_inline void look_at_gil(struct gil_wait *w, u32 tid, u64 at_call
 	 * time-outs are less than GIL_STACK_NS apart: only those with a stack begin a new period.
 	 */
 	is_stacked = w->result == GIL_WAIT_TIMEOUT && s.locked &&
-		     (!p || hold_ns(p, w->span.event.time) >= GIL_STACK_NS);
+		     (!p || option_gil_stacks || hold_ns(p, w->span.event.time) >= GIL_STACK_NS);
 	if (is_stacked)
 		w->holder_stack = python__stack_of(s.last_holder, STACK_FRAMES_SHORT);
 	if (!p)

@@ -136,7 +136,7 @@ static __always_inline bool gets_stack(u64 *unstacked, u64 ns)
 {
 	u64 left = *unstacked;
 
-	if (ns >= GIL_STACK_NS)
+	if (ns >= GIL_STACK_NS || option_gil_stacks)
 		return true;
 	*unstacked = ns < left ? left - ns : left + GIL_STACK_NS - ns;
 	return ns >= left;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Records walk_work.py under `sonde record -t gil` and reads the stacks of its waits."""
+"""Records walk_work.py under `sonde record --gil=stacks` and reads the stacks of its waits."""
 import bisect
 import collections
 import json
@@ -91,7 +91,7 @@ def record(python, what, seconds=3, options=(), switches=""):
     try:
         work, d = start_many(place, seconds, python) if what == "many" else start_work(python, place, what, seconds)
         out = os.path.join(place, "walk.sonde")
-        sonde = subprocess.Popen([SONDE, "record", "-t", "gil", "-o", out, "-p", str(work.pid), "-d", "150", *options],
+        sonde = subprocess.Popen([SONDE, "record", "-t", "gil", "--gil=stacks", "-o", out, "-p", str(work.pid), "-d", "150", *options],
                                  stderr=subprocess.PIPE, text=True, env=dict(os.environ, SONDE_TEST=switches))
         said = []
         for line in sonde.stderr:
