@@ -147,8 +147,8 @@ $(FAKES): $(B)/%.so: %.c $(B)/gen/config
 	$(call say,CC)$(CC) $(WORK_CFLAGS) -shared -fPIC $< -o $@
 checks: $(B)/sonde $(CHECKS)
 	@:
-# With libFuzzer, which is clang's; all of user/ once more, instrumented. Empty lists are NULL + 0, which gcc's sanitizer
-# and the next C standard accept.
+# With libFuzzer, which is clang's; all of user/ once more, instrumented. Empty lists are NULL + 0, which gcc's
+# sanitizer and the next C standard accept.
 FUZZ_FLAGS := -fsanitize=address,undefined -fno-sanitize=pointer-overflow -fno-sanitize-recover=undefined \
 	      -fno-omit-frame-pointer
 FUZZERS    := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/*.c))
@@ -179,8 +179,8 @@ test-all:
 	@scripts/cupti.sh 12 13 || true
 	@tests/run $(if $(T),'$(T)')
 
-# 1,000 times on and off a busy program, 500 kills, and 1,000 times into one: three quarters of an hour; then a shim that
-# sleeps for an hour, and an hour of churn whose recording must not grow. M=10: ten minutes of that alone
+# 1,000 times on and off a busy program, 500 kills, and 1,000 times into one: three quarters of an hour; then a shim
+# that sleeps for an hour, and an hour of churn whose recording must not grow. M=10: ten minutes of that alone
 ifdef M
 stress: all $(FAKES)
 	@tests/stress/memory.py $(M)
@@ -197,7 +197,8 @@ stress:
 	@tests/stress/memory.py
 endif
 
-# Inputs made up by libFuzzer: two minutes for each target, or S=600 seconds each, or TOTAL=60 for all; T=elf: one of them
+# Inputs made up by libFuzzer: two minutes for each target, or S=600 seconds each, or TOTAL=60 for all; T=elf: one of
+# them
 fuzz:
 	@scripts/deps.sh build fuzz
 	@$(MAKE) --no-print-directory $(if $(T),$(B)/fuzz/$(T),fuzzers)
@@ -225,14 +226,15 @@ readme:
 	@$(MAKE) --no-print-directory all workloads
 	scripts/readme-reports.py --record $(B)/sonde $(B)/readme README.md docs/reading-a-trace.md
 
-# PostgreSQL, Redis and PyTorch with and without sonde: some ten minutes. Then gunicorn, PyTorch with a thread that spins and
-# CPython's own tests, in four ways each: some ten more
+# PostgreSQL, Redis and PyTorch with and without sonde: some ten minutes. Then gunicorn, PyTorch with a thread that
+# spins and CPython's own tests, in four ways each: some ten more
 real: all
 	tests/real/run
 	tests/real/python.py
 	tests/real/pytorch.py
 
-# Programs with one planted cause each, judged by the first lines of the report, into docs/incidents.md; N='NAME..' runs some
+# Programs with one planted cause each, judged by the first lines of the report, into docs/incidents.md; N='NAME..' runs
+# some
 incidents: all
 	@tests/incidents/run.py $(or $(N),--markdown docs/incidents.md)
 

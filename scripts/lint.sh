@@ -42,6 +42,20 @@ spdx() {
 # another python3 in PATH lacks Debian's modules
 python_is_debians() { ! grep -nE '^#!/usr/bin/env python' "${python[@]}" /dev/null; }
 
+# clang-format does not reflow comments, and ruff checks no length of lines
+long_comments() {
+	awk -v max=120 'FNR == 1 { in_c = FILENAME ~ /\.[ch]$/ }
+		in_c ? /^[ \t]*(\/\/|\/\*|\*([ \t]|$))/ : /^[ \t]*#/ {
+			columns = 0
+			n = split($0, part, "\t")
+			for (i = 1; i < n; i++)
+				columns = int((columns + length(part[i])) / 8 + 1) * 8
+			columns += length(part[n])
+			if (columns > max) { print FILENAME ":" FNR ": a comment of " columns " columns, more than " max; bad = 1 }
+		}
+		END { exit bad }' $(printf '%s\n' "${c[@]}" | grep -v '^vmlinux/') "${shell[@]}" "${shell_library[@]}" "${python[@]}" Makefile
+}
+
 blanks() { ! grep -nIE '[[:blank:]]+$' "${all[@]}" /dev/null; }
 
 # Debian 12 has no package of ruff: installs a fixed version from the Python Package Index in a folder of its own
@@ -129,6 +143,7 @@ check "licence lines" spdx
 check "includes point downward" directions
 check "docs/json.md has the keys of the code" scripts/json-keys.py "$build" --check
 check "no blanks at a line's end" blanks
+check "lines of comments have at most 120 columns" long_comments
 check "terms of the glossary (${#texts[@]} files)" words
 echo "$passed passed, $failed failed, $skipped skipped"
 ((failed == 0))

@@ -180,7 +180,9 @@ struct ring_bell_map {
 	__uint(max_entries, 4096);
 };
 
-/* Element 0: 1 while the recording is held, so that programs do no expensive work for records that would be discarded. */
+/*
+ * Element 0: 1 while the recording is held, so that programs do no expensive work for records that would be discarded.
+ */
 struct recording_held_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

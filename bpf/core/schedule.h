@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Which steps of a training loop are recorded (`sonde record --schedule`), with the meaning of torch.profiler.schedule(). */
+/*
+ * Which steps of a training loop are recorded (`sonde record --schedule`), with the meaning of
+ * torch.profiler.schedule().
+ */
 #ifndef SONDE_SCHEDULE_H
 #define SONDE_SCHEDULE_H
 
@@ -41,7 +44,9 @@ static inline u32 step_schedule__own_phase(const volatile struct step_schedule *
 	return at < s->wait ? STEP_IDLE : at < (u64)s->wait + s->warmup ? STEP_WARMUP : STEP_ACTIVE;
 }
 
-/* Without warmup the last step before an active one takes its place, because probes must be attached before it begins. */
+/*
+ * Without warmup the last step before an active one takes its place, because probes must be attached before it begins.
+ */
 static inline u32 step_schedule__phase(const volatile struct step_schedule *s, u64 step)
 {
 	u32 phase = step_schedule__own_phase(s, step);

@@ -8,7 +8,8 @@ import tempfile
 
 from sonde_cli import SONDE, Sonde
 
-# Requests at a fixed rate: each runs work() for a given CPU time by the thread's own clock, and other() for a constant one
+# Requests at a fixed rate: each runs work() for a given CPU time by the thread's own clock, and other() for a constant
+# one
 PACED = r"""
 import os, sys, time
 

@@ -136,7 +136,8 @@ missing=$(for page in man/sonde-*.1; do
 done)
 [[ -z $missing ]]
 result $? "every option of every command is in its manual page" "$missing"
-# The options of each command's usage, which ends at the first empty line; placeholders for options of families are left out
+# The options of each command's usage, which ends at the first empty line; placeholders for options of families are left
+# out
 missing=$(synopsis=$(words_of man/sonde.1 | sed -n '/^\.SH SYNOPSIS/,/^\.SH DESCRIPTION/p')
 	sonde --help | sed -n 's/^  \([a-z]\+\) \{2,\}.*/\1/p' | while read -r c; do
 	part=$(sed -n "/^\.B sonde $c\$/,/^\.\(br\|SH\)/p" <<< "$synopsis")

@@ -125,7 +125,8 @@ time.sleep(1)"""
     ok(list(r.trace.events("meta_end")), "the recording continues to its end")
 
 
-# Two builds of a library: at the address of the first's function, the second has the middle of a constant that it checks.
+# Two builds of a library: at the address of the first's function, the second has the middle of a constant that it
+# checks.
 BUILDS = ("""
     .globl cudaMalloc, cudaFree
     .type cudaMalloc, @function; .type cudaFree, @function

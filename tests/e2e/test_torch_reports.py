@@ -228,7 +228,8 @@ class Memory(Loop):
 def check_memory(folder):
     loop = Memory()
     around = loop.at
-    # two blocks are released before a third gets the address of the first, all in one call; then one at that address by another operator
+    # two blocks are released before a third gets the address of the first, all in one call; then one at that address by
+    # another operator
     loop.alloc(1, 1000, around).alloc(2, 100, around).alloc(1, 0, around).alloc(3, 10, around).alloc(2, 0, around)
     inner = loop.wait(10).at
     loop.alloc(1, 5000, inner).named_operator(inner, "aten::topk").wait(10).named_operator(around)

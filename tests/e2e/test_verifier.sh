@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# Limits the number of instructions that the kernel's verifier processes for each BPF program. Verifying takes most of the
-# time of a start, and one more loop or inlined function can double it. Instructions don't depend on the machine's speed, as time does.
+# Limits the number of instructions that the kernel's verifier processes for each BPF program. Verifying takes most of
+# the time of a start, and one more loop or inlined function can double it. Instructions don't depend on the machine's
+# speed, as time does.
 # test: timeout=300 parallel
 set -uo pipefail
 cd "${ROOT:-$(dirname "$0")/../..}" || exit

@@ -48,7 +48,7 @@ static const char kernel_text[] =
 	"end:\n"
 	"	ret;\n"
 	"}\n"
-	/* Runs for that many cycles of its multiprocessor; out, if there is one: the device's time before and after, ns */
+	/* Runs for that many cycles of its multiprocessor; out, if not NULL: the device's time before and after, ns */
 	".visible .entry " SPIN "(.param .u64 cycles, .param .u64 out)\n"
 	"// simulated: ns from parameter 0\n"
 	"{\n"

@@ -30,7 +30,8 @@ PROGRAMS = ("Torchvision", "Transformers", "Trainer", "Lightning", "Accelerate",
 PACKAGES = {"Torchvision": ("torchvision",), "Transformers": ("transformers",), "Trainer": ("transformers", "accelerate"),
             "Lightning": ("lightning",), "Accelerate": ("accelerate",)}
 REPORTS = ("summary", "torch", "steps")
-# Of the profiler's events: functions of TorchScript, and the in-place form of the function `detach`, which is no call of an operator
+# Of the profiler's events: functions of TorchScript, and the in-place form of the function `detach`, which is no call
+# of an operator
 NOT_RECORDED = {"forward", "detach_"}
 
 

@@ -23,7 +23,8 @@ warnings.filterwarnings("ignore")
 torch.set_num_threads(1)
 torch.manual_seed(1)
 RANKS = 2
-# torchvision's own operators need a libtorch of the same build. Its models use none of them, but importing it fails where these are not declared.
+# torchvision's own operators need a libtorch of the same build. Its models use none of them, but importing it fails
+# where these are not declared.
 TORCHVISION = torch.library.Library("torchvision", "FRAGMENT")
 for name in ("nms", "qnms"):
     with contextlib.suppress(RuntimeError):

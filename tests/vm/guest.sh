@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# guest.sh TREE SECONDS STEP..: the first process of the virtual machine's root. Mounts the usual file systems, runs each step
-# of tests/vm/steps.py, and writes output and kernel log as a tar to the second disk, within SECONDS since the kernel's
-# start. No step gets more than two fifths of these.
+# guest.sh TREE SECONDS STEP..: the first process of the virtual machine's root. Mounts the usual file systems, runs
+# each step of tests/vm/steps.py, and writes output and kernel log as a tar to the second disk, within SECONDS since the
+# kernel's start. No step gets more than two fifths of these.
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 TERM=dumb
 tree=$1 seconds=$2
 shift 2
@@ -15,8 +15,8 @@ mount -t tracefs tracefs /sys/kernel/tracing
 mount -t bpf bpf /sys/fs/bpf
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 busybox ip link set lo up
-# If the kernel preempts BPF programs of tracepoints (7.x), each program that is skipped meanwhile is a loss. This is common
-# for slow emulated programs, and rarer with longer time slices
+# If the kernel preempts BPF programs of tracepoints (7.x), each program that is skipped meanwhile is a loss. This is
+# common for slow emulated programs, and rarer with longer time slices
 mount -t debugfs debugfs /sys/kernel/debug
 slice=/sys/kernel/debug/sched/base_slice_ns
 [[ ! -w $slice ]] || echo "${SLICE_NS:-30000000}" > $slice

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# image.sh FILE: makes an ext4 image of a small root with this system's shell, Python, tools and their libraries, and with
-# the parts of the tree that the guest needs, at the same path. The user space is the one that sonde was built with.
+# image.sh FILE: makes an ext4 image of a small root with this system's shell, Python, tools and their libraries, and
+# with the parts of the tree that the guest needs, at the same path. The user space is the one that sonde was built
+# with.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 tree=$PWD build=${B:-build} image=$(realpath "$1")

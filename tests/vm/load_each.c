@@ -4,7 +4,7 @@
  *
  *	-a	all together, as a recording does: prints one line with the result and the ms it took
  *	-o	with every option of every family on, which makes programs larger
- *	-n	without session links, as kernels before 6.13 have it, and with -p: returns are probed by a link of their own
+ *	-n	without session links, as on kernels before 6.13, and with -p: a second link probes the returns
  *
  * Prints a line for each program, with tabs between the columns
  *

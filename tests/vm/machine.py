@@ -10,7 +10,8 @@ import re
 import subprocess
 import time
 
-# both processors in one thread, to avoid faults of concurrent emulation, such as a processor that sees half-patched code
+# both processors in one thread, to avoid faults of concurrent emulation, such as a processor that sees half-patched
+# code
 TCG = os.environ.get("TCG", "single")
 BOOT_LIMIT = 180  # seconds until the machine's init runs
 ANSWER, SILENCE = 10, 3  # seconds for the kernel to begin an answer; without a line of it, after which it has ended
@@ -42,7 +43,8 @@ class Machine:
             "-mon", "chardev=console", "-serial", "file:" + os.path.join(logs, "progress"),
             "-kernel", os.path.join(kernel, "vmlinuz"), "-initrd", ramfs,
             *[a for disk in disks for a in ("-drive", disk)],
-            # no_timer_check: on a busy machine the timer's first interrupts are too late for a kernel that tests it at boot, and it panics
+            # no_timer_check: on a busy machine the timer's first interrupts are too late for a kernel that tests it at
+            # boot, and it panics
             "-append", f"console=ttyS0 quiet panic=-1 no_timer_check sysrq_always_enabled unknown_nmi_panic=1 rdinit=/init -- {arguments}"]
 
     def console(self):

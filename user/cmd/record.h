@@ -64,8 +64,8 @@ void record_inject__run(struct record_args *a);
 int record_report__run(struct record_args *a, int (*record)(void *a));
 
 /*
- * record_live.c: follows the records of a recording that begins later; NULL: there is no memory, or another function gets
- * them. Returns what cost most time since the last call, as `sonde top` says it; "": nothing that can be named.
+ * record_live.c: follows the records of a recording that begins later; NULL: there is no memory, or another function
+ * gets them. Returns what cost most time since the last call, as `sonde top` says it; "": nothing that can be named.
  */
 struct record_live;
 struct record_live *record_live__follow(struct session_args *a);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Operators and backward nodes of PyTorch in the form of torch.profiler's traces (Kineto): arguments, and flows "fwdbwd" from an operator's call to
- * the node that it made, by the sequence number that both have.
+ * Operators and backward nodes of PyTorch in the form of torch.profiler's traces (Kineto): arguments, and flows
+ * "fwdbwd" from an operator's call to the backward node that it created, by the sequence number that both have.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,7 +10,10 @@
 #include "model/torch_steps.h"
 #include "model/view.h"
 
-/* Calls that wait for their backward node; those of graphs that are never evaluated stay. Beyond it, no further flow is drawn. */
+/*
+ * The number of calls without their backward node so far. Calls of graphs that are never evaluated stay among them.
+ * When there are more, no further flow is drawn.
+ */
 #define FORWARD_MAX (1u << 20)
 
 /* Each thread counts its own sequence numbers. */

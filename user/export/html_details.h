@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What an interval of the page's time line was: the call or wait, in which stack, and the thread that ended the wait, or
- * held what was waited for, with its stack. Equal ones have one number.
+ * What an interval of the page's time line was: the call or wait, in which stack, and the thread that ended the wait,
+ * or held the lock, with its stack. Equal details share one number.
  */
 #ifndef SONDE_EXPORT_HTML_DETAILS_H
 #define SONDE_EXPORT_HTML_DETAILS_H

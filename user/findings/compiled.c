@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Processes that spend their time in torch.compile: by samples and waits whose stack has torch._dynamo's convert_frame.py, which compiles a
- * function when it is called with properties that no compiled variant of it has.
+ * Processes that spend their time in torch.compile: by samples and waits whose stack has torch._dynamo's
+ * convert_frame.py, which compiles a function when it is called with properties that no compiled variant of it has.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Loops of PyTorch: waits for the data loader, steps that took longer than the others, code that runs many small operators, and copies of
- * tensors.
+ * Loops of PyTorch: waits for the data loader, steps that took longer than the others, code that runs many small
+ * operators, and copies of tensors.
  */
 #include <stdio.h>
 #include <string.h>

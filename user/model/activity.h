@@ -5,16 +5,17 @@
  * The time of a thread is cut into intervals, each of one state and one cause. The contract:
  *
  *	Unit	ns of CLOCK_MONOTONIC; an interval is [from, to), from < to.
- *	Tiling	The intervals of a thread do not overlap and leave no gap: they sum to the time of its life that lies in the
- *		selected time. Time without a scheduler event of the thread is ACTIVITY_UNKNOWN, with the reason as its
- *		cause. A life begins and ends as names__task reports it, or with the recording where that is not known.
- *	Order	activity__read emits the intervals of a thread in order of time. It reads the trace in windows; those
- *		of one window arrive thread by thread, and windows in order of time. The time before a thread's first window
- *		comes with that window.
- *	Bounds	Memory for the spans of one window, some 40 bytes each, and a few words for each thread of the trace and each
- *		second in which a quota throttled a process. Windows are equally long, with activity_window events each
- *		on average, or more if there would be over activity_windows_max windows. A wait that continues from an
- *		earlier window is the same wait (`begins` is false).
+ *	Tiling	The intervals of a thread do not overlap and leave no gap: they sum to the time of its life that lies in
+ *		the selected time. Time without a scheduler event of the thread is ACTIVITY_UNKNOWN, with the reason as
+ *		its cause. A life begins and ends as names__task reports it, or with the recording where that is not
+ *		known.
+ *	Order	activity__read emits the intervals of a thread in order of time. It reads the trace in windows; the
+ *		intervals of one window arrive thread by thread, and windows in order of time. The time before a
+ *		thread's first window comes with that window.
+ *	Bounds	Memory for the spans of one window, some 40 bytes each, and a few words for each thread of the trace and
+ *		each second in which a quota throttled a process. Windows are equally long, with activity_window events
+ *		each on average, or more if there would be over activity_windows_max windows. A wait that continues from
+ *		an earlier window is the same wait (`begins` is false).
  *	Threads All with scheduler events; with ACTIVITY_IN_CALLS also all with other spans.
  *
  * Where several spans of families are open at a time, model/waits.h says which one counts.

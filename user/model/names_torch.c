@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Names of PyTorch's operators, backward nodes and ranges as torch.profiler prints them: operators without the overload, nodes by their class.
+ * Names of PyTorch's operators, backward nodes and ranges as torch.profiler prints them: operators without the
+ * overload, nodes by their class.
  */
 #include <stdio.h>
 #include <string.h>
@@ -51,7 +52,10 @@ static const char *operator_name(const struct names *n, const struct view *v, ch
 	return buf;
 }
 
-/* "torch::autograd::generated::AddmmBackward0" is "AddmmBackward0", as these classes name themselves; others have their namespaces. */
+/*
+ * "torch::autograd::generated::AddmmBackward0" is "AddmmBackward0", as these classes name themselves; others have their
+ * namespaces.
+ */
 static const char *class_name(const struct names *n, const struct view *v, char *buf, size_t size)
 {
 	static const char generated[] = "torch::autograd::generated::";

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * PyTorch's calls of a trace as a tree for each thread: operators, backward nodes and named ranges, with the time that is their own, the
- * memory that they allocated and the work that they launched.
+ * PyTorch's calls of a trace as a tree for each thread: operators, backward nodes and named ranges, with the time that
+ * is their own, the memory that they allocated and the work that they launched.
  *
- * Durations are without what the probes took: a call's duration contains the cost of its own probes and of those of all calls within it, which
- * the recording measured (event torch_cost).
+ * Durations are without what the probes took: a call's duration contains the cost of its own probes and of those of all
+ * calls within it, which the recording measured (event torch_cost).
  *
- * As torch.profiler does, a call whose only child has the same name is one call with it, so that an operator that calls its own overload counts
- * once.
+ * As torch.profiler does, a call whose only child has the same name is one call with it, so that an operator that calls
+ * its own overload counts once.
  */
 #ifndef SONDE_MODEL_TORCH_H
 #define SONDE_MODEL_TORCH_H
@@ -52,8 +52,9 @@ struct torch;
 int torch__new(struct torch **out, const struct query *q);
 void torch__free(struct torch *t);
 /*
- * Calls fn for each call of the selected time, processes and threads, once the call around it is known: parent NULL: there is none. Calls of one
- * parent come in order of their ends, and before their parent. 0 or negative errno, also fn's.
+ * Calls fn for each call of the selected time, processes and threads, once the call around it is known (parent; NULL:
+ * there is none). Calls of one parent are passed in order of their ends, and before their parent. Returns 0 or a
+ * negative errno, of fn too.
  */
 int torch__read(struct torch *t, int (*fn)(const struct torch_span *c, const struct torch_span *parent, void *arg),
 		void *arg);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The floating-point operations of a call, by the sizes of its tensors: as torch.utils.flop_counter counts them, and of element-wise operators as
- * torch.profiler does (with_flops). A multiplication and an addition are two operations.
+ * The floating-point operations of a call, by the sizes of its tensors: as torch.utils.flop_counter counts them, and of
+ * element-wise operators as torch.profiler does (with_flops). A multiplication and an addition are two operations.
  *
- * For the gradient of a grouped convolution's weight flop_counter counts as many operations as without groups. So does this, to be equal.
+ * For the gradient of a grouped convolution's weight flop_counter counts as many operations as without groups. This
+ * file does the same, so that both report equal numbers.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -148,7 +149,10 @@ static bool convolution_backward(const struct tensors *t, u32 first, u64 *flops)
 	return true;
 }
 
-/* Query, key and value: batch, heads, length, size of a head. Keys may have fewer heads, which several of the query share. */
+/*
+ * Query, key and value: batch, heads, length, size of a head. Keys may have fewer heads than the query: then several of
+ * the query's heads use one of the keys'.
+ */
 static bool attention_sizes(const struct tensors *t, u32 first, const u64 **query, const u64 **key, const u64 **value)
 {
 	*query = sizes_of(t, first, 4);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * An allocation belongs to the call that was open, whose name is known when it ends. So that the peak need not be read again, each process numbers the
- * rises of its peak: a block was allocated at the last one if it was allocated before and freed after it.
+ * An allocation belongs to the call that was open, whose name is known when it ends. So that the peak need not be read
+ * again, each process numbers the rises of its peak: a block was allocated at the last one if it was allocated before
+ * and freed after it.
  */
 #include "model/torch_memory.h"
 
@@ -233,7 +234,10 @@ static int add_release(struct torch *t, const struct torch_address *key, struct 
 	return add_mark(t, (u32)key->pid, thread, mark);
 }
 
-/* Between two windows nothing was recorded: which of the blocks still exist is not known, so that all are taken for freed. */
+/*
+ * Between two windows nothing was recorded: which of the blocks still exist is not known, so that all are taken for
+ * freed.
+ */
 static int forget_blocks(struct torch *t, u64 time)
 {
 	int err = 0;

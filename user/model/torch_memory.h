@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * CPU memory of PyTorch's tensors: what each operator allocated and freed, what is allocated over time, and by which operator and line of Python.
+ * CPU memory of PyTorch's tensors: what each operator allocated and freed, what is allocated over time, and by which
+ * operator and line of Python.
  *
- * An operator that only allocates, such as aten::empty, has allocated the memory itself, as torch.profiler counts it; a site, which says whose the
- * memory is, is of the call around it.
+ * As in torch.profiler, memory that aten::empty or a similar operator allocates is counted for that operator. A site
+ * names the call around it, for which the memory was allocated.
  */
 #ifndef SONDE_MODEL_TORCH_MEMORY_H
 #define SONDE_MODEL_TORCH_MEMORY_H
@@ -54,7 +55,9 @@ struct torch_memory_sums {
 	bool has_forgotten; /* blocks were taken for freed at a pause, or between several traces */
 };
 
-/* What each step of a loop leaves allocated at the end of the trace. The first step and the last two are not counted. */
+/*
+ * What each step of a loop leaves allocated at the end of the trace. The first step and the last two are not counted.
+ */
 struct torch_growth {
 	u32 site; /* index in sites */
 	u32 steps; /* in which it allocated some of it */
@@ -75,7 +78,10 @@ void torch_memory__free(struct torch_memory_sums *m);
 int torch_memory__growth(const struct torch_memory_sums *m, const struct torch_loop *l, struct torch_growths *out);
 /* Does it grow by TORCH_GROWTH_MIN a step or more? Returns the site with the largest part then; NULL: it does not. */
 const struct torch_growth *torch_growths__main(const struct torch_growths *g);
-/* Writes "memory grows by 2.00 MiB a step, over 8 steps; 2.00 MiB of that is from aten::clone". line: of the main site; NULL: not known. Returns buf. */
+/*
+ * Writes "memory grows by 2.00 MiB a step, over 8 steps; 2.00 MiB of that is from aten::clone". line: of the main site;
+ * NULL: not known. Returns buf.
+ */
 char *torch_growths__text(const struct torch_growths *g, const struct torch_memory_sums *m, const char *line, char *buf,
 			  size_t size);
 

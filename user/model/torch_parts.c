@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What belongs to a call besides its time and memory: tensors, whose events name the call by its start, and the work on GPUs that it launched.
- * These events come before the end of their call.
+ * What belongs to a call besides its time and memory: tensors, whose events name the call by its start, and the work on
+ * GPUs that it launched. These events come before the end of their call.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -108,7 +108,10 @@ static void add_sizes(struct text_buffer *text, const struct torch_tensor *tenso
 		text__add(text, ", ..");
 }
 
-/* Writes "[[64, 784], [], [784, 128]]": an argument that is no tensor is empty, a list of tensors is a list. Results come after the arguments. */
+/*
+ * Writes "[[64, 784], [], [784, 128]]": an argument that is not a tensor is written as [], a list of tensors as a list.
+ * Results follow the arguments.
+ */
 static void write_shapes(const struct torch_tensor *list, u32 n, char *buf, size_t size)
 {
 	struct text_buffer text = { .buf = buf, .size = size };

@@ -35,8 +35,9 @@ struct range {
 };
 
 /*
- * Finds the range whose ends are the ends of steps: of several optimizers the one that steps least often, of these the one that stepped first.
- * One that stepped once ends no step. Without an optimizer it is the data loader; 0: there is none. 0 or -ENOMEM.
+ * Finds the range whose ends are the ends of steps: of several optimizers the one that steps least often, of these the
+ * one that stepped first. One that stepped once ends no step. Without an optimizer it is the data loader; 0: there is
+ * none. 0 or -ENOMEM.
  */
 static int find_boundary(const struct torch_marks *m, u32 from, u32 to, u32 *boundary, bool *by_optimizer)
 {
@@ -86,7 +87,10 @@ static bool is_same_thread(const struct torch_mark *a, const struct torch_mark *
 	return a->pid == b->pid && a->tid == b->tid;
 }
 
-/* Does the thread of all->list[i], whose marks begin there, evaluate nodes and nothing else, as PyTorch's own threads for GPUs do? */
+/*
+ * Does the thread of all->list[i], whose marks begin there, evaluate nodes and nothing else, as PyTorch's own threads
+ * for GPUs do?
+ */
 static bool is_engine(const struct torch_marks *all, u32 i)
 {
 	u32 first = i;
@@ -98,8 +102,8 @@ static bool is_engine(const struct torch_marks *all, u32 i)
 }
 
 /*
- * Collects the phases of a thread in m->marks, so that none overlaps another. Where it evaluates nodes itself, backward passes of threads that
- * have other phases are not its own.
+ * Collects the phases of a thread in m->marks, so that no two overlap. If the thread evaluates nodes itself, backward
+ * passes of threads that have other phases are not added to it.
  */
 static int collect(struct making *m, const struct torch_marks *all, u32 from, u32 to)
 {
@@ -163,7 +167,10 @@ static enum torch_marked marked_of(const struct torch_marks *all, u32 from, u32 
 	return marked;
 }
 
-/* Adds the steps that are marked so, without those that overlap the one before. *range is set to the number of their name. */
+/*
+ * Adds the steps that have this mark, except for those that overlap the step before. Sets *range to the number of their
+ * name.
+ */
 static int add_marked(struct torch_loop *l, const struct torch_marks *all, u32 from, u32 to, enum torch_marked marked,
 		      u32 *range)
 {

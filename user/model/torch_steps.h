@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Training steps, and what their time was. Steps are those that the recording counted (`record --step`, --schedule) or that the program marks with
- * ranges "ProfilerStep#N"; without these a step of a thread goes from the end of one call of its optimizer to the end of the next. Where no
- * optimizer was recorded, as in inference, a step begins with each request to the data loader.
+ * Training steps, and what their time was. Steps are those that the recording counted (`record --step`, --schedule) or
+ * that the program marks with ranges "ProfilerStep#N"; without these a step of a thread goes from the end of one call
+ * of its optimizer to the end of the next. Where no optimizer was recorded, as in inference, a step begins with each
+ * request to the data loader.
  *
- * Backward passes are recognised by the sequence numbers of their nodes: a pass begins with the node that was made last, so that a node of that
- * number or a higher one begins the next pass. Operators between the phase before a backward pass and that pass are its forward pass.
+ * Backward passes are recognised by the sequence numbers of their nodes: a pass begins with the node that was made
+ * last, so that a node of that number or a higher one begins the next pass. Operators between the phase before a
+ * backward pass and that pass are its forward pass.
  */
 #ifndef SONDE_MODEL_TORCH_STEPS_H
 #define SONDE_MODEL_TORCH_STEPS_H
@@ -38,7 +40,10 @@ struct torch_part {
 	u64 calls, self_ns;
 };
 
-/* Calls in all steps of an operator that copies tensors or reads their values on the host, and that no other of these called */
+/*
+ * The calls in all steps of an operator that copies tensors or reads their values on the host, without the calls that
+ * another such operator made
+ */
 #define TORCH_COPIES 6
 struct torch_copies {
 	u64 calls, ns; /* ns: with the calls within */

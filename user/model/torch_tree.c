@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Makes a tree of calls that arrive in order of their ends: the children of a call are those of its thread that began since it did and are in
- * no other call. They wait until it ends.
+ * Makes a tree of calls that arrive in order of their ends. The children of a call are the calls of its thread that
+ * began after it and are in no other call; they are stored until the call ends.
  */
 #include <errno.h>
 
@@ -9,9 +9,10 @@
 #include "util/array.h"
 
 /*
- * Calls of a thread that wait for the call around them. Where there are more, the older half is handed out as being in no other call, and
- * only sums of up to JOINED_MIN of them are stored for a call around them that may still end. Where that leaves too many, sums are of twice as
- * many, so that rounds of joining make room for a quarter of the calls.
+ * The number of calls of a thread that are stored until the call around them ends. When there are more, the older half
+ * is passed on as if no other call contained them, and only sums of up to JOINED_MIN calls each are stored for a call
+ * around them that may still end. If too many remain, each sum covers twice as many calls, so that each round of
+ * joining makes room for a quarter of the calls.
  */
 #define PENDING_MAX 16384u
 #define JOINED_MIN  64u

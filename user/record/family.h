@@ -168,7 +168,10 @@ struct family_host {
 	bool slices;
 	/* Of these programs probes stay attached meanwhile; NULL: of none. */
 	bool (*stays_attached)(const char *program);
-	/* Its probes are detached while the recording is held. Called with the new state, when they are about to be or have been attached. */
+	/*
+	 * The family's probes are detached while the recording is held. This is called with true before they are
+	 * detached, and with false after they were attached again.
+	 */
 	void (*hold)(struct session *s, bool held);
 	/*
 	 * Called before tracing stops, while the probes are attached: repeatedly, for at most 3 s, until no family

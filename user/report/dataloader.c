@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Report dataloader: how long training waited for PyTorch's data loaders, what their workers did meanwhile, and what to change. */
+/*
+ * Report dataloader: how long training waited for PyTorch's data loaders, what their workers did meanwhile, and what to
+ * change.
+ */
 #include <stdio.h>
 
 #include "findings/compute.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Report modules: sampled time by nn.Module of PyTorch. A module is on a stack if its forward() is, which Module._call_impl() or a hook's wrapper
- * called. Its name is that of the class that defines this forward(): modules of one class at the same place in the path are one row.
+ * Report modules: sampled time by nn.Module of PyTorch. A module is on a stack if its forward() is, which
+ * Module._call_impl() or a hook's wrapper called. Its name is that of the class that defines this forward(): modules of
+ * one class at the same place in the path are one row.
  */
 #include <errno.h>
 #include <string.h>

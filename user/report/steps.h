@@ -6,7 +6,10 @@
 #include "model/torch_steps.h"
 #include "report/report.h"
 
-/* Adds at most `max` findings about the loops with most time: what their time was, and why the longest step took longer. */
+/*
+ * Adds at most `max` findings about the loops with most time: what their time was, and why the longest step took
+ * longer.
+ */
 void steps__add_findings(const struct torch_steps *s, const struct query *args, struct report_output *out, u32 max);
 
 #endif

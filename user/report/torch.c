@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Report torch: PyTorch's operators, backward nodes and ranges by name, as torch.profiler's key_averages() has them: self time is without the
- * calls within, total time is with them, so that total times of nested calls overlap.
+ * Report torch: PyTorch's operators, backward nodes and ranges by name, as torch.profiler's key_averages() has them:
+ * self time is without the calls within, total time is with them, so that total times of nested calls overlap.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -248,7 +248,10 @@ static void fill_processes(struct torch_report *r, struct table *t)
 	t->limit = 15;
 }
 
-/* Returns the name with most time on the GPU, else of the operators and nodes with most of their own; NULL: there is none. */
+/*
+ * Returns the name with most time on the GPU, else of the operators and nodes with most of their own; NULL: there is
+ * none.
+ */
 static const struct sums *largest(const struct torch_report *r, bool on_gpu, u32 *name)
 {
 	const struct sums *most = NULL;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Report torch-memory: CPU memory of PyTorch's tensors, by operator and line of Python: at its peak, over time, and what each step leaves allocated. */
+/*
+ * Report torch-memory: CPU memory of PyTorch's tensors, by operator and line of Python: at its peak, over time, and
+ * what each step leaves allocated.
+ */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -3,7 +3,8 @@
  * Parses a BPF program's section name:
  *	span/libcudart.so:cudaMemcpy,cudaMemcpyAsync	span+all/libcudart.so:cudaGet*
  * A semicolon in the list of functions starts the next group.
- *	entry/LIB:FUNCTIONS  placed/LIB:FUNCTIONS  site/NAME  tp_btf/NAME   iter/NAME  clock/cpu  called/MAP  ?tp_btf/NAME
+ *	entry/LIB:FUNCTIONS  placed/LIB:FUNCTIONS  site/NAME  tp_btf/NAME  iter/NAME  clock/cpu  called/MAP
+ *	?tp_btf/NAME
  */
 #ifndef SONDE_UTIL_SECTION_H
 #define SONDE_UTIL_SECTION_H

@@ -169,8 +169,8 @@ static __always_inline void look_at_gil(struct gil_wait *w, u32 tid, u64 at_call
 }
 
 /*
- * The waiting thread's stack, which is read here and not at the start of the wait: it is the same, and the length of the
- * wait is known. The first part of an attempt that gets a stack serves for all of the later ones.
+ * The waiting thread's stack, which is read here and not at the start of the wait: it is the same, and the length of
+ * the wait is known. The first part of an attempt that gets a stack serves for all of the later ones.
  */
 static __always_inline void take_stack(struct gil_open *o)
 {

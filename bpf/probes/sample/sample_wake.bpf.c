@@ -62,8 +62,8 @@ static __always_inline u8 how_of(struct task_struct *me, u64 futex)
 }
 
 /*
- * Does the woken thread wait for its GIL, as far as its thread state is known, else that of the current thread, which is
- * of the same process?
+ * Does the woken thread wait for its GIL, as far as its thread state is known, else that of the current thread, which
+ * is of the same process?
  */
 static __always_inline bool waits_for_gil(struct task_struct *woken, struct task_struct *me, u64 futex)
 {

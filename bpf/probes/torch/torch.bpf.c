@@ -30,8 +30,9 @@ __weak __noinline int torch__sample(u64 entry_ns, u64 end)
 }
 
 /*
- * At an end of a call: counts it in the call in which it was made, and emits its record. SPAN_OUT of the call is when its
- * entry's program began, for torch__sample(). With shapes, of which no cost is measured, it is what torch__result() returned.
+ * At an end of a call: counts it in the call in which it was made, and emits its record. SPAN_OUT of the call is when
+ * its entry's program began, for torch__sample(). With shapes, of which no cost is measured, it is what torch__result()
+ * returned.
  */
 static __always_inline void torch__end(struct pt_regs *ctx, u64 cookie, u32 size)
 {
@@ -178,8 +179,8 @@ static __always_inline u64 thread_block(u64 fs_base, u64 at)
 }
 
 /*
- * In at::sequence_number::get_and_increment(), which numbers a new backward node: at its call of __tls_get_addr, or after
- * the call. The host code has read from the next instructions where the thread's next number lies.
+ * In at::sequence_number::get_and_increment(), which numbers a new backward node: at its call of __tls_get_addr, or
+ * after the call. The host code has read from the next instructions where the thread's next number lies.
  */
 SITE(torch_made, "torch_made")
 {

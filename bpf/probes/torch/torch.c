@@ -65,8 +65,9 @@ static bool is_convolution(const char *name)
 }
 
 /*
- * The type of the operator's result; NULL: not known. Where the compiler has inlined the call that has it, the operators whose floating-point
- * operations are counted are known by name: they return tensors, but for the overloads that write to an argument.
+ * The type of the operator's result; NULL: not known. Where the compiler has inlined the call that has it, the
+ * operators whose floating-point operations are counted are known by name: they return tensors, but for the overloads
+ * that write to an argument.
  */
 static const char *result_type(struct elf *elf, const struct torch_functions *f, const struct torch_function *operator,
 			       const char * name)
@@ -135,7 +136,8 @@ static int add_boxed(struct finding_sites *p, const struct torch_functions *f)
 
 /*
  * Without this site a node is not joined with the operator that made it. Where the kernel can't emulate the call of
- * __tls_get_addr, which would also break a shadow stack, the site is the instruction after the call, which is expensive.
+ * __tls_get_addr, which would also break a shadow stack, the site is the instruction after the call, which is
+ * expensive.
  */
 static int add_sequence(struct finding_sites *p, const struct torch_functions *f)
 {
@@ -232,8 +234,9 @@ static int compare(const void *a, const void *b)
 }
 
 /*
- * Two traps and the median of the programs' times. Half of each trap is outside of the call's own duration. With shapes,
- * what a call costs depends on its number of tensors, so there is no cost to subtract from each call.
+ * Emits the cost of the probes of one call: two traps and the median time of the BPF programs. Half of each trap is
+ * outside of the call's recorded duration. With shapes the cost depends on the call's number of tensors, so there is no
+ * one cost to subtract from each call.
  */
 static bool stopping(struct session *s)
 {

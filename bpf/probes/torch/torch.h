@@ -33,9 +33,9 @@ FAMILY(torch, 0x0e, FAMILY_ON_REQUEST, "PyTorch: operators, backward nodes, opti
 #define TORCH_OLD_STRING_SIZE 8
 
 /*
- * The cookie of the site where a backward node gets its number: in its group the offset of the number from the result of
- * __tls_get_addr, in the bits 16 to 31 that of the thread's number (0: not known). With the flag the site is after that
- * call, else at it.
+ * The cookie of the site where a backward node gets its number: in its group the offset of the number from the result
+ * of __tls_get_addr, in the bits 16 to 31 that of the thread's number (0: not known). With the flag the site is after
+ * that call, else at it.
  */
 #define TORCH_MADE_AFTER	(1ULL << 32)
 #define TORCH_MADE_THREAD_SHIFT 16
@@ -56,9 +56,9 @@ enum torch_arg {
 /*
  * The cookie of an operator's entry, with --torch=shapes: enum torch_arg of the six registers in its bits 48 to 59, the
  * numbers of their arguments in the bits 36 to 47 and 16 to 27, and in the bits 60 to 63 where a TensorImpl has its
- * key_set_: at 128 + 8 times this number. Of an operator whose result is recorded, too, the bits 28 and 29 are its number
- * of tensors, and the number of the first register, which holds the result's address, is where on the stack, in words
- * of 8 bytes, its argument `transposed` lies (0: it has none).
+ * key_set_: at 128 + 8 times this number. Of an operator whose result is recorded, too, the bits 28 and 29 are its
+ * number of tensors, and the number of the first register, which holds the result's address, is where on the stack, in
+ * words of 8 bytes, its argument `transposed` lies (0: it has none).
  */
 #define TORCH_KINDS_SHIFT    48
 #define TORCH_KINDS_MASK     0xfff

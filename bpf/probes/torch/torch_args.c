@@ -284,7 +284,7 @@ void torch_args__find(const char *parameters, bool has_result, struct torch_args
 			out->number[next] = number < 15 ? number : 15;
 			next += (u32)n;
 		} else if (n && word) {
-			/* a parameter that needs more registers than are left is on the stack; a later, smaller one may fit */
+			/* passed on the stack: not enough registers are left for it; a later, smaller one may fit */
 			if (!strcmp(type, "b") && !out->stack_bool)
 				out->stack_bool = word < 16 ? (u8)word : 0;
 			words = stack_words(type, n);

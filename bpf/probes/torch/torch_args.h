@@ -10,7 +10,10 @@
 struct torch_args {
 	u8 kind[TORCH_ARGS_REGISTERS]; /* enum torch_arg of each register, in the ABI's order */
 	u8 number[TORCH_ARGS_REGISTERS]; /* index of the register's argument, from 0; 15: that or a higher one */
-	/* where on the stack, in words of 8 bytes from the return address, its first bool is that is there; 0: there is none, or not known */
+	/*
+	 * where on the stack the first argument of type bool that is passed there lies, in words of 8 bytes from the
+	 * return address; 0: there is none, or not known
+	 */
 	u8 stack_bool;
 };
 
@@ -22,7 +25,10 @@ struct torch_args {
 void torch_args__find(const char *parameters, bool has_result, struct torch_args *out);
 /* Returns whether the first register holds the address of the result. type: begins with the result's mangled type. */
 bool torch_args__has_result(const char *type);
-/* Returns the number of tensors of the result that the first register holds the address of: 1, or 2 or 3 of a tuple; 0: it is none of these. */
+/*
+ * Returns the number of tensors in the result, whose address the first register holds: 1 for a tensor, 2 or 3 for a
+ * tuple; 0: the result is none of these.
+ */
 u32 torch_args__results(const char *type);
 
 #endif

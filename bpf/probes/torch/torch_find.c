@@ -190,14 +190,18 @@ int torch_find__functions(struct elf *elf, struct torch_functions *out)
 	return g.failed ? -ENOMEM : 0;
 }
 
-/* The code of a function, and in *n its length. A file may say any size; the cost of a search is bounded by CODE_MAX. */
+/*
+ * The code of a function, and in *n its length. A file may say any size; the cost of a search is bounded by CODE_MAX.
+ */
 static const u8 *code_of(struct elf *elf, u64 *n, const struct torch_function *f)
 {
 	*n = f->symbol.size < CODE_MAX ? f->symbol.size : CODE_MAX;
 	return elf__bytes(elf, f->symbol.addr, n);
 }
 
-/* The address in the slot's place: that of the function, or of the slot through which the stub of a PLT at addr jumps. */
+/*
+ * The address in the slot's place: that of the function, or of the slot through which the stub of a PLT at addr jumps.
+ */
 static u64 stub_slot(struct elf *elf, u64 addr)
 {
 	static const u8 jmp[] = { 0xff, 0x25 };
@@ -303,7 +307,10 @@ static bool load_from_result(const u8 *code, u32 *offset)
 
 bool torch_find__variable(struct elf *elf, const struct elf_symbol *function, struct torch_variable *out)
 {
-	/* lea index(%rip),%rdi; call __tls_get_addr, with or without the prefixes by which the linker could replace them */
+	/*
+	 * lea index(%rip),%rdi; call __tls_get_addr, with or without the prefixes by which the linker could replace
+	 * them
+	 */
 	static const u8 lea[] = { 0x48, 0x8d, 0x3d }, prefixes[] = { 0x66, 0x66, 0x48 };
 	const u32 lea_len = 7, call_len = 5, load_len = 7;
 	u64 n = 64;

@@ -71,7 +71,8 @@ static __always_inline u32 torch__kind(const char *name)
 
 /*
  * Returns the enum torch_kind of an operator. definition: address of its OperatorDef, which begins with the operator's
- * name and overload, each of string_size bytes. A name that can't be read is read again at the next call: its page may not be in memory yet.
+ * name and overload, each of string_size bytes. A name that can't be read is read again at the next call: its page may
+ * not be in memory yet.
  */
 __weak __noinline int torch__operator(u64 definition, u32 string_size)
 {

@@ -13,8 +13,9 @@
 #define TORCH_RANGES 16 /* that are open in a thread at once; where there are more, the outermost one is lost */
 
 /*
- * The open ranges have the numbers from `lost` to before `depth`, and each lies at its number modulo TORCH_RANGES. A range that
- * ends on another thread or never stays open here, and would keep others out for good if it were not the one to be lost.
+ * The open ranges have the numbers from `lost` to before `depth`, and each lies at its number modulo TORCH_RANGES. A
+ * range that ends on another thread or never stays open here, and would keep others out for good if it were not the one
+ * to be lost.
  */
 struct torch_ranges {
 	u32 depth;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * --schedule: attaches the expensive probes when a process approaches its active steps, and detaches them when none needs
- * them. The BPF programs decide at the end of each step whether the next one is recorded (torch_step.bpf.h).
+ * --schedule: attaches the expensive probes when a process approaches its active steps, and detaches them when none
+ * needs them. The BPF programs decide at the end of each step whether the next one is recorded (torch_step.bpf.h).
  */
 #include "torch_schedule.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * --torch=shapes: the tensors that an operator is called with, read from the registers at its entry. And those that a convolution returns, from
- * which the number of its operations follows.
+ * --torch=shapes: the tensors that an operator is called with, read from the registers at its entry. And those that a
+ * convolution returns, from which the number of its operations follows.
  */
 #ifndef SONDE_TORCH_SHAPE_BPF_H
 #define SONDE_TORCH_SHAPE_BPF_H
@@ -21,7 +21,10 @@
 #define TENSOR_ELEMENTS	  12
 #define TENSOR_TYPE	  13
 #define TENSOR_WORDS	  14
-/* In the word of TENSOR_TYPE, after two bytes of the type: std::optional<Device>, the device's type, its index, and whether there is one */
+/*
+ * In the word of TENSOR_TYPE, after two bytes of the type: std::optional<Device>, the device's type, its index, and
+ * whether there is one
+ */
 #define HAS_DEVICE(type) ((type) >> 32 & 0xff)
 #define TENSOR_SIZES_MAX 6
 
@@ -116,8 +119,9 @@ static __always_inline void torch__shapes(struct pt_regs *ctx, u64 cookie, u64 c
 }
 
 /*
- * The operator writes its result to the address in its first register. Returns that address for torch__results(); in bits that are 0 in an address of
- * tensors are the number of tensors, whether the convolution is transposed, and the cookie's bits for key_set_. 0: the result is not recorded.
+ * The operator writes its result to the address in its first register. Returns that address for torch__results(); in
+ * bits that are 0 in an address of tensors are the number of tensors, whether the convolution is transposed, and the
+ * cookie's bits for key_set_. 0: the result is not recorded.
  */
 #define RESULT_TRANSPOSED  1
 #define RESULT_COUNT_SHIFT 1

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The steps of training loops: a step ends with a range of a certain name, by default that of the optimizer's step(). With
- * --schedule the program that ends a step decides whether the next one is recorded, so that exactly the active steps
- * are, although attaching and detaching the other probes takes the loader longer than a step.
+ * The steps of training loops: a step ends with a range of a certain name, by default that of the optimizer's step().
+ * With --schedule the program that ends a step decides whether the next one is recorded, so that exactly the active
+ * steps are, although attaching and detaching the other probes takes the loader longer than a step.
  */
 #ifndef SONDE_TORCH_STEP_BPF_H
 #define SONDE_TORCH_STEP_BPF_H
@@ -59,7 +59,10 @@ static __always_inline bool torch__is_attached(void)
 	return attached && *attached;
 }
 
-/* Is what this process does now recorded? A process without a loop, such as a worker of a data loader, is while others are. */
+/*
+ * Is what this process does now recorded? A process without a loop, such as a worker of a data loader, is while others
+ * are.
+ */
 __weak __noinline int torch__is_active(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();

@@ -13,8 +13,9 @@
  *			taken=0,taken_ms=0	another tool has it, for ever or at first
  *			drop=0			records that it says it has dropped
  *			reset_loses=0		what waits when a context ends is dropped
- *			CALL=0			the result of a call: version, timestamp, subscribe, unsubscribe, register, enable, dump,
- *						disable, driver_api, flush, next, dropped, get_thread, set_thread, result_string
+ *			CALL=0			the result of a call: version, timestamp, subscribe, unsubscribe,
+ *						register, enable, dump, disable, driver_api, flush, next,
+ *						dropped, get_thread, set_thread, result_string
  *			CALL_after=0		from this call of it on
  *			CALL_ms=0, CALL_hang=0	it takes so long; it never returns
  *			next_stuck=0		the next record is the same one

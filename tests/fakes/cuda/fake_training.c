@@ -4,7 +4,8 @@
  *
  *	fake_training [-d DEVICES] [-s STREAMS] [-n STEPS] [-t THREADS] [-k KERNELS a step] [-u KERNEL_US] [-p PAUSE_US]
  *		[-w] (waits for a line on stdin first) [-f] (forks children in between) [-g] (graphs, too)
- *		[-r] (resets its device in between) [-c] (each thread has a context of its own) [-x] (executes itself once)
+ *		[-r] (resets its device in between) [-c] (each thread creates a context)
+ *		[-x] (executes itself once)
  */
 #include "fake.h"
 

@@ -22,7 +22,8 @@ from tap import done, ok, skip
 ROUNDS = 300
 ONLY = sys.argv[1:]  # links as named in checks
 with open("/sys/kernel/btf/vmlinux", "rb") as f:
-    # without uprobe_multi links, returns are probed only in the process of -p, and only entries in children that it forks
+    # without uprobe_multi links, returns are probed only in the process of -p, and only entries in children that it
+    # forks
     SESSION = b"BPF_TRACE_UPROBE_SESSION" in f.read()
 
 

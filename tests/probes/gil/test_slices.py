@@ -104,8 +104,8 @@ def in_slices(what, options, switches):
     first = slices[0][0] - slices[0][2]
     after = [w for w in trace.events("gil_wait") if w["time"] > first]
     outside = [w for w in after if not any(a <= w["time"] <= b for a, b, *_ in slices)]
-    # a few waits end before the BPF programs know of the slice's end. Most waits would, if the pauses, which are 18 times
-    # as long, were measured
+    # a few waits end before the BPF programs know of the slice's end. Most waits would, if the pauses, which are 18
+    # times as long, were measured
     tap.ok(len(outside) <= max(3, len(after) / 2), "%s: nothing is measured between them" % what, "%d of %d" % (len(outside), len(after)))
     backward = [w for w in trace.events("gil_wait") if w["start"] > w["time"]]
     tap.ok(not backward, "%s: no wait ends before its start" % what, backward)

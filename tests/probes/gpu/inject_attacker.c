@@ -2,10 +2,11 @@
 /*
  * A program with a forged C library, whose functions sonde calls:
  *
- *	inject_attacker path FILE	no library can be loaded, and a memfd is a descriptor of FILE that opens nothing (O_PATH)
+ *	inject_attacker path FILE	no library can be loaded, and memfd_create() returns a descriptor of FILE that
+ *					is opened with O_PATH
  *	inject_attacker file FILE	the same with FILE opened for reading and writing
- *	inject_attacker memfd		the same with a memfd that keeps nothing of what is written into it
- *	inject_attacker handle		a library is said to be loaded
+ *	inject_attacker memfd		the same with a memfd that stays empty when it is written to
+ *	inject_attacker handle		dlopen() reports success without loading a library
  *
  * Prints "ready", and ends with its standard input.
  */

@@ -149,7 +149,8 @@ class State:
 
     def __init__(self, pid):
         self.look(pid)
-        # a thread blocks all signals while it starts, and a handler's signal in the handler: the most frequent mask counts
+        # a thread blocks all signals while it starts, and a handler's signal in the handler: the most frequent mask
+        # counts
         for _ in range(4):
             time.sleep(0.03)
             masks, self.masks = self.masks, {}
@@ -162,8 +163,8 @@ class State:
             status = proc_files.status(pid, tid)
             if not status:
                 continue
-            # libc uses signals 32 and 33 from the first thread on, which may be the shim's; they may have been ignored when the
-            # tests were started
+            # libc uses signals 32 and 33 from the first thread on, which may be the shim's; they may have been ignored
+            # when the tests were started
             self.masks[tid] = {(status["SigBlk"], *(int(status[name], 16) & ~(3 << 31) for name in ("SigIgn", "SigCgt")))}
             self.tracers.add(status["TracerPid"])
         with open(f"/proc/{pid}/maps") as f:

@@ -121,7 +121,8 @@ def compare_causes(label, found):
         gaps = [g for g in found["gaps"] if g["device"] == 0 and g["work"] == name]
         first = [max(parts[g["gap"]], key=lambda p: p["ns"]) for g in gaps]
         right = [p for p in first if p["cause"] == cause and (not of or re.search(of, p["of"] or ""))]
-        # some waits for the GIL have an unknown dropper (docs/gil.md): they are reported without a name, not with a wrong one
+        # some waits for the GIL have an unknown dropper (docs/gil.md): they are reported without a name, not with a
+        # wrong one
         unseen = [p for p in first if cause == "gil" == p["cause"] and p["of"] is None][:1]
         named = [g for g in gaps if (g["cause"], g["percent"] > 50) == (cause, True)]
         ok(len(gaps) == ROUNDS and len(right + unseen) == len(gaps), f"{label}: {name}: it is the first cause of each of its gaps",

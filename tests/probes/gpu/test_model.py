@@ -71,8 +71,8 @@ def joins():
 
 def namespace(families):
     label = f"a pid namespace, -t {families}"
-    # sonde preattaches to the libraries of unshare, not to the training's: a process that has them mapped makes sure that they
-    # are probed before the training's first call
+    # sonde preattaches to the libraries of unshare, not to the training's: a process that has them mapped makes sure
+    # that they are probed before the training's first call
     idle = subprocess.Popen([training(versions()[-1]), "-w"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
     run = Run(versions()[-1], "-t", "3", "-n", "30", families=families, wrap=["unshare", "--pid", "--fork"])
     idle.kill()

@@ -23,8 +23,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 IMPORT_LINE = re.compile(r"^import time:\s+(\d+) \|\s+(\d+) \| ( *)(\S+)")
 OPEN = 1
 
-# The allowed difference between the two times: the call of gc.callbacks, and the probe's trap. The USDT probe site is after that
-# call: there the stack walk, about 10 us, 40 if cold, is part of the program's time but not of the recorded pause.
+# The allowed difference between the two times: the call of gc.callbacks, and the probe's trap. The USDT probe site is
+# after that call: there the stack walk, about 10 us, 40 if cold, is part of the program's time but not of the recorded
+# pause.
 GC_SLACK_NS = 15000
 GC_USDT_SLACK_NS = 60000
 # The time of an outer import includes the traps of nested imports' probes and the line that each prints
@@ -45,7 +46,8 @@ def record(python, switches=""):
     out = os.path.join(place, "python.sonde")
     if os.path.exists(out):
         os.unlink(out)
-    # sonde can't preattach to a program in another root, and would miss its first imports: another instance already runs
+    # sonde can't preattach to a program in another root, and would miss its first imports: another instance already
+    # runs
     known = subprocess.Popen(command(python, "wait"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                              stderr=subprocess.DEVNULL) if python.root != "/" else None
     if known:
@@ -117,8 +119,8 @@ def check_imports(name, run, usdt):
         nested[e["depth"]] += took
         apart.append(max(abs(took - t[3]) - 0.01 * t[3], abs(own - t[2]) - 0.01 * t[2]))
     apart.sort()
-    # an import that is preempted between the probe and the interpreter's clock reading differs by a time slice: on a busy machine
-    # this is one import in ten
+    # an import that is preempted between the probe and the interpreter's clock reading differs by a time slice: on a
+    # busy machine this is one import in ten
     most = apart[len(apart) * 8 // 10]
     tap.note("%s: imports differ from -X importtime by %.1f us in the median, %.1f at the 80th percentile"
              % (name, apart[len(apart) // 2] / 1000, most / 1000))

@@ -147,7 +147,8 @@ def beside_py_spy(seen):
     ok(off < 3, "shares of functions equal py-spy's within 3 points", f"{runs}, here {seen}")
 
 
-# Not in the tree or in the test's own folder, which root alone may be able to enter: a report shows the source as another user
+# Not in the tree or in the test's own folder, which root alone may be able to enter: a report shows the source as
+# another user
 with tempfile.TemporaryDirectory(prefix="sonde-truth-", dir="/tmp") as folder:
     os.chmod(folder, 0o755)
     rec = Recording([PYTHON3, shutil.copy(WORK, folder), "cpu", "20"], "sample", ["-F", "499"])

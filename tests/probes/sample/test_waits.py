@@ -108,7 +108,8 @@ def check_older(how):
     ok(all(e.get("stack", 0) for e in some), f"futex, {how}: its stack", len(some))
 
 
-# before Linux 6.15 waits are described when schedule() returns, else when the calls return and the kernel has overwritten the sets
+# before Linux 6.15 waits are described when schedule() returns, else when the calls return and the kernel has
+# overwritten the sets
 os.environ["SONDE_TEST"] = "no-sched-exit"
 check_older("before 6.15")
 os.environ["SONDE_TEST"] = "no-sched-exit,no-fexit"

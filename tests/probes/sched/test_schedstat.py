@@ -44,7 +44,7 @@ def main():
 		for what, counted in (("run", run), ("wait", wait), ("length", run), ("since", wait)):
 			if counted > 10 * MS:
 				worst[what] = max(worst[what], abs(traced[what] / counted - 1))
-			# For the kernel a switch is at the wake-up that requested it, for the trace at the switch itself.
+			# the kernel counts a switch from the wake-up that requested it, the trace from the switch
 			extra = 20000 * int(times) if what in ("length", "since") else 0
 			if not close(traced[what], counted, rec.steal, extra):
 				wrong[what].append(f"{kind} {tid}: traced {traced[what]}, kernel {counted}")

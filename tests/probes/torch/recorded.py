@@ -3,8 +3,8 @@
 import collections
 import re
 
-# Of the profiler's events: the engine's own steps, the function `detach`, functions of TorchScript, and autograd.Functions
-# of Python, whose backward nodes all have the class PyNode here
+# Of the profiler's events: the engine's own steps, the function `detach`, functions of TorchScript, and
+# autograd.Functions of Python, whose backward nodes all have the class PyNode here
 OTHERS = re.compile(r"autograd::engine::evaluate_function: |(detach|\[memory\]|torch::autograd::GraphRoot|body|Cube)$")
 
 
