@@ -177,7 +177,7 @@ def quota(version, directory, why):
         os.rmdir(directory)
     p = Planted("spin", "cpu-quota", recorded=rec)
     name = os.path.basename(directory)
-    p.says(rf"throttled by its CPU quota.*: cgroup \S*/{name};.* its quota lets it use 20.000 ms in each 100.000 ms", f"the cgroup ({version})")
+    p.says(rf"throttled by its CPU quota.*: cgroup \S*/{name};.* its quota is 20.000 ms of CPU time in each 100.000 ms", f"the cgroup ({version})")
     events = [e for e in rec.of("sched_throttle") if e["cgroup"].endswith(name)]
     reported = [sum(e[k] for e in events) for k in ("periods", "throttled_periods", "throttled")]
     # the kernel counts periods for a while after the process has ended, and the last period may be incomplete

@@ -55,7 +55,7 @@ def check_demand(folder):
     found = findings(folder, *lines, *process(20, "xz"))
     ok(len([f for f in found if f.get("pid") == 10]) == 1 and "needed a CPU for 100% of 7.000 s and had one for 43%" in found[0]["text"] and
        found[0]["kind"] == "cpu", "what ran and what waited for a CPU are one finding", [f["text"] for f in found])
-    ok("xz 20 took the CPU from it most often (100% of the times)" in found[0]["text"], "which names the process that took the CPU",
+    ok("xz 20 preempted it most often (100% of the times)" in found[0]["text"], "which names the process that took the CPU",
        found[0]["text"])
     return lines
 
@@ -150,7 +150,7 @@ def check_round_trips(folder):
                   run(10, 10, at + 0.0012, at + 0.003)]
     lines += [f"sample_cpu pid=10 tid=10 time=@{1 + i * 0.1:.1f} period=100000000 stack={frame}" for i in range(60)]
     found = first_of(findings(folder, *lines), kind="peer")
-    ok("many small round trips; in all this line took 100% of the time" in found.get("text", ""), "many small round trips of one function", found)
+    ok("many small round trips; in total, this line took 100% of the time" in found.get("text", ""), "many small round trips of one function", found)
 
 
 def check_titles(folder):
@@ -175,7 +175,7 @@ def check_connections(folder):
                       f"file={1 + i % connections} sleeps=1"]
         path, found = written(folder, "connections", [*lines, END], merged_schema(folder), "proc,sched,gil,sample,syscall")
         text = first_of(found, kind="peer").get("text", "")
-        ok("127.0.0.1:5432" in text and ("on 60 connections to 127.0.0.1:5432, each used for 1 waits: it connects anew each time" in text) == new,
+        ok("127.0.0.1:5432" in text and ("on 60 connections to 127.0.0.1:5432, each used for 1 wait: it opens a new connection each time" in text) == new,
            "code that connects for each request is named" if new else "but not code that keeps its connection", text)
 
 
@@ -189,7 +189,7 @@ def check_sleeps(folder):
                       off_stack(10, 11, at, at + length, frame, "SYS_clock_nanosleep", "SAMPLE_SLEEP"), run(10, 11, at + length, at + length + 0.001)]
             at += length + 0.001
         slept = first_of(findings(folder, *lines), kind="sleep")
-        ok("deliver (a.py:7)" in slept["text"] and "up to 320.000 ms, as retries with growing delays do" in slept["text"] if uneven else not slept,
+        ok("deliver (a.py:7)" in slept["text"] and "up to 320.000 ms, as in retries with growing delays" in slept["text"] if uneven else not slept,
            "sleeps of very different lengths are a cause" if uneven else "those of a regular job are not", slept)
 
 
@@ -240,7 +240,7 @@ def check_workers(folder):
                       f"sample_cpu pid={pid} tid={pid} time=@{at + 0.08:.2f} period=30000000 stack={frame}",
                       f"sample_cpu pid={pid} tid={pid} time=@{at + 0.09:.2f} period=10000000 stack={frame - 1}"]
     found = first_of(findings(folder, *lines), kind="peer")
-    share = found.get("text", "").partition("in all this line took ")[2].partition("%")[0]
+    share = found.get("text", "").partition("in total, this line took ")[2].partition("%")[0]
     ok(found.get("processes") == 2 and share and abs(int(share) - 90) <= 2, "of several processes, too, all that a line took is stated", found)
 
 
@@ -278,7 +278,7 @@ def check_generated(folder):
         lines = [*process(10, "a"), *stack, run(10, 10, 1, 7)]
         lines += [f"sample_cpu pid=10 tid=10 time=@{1 + i * 0.1:.1f} period=100000000 stack={frame}" for i in range(60)]
         first = findings(folder, *lines)[0]
-        ok(name in first["text"] and "mostly to pickle and copy what processes send each other" in first["text"], f"the code is {name}", first["text"])
+        ok(name in first["text"] and "mostly to pickle and copy data for other processes" in first["text"], f"the code is {name}", first["text"])
 
 
 def check_child(folder):

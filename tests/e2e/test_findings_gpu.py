@@ -86,8 +86,8 @@ def check_net(folder):
              "sent=10 received=20 retransmits=7 side=NET_CONNECTED"]
     found = written(folder, "net", [*lines, END], "disk.schema.json")[1]
     ok(first_of(found, kind="errors").get("text") == "3 connects failed; most often to ::1 port 81 in train 10.", "failed connects: where to", found)
-    ok(first_of(found, kind="resent").get("text") == "7 segments were sent again, most of them between train 10 and ::1 port 80.",
-       "segments that were sent again: where to", found)
+    ok(first_of(found, kind="resent").get("text") == "7 TCP segments were retransmitted, most of them between train 10 and ::1 port 80.",
+       "retransmitted segments: where to", found)
     found = written(folder, "quiet", [TASK, lines[4], lines[5].replace("retransmits=7", "retransmits=0"), END], "disk.schema.json")[1]
     ok(not first_of(found, kind="errors") and not first_of(found, kind="resent"), "neither of a connection without trouble", found)
 

@@ -33,8 +33,8 @@ def check_loop(folder):
             lines += [off(10, 10, at, at + 0.03, at + 0.03, "SCHED_SLEEP"), off_stack(10, 10, at, at + 0.03, waiting, "SYS_epoll_wait")]
             at += 0.03
         found = first_of(findings(folder, *lines), kind="compute")
-        ok(has(found, "it held up the event loop 30 times for 50 ms or longer, at longest for 200.000 ms") == held and
-           has(found, "the loop had called export (a.py:12)"),
+        ok(has(found, "it blocked the event loop 30 times for 50 ms or longer, for at most 200.000 ms") == held and
+           has(found, "the event loop had called export (a.py:12)"),
            "computations of 200 ms hold up the event loop" if held else "those of 20 ms do not", found)
 
 
@@ -80,7 +80,7 @@ def check_line(folder):
             lines += [off(10, 10, at, at + 0.05, at + 0.05, "SCHED_BLOCKED"), off_stack(10, 10, at, at + 0.05, frame, "SYS_fsync"),
                       run(10, 10, at + 0.05, at + 0.1), sample(10, 10, at + 0.07, computes, 50000000)]
         disk = first_of(findings(folder, *lines), kind="disk")
-        ok(has(disk, "in all this line took 100% of the time") == (share == 100) and has(disk, "waited 50%"),
+        ok(has(disk, "in total, this line took 100% of the time") == (share == 100) and has(disk, "waited 50%"),
            f"the line with the wait took {share}% of the time", disk)
 
 
@@ -93,7 +93,7 @@ def check_caller(folder):
                   f"meta_frame time=@0 frame={i + 1} caller={load} code={i + 1} line={20 + i} kind=FRAME_PYTHON",
                   sample(10, 10, 1.5 + i, i + 1, 1500000000)]
     found = first_of(findings(folder, *lines), kind="compute")
-    ok(has(found, "25% of its CPU time there") and has(found, "100% with all that it calls in load (a.py:12)"),
+    ok(has(found, "25% of its CPU time was in this function") and has(found, "100% in load (a.py:12) with all that it calls"),
        "a line whose callees compute in many functions is named", found)
 
 
@@ -146,7 +146,7 @@ def check_quota(folder):
                   off_stack(10, 10, at + 0.1, at + 0.7, receive if i % 2 else render, "SYS_read", "SAMPLE_PREEMPTED"),
                   sample(10, 10, at + 0.05, render)]
     found = first_of(findings(folder, *lines), kind="cpu-quota")
-    ok(has(found, "in render (a.py:5)") and has(found, "within this function for 43% of the time"),
+    ok(has(found, "in render (a.py:5)") and has(found, "for 43% of the time in this function"),
        "how much of the throttled time was within the function", found)
 
 
@@ -211,7 +211,7 @@ def check_priority(folder):
             lines += [run(20, 20, at, at + 0.5, state="SCHED_RUNNABLE", next_tid=10, priority=other),
                       off(10, 10, at, at, at + 0.5, "SCHED_RUNNABLE"), run(10, 10, at + 0.5, at + 0.6, state="SCHED_RUNNABLE", next_tid=20, priority=own)]
         found = first_of(findings(folder, *lines), pid=10)
-        text = f"its priority is lower: nice {own - 120}, that of others {'real time' if other < 100 else 'nice 0'}"
+        text = f"its priority is lower (nice {own - 120}) than that of other processes ({'real time' if other < 100 else 'nice 0'})"
         ok((has(found, text) and has(found, "hog 20 had these CPUs")) if lower else "priority" not in found["text"],
            f"{own} against {other}: " + ("the priority is lower" if lower else "equal priorities are not stated"), found)
 

@@ -20,7 +20,7 @@ struct stack_parts {
 	bool loop; /* the user's code was called by an event loop */
 	bool waits_in_loop; /* an event loop waits for events: it called no code of the user */
 	u32 callback; /* of `loop`: the user's function that the loop called */
-	bool passes_data; /* the innermost Python frame pickles or copies what processes send each other */
+	bool passes_data; /* the innermost Python frame pickles or copies data for other processes */
 	bool retries_database; /* SQLite sleeps, and then tries again whether the database is locked */
 };
 struct stack_parts stack_parts__of(const struct stacks *stacks, u32 stack);

@@ -160,7 +160,7 @@ static void add(const struct reading *r, const struct thread_key *thread, const 
 	if (c->times >= REPEATED_MIN)
 		snprintf(
 			f->advice, sizeof(f->advice), "%s",
-			"`TORCH_LOGS=recompiles` prints why; `dynamic=True`, or inputs of a few sizes, compile fewer variants.");
+			"`TORCH_LOGS=recompiles` prints why; with `dynamic=True`, or with inputs of a few sizes, it compiles fewer variants.");
 }
 
 static int find(const struct finding_input *in, struct findings *out)

@@ -140,7 +140,7 @@ char *computed__activity(const struct computed *c, char *buf, size_t size)
 	if (c->samples && 2 * c->gc_ns >= c->ns)
 		snprintf(buf, size, "collected garbage");
 	else if (computed__passes_data(c))
-		snprintf(buf, size, "pickled and copied what processes send each other");
+		snprintf(buf, size, "pickled and copied data for other processes");
 	else if (c->samples && 2 * c->native_ns >= c->ns)
 		snprintf(buf, size, "computed in C%s%s", *c->native ? ": " : "", c->native);
 	else if (c->samples)
@@ -153,22 +153,25 @@ static void describe(struct finding *f, const struct computed *c)
 	double share = table__percent(c->ns, c->all_ns);
 
 	if (2 * c->gc_ns >= c->ns)
-		snprintf(f->detail, sizeof(f->detail), "%.0f%% of its CPU time there, mostly in the garbage collector",
-			 share);
-	else if (computed__passes_data(c))
 		snprintf(f->detail, sizeof(f->detail),
-			 "%.0f%% of its CPU time there, mostly to pickle and copy what processes send each other",
-			 share);
+			 "%.0f%% of its CPU time was in this function, mostly in the garbage collector", share);
+	else if (computed__passes_data(c))
+		snprintf(
+			f->detail, sizeof(f->detail),
+			"%.0f%% of its CPU time was in this function, mostly to pickle and copy data for other processes",
+			share);
 	else if (2 * c->fault_ns >= c->ns)
 		snprintf(f->detail, sizeof(f->detail),
-			 "%.0f%% of its CPU time there, mostly in page faults or interrupts", share);
+			 "%.0f%% of its CPU time was in this function, mostly in page faults or interrupts", share);
 	else if (100 * c->kernel_ns >= 60 * c->ns)
-		snprintf(f->detail, sizeof(f->detail), "%.0f%% of its CPU time there, mostly in the kernel", share);
+		snprintf(f->detail, sizeof(f->detail),
+			 "%.0f%% of its CPU time was in this function, mostly in the kernel", share);
 	else if (2 * c->native_ns >= c->ns && *f->code.function)
-		snprintf(f->detail, sizeof(f->detail), "%.0f%% of its CPU time there, mostly in native code%s%s", share,
+		snprintf(f->detail, sizeof(f->detail),
+			 "%.0f%% of its CPU time was in this function, mostly in native code%s%s", share,
 			 *c->native ? ": " : "", c->native);
 	else
-		snprintf(f->detail, sizeof(f->detail), "%.0f%% of its CPU time there%s", share,
+		snprintf(f->detail, sizeof(f->detail), "%.0f%% of its CPU time was in this function%s", share,
 			 *f->code.function ? ", mostly in Python code" : "");
 }
 
@@ -234,9 +237,10 @@ static const struct total *innermost(const struct finding_input *in, const struc
  */
 static void add_caller(const struct finding_input *in, struct finding *f, const struct computed *c)
 {
+	static const char callees[] = " with all that it calls";
 	struct finding_code code = { 0 };
 	const struct total *t;
-	char text[192], what[64];
+	char text[224], what[64];
 	struct map totals;
 
 	if (100 * c->ns >= NEARLY_ALL_PERCENT * c->all_ns)
@@ -246,13 +250,13 @@ static void add_caller(const struct finding_input *in, struct finding *f, const 
 	t = innermost(in, &totals, NEARLY_ALL_PERCENT * c->all_ns / 100);
 	if (t) {
 		finding_code__fill(&code, in->stacks, t->frame);
-		snprintf(what, sizeof(what), "%.0f%% with all that it calls", table__percent(t->ns, c->all_ns));
+		snprintf(what, sizeof(what), "%.0f%%", table__percent(t->ns, c->all_ns));
 	}
 	map__free(&totals);
 	if (!*code.function || (!strcmp(code.function, f->code.function) && !strcmp(code.file, f->code.file)))
 		return;
-	finding_code__write(&code, " in ", what, text, sizeof(text));
-	finding__add_detail(f, text);
+	finding_code__write(&code, " in ", what, text, sizeof(text) - sizeof(callees));
+	finding__add_detail(f, strcat(text, callees));
 }
 
 double computed__complete(const struct finding_input *in, struct finding *f)

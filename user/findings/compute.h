@@ -13,14 +13,14 @@ struct computed {
 	u64 gc_ns; /* part of ns: in Python's garbage collector */
 	u64 gil_ns; /* part of ns: the thread held the GIL */
 	u64 all_gc_ns; /* part of all_ns: in the garbage collector */
-	u64 passing_ns; /* part of ns: to pickle and copy what processes send each other */
+	u64 passing_ns; /* part of ns: to pickle and copy data for other processes */
 	u32 stack; /* a stack of the line with most samples */
 	char native[128]; /* the native function outside of the interpreter with most samples; "": none */
 };
 
 /* code: number of a function (struct stack_frame.code); 0: that with most samples. c->samples 0: there are none. */
 void computed__of(struct computed *c, const struct finding_input *in, u32 pid, u32 code);
-/* Returns whether it mostly pickled and copied what processes send each other. */
+/* Returns whether it mostly pickled and copied data for other processes. */
 bool computed__passes_data(const struct computed *c);
 /* Writes what code with these samples did: "computed in C: deflate (libz.so.1)". Returns buf; "": nothing is known. */
 char *computed__activity(const struct computed *c, char *buf, size_t size);

@@ -77,7 +77,7 @@ static int add(const struct finding_input *in, const struct copies_key *key, con
 	snprintf(f->detail, sizeof(f->detail), "%s each on average", text__bytes(mean, sizeof(mean), c->bytes / c->n));
 	snprintf(
 		f->advice, sizeof(f->advice), "%s",
-		"Each waits for the work before it: fewer and larger ones, or asynchronous ones from pinned memory, take less time.");
+		"Each copy waits for the work before it: fewer and larger copies, or asynchronous copies from pinned memory, take less time.");
 	return 0;
 }
 

@@ -12,7 +12,7 @@
 #include "output/table.h"
 #include "output/text.h"
 
-/* Notes how many CPUs the thread may use, and which thread took the CPU from it. */
+/* Stores how many CPUs the thread may use, and which thread preempted it. */
 static int add_limits(struct cpus *c, const struct sched_span *s, u64 ns)
 {
 	struct on_cpus *p = map__get(&c->processes, &s->pid);
@@ -103,7 +103,7 @@ static const struct quota *quota_of(const struct cpus *c, const struct group *g)
 	return q && q->throttled_periods && 10 * q->throttled_periods >= q->periods ? q : NULL;
 }
 
-/* If it did in most periods, it delayed each of the runnable threads. */
+/* Does the quota explain the wait? If it throttled in most periods, it delayed each of the runnable threads. */
 static bool explains(const struct quota *q, u64 waited)
 {
 	return 2 * q->throttled_periods >= q->periods || 2 * q->throttled >= waited;
@@ -115,15 +115,15 @@ static void describe_quota(struct finding *f, const struct quota *q)
 
 	snprintf(f->object, sizeof(f->object), "cgroup %s", q->cgroup);
 	snprintf(f->detail, sizeof(f->detail),
-		 "its quota lets it use %s in each %s, and was throttled in %llu of %llu periods, for %s",
+		 "its quota is %s of CPU time in each %s; it was throttled in %llu of %llu periods, for %s",
 		 text__ns(quota, sizeof(quota), q->quota), text__ns(period, sizeof(period), q->period),
 		 q->throttled_periods, q->periods, text__ns(held, sizeof(held), q->throttled));
 }
 
-/* So often a thread that may run anywhere, and hardly sleeps, would have been moved. */
+/* The scheduler moves a thread that may run on any CPU, and hardly sleeps, in fewer intervals than these. */
 #define SPANS_ON_ONE 200
 
-/* Might it use one CPU alone, all the time? Else it may have been allowed a few of them. */
+/* Was it allowed to use only one CPU, all the time? If it was allowed a few, describes that in f. */
 static bool is_restricted(const struct cpus *c, const struct on_cpus *p, struct finding *f)
 {
 	if (p->restricted_ns < p->allowed_ns - p->allowed_ns / 20)
@@ -139,8 +139,9 @@ static bool is_restricted(const struct cpus *c, const struct on_cpus *p, struct 
 }
 
 /*
- * Did it run on one CPU, while it waited for that one and the machine has others? A trace without the number of CPUs
- * that it might use shows only that it did; one thread may stay where it is by itself, so that is a guess.
+ * Did it run on one CPU only and wait for that CPU, although the machine has others? A trace without the number of
+ * allowed CPUs shows only on which CPUs it ran. The scheduler may leave a single thread on one CPU without any
+ * restriction, so for one thread the finding is a guess.
  */
 static bool is_crowded(const struct cpus *c, const struct group *g, u64 waited, struct finding *f)
 {
@@ -160,7 +161,7 @@ static bool is_crowded(const struct cpus *c, const struct group *g, u64 waited, 
 	return true;
 }
 
-/* What the threads of a group had of the CPUs */
+/* The CPU time that the threads of a group needed */
 struct demand {
 	u64 run, waited; /* ns */
 	u64 throttled; /* of waited: at times for which the kernel reported it throttled */
@@ -200,7 +201,7 @@ static u64 in_code(const struct finding_input *in, const struct group *g, const 
 	return 10 * known >= 9 * all ? ns : 0;
 }
 
-/* It waited for a CPU: why, and who had it. */
+/* Describes why it waited for a CPU, and which processes used the CPUs meanwhile. */
 static void describe_wait(const struct cpus *c, const struct group *g, const struct demand *d, struct finding *f)
 {
 	const struct quota *q = quota_of(c, g);

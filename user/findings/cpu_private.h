@@ -42,7 +42,7 @@ struct cpus {
 	struct map run; /* struct cpu_key -> struct spent: how a process ran on a CPU */
 	struct map processes; /* u32 pid -> struct on_cpus */
 	struct map waited; /* struct cpu_key -> struct spent: how it waited for one */
-	struct map takers; /* struct taker_key -> u64: how often the thread took the CPU from it */
+	struct map takers; /* struct taker_key -> u64: how often the thread preempted it */
 	struct map quotas; /* u32 pid -> struct quota */
 };
 

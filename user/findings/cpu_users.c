@@ -68,13 +68,13 @@ static u32 main_user(const struct cpus *c, const struct group *g, bool is_prefer
 #define REALTIME_PRIORITIES 100
 #define NICE_0_PRIORITY	    120
 
-/* Processes that use the CPUs for less of the time explain no wait. */
+/* Processes that used the CPUs for a smaller share of the time do not explain the wait. */
 #define PREFERRED_PERCENT 25
 
-/* Fewer preemptions show nothing. */
+/* Fewer preemptions are not significant. */
 #define PREEMPTED_MIN 10
 
-/* The other process that took the CPU from this one most often. percent: of these times */
+/* The other process that preempted this one most often. percent: its share of all preemptions */
 static u32 preempter(const struct cpus *c, u32 pid, double *percent)
 {
 	u64 all = 0, most = 0;
@@ -122,14 +122,14 @@ static bool add_preferred(const struct cpus *c, const struct group *g, struct fi
 		return false;
 	f->by.pid = pid;
 	f->by.cpus_percent = percent;
-	snprintf(text, sizeof(text), "its priority is lower: %s, that of others %s",
+	snprintf(text, sizeof(text), "its priority is lower (%s) than that of other processes (%s)",
 		 write_priority(priority_of(c, g->pid), own, sizeof(own)),
 		 write_priority(priority_of(c, pid), other, sizeof(other)));
 	finding__add_detail(f, text);
 	return true;
 }
 
-/* Who had the CPUs meanwhile */
+/* Adds the process that used the CPUs during the wait. */
 void cpus__add_users(const struct cpus *c, const struct group *g, struct finding *f)
 {
 	double percent, all, times;

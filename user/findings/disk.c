@@ -131,7 +131,7 @@ static void describe(const struct disks *d, struct finding *f)
 		return;
 	}
 	name = ((const struct file_name *)map__find(&d->names, &(struct file_key){ key->dev, key->ino }))->text;
-	/* the requests say more than "disk" or "page fault" */
+	/* replaces "disk" or "page fault" by the requests */
 	if (!strcmp(f->call, "disk") || !strncmp(f->call, "page fault", 10))
 		*f->call = '\0';
 	/* a call has a file of its own: the requests, which are all of the process, may be for another one */

@@ -58,8 +58,9 @@ static int add(const struct finding_input *in, u32 pid, const struct faults *fau
 	if (faults->major)
 		snprintf(f->detail, sizeof(f->detail), "and %s that read from a disk",
 			 text__count(count, sizeof(count), faults->major));
-	snprintf(f->advice, sizeof(f->advice), "%s",
-		 "It takes and returns much memory: larger or reused buffers, or huge pages, have fewer of them.");
+	snprintf(
+		f->advice, sizeof(f->advice), "%s",
+		"It allocates and frees much memory: larger or reused buffers, or huge pages, cause fewer page faults.");
 	return 0;
 }
 

@@ -22,12 +22,12 @@ enum finding_kind {
 	FINDING_LOCK, /* waited for a lock that another thread held */
 	FINDING_FILE_LOCK, /* waited for a lock of a file (flock, fcntl) that another process or thread held */
 	FINDING_DISK, /* waited for a disk */
-	FINDING_MEMORY, /* freed or moved memory because it was short */
+	FINDING_MEMORY, /* waited for the kernel to reclaim or compact memory */
 	FINDING_QUOTA, /* was runnable, but throttled by a CPU quota */
 	FINDING_CPU, /* was runnable while other threads used the CPUs */
 	FINDING_AFFINITY, /* was runnable while the process ran on one CPU only */
 	FINDING_PEER, /* waited for another process or machine: an answer, data of a pipe or socket */
-	FINDING_SLEEP, /* asked to sleep */
+	FINDING_SLEEP, /* was in a call that sleeps for a given time, such as nanosleep */
 	FINDING_CHILD, /* waited for a child process */
 	FINDING_RESULT, /* waited for a thread or worker process to finish */
 	FINDING_QUEUE, /* waited for data, or for room, in a queue */
@@ -45,8 +45,8 @@ enum finding_kind {
 	FINDING_NCCL, /* waited in a call of NCCL */
 	FINDING_LIBRARY, /* waited in another library, or in a call of CUDA that does not wait for a GPU */
 	FINDING_CALL, /* waited in another system call */
-	FINDING_BLOCKED, /* was uninterruptible in no recorded call */
-	FINDING_ASLEEP, /* was asleep in no recorded call */
+	FINDING_BLOCKED, /* was in an uninterruptible wait, in no recorded call */
+	FINDING_ASLEEP, /* was in an interruptible wait, in no recorded call */
 	FINDING_IDLE, /* waited for something to do */
 	FINDING_GPU_IDLE, /* a GPU had no work between its first and its last */
 	FINDING_GPU_ENDED, /* a GPU had no work from its last until the end */
@@ -55,10 +55,10 @@ enum finding_kind {
 	FINDING_CALLS, /* was in calls of a library */
 	FINDING_STUCK, /* was in a call that had not returned at the end */
 	FINDING_ERRORS, /* got errors from calls */
-	FINDING_RESENT, /* sent segments of TCP again */
+	FINDING_RESENT, /* TCP segments were retransmitted */
 	FINDING_FAULTS, /* had many page faults */
 	FINDING_GROWTH, /* left memory of tensors allocated in each step of training */
-	FINDING_UNRECORDED, /* did what was not recorded */
+	FINDING_UNRECORDED, /* did something that was not recorded */
 	FINDING_KINDS
 };
 
@@ -81,7 +81,7 @@ struct finding_counterpart {
 	struct finding_code code;
 	char activity[352]; /* what it did meanwhile: "slept in clock_nanosleep" */
 	double percent; /* the share of the lost time that it caused */
-	bool is_pause; /* it slept because its code asked to, in no request */
+	bool is_pause; /* it slept in a call such as nanosleep, while it served no request */
 	bool is_end_of_chain; /* other threads may be between it and those that waited */
 	double cpus_percent; /* its share of the time of the CPUs that were waited for */
 };
@@ -93,11 +93,11 @@ struct finding {
 	u32 processes, threads; /* how many lost time */
 	u64 lost_ns, wall_ns; /* summed over these threads: the lost time, all their time */
 	u64 delay_ns; /* of lost_ns: runnable after the wait, while other threads ran */
-	u64 in_code_ns; /* of lost_ns, which is for a CPU: within the function; 0: not known */
+	u64 in_code_ns; /* of the lost_ns spent waiting for a CPU, the part within the function; 0: not known */
 	u64 ran_ns; /* time on a CPU of threads that needed one for lost_ns; 0: not counted */
 	u64 times; /* number of waits; 0: not counted */
-	double weight; /* ranks findings: lost ns, less where it matters less */
-	bool is_notice; /* it cost no time of its own, but should be known */
+	double weight; /* by which findings are ranked: lost_ns times the factor of the kind */
+	bool is_notice; /* no time was lost to it directly, but the user should know of it */
 	bool has_device; /* the time is that of a GPU, not of threads */
 	u32 device; /* the GPU's number in the process */
 	bool is_background; /* a wait for something to do, which costs no more if more threads wait */

@@ -6,7 +6,7 @@
 #include "output/table.h"
 #include "output/text.h"
 
-/* The library of the finding's calls, by the report that has them */
+/* The library of the finding's calls, derived from the name of the report */
 static const char *library_of(const struct finding *f)
 {
 	return !strcmp(f->report, "nccl-api") ? "NCCL " : !strcmp(f->report, "cuda-api") ? "CUDA " : "";
@@ -71,14 +71,14 @@ static void write_calls(struct text_buffer *s, const struct finding *f, const st
 		text__add(s, " took %s of their threads' time; %.1f%% of that in %s",
 			  text__ns(total, sizeof(total), f->lost_ns), table__percent(f->call_ns, f->lost_ns), f->call);
 	else
-		text__add(s, " took no time that is known");
+		text__add(s, " took an unknown time");
 }
 
 static void write_stuck(struct text_buffer *s, const struct finding *f, const struct query *q)
 {
 	char label[64], count[TEXT_NUMBER], ns[TEXT_NUMBER];
 
-	text__add(s, "%s %scall%s had not returned at the end; the longest was %s of %s,%s%s%s for %s",
+	text__add(s, "%s %scall%s had not returned at the end of the trace; the longest was %s of %s,%s%s%s for %s",
 		  text__count(count, sizeof(count), f->times), library_of(f), text__s(f->times), f->call,
 		  names__label(q->names, label, sizeof(label), f->pid, f->tid), *f->object ? " " : "", f->object,
 		  *f->object ? "," : "", text__ns(ns, sizeof(ns), f->lost_ns));
@@ -102,7 +102,7 @@ static void write_resent(struct text_buffer *s, const struct finding *f, const s
 {
 	char label[64], count[TEXT_NUMBER];
 
-	text__add(s, "%s segment%s sent again%s between %s and %s", text__count(count, sizeof(count), f->times),
+	text__add(s, "%s TCP segment%s retransmitted%s between %s and %s", text__count(count, sizeof(count), f->times),
 		  f->times == 1 ? " was" : "s were", f->times == 1 ? "," : ", most of them",
 		  names__label(q->names, label, sizeof(label), f->pid, 0), f->object);
 }

@@ -19,17 +19,17 @@ static const struct kind {
 	[FINDING_LOCK] = { "lock", "waited", " for a lock", 1 },
 	[FINDING_FILE_LOCK] = { "file-lock", "waited", " for a file lock", 1 },
 	[FINDING_DISK] = { "disk", "waited", " for the disk", 1 },
-	[FINDING_MEMORY] = { "memory", "freed or moved memory", " because it was short", 1 },
+	[FINDING_MEMORY] = { "memory", "waited", " for the kernel to reclaim or compact memory", 1 },
 	[FINDING_QUOTA] = { "cpu-quota", "waited", " for a CPU: it was throttled by its CPU quota", 1 },
 	[FINDING_CPU] = { "cpu", "waited", " for a CPU while other threads ran", 0.7 },
-	[FINDING_AFFINITY] = { "affinity", "waited", " for the one CPU that it ran on", 1.1 },
+	[FINDING_AFFINITY] = { "affinity", "waited", " for the only CPU that it ran on", 1.1 },
 	[FINDING_PEER] = { "peer", "waited", " for another process or machine", 0.9 },
-	[FINDING_SLEEP] = { "sleep", "slept", " because it asked to", 0.06 },
+	[FINDING_SLEEP] = { "sleep", "slept", "", 0.06 },
 	[FINDING_CHILD] = { "child", "waited", " for a child process", 0.3 },
 	[FINDING_RESULT] = { "result", "waited", " for another thread's or process's result", 0.3 },
 	[FINDING_QUEUE] = { "queue", "waited", " for a queue", 0.9 },
 	[FINDING_LOADER] = { "data-loader", "waited", " for batches of its DataLoader", 1 },
-	[FINDING_SEMAPHORE] = { "semaphore", "waited", " for a semaphore, as a pool of connections has one", 1 },
+	[FINDING_SEMAPHORE] = { "semaphore", "waited", " for a semaphore (for example of a connection pool)", 1 },
 	[FINDING_BARRIER] = { "barrier", "waited", " for other threads at a barrier", 0.3 },
 	[FINDING_CONDITION] = { "condition", "waited", " for a condition or an event", 0.1 },
 	[FINDING_GC] = { "gc", "collected garbage in", "", 1.3 },
@@ -42,8 +42,8 @@ static const struct kind {
 	[FINDING_NCCL] = { "nccl", "waited", " in NCCL", 0.9 },
 	[FINDING_LIBRARY] = { "library", "waited", " in a library", 0.9 },
 	[FINDING_CALL] = { "syscall", "waited", " in a system call", 0.8 },
-	[FINDING_BLOCKED] = { "blocked", "waited uninterruptibly", ", as for a disk", 0.8 },
-	[FINDING_ASLEEP] = { "asleep", "was asleep", "", 0.02 },
+	[FINDING_BLOCKED] = { "blocked", "waited uninterruptibly", " (for example for a disk)", 0.8 },
+	[FINDING_ASLEEP] = { "asleep", "waited", " for an unknown reason", 0.02 },
 	[FINDING_IDLE] = { "idle", "was idle", "", 0.001 },
 	[FINDING_GPU_IDLE] = { "gpu-idle", "had an idle GPU in", "", 1 },
 	[FINDING_GPU_ENDED] = { "gpu-ended", "had a GPU without work in", "", 1 },
@@ -52,10 +52,10 @@ static const struct kind {
 	[FINDING_CALLS] = { "calls", "was in calls of a library in", "", 0.4 },
 	[FINDING_STUCK] = { "stuck", "was in a call that had not returned", "", 1 },
 	[FINDING_ERRORS] = { "errors", "got errors from calls", "", 0 },
-	[FINDING_RESENT] = { "resent", "sent segments again", "", 0 },
+	[FINDING_RESENT] = { "resent", "retransmitted segments", "", 0 },
 	[FINDING_FAULTS] = { "page-faults", "had page faults", "", 0 },
 	[FINDING_GROWTH] = { "memory-growth", "left memory allocated in each step", "", 0 },
-	[FINDING_UNRECORDED] = { "unrecorded", "did what was not recorded", "", 0 },
+	[FINDING_UNRECORDED] = { "unrecorded", "did something that was not recorded", "", 0 },
 };
 
 const char *finding_kind__key(enum finding_kind kind)
@@ -85,7 +85,7 @@ static void fill_python(struct finding_code *code, const struct stack_frame *f)
 	const char *file = f->file;
 	size_t len = strlen(file);
 
-	/* of a long path the end is stored, as it says more */
+	/* the end of a long path is stored, because it is more specific than the beginning */
 	if (len >= sizeof(code->file))
 		file += len - sizeof(code->file) + 1;
 	while (file != f->file && (*file & 0xc0) == 0x80)
@@ -106,7 +106,7 @@ void finding_code__fill_caller(struct finding_code *code, const struct stacks *s
 		fill_python(code, caller);
 }
 
-/* "srv::handle (srv)": people know a function of C++ by the name in its source */
+/* Writes "srv::handle (srv)": the demangled name of a C++ function, and its library. */
 static void fill_native(char *buf, size_t size, const struct stacks *stacks, u32 frame)
 {
 	const struct stack_frame *f = stacks__frame(stacks, frame);
@@ -127,7 +127,7 @@ void finding_code__fill(struct finding_code *code, const struct stacks *stacks, 
 	const struct stack_frame *f = stacks__frame(stacks, parts.user ? parts.user : parts.python);
 	u32 native = parts.called ? parts.called : parts.native;
 
-	/* without Python, the program's own function says more than the C library's */
+	/* without Python frames, names the program's own function rather than one of the C library */
 	if (!f && lock_kind__code(stacks, stack))
 		native = lock_kind__code(stacks, stack);
 	if (f)
@@ -174,7 +174,7 @@ static void add_share(struct text_buffer *s, const struct finding *f, const stru
 {
 	const struct kind *k = &kinds[f->kind];
 	u32 threads = f->threads ? f->threads : 1;
-	/* for short-lived threads the time of all says more than that of one */
+	/* the time of one short-lived thread means little, so the sum of all is printed */
 	bool brief = threads > 1 && f->wall_ns / threads < query__duration(q) / 10;
 	char wall[TEXT_NUMBER];
 
@@ -188,7 +188,7 @@ static void add_share(struct text_buffer *s, const struct finding *f, const stru
 			  brief ? " in all" : "", k->after);
 }
 
-/* Returns how to call a percentage of the lost time. */
+/* Returns the adverb for a share of the lost time. */
 static const char *mostly(double percent)
 {
 	return percent >= 90 ? "" : percent >= 50 ? "mostly " : "most often ";
@@ -236,7 +236,7 @@ static void add_counterpart(struct text_buffer *s, const struct finding *f, cons
 		return;
 	}
 	if (f->kind == FINDING_CPU || f->kind == FINDING_COMPUTE || f->kind == FINDING_AFFINITY) {
-		text__add(s, "; %s took the CPU from it most often (%.0f%% of the times)",
+		text__add(s, "; %s preempted it most often (%.0f%% of the times)",
 			  names__label(q->names, label, sizeof(label), by->pid, by->tid), by->percent);
 		return;
 	}
@@ -258,13 +258,13 @@ static void add_counterpart(struct text_buffer *s, const struct finding *f, cons
 		text__add(s, ", which %s", by->activity);
 }
 
-/* Was a part of the time for which it lacked a CPU, five points or more, in other functions? */
+/* Did it lack a CPU in other functions, too, for five points of the time or more? */
 static bool is_partly_outside(const struct finding *f)
 {
 	return f->in_code_ns && table__percent(f->in_code_ns, f->wall_ns) + 5 <= table__percent(f->lost_ns, f->wall_ns);
 }
 
-/* What threads lost their time with, and because of whom */
+/* Writes what the threads waited for, and which thread or process caused the wait. */
 static void add_wait(struct text_buffer *s, const struct finding *f, const struct query *q)
 {
 	add_subject(s, f, q);
@@ -272,13 +272,12 @@ static void add_wait(struct text_buffer *s, const struct finding *f, const struc
 	finding_code__add(s, " in ", &f->code);
 	add_calls(s, f);
 	if (f->delay_ns >= f->lost_ns / 4 && f->delay_ns)
-		text__add(s, "; %.0f%% of this it waited for a CPU, after what it had waited for",
+		text__add(s, "; for %.0f%% of this time the wait was over, but it had no CPU yet",
 			  table__percent(f->delay_ns, f->lost_ns));
 	if (f->ran_ns && f->kind != FINDING_COMPUTE && f->kind != FINDING_CPU)
 		text__add(s, "; it ran for %.0f%% of the time", table__percent(f->ran_ns, f->wall_ns));
 	if (is_partly_outside(f))
-		text__add(s, "; within this function for %.0f%% of the time",
-			  table__percent(f->in_code_ns, f->wall_ns));
+		text__add(s, "; for %.0f%% of the time in this function", table__percent(f->in_code_ns, f->wall_ns));
 	if (*f->detail)
 		text__add(s, "; %s", f->detail);
 	add_counterpart(s, f, q);

@@ -173,9 +173,9 @@ static void add_unrecorded(const struct gpu_gaps *g, struct findings *out)
 	snprintf(f->object, sizeof(f->object), "the GPUs' idle time");
 	snprintf(f->report, sizeof(f->report), "gpu");
 	snprintf(f->detail, sizeof(f->detail), "the launching threads %s",
-		 ns == unknown ? "did what was not recorded" :
-		 ns == off     ? "waited for what was not recorded" :
-				 "ran code that has no name here");
+		 ns == unknown ? "did something that was not recorded" :
+		 ns == off     ? "waited for something that was not recorded" :
+				 "ran code that has no name in this trace");
 	snprintf(f->advice, sizeof(f->advice), "%s",
 		 ns == unknown || ns == off ? "`sonde record -t +gpu,sched,syscall,lock` records it." :
 					      "Samples name it: `sonde record -F 999`.");

@@ -173,7 +173,7 @@ int line_time__add(const struct finding_input *in, struct finding *f)
 	map__free(&l.threads);
 	if (share < table__percent(f->lost_ns, f->wall_ns) + MORE_POINTS)
 		return err;
-	snprintf(text, sizeof(text), "in all this line took %.0f%% of the time", share);
+	snprintf(text, sizeof(text), "in total, this line took %.0f%% of the time", share);
 	finding__add_detail(f, text);
 	return err;
 }

@@ -5,14 +5,14 @@
 
 #include "output/table.h"
 
-/* A share below it explains nothing. */
-#define SHARE_MIN 20 /* a twentieth */
+/* A wait or a computation with less than 1/SHARE_MIN of the time is not reported. */
+#define SHARE_MIN 20
 
 static void begin(struct finding *f, enum finding_kind kind, u32 pid, u32 threads, u64 lost, u64 interval)
 {
 	*f = (struct finding){ .kind = kind, .pid = pid, .processes = 1, .threads = threads, .lost_ns = lost };
 	f->wall_ns = interval * (threads ? threads : 1);
-	/* the figures of samples may be a tick larger */
+	/* a sum of samples may exceed the interval by a sample */
 	if (f->lost_ns > f->wall_ns)
 		f->lost_ns = f->wall_ns;
 	f->weight = (double)f->lost_ns * finding_kind__weight(kind);

@@ -178,7 +178,7 @@ static void add_holder(const struct finding_input *in, const struct blamed *b, s
 	finding_code__fill(&f->by.code, in->stacks, row->holder);
 	lock_blame__activities(in->locks, b->row, on_activity, &longest);
 	if (key->is_cycle)
-		snprintf(f->detail, sizeof(f->detail), "its holder waited for the waiter in turn: a deadlock");
+		snprintf(f->detail, sizeof(f->detail), "its holder waited for a lock of the waiter: a deadlock");
 	if (key->is_cycle || row->last == row->holder || !row->last)
 		return;
 	finding_code__fill(&last, in->stacks, row->last);

@@ -7,7 +7,7 @@
 #include "findings/classify.h"
 #include "output/text.h"
 
-/* Adds "the loop had called export (api.py:12)", unless this is the function that the finding names already. */
+/* Adds "the event loop had called export (api.py:12)", unless this is the function that the finding names already. */
 static void add_callback(const struct finding_input *in, u32 frame, struct finding *f)
 {
 	struct finding_code code = { 0 };
@@ -17,7 +17,7 @@ static void add_callback(const struct finding_input *in, u32 frame, struct findi
 		finding_code__fill(&code, in->stacks, frame);
 	if (!*code.function || (!strcmp(code.function, f->code.function) && !strcmp(code.file, f->code.file)))
 		return;
-	finding_code__write(&code, " ", "the loop had called", text, sizeof(text));
+	finding_code__write(&code, " ", "the event loop had called", text, sizeof(text));
 	finding__add_detail(f, text);
 }
 
@@ -25,8 +25,8 @@ static void add_times(u64 times, u64 longest, struct finding *f)
 {
 	char text[128], ns[TEXT_NUMBER];
 
-	snprintf(text, sizeof(text), "it held up the event loop %llu time%s for 50 ms or longer, at longest for %s",
-		 times, text__s(times), text__ns(ns, sizeof(ns), longest));
+	snprintf(text, sizeof(text), "it blocked the event loop %llu time%s for 50 ms or longer, for at most %s", times,
+		 text__s(times), text__ns(ns, sizeof(ns), longest));
 	finding__add_detail(f, text);
 }
 
@@ -73,6 +73,6 @@ void loop__add_computation(const struct finding_input *in, u32 stack, bool is_ma
 	if (times && is_main)
 		add_times(times, longest, f);
 	else
-		finding__add_detail(f, "an event loop called it, and could run nothing else meanwhile");
+		finding__add_detail(f, "an event loop called it, and was blocked meanwhile");
 	add_callback(in, parts.callback, f);
 }

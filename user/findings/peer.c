@@ -6,11 +6,15 @@
 #include "findings/waited_for.h"
 #include "findings/compute.h"
 #include "output/table.h"
+#include "output/text.h"
 
-/* What a wait counts for that ends when another thread of the process has slept. */
+/* The factor of the weight of a wait that ends when another thread of the same process has slept */
 #define PAUSE_WEIGHT 0.1
 
-/* Waits as short as a server nearby answers: many of them cost more by what each takes besides than by the waiting. */
+/*
+ * Waits no longer than a server nearby takes to answer. If there are many, the code around each wait costs more than
+ * the wait itself.
+ */
 #define ROUND_TRIPS   100
 #define ROUND_TRIP_NS 3000000u
 
@@ -44,7 +48,7 @@ static void add_round_trips(const struct finding_input *in, const struct group *
 	f->weight += run;
 }
 
-/* So many connections with so few answers each: the code connects anew each time. */
+/* With at least so many connections, and at most so many answers on each, the code opens a new one each time. */
 #define CONNECTIONS 10
 #define ANSWERS	    20
 
@@ -56,7 +60,7 @@ static const char *address_of(const char *name, size_t *len)
 	return to ? to + 4 : NULL;
 }
 
-/* Adds the number of connections to the peer, if the code does not keep them. */
+/* Adds the number of connections to the peer, if the code does not reuse them. */
 static void add_connections(const struct finding_input *in, const struct group *g, struct finding *f)
 {
 	size_t len, other_len;
@@ -76,8 +80,8 @@ static void add_connections(const struct finding_input *in, const struct group *
 	}
 	if (seen.n >= CONNECTIONS && g->times <= (u64)ANSWERS * seen.n) {
 		snprintf(text, sizeof(text),
-			 "on %u connections to %.*s, each used for %llu waits: it connects anew each time", seen.n,
-			 (int)len, address, g->times / seen.n);
+			 "on %u connections to %.*s, each used for %llu wait%s: it opens a new connection each time",
+			 seen.n, (int)len, address, g->times / seen.n, text__s(g->times / seen.n));
 		finding__add_detail(f, text);
 	}
 	map__free(&seen);

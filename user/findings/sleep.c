@@ -24,18 +24,18 @@ static bool add_uneven(const struct finding_input *in, const struct group *g, st
 	}
 	if (!is_uneven)
 		return false;
-	snprintf(text, sizeof(text), "sometimes for longer, up to %s, as retries with growing delays do",
+	snprintf(text, sizeof(text), "some of them longer, up to %s, as in retries with growing delays",
 		 text__ns(ns, sizeof(ns), longest));
 	finding__add_detail(f, text);
 	return true;
 }
 
-/* A thread whose sleeps take all but this part of its time does nothing else. */
+/* If a thread runs for less than this part of its time, it does nothing but sleep. */
 #define ELSE_PART 20
 
 /*
  * Does the code do nothing but sleep, for equally long each time, as a heartbeat or a script that waits for its
- * workers does? Then it is idle. What waits for this thread has a finding of its own, which names the sleep.
+ * workers does? Then it is idle. If another thread waits for this one, that thread's finding names the sleep.
  */
 static bool is_idle(const struct finding_input *in, const struct group *g, const struct stack_parts *parts)
 {

@@ -88,7 +88,7 @@ static void add_slow(const struct torch_steps *steps, const struct torch_loop *l
 		slow++;
 		lost += ns - l->median_ns;
 	}
-	/* that they wait for their data is said already */
+	/* another finding already states that they wait for their data */
 	if (l->n < STEPS_MIN || lost < l->total_ns / SHARE_MIN || (has_loader && phase == PHASE_DATA))
 		return;
 	f = add(l, FINDING_STEP, lost, out);
@@ -128,10 +128,11 @@ static void add_small(const struct torch_steps *steps, const struct torch_loop *
 		return;
 	f->times = calls;
 	snprintf(f->detail, sizeof(f->detail),
-		 "its forward pass calls %s operators a step, %s each, and %s pass between two",
+		 "its forward pass calls %s operators a step, %s each, and %s pass between two of them",
 		 text__count(count, sizeof(count), calls / l->n), text__ns(each, sizeof(each), in / calls),
 		 text__ns(gap, sizeof(gap), between / distances));
-	snprintf(f->advice, sizeof(f->advice), "Larger batches, fused operators or `torch.compile` call fewer.");
+	snprintf(f->advice, sizeof(f->advice),
+		 "With larger batches, fused operators or `torch.compile` it calls fewer operators.");
 }
 
 /* Copies between types and devices, and reads of values, for which a program waits until the GPU has computed them. */
@@ -161,8 +162,8 @@ static void add_copies(const struct torch_steps *steps, const struct torch_loop 
 	snprintf(
 		f->advice, sizeof(f->advice), "%s",
 		torch__coverage(steps->torch)->has_device ?
-			"To read a value or copy to the host waits for the GPU: do it less often, and copy with `non_blocking=True`." :
-			"Tensors that are converted once, before the loop, or have one type need no copies.");
+			"Reading a value or copying to the host waits for the GPU: do it less often, and copy with `non_blocking=True`." :
+			"Convert tensors once, before the loop, or use one type everywhere: then no copies are needed.");
 	snprintf(f->report, sizeof(f->report), "torch");
 }
 

@@ -31,13 +31,13 @@ static const char *activity_of(enum finding_kind kind)
 {
 	static const char *const activities[FINDING_KINDS] = {
 		[FINDING_DISK] = "waited for the disk",
-		[FINDING_SLEEP] = "slept because it asked to",
+		[FINDING_SLEEP] = "slept",
 		[FINDING_LOCK] = "waited for a lock",
 		[FINDING_GIL] = "waited for the GIL",
 		[FINDING_FILE_LOCK] = "waited for a file lock",
 		[FINDING_CALL] = "waited in a system call",
 		[FINDING_PEER] = "waited for another process or machine",
-		[FINDING_MEMORY] = "freed or moved memory",
+		[FINDING_MEMORY] = "waited for the kernel to reclaim or compact memory",
 		[FINDING_BLOCKED] = "waited uninterruptibly",
 		[FINDING_LIBRARY] = "waited in a library",
 		[FINDING_GPU_WAIT] = "waited for a GPU",
@@ -160,7 +160,7 @@ static void describe(const struct finding_input *in, const struct link *l, struc
 		if (c.samples)
 			finding_code__fill(&by->code, in->stacks, c.stack);
 		snprintf(by->activity, sizeof(by->activity), "%s",
-			 computed__passes_data(&c) ? "pickled and copied what processes send each other" : "computed");
+			 computed__passes_data(&c) ? "pickled and copied data for other processes" : "computed");
 		if (imported__of(&imported, in, l->thread.pid) || 2 * imported.sampled_ns < imported.all_ns ||
 		    !imported.sampled_ns)
 			return;

@@ -36,8 +36,9 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 	if (p->kind == FINDING_CHILD && waited_for__follow(in, g, f))
 		finding__waits_for_known(f);
 	if (p->kind == FINDING_ASLEEP && !in->profile->has_off_stacks)
-		snprintf(f->advice, sizeof(f->advice), "%s",
-			 "`sonde record -t +syscall,lock` records in which call, `--off-cpu` in which code.");
+		snprintf(
+			f->advice, sizeof(f->advice), "%s",
+			"`sonde record -t +syscall,lock` records in which calls it waited, `--off-cpu` in which code.");
 	if (p->kind != FINDING_BLOCKED)
 		return 0;
 	snprintf(f->advice, sizeof(f->advice), "%s", "`sonde record -t +disk,syscall` records the reason.");

@@ -13,7 +13,7 @@ enum cause_kind {
 	CAUSE_GIL,
 	CAUSE_LOCK, /* waited for a lock that another thread held */
 	CAUSE_DISK,
-	CAUSE_MEMORY, /* freed memory because it was short */
+	CAUSE_MEMORY, /* waited for the kernel to reclaim or compact memory */
 	CAUSE_QUOTA, /* runnable, but throttled by the quota of its cgroup */
 	CAUSE_CPU, /* runnable while other threads used the CPUs */
 	CAUSE_NETWORK, /* connecting, sending */

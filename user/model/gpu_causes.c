@@ -18,7 +18,7 @@ static const struct phrase {
 	[GAP_CALL] = { "syscall", "was in a system call", "was in system call %s" },
 	[GAP_LOCK] = { "lock", "waited for a lock", "waited for %s" },
 	[GAP_DISK] = { "disk", "waited for the disk", "waited for the disk: %s" },
-	[GAP_SLEEP] = { "sleep", "slept because it asked to", "slept because it asked to: %s" },
+	[GAP_SLEEP] = { "sleep", "slept", "slept in %s" },
 	[GAP_CPU] = { "cpu", "waited for a CPU", "waited for a CPU: %s" },
 	[GAP_OFF] = { "off-cpu", "was off the CPU for a reason that was not recorded", "was off the CPU in %s" },
 	[GAP_PYTHON] = { "python", "ran Python", "ran Python: %s" },

@@ -202,7 +202,7 @@ static void add_findings(const struct disk_report *d, struct report_output *out)
 	if (errors)
 		report_output__finding(out, "%s I/Os failed.", text__count(number, sizeof(number), errors));
 	if (stall)
-		report_output__finding(out, "Threads freed or moved memory themselves for %s.",
+		report_output__finding(out, "Threads reclaimed or compacted memory themselves for %s.",
 				       text__ns(number, sizeof(number), stall));
 }
 
