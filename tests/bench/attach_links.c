@@ -54,7 +54,7 @@ int main(int argc, char **argv)
 		return 77; /* `make bench` runs this program without arguments */
 	}
 	portion = argc > 3 ? atoi(argv[2]) : LINK_SITES;
-	pause_us = argc > 3 ? atoi(argv[3]) : LINK_PAUSE_US;
+	pause_us = argc > 3 ? atoi(argv[3]) : LINK_WAIT_US;
 	sites.fd = open(argv[1], O_RDONLY | O_CLOEXEC);
 	prog = load_empty(type);
 	while (n < 65536 && fgets(line, sizeof(line), stdin) && *line != '\n')

@@ -19,8 +19,8 @@ void doctor__policy(struct doctor *d)
 
 	snprintf(whose, sizeof(whose), "only processes of the user %s are examined and traced",
 		 scope__user_name(s->user));
-	add(d, "scope", s->whose == SCOPE_ALL ? "all" : "user",
-	    s->whose == SCOPE_ALL ? "processes of all users are examined and traced" : whose, s->whose_from);
+	add(d, "scope", s->kind == SCOPE_ALL ? "all" : "user",
+	    s->kind == SCOPE_ALL ? "processes of all users are examined and traced" : whose, s->kind_from);
 	add(d, "trusted-files", s->trusted_files == ANSWER_YES ? "yes" : "no",
 	    s->trusted_files == ANSWER_YES ?
 		    "probes go into files of root and of the user of a process that maps them" :

@@ -180,7 +180,7 @@ void doctor__runtimes(struct doctor *d)
 	if (s.n_foreign)
 		report_output__note(
 			&d->out, "%u process%s of other users %s left out (--scope user, %s); %s.", s.n_foreign,
-			text__es(s.n_foreign), s.n_foreign == 1 ? "is" : "are", d->scope.whose_from,
+			text__es(s.n_foreign), s.n_foreign == 1 ? "is" : "are", d->scope.kind_from,
 			d->root ? "--scope all examines them, too" : "`sudo sonde doctor` examines them, too");
 	if (s.n_remote)
 		report_output__note(

@@ -279,13 +279,13 @@ static void wait_for_command(struct record_args *a)
 /* Prepares and starts tracing. */
 static int start(struct session *s, struct record_args *a, struct output *out, char *err, size_t len)
 {
-	bool ahead = a->launch.go;
+	bool preattach = a->launch.go;
 	int ret;
 
 	ret = session__create(s, out->fd, err, len);
 	if (!ret)
 		ret = output__publish(out, err, len);
-	if (!ret && ahead)
+	if (!ret && preattach)
 		launch__map(&a->launch);
 	if (!ret) {
 		/* session__start() gives up the rights that injection needs. */

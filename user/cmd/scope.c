@@ -23,8 +23,8 @@ static bool set_scope(struct scope *s, const char *command, const char *value, c
 {
 	for (int i = SCOPE_SELF; i <= SCOPE_ALL; i++)
 		if (!strcmp(value, scopes[i])) {
-			s->whose = s->whose ? s->whose : (enum scope_whose)i;
-			s->whose_from = s->whose_from ? s->whose_from : from;
+			s->kind = s->kind ? s->kind : (enum scope_kind)i;
+			s->kind_from = s->kind_from ? s->kind_from : from;
 			return true;
 		}
 	cmd__usage(command, "--scope is self, user or all, not '%s'", value);
@@ -75,10 +75,10 @@ int scope__option(struct scope *s, const char *command, int option, const char *
 
 	/* If an option is given more than once, the last one counts: a fresh struct has no earlier value to keep. */
 	switch (option) {
-	case SCOPE_OPTION_WHOSE:
+	case SCOPE_OPTION_KIND:
 		ret = set(&fresh, command, "scope", value, NULL);
-		s->whose = fresh.whose;
-		s->whose_from = fresh.whose_from;
+		s->kind = fresh.kind;
+		s->kind_from = fresh.kind_from;
 		return ret;
 	case SCOPE_OPTION_TRUSTED:
 		ret = set(&fresh, command, "trusted-files", value, NULL);
@@ -167,13 +167,13 @@ bool scope__resolve(struct scope *s, const char *command)
 	s->user = getuid();
 	s->by_sudo = sudo__user(&s->user, &group);
 	/* The configuration's `scope = all` is meant for root: other users get their default instead of an error. */
-	if (s->whose == SCOPE_ALL && !is_root && strcmp(s->whose_from, COMMAND_LINE) != 0)
-		s->whose = SCOPE_UNSET;
-	if (!s->whose) {
+	if (s->kind == SCOPE_ALL && !is_root && strcmp(s->kind_from, COMMAND_LINE) != 0)
+		s->kind = SCOPE_UNSET;
+	if (!s->kind) {
 		s->is_default = true;
-		s->whose = is_root ? SCOPE_ALL : SCOPE_USER;
-		s->whose_from = is_root ? "the default for root" : "the default for other users than root";
-	} else if (s->whose == SCOPE_ALL && !is_root) {
+		s->kind = is_root ? SCOPE_ALL : SCOPE_USER;
+		s->kind_from = is_root ? "the default for root" : "the default for other users than root";
+	} else if (s->kind == SCOPE_ALL && !is_root) {
 		cmd__error("--scope all needs root: other users can trace only their own processes (--scope user); "
 			   "sudo sonde %s traces all",
 			   command);
@@ -205,14 +205,14 @@ static uid_t other_owner(const struct scope *s, u32 pid)
 
 bool scope__allows(const struct scope *s, u32 pid, char *why, size_t len)
 {
-	uid_t owner = s->whose == SCOPE_ALL ? s->user : other_owner(s, pid);
+	uid_t owner = s->kind == SCOPE_ALL ? s->user : other_owner(s, pid);
 
 	if (owner == s->user)
 		return true;
 	if (!why)
 		return false;
 	snprintf(why, len, "process %u belongs to %s and is left out by --scope user (%s); ", pid,
-		 scope__user_name(owner), s->whose_from);
+		 scope__user_name(owner), s->kind_from);
 	len -= strlen(why);
 	why += strlen(why);
 	if (geteuid())
@@ -226,11 +226,11 @@ bool scope__apply_to_processes(struct scope *s, const char *command)
 {
 	if (!scope__resolve(s, command))
 		return false;
-	if (s->whose != SCOPE_SELF)
+	if (s->kind != SCOPE_SELF)
 		return true;
 	/* The configuration's `scope = self` is meant for `record -- CMD`: other commands use `user` instead. */
-	if (strcmp(s->whose_from, COMMAND_LINE) != 0) {
-		s->whose = SCOPE_USER;
+	if (strcmp(s->kind_from, COMMAND_LINE) != 0) {
+		s->kind = SCOPE_USER;
 		return true;
 	}
 	cmd__usage(command, "--scope self is for `sonde record -- CMD`: here it is user or all");
@@ -263,27 +263,27 @@ static bool apply_self(const struct session_args *args, const char *command, boo
 
 bool scope__apply(struct scope *s, struct session_args *args, const char *command, bool launches)
 {
-	bool asked = s->whose || launches || args->n_pids || args->n_comms || args->n_cgroups;
+	bool is_chosen = s->kind || launches || args->n_pids || args->n_comms || args->n_cgroups;
 
 	if (!scope__resolve(s, command))
 		return false;
 	/* The default does not limit a command that sonde starts, as it belongs to the user who runs sonde. */
 	if (launches && s->is_default)
-		s->whose = SCOPE_ALL;
+		s->kind = SCOPE_ALL;
 	args->trusted_files = s->trusted_files == ANSWER_YES;
 	args->remote_files = s->remote_files == ANSWER_YES;
-	if (s->whose == SCOPE_SELF)
+	if (s->kind == SCOPE_SELF)
 		return apply_self(args, command, launches);
-	if (s->whose == SCOPE_USER) {
+	if (s->kind == SCOPE_USER) {
 		args->one_user = true;
 		args->user = s->user;
-		if (!asked || s->by_sudo)
+		if (!is_chosen || s->by_sudo)
 			cmd__error("only processes of the user %s are traced (--scope user)%s",
 				   scope__user_name(s->user),
 				   geteuid() ? "" : "; --scope all traces those of all users");
 		return check_processes(s, args);
 	}
-	if (s->by_sudo && !asked)
+	if (s->by_sudo && !is_chosen)
 		cmd__error("processes of all users are traced; --scope user leaves out those that are not %s's",
 			   scope__user_name(s->user));
 	return true;

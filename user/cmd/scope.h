@@ -10,14 +10,14 @@
 
 #include "record/session.h"
 
-enum scope_whose { SCOPE_UNSET, SCOPE_SELF, SCOPE_USER, SCOPE_ALL };
+enum scope_kind { SCOPE_UNSET, SCOPE_SELF, SCOPE_USER, SCOPE_ALL };
 enum scope_answer { ANSWER_UNSET, ANSWER_NO, ANSWER_YES };
 
 struct scope {
-	enum scope_whose whose;
+	enum scope_kind kind;
 	enum scope_answer trusted_files, remote_files;
 	/* the source of each: "the command line", "/etc/sonde.conf", "the default for root" */
-	const char *whose_from, *trusted_from, *remote_from;
+	const char *kind_from, *trusted_from, *remote_from;
 	/* set by scope__resolve */
 	const char *command;
 	bool by_sudo, is_default; /* is_default: neither the command line nor the configuration has a scope */
@@ -25,9 +25,9 @@ struct scope {
 };
 
 /* Entries for getopt_long's table, and the values that it returns for them. */
-enum { SCOPE_OPTION_WHOSE = 0x10000, SCOPE_OPTION_TRUSTED, SCOPE_OPTION_REMOTE };
+enum { SCOPE_OPTION_KIND = 0x10000, SCOPE_OPTION_TRUSTED, SCOPE_OPTION_REMOTE };
 #define SCOPE_OPTIONS                                                               \
-	{ "scope", required_argument, NULL, SCOPE_OPTION_WHOSE },                   \
+	{ "scope", required_argument, NULL, SCOPE_OPTION_KIND },                    \
 		{ "trusted-files", optional_argument, NULL, SCOPE_OPTION_TRUSTED }, \
 	{                                                                           \
 		"remote-files", optional_argument, NULL, SCOPE_OPTION_REMOTE        \

@@ -43,7 +43,7 @@ struct links *links__new(void);
  * measurements.
  */
 #define LINK_SITES    64
-#define LINK_PAUSE_US 1000
+#define LINK_WAIT_US 1000
 /*
  * Limits of attached sites in one file, and in all files of one user other than root: far more than the probed
  * libraries have, and few enough that the kernel can detach them in time.

@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 /* During a pause page faults of targets are handled, and the rings do not fill up. */
-static void pause_between(struct session *s, u32 next)
+static void wait_between(struct session *s, u32 next)
 {
 	drain__rings(s);
-	usleep(LINK_PAUSE_US);
-	s->counts.unpaused = next;
+	usleep(LINK_WAIT_US);
+	s->counts.since_wait = next;
 }
 
 /* Up to LINK_SITES sites that the attacher confirmed. */
@@ -72,9 +72,9 @@ int session__link(struct session *s, const struct program *p, enum attach_method
 		part.cookies = sites->cookies + done;
 		part.counters = sites->counters ? sites->counters + done : NULL;
 		part.n = sites->n - done < LINK_SITES ? sites->n - done : LINK_SITES;
-		s->counts.unpaused += part.n;
-		if (s->counts.unpaused > LINK_SITES)
-			pause_between(s, part.n);
+		s->counts.since_wait += part.n;
+		if (s->counts.since_wait > LINK_SITES)
+			wait_between(s, part.n);
 		err = link_part(s, p, method, part, &done_now);
 		if (attached)
 			*attached += done_now;

@@ -52,7 +52,7 @@ struct {
 } syscall_shorts SEC(".maps");
 
 /* When syscall_short_calls last ran. */
-u64 syscall_asked = 0;
+u64 syscall_shorts_read = 0;
 
 static __always_inline struct syscall_thread *thread_of(struct task_struct *task)
 {
@@ -258,16 +258,16 @@ static __always_inline bool adopt(struct syscall_thread *t, struct task_struct *
 static __always_inline void finish(struct syscall_thread *t, struct task_struct *task, long ret, u64 now)
 {
 	struct syscall *c = call_of(t);
-	bool made;
+	bool is_new;
 
 	c->call.span.event.time = now;
 	c->call.ret = c->nr & SYSCALL_32 ? (s32)ret : ret;
 	c->sleeps = task->nvcsw - t->switches;
 	if (c->call.ret > 0 && t->traits & HAS_BYTES)
 		c->bytes = c->call.ret;
-	made = !c->file && c->call.ret >= 0 && t->traits & NEW_FD;
-	if (made || t->traits & HAS_FDX)
-		c->file = file__of_fd(task, made ? c->call.ret : c->arg0, &t->file);
+	is_new = !c->file && c->call.ret >= 0 && t->traits & NEW_FD;
+	if (is_new || t->traits & HAS_FDX)
+		c->file = file__of_fd(task, is_new ? c->call.ret : c->arg0, &t->file);
 	if (!t->path_len && t->traits & (HAS_PATH | HAS_PATH1))
 		read_path(t);
 }
@@ -397,7 +397,7 @@ static long write_short(struct bpf_map *map, struct short_key *key, struct short
 	r.event.pid = key->pid;
 	r.event.tid = key->pid;
 	r.event.id = ID_syscall_short;
-	r.since = syscall_asked;
+	r.since = syscall_shorts_read;
 	r.nr = key->nr;
 	/* calls that are counted meanwhile remain for the next read */
 	r.count = count;
@@ -418,9 +418,9 @@ int syscall_short_calls(struct bpf_iter__task *ctx)
 
 	if (ctx->meta->seq_num || !ctx->task)
 		return 0;
-	if (option_syscall_threshold && syscall_asked)
+	if (option_syscall_threshold && syscall_shorts_read)
 		bpf_for_each_map_elem(&syscall_shorts, write_short, &c, 0);
-	syscall_asked = c.now;
+	syscall_shorts_read = c.now;
 	return 0;
 }
 
