@@ -42,7 +42,7 @@ spdx() {
 # another python3 in PATH lacks Debian's modules
 python_is_debians() { ! grep -nE '^#!/usr/bin/env python' "${python[@]}" /dev/null; }
 
-# clang-format does not reflow comments, and ruff checks no length of lines
+# clang-format does not reflow comments, and ruff allows lines of 160 columns, which code may have
 long_comments() {
 	awk -v max=120 'FNR == 1 { in_c = FILENAME ~ /\.[ch]$/ }
 		in_c ? /^[ \t]*(\/\/|\/\*|\*([ \t]|$))/ : /^[ \t]*#/ {

@@ -55,7 +55,7 @@ def kind(pid, fd, outputs):
         return None
     to = os.readlink(f"/proc/{pid}/fd/{fd}")
     mode = int(re.search(r"flags:\t(\d+)", read(pid, "fdinfo", fd)).group(1), 8)
-    how = "" if mode & 0o3 == 0 else ", also to be written"
+    how = "" if mode & 0o3 == 0 else ", writable"
     if mode & 0o10000000:
         return "the output's folder (O_PATH)" if os.path.isdir(f"/proc/{pid}/fd/{fd}") else "a file (O_PATH)"
     if to.startswith("socket:"):
@@ -63,12 +63,12 @@ def kind(pid, fd, outputs):
     if to.startswith("pipe:"):
         return "a pipe of its own"
     if to == "/dev/null":
-        return "/dev/null (where a map was)"
+        return "/dev/null (in place of a closed map)"
     if to.startswith("/memfd:"):
         return "the kernel's types (BTF)"
     if to.startswith("anon_inode:"):
         name = to.split(":")[1].strip("[]")
-        return {"bpf-map": f"BPF maps{how or ', to be read alone'}", "bpf-prog": "BPF programs", "bpf_link": "BPF links",
+        return {"bpf-map": f"BPF maps{how or ', read-only'}", "bpf-prog": "BPF programs", "bpf_link": "BPF links",
                 "perf_event": "perf events", "eventpoll": "epoll", "inotify": "inotify", "btf": "the kernel's types (BTF)",
                 "pidfd": "pidfds"}.get(name, name)
     if any(os.path.samefile(f"/proc/{pid}/fd/{fd}", o) for o in outputs if os.path.exists(o)):
@@ -100,7 +100,7 @@ def describe(pid, outputs):
         "network": namespace(pid, "net"),
         "IPC": namespace(pid, "ipc"),
         "mounts": "its own" if namespace(pid, "mnt") != "the host's" else "the host's",
-        "files by path": "/proc alone, of itself" if root == ["proc"] else "the host's",
+        "files by path": "only its own /proc" if root == ["proc"] else "the host's",
         "descriptors": "; ".join(sorted(counted)) or "none",
     }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The file that a descriptor refers to. It is read in the thread that uses the descriptor, because the descriptor's
- * file hardly ever changes meanwhile. Each file is reported once per process (event syscall_file) and gets an id.
- * Families syscall and sample share the table.
+ * The file that a descriptor refers to. The programs read it in the thread that uses the descriptor, during the call: a
+ * descriptor hardly ever gets another file in that time. Each file is reported once per process (event syscall_file)
+ * and gets an id. Families syscall and sample share the table.
  *
  * Layouts: struct file, fdtable, dentry, mount, socket, sock, unix_sock and pid of the kernel's headers (vmlinux/ says
  * which header each is from), relocated by CO-RE.
@@ -49,7 +49,7 @@ struct file_end {
 	u32 n;
 };
 
-#define FILE_END_PROCESSES 16 /* per end: children inherit it, so it may have more */
+#define FILE_END_PROCESSES 16 /* recorded per end; an end can have more, as children inherit descriptors */
 
 /* The ends whose processes core_file_peers records. Key: struct syscall_file.other_end. */
 struct file_ends_map {
@@ -234,7 +234,7 @@ static __always_inline u32 socket__net(struct sock *sk)
 	return BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
 }
 
-/* Is an address of the socket one of the loopback? The kernel has such IPv4 addresses in IPv6 sockets, too. */
+/* Is one of the socket's IPv4 addresses in 127.0.0.0/8? */
 static __always_inline bool socket__is_loopback(struct sock *sk)
 {
 	return BPF_CORE_READ(sk, __sk_common.skc_family) == AF_INET &&
@@ -242,7 +242,7 @@ static __always_inline bool socket__is_loopback(struct sock *sk)
 		(u8)BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr) == 127);
 }
 
-/* Is the socket connected to this machine by its loopback or by one of its own addresses? */
+/* Is the peer on this machine: are both addresses equal, or is one of them a loopback address? */
 static __always_inline bool socket__is_local(struct sock *sk)
 {
 	u64 local = socket__side(sk, true) - BPF_CORE_READ(sk, __sk_common.skc_num);
@@ -354,7 +354,7 @@ static __noinline int emit_file(struct file *file, u32 id, u32 tgid)
 	e = (struct syscall_file *)room->event;
 	__builtin_memset(e, 0, sizeof(struct syscall_file));
 	event__init(&e->event, ID_syscall_file, 0, bpf_ktime_get_ns());
-	/* true in an iterator, which runs in the loader's context */
+	/* in an iterator the current task is not the file's process, but the one that reads the iterator */
 	if (e->event.pid != tgid)
 		e->event.pid = e->event.tid = tgid;
 	inode = BPF_CORE_READ(file, f_inode);

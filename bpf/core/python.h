@@ -23,10 +23,10 @@ struct python_layout {
 	u32 interpreters; /* _PyRuntimeState.interpreters.head */
 	u32 interp_next, interp_threads; /* PyInterpreterState */
 	u32 interp_gil; /* .ceval.gil, a pointer from 3.12 on */
-	u32 runtime_gil; /* before: _PyRuntimeState.ceval.gil, the struct itself */
+	u32 runtime_gil; /* before 3.12: _PyRuntimeState.ceval.gil, the struct itself */
 	u32 interp_id; /* unique among all interpreters of the process's life */
 	/*
-	 * A number that changes when code objects are made (3.12, 3.13: func_state.next_version) or freed (3.14 on:
+	 * A number that changes when code objects are created (3.12, 3.13: func_state.next_version) or freed (3.14 on:
 	 * _code_object_generation); 0: there is none.
 	 */
 	u32 interp_epoch;
@@ -58,7 +58,7 @@ struct python_process {
 	u32 id; /* unique among all processes of this recording */
 };
 
-/* A file that is a CPython, identified by its backing inode. */
+/* A file that contains CPython, identified by its backing inode. */
 struct python_file_key {
 	u64 dev, ino;
 	u32 generation; /* of that inode number */

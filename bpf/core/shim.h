@@ -36,7 +36,7 @@
 	X(SYNC, sync) /* waits of the host and between streams */                          \
 	X(MEMORY, memory) /* allocations and pools */                                      \
 	X(GRAPHS, graphs) /* graphs as a whole, without records of their nodes */          \
-	X(NODES, nodes) /* each node of a graph, even if another tracer asks for graphs */ \
+	X(NODES, nodes) /* each node of a graph, even if another tracer requests GRAPHS */ \
 	X(CALLS, calls) /* the driver's launch functions, which relate kernels to threads */
 #define SHIM_GROUP_ENUM(up, low) SHIM_##up,
 enum shim_group { SHIM_GROUPS(SHIM_GROUP_ENUM) SHIM_GROUP_COUNT };
@@ -55,7 +55,7 @@ struct shim_record {
 	u16 kind; /* enum shim_kind */
 	u32 tid; /* 0: no thread */
 	u64 start; /* 0: unknown */
-	u64 end; /* end or time of a single event; 0: had not ended when tracing stopped */
+	u64 end; /* the end, or the time of an event without duration; 0: it had not ended when tracing stopped */
 };
 
 /* Equal to the low byte of the event's id. */
@@ -131,7 +131,7 @@ enum gpu_memory_kind {
 struct shim_memcpy {
 	u64 bytes UNIT(bytes);
 	u64 graph_node DOC("id of the node, 0: none");
-	u64 copies DOC("of a batch: how many were joined into this one; 0: not known");
+	u64 copies DOC("of a batch of copies: how many this record stands for; 0: not known");
 	u32 device, context, stream, correlation;
 	u32 graph DOC("id of the executable graph, 0: none");
 	u32 channel DOC("hardware channel");
@@ -206,7 +206,7 @@ struct shim_pool {
 	u64 pool_size UNIT(bytes);
 	u64 pool_used UNIT(bytes) DOC("as CUPTI 12 and later report it");
 	u64 threshold UNIT(bytes) DOC("freed memory that the pool retains");
-	u64 kept UNIT(bytes) DOC("of a trim");
+	u64 kept UNIT(bytes) DOC("of a trim: the bytes that the pool may retain");
 	u32 device, correlation;
 	u32 operation DOC("CUpti_ActivityMemoryPoolOperationType: 1 created, 2 destroyed, 3 trimmed");
 	u32 pool_kind DOC("CUpti_ActivityMemoryPoolType: 1 of this process, 2 imported");

@@ -72,7 +72,7 @@ def check_calls(folder):
     ok(not first_of(found, kind="stuck"), "no call is stuck", found)
     found = written(folder, "stuck", [*lines, "cuda_copy probe=1 pid=10 tid=10 start=@4 time=@8 bytes=1 flags=1", END], "gpu.schema.json")[1]
     ok(found[0]["kind"] == "stuck" and found[0]["lost_ns"] == 4000000000 and
-       found[0]["text"].startswith("1 CUDA call had not returned at the end; the longest was cudaMemcpy of train 10, for 4.000 s."),
+       found[0]["text"].startswith("1 CUDA call had not returned at the end of the trace; the longest was cudaMemcpy of train 10, for 4.000 s."),
        "a call that never returned comes first", [f["text"] for f in found])
     ok(sum("cudaMemcpy" in f["text"] for f in found) == 2, "no second sentence has the same wait", [f["text"] for f in found])
 

@@ -90,7 +90,7 @@ static int parse(struct request *r, int argc, char **argv)
 		}
 	}
 	if (argc == optind)
-		return cmd__usage("export", "which trace? `sonde export FILE.. --to FORMAT`");
+		return cmd__usage("export", "no trace is named: `sonde export FILE.. --to FORMAT`");
 	if (!to)
 		return cmd__usage("export", "to which format? `--to text`; `sonde list formats` names them");
 	r->files = argv + optind;

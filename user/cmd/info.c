@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* `sonde info` describes a trace file; what its events mean is left to `sonde report`. */
+/* `sonde info` describes a trace file. It does not interpret its events: `sonde report` does. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static const char usage[] =
 	"Usage: sonde info FILE [--verify] [--format table|csv|json] [--no-pager]\n"
 	"\n"
 	"Prints where and when a trace was made, its kinds of events and how many of each, what was lost,\n"
-	"what tracing cost, and since when which libraries were probed.\n"
+	"what tracing cost, and from which moment each library was probed.\n"
 	"\n"
 	"  --verify    check every checksum; exit 1 if anything is damaged\n"
 	"  --format    table for people (default), csv or json\n"
@@ -104,7 +104,7 @@ static void add_facts(const struct trace_facts *f, const struct schema *schema, 
 		     s->being_recorded ? "none yet, the file was scanned" :
 					 "none: the recording was cut off, the file was scanned");
 	if (s->torn_bytes)
-		fact(t, "torn_bytes", "torn at the end", text__bytes(a, sizeof(a), s->torn_bytes));
+		fact(t, "torn_bytes", "incomplete at the end", text__bytes(a, sizeof(a), s->torn_bytes));
 }
 
 static void add_events(struct trace *trace, struct report_output *out)
@@ -188,7 +188,8 @@ static int parse(struct request *r, int argc, char **argv)
 		}
 	}
 	if (argc != optind + 1)
-		return cmd__usage("info", argc == optind ? "which trace? `sonde info FILE`" : "one trace at a time");
+		return cmd__usage("info",
+				  argc == optind ? "no trace is named: `sonde info FILE`" : "one trace at a time");
 	r->file = argv[optind];
 	return -1;
 }

@@ -41,7 +41,7 @@ static const char help[] =
 	"      --off-cpu[=NS]    record the stacks of threads that were off the CPU for NS or longer, and what they\n"
 	"                        waited for; default of NS: 1000000 (1 ms)\n"
 	"                        (both: of processes with CPython or CUDA; with a filter, of all that it selects)\n"
-	"      --scope WHOSE     self: only CMD and what it starts; user: only the caller's processes, also by sudo;\n"
+	"      --scope SCOPE     self: only CMD and what it starts; user: only the caller's processes, also by sudo;\n"
 	"                        all: of all users, which is the default for root, also by sudo\n"
 	"      --trusted-files   probe only files that belong to root or to the user of a process\n"
 	"                        that maps them (=no: all files)\n"

@@ -20,6 +20,10 @@
 #include <time.h>
 #include <unistd.h>
 
+/*
+ * Set by signals: how many signals asked to stop, whether the recording may begin, whether it is paused, and which
+ * signals are to be passed on to the command
+ */
 static volatile sig_atomic_t stops, begins, pauses, signals[65];
 static bool with_command;
 static bool takes_pauses; /* SIGUSR1 and SIGUSR2 are for sonde and not for the command */
@@ -44,7 +48,7 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 		if (sig != SIGINT)
 			return;
 	}
-	/* A second signal exits at once: the kernel removes the probes, and the trace ends at its last chunk. */
+	/* A second signal ends sonde at once: the kernel removes the probes, and the trace ends with its last chunk. */
 	if (sig != SIGUSR1 && sig != SIGUSR2 && stops++)
 		_exit(128 + sig);
 }
@@ -64,7 +68,7 @@ static void handle_signals(const struct record_args *a)
 	pauses = a->session.start_paused;
 	begins = !a->delay_signal;
 	for (u32 i = 0; i < ARRAY_LEN(handled); i++) {
-		/* nohup made it ignored. */
+		/* nohup has set SIGHUP to be ignored. */
 		if (handled[i] == SIGHUP && !sigaction(SIGHUP, NULL, &before) && before.sa_handler == SIG_IGN)
 			continue;
 		/* sonde handles SIGQUIT only for the command. */
@@ -205,7 +209,7 @@ static bool wait_for_start(struct session *s, struct record_args *a)
 	return (!stops && !subcommand__is_orphan()) || a->launch.pid;
 }
 
-/* Finds the library that family gpu needs in the command; CUDA loads it. */
+/* Finds libsonde-cupti.so, which CUDA loads into the command, as family gpu needs it there. */
 static void choose_shim(struct record_args *a)
 {
 	const char *other = getenv("CUDA_INJECTION64_PATH");
@@ -302,7 +306,7 @@ static int start(struct session *s, struct record_args *a, struct output *out, c
 	return ret;
 }
 
-/* Reports to `record --report` that the trace exists; it may be cut off, but must not have been removed. */
+/* Reports to `record --report` that the trace exists. It may be incomplete, but not removed. */
 static void note_written(const struct record_args *a, const struct output *out)
 {
 	char why[512];

@@ -111,7 +111,7 @@ static int parse_arguments(struct request *r, int n, char **arguments)
 {
 	n = parse_report(r, n, arguments);
 	if (!n)
-		return cmd__usage("report", "which trace? `sonde report FILE.. [REPORT]`");
+		return cmd__usage("report", "no trace is named: `sonde report FILE.. [REPORT]`");
 	if (r->report && report__find(arguments[n - 1]) && access(arguments[n - 1], F_OK))
 		return cmd__usage("report", "one report at a time: '%s' and '%s' are both", arguments[n - 1],
 				  r->report->name);

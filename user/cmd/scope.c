@@ -113,7 +113,7 @@ static bool take_line(struct scope *s, char *line, const char *command, const ch
 	return ret > 0;
 }
 
-/* Reads the configuration. A file that other users can write is an error: it is neither obeyed nor ignored. */
+/* Reads the configuration. A file that other users can write is an error; sonde does not continue without it. */
 static bool read_configuration(struct scope *s, const char *command)
 {
 	const char *other = getenv("SONDE_CONF"), *path = other ? other : CONFIGURATION;
@@ -185,8 +185,8 @@ bool scope__resolve(struct scope *s, const char *command)
 }
 
 /*
- * Returns the scope's user if both the real and the effective user of the process are this user; else one of these who
- * is not. So a setuid program belongs to another user, too.
+ * Returns the scope's user if the real and the effective user of the process both are that user, else the one of the
+ * two that is not. So the process of a setuid program counts as another user's.
  */
 static uid_t other_owner(const struct scope *s, u32 pid)
 {
@@ -256,8 +256,8 @@ static bool apply_self(const struct session_args *args, const char *command, boo
 {
 	if (launches && !args->n_pids)
 		return true;
-	cmd__usage(command, launches ? "--scope self is the command behind -- alone: leave -p out, or the scope" :
-				       "--scope self traces the command behind --, and there is none");
+	cmd__usage(command, launches ? "--scope self traces only the command after --: leave out -p or --scope self" :
+				       "--scope self traces the command after --, but there is none");
 	return false;
 }
 
@@ -284,7 +284,7 @@ bool scope__apply(struct scope *s, struct session_args *args, const char *comman
 		return check_processes(s, args);
 	}
 	if (s->by_sudo && !is_chosen)
-		cmd__error("processes of all users are traced; --scope user leaves out those that are not %s's",
+		cmd__error("processes of all users are traced; --scope user leaves out those of users other than %s",
 			   scope__user_name(s->user));
 	return true;
 }

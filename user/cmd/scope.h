@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The policy of commands that examine or change processes: whose processes (--scope), whose files get probes
- * (--trusted-files), and whether files are opened whose server may not answer (--remote-files). The command line takes
+ * The policy of commands that examine or change processes: which users' processes are traced (--scope), which users'
+ * files get probes (--trusted-files), and whether files on remote servers, which may not answer, are opened
+ * (--remote-files). The command line takes
  * precedence over /etc/sonde.conf, and that over the default: root, also by sudo, traces all users' processes, and
  * users with capabilities their own; probes go into files of any owner, and remote files are not opened.
  */
@@ -34,7 +35,7 @@ enum { SCOPE_OPTION_KIND = 0x10000, SCOPE_OPTION_TRUSTED, SCOPE_OPTION_REMOTE };
 	}
 /* Help of commands that attach no probes. */
 #define SCOPE_HELP                                                                                                    \
-	"      --scope WHOSE   user: only the caller's processes, also by sudo; all: of all users (root's default)\n" \
+	"      --scope SCOPE   user: only the caller's processes, also by sudo; all: of all users (root's default)\n" \
 	"      --remote-files  also files on network and FUSE file systems, whose server may not answer\n"
 
 /* Returns 1 if it took the option, 0 if the option is not one of these, -EINVAL after printing an error. */

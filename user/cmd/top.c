@@ -42,7 +42,7 @@ static const char help[] =
 	"\n"
 	"  -p, --pid PIDS      the same as PID..\n"
 	"  -F, --frequency HZ  sample running threads this many times a second on each CPU (49; 0: not at all)\n"
-	"      --scope WHOSE   user: only the caller's processes, also by sudo; all: of all users (root's default)\n"
+	"      --scope SCOPE   user: only the caller's processes, also by sudo; all: of all users (root's default)\n"
 	"      --trusted-files probe only files that belong to root or to the user of a process that\n"
 	"                      maps them (=no: all files)\n"
 	"      --remote-files  examine libraries on network and FUSE file systems too, whose server may not answer\n"

@@ -25,7 +25,7 @@
 
 static u64 all_cached; /* bytes; shared by threads that read different files */
 
-/* Accounts for memory that is about to be allocated for the file. false: the limit would be exceeded. */
+/* Accounts for memory that is about to be allocated for the file. Returns false if a limit would be exceeded. */
 bool elf__take(struct elf *elf, u64 bytes)
 {
 	u64 all = __atomic_add_fetch(&all_cached, bytes, __ATOMIC_RELAXED);
@@ -143,7 +143,7 @@ static int check_sections(const struct elf *elf)
 		return -ENOEXEC;
 	if (eh.e_shnum || !eh.e_shoff)
 		return 0;
-	/* if the number does not fit the header's field, the size of the first section has it */
+	/* if the number does not fit into e_shnum, sh_size of the first section header contains it */
 	if (read_at(elf, &first, sizeof(first), eh.e_shoff) == (ssize_t)sizeof(first) && first.sh_size > SECTIONS_MAX)
 		return -ENOEXEC;
 	return 0;

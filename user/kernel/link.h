@@ -38,11 +38,11 @@ struct link_sites {
 /* A set of links of this process (the attacher, see attach/attacher.h). */
 struct links *links__new(void);
 /*
- * Thousands of sites are split into links of this many, with a pause in between: while the kernel inserts
+ * Thousands of sites are split into links of this many sites, with a wait between two links: while the kernel inserts
  * breakpoints, a target that maps memory or faults waits for its mmap lock. docs/design.md, "Attaching", has the
  * measurements.
  */
-#define LINK_SITES    64
+#define LINK_SITES   64
 #define LINK_WAIT_US 1000
 /*
  * Limits of attached sites in one file, and in all files of one user other than root: far more than the probed

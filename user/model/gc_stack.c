@@ -6,7 +6,7 @@
 #include "util/array.h"
 #include "util/path.h"
 
-/* "gc_collect_main" of "gc_collect_main.constprop.0" */
+/* Is this a function of CPython's collector? The compiler may append a suffix: "gc_collect_main.constprop.0". */
 static bool is_collector(const char *name)
 {
 	static const char *const names[] = {

@@ -5,7 +5,7 @@
  * A GIL has one holder at a time. Events that identify it, in order of time:
  *
  *	drop	a thread dropped it (gil_drop, the end of a gil_hold): it held the GIL until then
- *	seen	a wait timed out: the thread named by the event held the GIL at that moment
+ *	seen	a wait timed out: the thread that the event names held the GIL at that moment
  *	take	a wait found the GIL free at its end: the waiter holds it from then on
  *
  * The time between two of these is attributed to the holder that the second one names, with the stack that was
@@ -49,8 +49,8 @@ struct gil_segment {
 	u32 holder, holder_stack; /* thread and stack, 0: not known */
 	u64 from, to; /* ns */
 	u64 attempt; /* number of its attempt in the waiter's thread */
-	u64 held; /* ns that the waiter had waited for this hold, or that it had lasted if that is known */
-	bool estimated; /* one of the stacks is that of another short wait, or short hold, of the same thread */
+	u64 held; /* ns: how long the hold had lasted; if that is not known, how long the waiter had waited for its end */
+	bool estimated; /* one of the stacks was taken from another short wait or hold of the same thread */
 	double weight;
 };
 
@@ -80,7 +80,7 @@ struct gil_listener {
 	int (*busy)(const struct gil_key *gil, double ns, void *arg);
 };
 
-/* How much time was measured, if only slices were (n > 0) */
+/* The measured time, if the GIL was measured in n slices of time only; n is 0 if it was measured throughout */
 struct gil_slices {
 	u32 n;
 	u64 measured, paused; /* ns */
@@ -88,8 +88,8 @@ struct gil_slices {
 
 /*
  * Reads the waits, drops and holds of [from, to) (to 0: no limit) of some processes (NULL: of all) and calls the
- * listener. Segments may reach beyond the selected time. slices may be NULL. In bounded memory. 0 or negative
- * errno.
+ * listener. Segments may reach beyond the selected time. slices may be NULL. Memory is bounded. Returns 0 or a
+ * negative errno.
  */
 int gil_model__read(struct trace *t, u64 from, u64 to, const struct trace_ids *pids,
 		    const struct gil_listener *listener, void *arg, struct gil_slices *slices);

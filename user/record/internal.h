@@ -139,7 +139,7 @@ struct session {
 		u64 at_tracepoints; /* records in `traced` of families that only use tracepoints */
 		bool tracepoints_alone[FAMILY_MAX]; /* by family id: it only uses tracepoints */
 		u32 not_attached;
-		u32 since_wait; /* sites that were attached since the last pause */
+		u32 since_wait; /* sites that were attached since session__link() last waited */
 		u32 gave_up; /* files that were left out for lack of memory */
 		u32 unwatched; /* objects whose files can't be watched */
 		u32 hidden; /* objects that contain a library with stripped symbols */

@@ -8,7 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* During a pause page faults of targets are handled, and the rings do not fill up. */
+/*
+ * Waits between two portions, and drains the rings: a page fault of a target waits while the kernel inserts
+ * breakpoints, and the rings would fill up.
+ */
 static void wait_between(struct session *s, u32 next)
 {
 	drain__rings(s);
@@ -21,7 +24,7 @@ struct confirmed {
 	u64 offsets[LINK_SITES], cookies[LINK_SITES], counters[LINK_SITES];
 };
 
-/* Removes the sites that the attacher refused, and notes them. */
+/* Removes the sites that the attacher refused, and stores the first one for the message about them. */
 static void leave_out(struct session *s, struct confirmed *c, struct link_sites *part, const u8 *verdicts)
 {
 	u32 keep = 0;
@@ -44,7 +47,7 @@ static void leave_out(struct session *s, struct confirmed *c, struct link_sites 
 	part->n = keep;
 }
 
-/* Attaches one portion; *attached: how many of its sites are probed. */
+/* Attaches one portion. Sets *attached to the number of its sites that are probed now. */
 static int link_part(struct session *s, const struct program *p, enum attach_method method, struct link_sites part,
 		     u32 *attached)
 {
@@ -121,7 +124,7 @@ void session__unlink_process(struct session *s, u32 object)
 	attacher__drop(s->attacher, object);
 }
 
-/* Detaching takes a tenth of a second, with perf events many: the rings are drained meanwhile. */
+/* Detaching takes a tenth of a second, and seconds if links are perf events, so the rings are drained meanwhile. */
 void session__unlink(struct session *s)
 {
 	while (s->attacher && attacher__detach_sites(s->attacher) > 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Reports the sizes of the recording's tables: everything that grows with processes, files, stacks and texts. */
+/* The size of a table that grows with processes, files, stacks or texts, as event meta_table reports it. */
 #ifndef SONDE_RECORD_TABLES_H
 #define SONDE_RECORD_TABLES_H
 

@@ -139,7 +139,7 @@ static __always_inline bool is_of_probe(u32 nr)
 #endif
 }
 
-/* Emits the call in its final state: it has returned, or never will. */
+/* Emits a call that has returned, or that will never return. */
 static __noinline int send(struct syscall_thread *t)
 {
 	u32 len;
@@ -299,7 +299,7 @@ int BPF_PROG(syscall_exit, struct pt_regs *regs, long ret)
 	return 0;
 }
 
-/* The child's process may not be in the set yet. */
+/* Decides by the parent, because the child's process may not be among the followed ones yet. */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(syscall_forked, struct task_struct *parent, struct task_struct *child)
 {
@@ -341,7 +341,9 @@ int BPF_PROG(syscall_execed, struct task_struct *task)
 	return 0;
 }
 
-/* Introduces threads that exist already: run when tracing begins, and when a process becomes a runtime. */
+/*
+ * Creates the storage of threads that exist already. Run when tracing begins, and when a runtime is found in a process.
+ */
 SEC("?iter/task")
 int syscall_begin(struct bpf_iter__task *ctx)
 {
@@ -382,7 +384,7 @@ static long write_short(struct bpf_map *map, struct short_key *key, struct short
 	struct syscall_short r = {};
 	u64 count = s->count;
 
-	/* the process may have ended, and only this deletes its sums */
+	/* the process may have ended: nothing else deletes its sums */
 	if (!count) {
 		if (++s->idle < IDLE_MAX)
 			return 0;

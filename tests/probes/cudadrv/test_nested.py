@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: brief
-"""A driver call within a recorded runtime call is left out, and no other. Uses the doubles, whose libcuda logs each of its
-calls."""
+"""Only driver calls within a recorded runtime call are left out; all others are recorded. Uses the doubles: their libcuda
+logs each of its calls."""
 import collections
 import json
 import os
@@ -24,7 +24,7 @@ ONCE = {"cudaMalloc": 1, "cudaStreamCreate": 2, "cudaGraphCreate": 1, "cudaGraph
 
 
 def runtime_truth():
-    """The runtime calls of one thread that a default recording has"""
+    """The runtime calls of one thread that a default recording contains"""
     want = collections.Counter(ONCE)
     for function, n in STEP.items():
         want[function] += n * STEPS
@@ -66,7 +66,7 @@ def last_hits(r):
 
 
 def check_report(name, r):
-    """Report cuda-api of both families: all functions have rows, and the total has the time of nested calls once."""
+    """Report cuda-api of both families: all functions have rows, and the total counts the time of nested calls once."""
     out = subprocess.run([SONDE, "report", r.path, "cuda-api", "--format", "json"], capture_output=True, text=True)
     rows = {row["name"]: row for row in json.loads(out.stdout)["tables"]["summary"]} if out.returncode == 0 else {}
     n = STEPS * KERNELS * THREADS
@@ -110,13 +110,14 @@ def check(version, folder):
 
     check_report(name, r)
 
-    # The runtime's double linked in and stripped, as libcudart_static.a is into NCCL: no name shows it
+    # The runtime's double linked in and stripped, as libcudart_static.a is into NCCL, so that no symbol shows its
+    # functions
     bare = os.path.join(tmp, "static")
     subprocess.run(["cc", "-o", bare, *(os.path.join(folder, o) for o in ("fake_training.o", "libcudart.o")),
                     os.path.join(folder, "libcuda.so.1"), f"-Wl,-rpath,{folder}", "-lpthread", "-s"], check=True)
     r, truth, pid, seen = record(tmp, bare, "cuda,cudadrv")
     ok(seen[DRIVER] == without(driver_truth(truth, version), pid) and not seen[RUNTIME],
-       f"{name}, a stripped runtime: all its calls by the driver's", seen)
+       f"{name}, a stripped runtime: the driver's calls are recorded instead", seen)
     shutil.rmtree(tmp)
 
 
