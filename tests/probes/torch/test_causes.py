@@ -6,10 +6,9 @@ test: timeout=300"""
 import json
 
 from planted import first_of, say
-from tap import done, ok, skip
-from torch_env import Recording, python
+from tap import done, ok
+from torch_env import Recording, judge_modes, python
 
-TRIES = 3
 POINTS = 8  # the clocks are around the lines, and samples are 2 ms apart
 
 PROGRAM = """
@@ -89,29 +88,5 @@ def check(r, mode, start, end, inside, steps):
         ok("in train (" in f.get("text", "") and "TORCH_LOGS" in f["text"], "recompiles: the code that calls the function, and what to do", f)
 
 
-def lost(r, start, end):
-    """Was a record lost between these times (CLOCK_MONOTONIC, ns)?"""
-    return any(e["reason_name"] == "LOSS_RING_FULL" and e["first"] < end and start < e["last"] for e in r.trace.events("meta_loss"))
-
-
-def main():
-    """Shares are judged in a recording that lost nothing meanwhile: a machine that is too busy to examine libtorch and to record at once
-    loses records, and says so."""
-    judged, modes = set(), ()
-    for _ in range(TRIES):
-        r = Recording([python(), "-c", PROGRAM], "-F", "499", families="+torch")
-        modes = [line.split() for line in r.output if len(line.split()) > 1]
-        for mode, *numbers in modes:
-            start, end, inside, steps = map(int, numbers)
-            if mode not in judged and not lost(r, start, end):
-                check(r, mode, start, end, inside, steps)
-                judged.add(mode)
-        if len(judged) == len(modes):
-            break
-    for mode, *_ in modes:
-        if mode not in judged:
-            skip(mode, f"records were lost in each of {TRIES} recordings")
-    done()
-
-
-main()
+judge_modes(lambda: Recording([python(), "-c", PROGRAM], "-F", "499", families="+torch"), check)
+done()

@@ -8,7 +8,7 @@ import os
 
 from planted import say
 from tap import done, ok
-from torch_env import Recording, python
+from torch_env import Recording, judge_modes, python
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 POINTS = 4  # of a share of the loop's time
@@ -43,13 +43,5 @@ def check(r, mode, start, end, waited, steps, cpu, inside):
         ok(disk >= (inside - cpu) / 4, "disk: the workers wait for the disk", (disk, inside, cpu))
 
 
-def main():
-    r = Recording([python(), os.path.join(HERE, "loader_work.py")], families="+torch")
-    for line in r.output:
-        if len(line.split()) > 1:
-            mode, *numbers = line.split()
-            check(r, mode, *map(int, numbers))
-    done()
-
-
-main()
+judge_modes(lambda: Recording([python(), os.path.join(HERE, "loader_work.py")], families="+torch"), check)
+done()
