@@ -141,6 +141,13 @@ def check_condition(folder):
        ended or found)
 
 
+def check_library(folder):
+    """A report of CUDA's calls does not show the calls of another library."""
+    lines = ['proc_task time=@0 pid=10 tid=10 ppid=1 comm="a"', "tiny_work pid=10 tid=10 start=@1 time=@4", "meta_end time=@8 reason=END_SIGNAL"]
+    found = first_of(written(folder, "library", lines, merged_schema(folder))[1], pid=10, kind="library")
+    ok(found.get("evidence", "").endswith(" offcpu -p 10") and found["lost_ns"] == 3_000_000_000, "a call of another library is in report offcpu", found)
+
+
 def check_collections(folder):
     """Of 8 s a quarter of the samples are in the collector, below a function of two lines; in 200 others the collector runs a finalizer"""
     lines = ['proc_task time=@0 pid=10 tid=10 ppid=1 comm="python3"', "sched_run pid=10 tid=10 start=@0 time=@8 state=SCHED_SLEEP",
@@ -217,6 +224,7 @@ with tempfile.TemporaryDirectory() as there:
     lines = say("report", make(there, "sampled", events, "schema.json", "proc,gil,sched,sample")).splitlines()
     ok(not any("sonde record" in line for line in lines), "it does not name what was recorded", lines[:6])
     ok(lines.index("8.000 s of 1 process.") > 0, "the count of processes is not the first line", lines[:3])
-    for check in (check_evidence, check_disk, check_other_file, check_many_asleep, check_many, check_taker, check_condition, check_collections, check_merged):
+    for check in (check_evidence, check_disk, check_other_file, check_many_asleep, check_many, check_taker, check_condition,
+                  check_library, check_collections, check_merged):
         check(there)
 done()

@@ -48,6 +48,8 @@ def merged_schema(folder):
         {"name": name, "type": "signed", "size": 8, "offset": 32 + 8 * i} for i, name in enumerate(("collected", "uncollectable", "generation"))] + [
         {"name": "stack", "type": "unsigned", "size": 8, "offset": 56, "unit": "stack"}]}
     merged["events"]["python_gc"] = collection
+    # a call of a library that no family of sonde's own records
+    merged["events"]["tiny_work"] = {**off, "name": "tiny_work", "id": 0x3f01}
     merged["families"].setdefault("python", {"id": 11, "name": "python", "doc": "", "default": False})
     path = os.path.join(folder, "merged.schema.json")
     with open(path, "w") as f:
