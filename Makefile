@@ -265,6 +265,7 @@ lint:
 docs: all
 	scripts/doc-tables.py $(B)/sonde > docs/events.md.tmp && mv docs/events.md.tmp docs/events.md
 	scripts/json-keys.py $(B) > docs/json.md.tmp && mv docs/json.md.tmp docs/json.md
+	scripts/readme-reports.py --lists $(B)/sonde $(B) README.md
 
 format:
 	clang-format -i $$(git ls-files --cached --others --exclude-standard '*.c' '*.h')

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""readme-reports.py [--record] SONDE DIR FILE..: puts the real output of commands into the docs.
+"""readme-reports.py [--record|--lists] SONDE DIR FILE..: puts the real output of commands into the docs.
 
 In a FILE, what stands between `<!-- output: COMMAND -->` and `<!-- end -->` is replaced by a block with the command and
 its output; `<!-- output: COMMAND | 12 lines -->` keeps the first lines. The commands are run in DIR, where --record (as
 root) first makes the traces that they read: demo.sonde by scripts/demo.sh, slow.sonde and mended.sonde by
-tests/workloads/journal.py. `make readme` does all of it. The texts around name what is most and how much: on a machine that
+tests/workloads/journal.py. `make readme` does all of it. --lists
+replaces the output of `sonde list` alone, which needs no trace: `make docs` does this. The texts around name what is most and how much: on a machine that
 has other work --record refuses, because what it would put there would not fit them.
 """
 import os
@@ -67,16 +68,17 @@ def output(sonde, directory, marker):
 
 def main():
     args = sys.argv[1:]
-    recording = args[:1] == ["--record"]
-    sonde, directory, *files = args[recording:]
+    option = args.pop(0) if args[:1] in (["--record"], ["--lists"]) else ""
+    sonde, directory, *files = args
     sonde, directory = os.path.abspath(sonde), os.path.abspath(directory)
     os.makedirs(directory, exist_ok=True)
-    if recording:
+    if option == "--record":
         record(sonde, directory)
     for path in files:
         with open(path) as f:
             text = f.read()
-        new = MARKED.sub(lambda m: f"<!-- output: {m[1]} -->\n{output(sonde, directory, m[1])}\n<!-- end -->", text)
+        new = MARKED.sub(lambda m: f"<!-- output: {m[1]} -->\n{output(sonde, directory, m[1])}\n<!-- end -->"
+                         if m[1].startswith("sonde list ") or option != "--lists" else m[0], text)
         with open(path, "w") as f:
             f.write(new)
 

@@ -7,11 +7,11 @@ test: parallel"""
 import os
 import sys
 
-from sonde_cli import tables
-from tap import done, ok
-
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SONDE = os.environ.get("SONDE", os.path.join(ROOT, "build", "sonde"))
+# --update is used without tests/run, which sets PYTHONPATH
+sys.path.append(os.path.join(ROOT, "tests/lib"))
+from sonde_cli import tables  # noqa: E402
+from tap import done, ok  # noqa: E402
 
 
 def by_family():
