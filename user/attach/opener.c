@@ -241,6 +241,23 @@ static void read_text(int dir, const char *name, char *text, size_t size)
 			text[i] = ' ';
 }
 
+/* Reads no more of an environment than a process can pass to exec() in one argument. */
+#define ENVIRONMENT_MAX (128 * 1024)
+
+static struct process_rank read_rank(int dir)
+{
+	int fd = openat(dir, "environ", O_RDONLY | O_CLOEXEC);
+	struct rank_parser parser = { 0 };
+	char buf[4096];
+	ssize_t n;
+
+	for (u32 sum = 0; fd >= 0 && sum < ENVIRONMENT_MAX && (n = read(fd, buf, sizeof(buf))) > 0; sum += (u32)n)
+		rank_parser__add(&parser, buf, (size_t)n);
+	if (fd >= 0)
+		close(fd);
+	return rank_parser__result(&parser);
+}
+
 /* The open directory protects against a reused pid. An empty text: a kernel thread, or the process has ended. */
 static int serve_image(struct opener *s)
 {
@@ -257,6 +274,7 @@ static int serve_image(struct opener *s)
 	image->exe[n < 0 ? 0 : n] = '\0';
 	read_text(dir, "cmdline", image->command, sizeof(image->command));
 	read_text(dir, "cgroup", image->cgroup, sizeof(image->cgroup));
+	image->rank = read_rank(dir);
 	close(dir);
 	s->reply_len = REPLY_HEAD + sizeof(s->reply.image);
 	return 0;

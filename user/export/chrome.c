@@ -45,11 +45,25 @@ static void put_label(struct export *e, u32 pid)
 	chrome__put_name(e, "process_labels", pid, pid, label);
 }
 
+/* Viewers sort processes by this number, which is 0 where it is not stated. */
+static void put_rank(struct export *e, u32 pid)
+{
+	const struct task *t = names__task(e->names, pid, 0);
+
+	if (!t || !t->world_size)
+		return;
+	chrome__next_event(e);
+	fprintf(e->out,
+		"{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%u,\"tid\":0,\"args\":{\"sort_index\":%lld}}",
+		chrome__number(pid), (s64)t->rank - (1 << 24));
+}
+
 /* Names a process and a thread at their first event. */
 int chrome__put_names(struct export *e, u32 pid, u32 tid)
 {
 	struct chrome *c = e->data;
 	struct task_key key = { pid, tid };
+	char room[300];
 	const char *comm;
 	u8 *named;
 
@@ -66,8 +80,11 @@ int chrome__put_names(struct export *e, u32 pid, u32 tid)
 	named = map__get(&c->tasks, &key);
 	if (!named)
 		return -ENOMEM;
-	comm = *named ? NULL : names__comm(e->names, pid, 0);
+	if (*named)
+		return 0;
 	*named = 1;
+	put_rank(e, pid);
+	comm = names__rank_title(e->names, room, sizeof(room), pid) ?: names__comm(e->names, pid, 0);
 	if (comm)
 		chrome__put_name(e, "process_name", pid, pid, comm);
 	if (comm && pid >= TRACE_TASK_IDS)

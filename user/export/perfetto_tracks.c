@@ -26,6 +26,11 @@ enum { TRACK_COUNTER = 8, TRACK_RANK = 12, TRACK_PROCESS_ORDERING = 19 };
 #define ROOT_TRACK     0 /* has no events; states that processes have ranks */
 #define ORDER_EXPLICIT 1
 
+/* The order of processes: those with a rank in distributed training by it, others, and those that have only instants */
+#define ORDER_RANKS  (-(s64)(1 << 24))
+#define ORDER_OTHERS 0
+#define ORDER_IDLE   1
+
 static struct track *get(struct perfetto *p, const struct track_key *key)
 {
 	struct track *t = map__get(&p->tracks, key);
@@ -77,10 +82,17 @@ int perfetto__load_containers(struct perfetto *p)
 	return trace__read(p->e->trace, &filter, on_images, p);
 }
 
+/* Returns "rank 3: train.py" of a process with a rank, else its name; NULL: not known. */
+static const char *process_name(const struct perfetto *p, char *buf, size_t size, u32 pid)
+{
+	return names__rank_title(p->e->names, buf, size, pid) ?: names__comm(p->e->names, pid, 0);
+}
+
 static void put_process_fields(struct perfetto *p, u32 pid, const struct task *task)
 {
+	char room[300];
 	const char *command = task && task->command ? names__string(p->e->names, task->command) : "";
-	const char *comm = names__comm(p->e->names, pid, 0);
+	const char *comm = process_name(p, room, sizeof(room), pid);
 	const u32 *id = map__find(&p->containers, &pid);
 	const char *container = id ? names__string(p->e->names, *id) : "";
 
@@ -122,7 +134,8 @@ static u64 moment_of(const struct task *task)
 static void put_tree(struct perfetto *p, u32 pid, const struct task *task)
 {
 	const char *command = task && task->command ? names__string(p->e->names, task->command) : "";
-	const char *comm = names__comm(p->e->names, pid, 0);
+	char room[300];
+	const char *comm = names__comm(p->e->names, pid, 0), *name = process_name(p, room, sizeof(room), pid);
 	size_t tree, process;
 
 	packet__begin(p, moment_of(task));
@@ -131,8 +144,8 @@ static void put_tree(struct perfetto *p, u32 pid, const struct task *task)
 	pb__int(&p->packet, 1, names__number(p->e->names, pid));
 	if (task && task->ppid)
 		pb__int(&p->packet, 2, task->ppid);
-	if (comm)
-		pb__text(&p->packet, 3, comm, strlen(comm));
+	if (name)
+		pb__text(&p->packet, 3, name, strlen(name));
 	command = arguments_of(command, comm);
 	if (*command)
 		pb__text(&p->packet, 3, command, strlen(command));
@@ -148,9 +161,10 @@ static struct track *process_key(struct perfetto *p, u32 pid)
 	return get(p, &(struct track_key){ .pid = pid, .kind = TRACK_PROCESS });
 }
 
-static void describe_process(struct perfetto *p, struct track *t, u32 pid, u32 rank)
+static void describe_process(struct perfetto *p, struct track *t, u32 pid, s64 order)
 {
 	const struct task *task = names__task(p->e->names, pid, 0);
+	bool has_rank = task && task->world_size && task->rank < (u32)-ORDER_RANKS;
 	size_t at, process;
 
 	t->frame = p->frame;
@@ -158,7 +172,7 @@ static void describe_process(struct perfetto *p, struct track *t, u32 pid, u32 r
 	packet__begin(p, moment_of(task));
 	at = pb__begin(&p->packet, PACKET_TRACK_DESCRIPTOR);
 	pb__int(&p->packet, TRACK_UUID, t->uuid);
-	pb__int(&p->packet, TRACK_RANK, rank);
+	pb__int(&p->packet, TRACK_RANK, has_rank ? ORDER_RANKS + task->rank : order);
 	process = pb__begin(&p->packet, TRACK_PROCESS_DESCRIPTOR);
 	put_process_fields(p, pid, task);
 	pb__end(&p->packet, process);
@@ -171,7 +185,7 @@ static struct track *process_track(struct perfetto *p, u32 pid)
 	struct track *t = process_key(p, pid);
 
 	if (t && t->frame != p->frame)
-		describe_process(p, t, pid, 0);
+		describe_process(p, t, pid, ORDER_OTHERS);
 	return t;
 }
 
@@ -196,7 +210,7 @@ void perfetto__put_idle_processes(struct perfetto *p)
 		key = map__key(&p->tracks, i);
 		t = map__value(&p->tracks, i);
 		if (key->kind == TRACK_PROCESS && t->frame != p->frame && t->named == p->frame)
-			describe_process(p, t, key->pid, 1);
+			describe_process(p, t, key->pid, ORDER_IDLE);
 	}
 }
 

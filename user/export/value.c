@@ -63,7 +63,7 @@ bool field__is_stack(const struct schema_field *f)
 
 bool event__is_inventory(const struct schema_event *e)
 {
-	static const char *const kinds[] = { "proc_task",      "proc_image",  "proc_map",
+	static const char *const kinds[] = { "proc_task",      "proc_image",  "proc_map",  "proc_rank",
 					     "torch_operator", "torch_class", "torch_cost" };
 
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)

@@ -175,6 +175,12 @@ static int feed_task(struct names *n, const struct view *v)
 		t->task.end = (u64)view__get(v, "time");
 		return 0;
 	}
+	if (!strcmp(kind, "proc_rank")) {
+		t->task.rank = (u32)view__get(v, "rank");
+		t->task.world_size = (u32)view__get(v, "world_size");
+		t->task.host = (u32)view__get(v, "host");
+		return 0;
+	}
 	if (!strcmp(kind, "proc_image")) {
 		/* one per program: the last one is that of the current program */
 		if ((u64)view__get(v, "time") >= t->imaged) {
@@ -232,7 +238,8 @@ int names__feed(struct names *n, const struct view *v)
 	if (!strcmp(kind, "torch_operator") || !strcmp(kind, "torch_class"))
 		return names__feed_torch(n, v);
 	if (!strcmp(kind, "proc_task") || !strcmp(kind, "proc_fork") || !strcmp(kind, "proc_exec") ||
-	    !strcmp(kind, "proc_exit") || !strcmp(kind, "proc_rename") || !strcmp(kind, "proc_image"))
+	    !strcmp(kind, "proc_exit") || !strcmp(kind, "proc_rename") || !strcmp(kind, "proc_image") ||
+	    !strcmp(kind, "proc_rank"))
 		return feed_task(n, v);
 	return 0;
 }
@@ -249,8 +256,9 @@ static int on_rows(const struct rows *rows, void *arg)
 
 int names__load(struct names *n, struct trace *t)
 {
-	static const char *const kinds[] = { "meta_probe",  "proc_task",  "proc_fork", "proc_exec",	 "proc_exit",
-					     "proc_rename", "proc_image", "gpu_name",  "torch_operator", "torch_class" };
+	static const char *const kinds[] = { "meta_probe", "proc_task",	     "proc_fork",  "proc_exec",
+					     "proc_exit",  "proc_rename",    "proc_image", "proc_rank",
+					     "gpu_name",   "torch_operator", "torch_class" };
 	const struct schema_event *selected[ARRAY_LEN(kinds) + 1] = { 0 };
 	struct trace_filter filter = { .kinds = selected };
 	const struct schema_event *e;

@@ -19,6 +19,8 @@ struct task {
 	u32 exe, command; /* string ids; 0: not known */
 	u32 container, pod; /* string ids; 0: in none, or not known */
 	u32 cgroup; /* string id of its path; 0: not known */
+	u32 rank, world_size; /* in distributed training; world_size 0: it has no rank */
+	u32 host; /* string id: name of its machine; 0: not known */
 	u64 start; /* CLOCK_MONOTONIC ns; 0: its start was not recorded */
 	u64 end; /* 0: its end was not recorded */
 };
@@ -79,6 +81,8 @@ void names__each_process(const struct names *n, void (*fn)(const struct task *t,
  * module that it runs. Returns buf; NULL: not known.
  */
 const char *names__title(const struct names *n, char *buf, size_t size, u32 pid, u32 tid);
+/* Writes "rank 3: train.py" of a process that has a rank in distributed training. Returns buf; NULL: it has none. */
+const char *names__rank_title(const struct names *n, char *buf, size_t size, u32 pid);
 /* Writes the process's container, else its systemd service, "nginx.service"; "": in none, or not known. Returns buf. */
 char *names__service(const struct names *n, char *buf, size_t size, u32 pid);
 /* Writes "train.py 4711", or without a name "process 4711" or "thread 4712". Returns buf. */

@@ -92,3 +92,15 @@ const char *names__title(const struct names *n, char *buf, size_t size, u32 pid,
 	snprintf(buf, size, "%s", *script ? script : comm);
 	return buf;
 }
+
+const char *names__rank_title(const struct names *n, char *buf, size_t size, u32 pid)
+{
+	const struct task *t = names__task(n, pid, 0);
+	char room[256];
+	const char *title = names__title(n, room, sizeof(room), pid, 0);
+
+	if (!t || !t->world_size)
+		return NULL;
+	snprintf(buf, size, "rank %u: %s", t->rank, title ?: "?");
+	return buf;
+}

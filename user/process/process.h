@@ -4,6 +4,7 @@
 #define SONDE_PROCESS_PROCESS_H
 
 #include "core/types.h"
+#include "process/rank.h"
 
 /* A mapping of a file with code. */
 struct mapping {
@@ -24,6 +25,7 @@ struct process_image {
 	char exe[2048];
 	char command[2048]; /* its arguments separated by blanks */
 	char cgroup[8192]; /* the contents of the file */
+	struct process_rank rank; /* by its environment, of which nothing else is returned */
 };
 
 #endif

@@ -7,7 +7,25 @@
 #include "process/container.h"
 #include "record/family.h"
 
+#include <unistd.h>
+
 #define TEXT_MAX 2048
+
+static void emit_rank(struct session *s, u32 pid, u64 time, const struct process_rank *rank)
+{
+	char host[256] = "";
+
+	gethostname(host, sizeof(host) - 1);
+	session__emit(s,
+		      &(struct proc_rank){
+			      .event = { .time = time, .pid = pid, .tid = pid, .id = ID_proc_rank },
+			      .rank = (u32)rank->rank,
+			      .world_size = (u32)rank->size,
+			      .local_rank = rank->local,
+			      .host = session__intern(s, host),
+		      },
+		      sizeof(struct proc_rank));
+}
 
 /* A process that has ended meanwhile has no image. */
 static void emit_image(struct session *s, u32 pid, u64 time)
@@ -28,6 +46,8 @@ static void emit_image(struct session *s, u32 pid, u64 time)
 	r.container = session__intern(s, container.name);
 	r.pod = session__intern(s, container.pod);
 	session__emit(s, &r, sizeof(r));
+	if (image.rank.size)
+		emit_rank(s, pid, time, &image.rank);
 }
 
 /* The records of the snapshot are handled here, too. */

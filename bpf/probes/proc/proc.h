@@ -66,4 +66,13 @@ struct proc_image {
 	u32 pod UNIT(string) DOC("uid of its Kubernetes pod, likewise");
 } EVENT(proc_image, 0x0107, "what a process runs: at the start of the trace and after each exec");
 
+struct proc_rank {
+	struct event event;
+	u32 rank DOC("its number among the processes of the training, from 0");
+	u32 world_size DOC("number of these processes");
+	s32 local_rank DOC("its number among those of its machine; -1: not known");
+	u32 host UNIT(string) DOC("name of the machine");
+} EVENT(proc_rank, 0x0108,
+	"the rank of a process in distributed training, by its environment (RANK and WORLD_SIZE, or those of MPI or Slurm)");
+
 #endif
