@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The rings between the probes and the loader, flooded by threads that outnumber the CPUs while the scheduler's probes run
 in between. With rings of 8 KiB most records don't fit: the recorded calls and those counted as lost must add up to
-all calls. With default rings nothing is lost. Every record is complete and recorded once.
+all calls. With default rings nothing is lost, not even while sonde waits for a second for the name of a sampled function.
+Every record is complete and recorded once.
 
 Environment: FLOODS (2), rounds of each kind.
 """
@@ -21,12 +22,12 @@ RING_FULL, BLIND = 1, 8
 RETURNS = 2  # a call of the fake library's cudaMemcpy
 
 
-def record(library, calls, switch):
+def record(library, calls, switch, *options):
     path = os.path.join(TMP, "trace.sonde")
     target = subprocess.Popen([os.path.join(B, "tests/workloads/call_flood"), library, str(THREADS), str(calls)],
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     target.stdout.readline()
-    sonde = Sonde(path, "-t", "cuda,sched,proc", "-p", str(target.pid), mode=switch)
+    sonde = Sonde(path, *(options or ("-t", "cuda,sched,proc")), "-p", str(target.pid), mode=switch)
     target.communicate("go\n")
     sonde.end(None)
     return Trace(path, verify=True), target.pid, sonde.messages
@@ -47,8 +48,8 @@ def broken(events, pid, calls):
     return f"{len(last)} threads" if len(last) != THREADS else ""
 
 
-def flood(library, calls, switch):
-    trace, pid, said = record(library, calls, switch)
+def flood(library, calls, switch, *options):
+    trace, pid, said = record(library, calls, switch, *options)
     events = list(trace.events("cuda_copy"))
     family = next(e.id >> 8 for e in trace.by_id.values() if e.name == "cuda_copy")
     losses = list(trace.events("meta_loss"))
@@ -56,6 +57,15 @@ def flood(library, calls, switch):
     # losses from other processes' mappings don't matter to this test
     others = [e for e in losses if e["reason"] not in (RING_FULL, BLIND) and e["pid"] in (0, pid)]
     return len(events), lost, broken(events, pid, calls), others, said
+
+
+def slow_examination(library):
+    """The records of these calls exceed the rings, and come within the second in which the symbols of the program are read."""
+    calls = 60000
+    came, lost, why, _, said = flood(library, calls, "examine-slow:*/call_flood", "-t", "cuda,sample", "-F", "99")
+    ok(came == THREADS * calls and not lost, "the rings are read while a function's name is awaited",
+       f"{came} recorded and {lost} lost of {THREADS * calls}: {said}")
+    ok(not why, "and the records stay in order", why)
 
 
 def main():
@@ -76,6 +86,7 @@ def main():
            f"{came} recorded and {lost} lost of {THREADS * calls}: {said}")
         ok(not why, "small rings: each record is complete and unique", why)
         ok(not others, "nothing is lost for other reasons", others)
+    slow_examination(library)
 
 
 main()

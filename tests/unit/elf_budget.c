@@ -87,7 +87,7 @@ TEST(bounds_the_sum_of_files)
 		REQUIRE(fd[i] >= 0 && !elf__open(&elf[i], fd[i]));
 		elf__each_symbol(elf[i], on_symbol, NULL);
 		refused += elf__over_budget(elf[i]);
-		CHECK(elf__all_held() <= 384 * MIB);
+		CHECK(elf__all_held() <= 448 * MIB);
 	}
 	CHECK(refused && refused < FILES);
 	/* memory that one file releases is available for the next */

@@ -20,7 +20,7 @@
 #define BLOCK	     65536
 #define BYTES_MAX    (256ULL << 20) /* bytes of one request; no known text segment is larger */
 #define FILE_MAX     (256ULL << 20) /* bytes of one file that are held in memory */
-#define ALL_MAX	     (384ULL << 20) /* bytes of all open files */
+#define ALL_MAX	     (448ULL << 20) /* bytes of all open files */
 #define SECTIONS_MAX 65536 /* libelf allocates about 200 bytes for each when it opens the file */
 
 static u64 all_cached; /* bytes; shared by threads that read different files */

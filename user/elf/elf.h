@@ -31,7 +31,7 @@ int elf__open(struct elf **out, int fd);
 int elf__open_any(struct elf **out, int fd);
 void elf__close(struct elf *elf);
 /*
- * Was a limit exceeded? Contents are read on demand and cached: at most 256 MiB of one file and 384 MiB of all open
+ * Was a limit exceeded? Contents are read on demand and cached: at most 256 MiB of one file and 448 MiB of all open
  * files. Contents beyond these limits are treated as missing.
  */
 bool elf__over_budget(const struct elf *elf);

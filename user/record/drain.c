@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Moves records from the rings into the trace. */
+/*
+ * Moves records from the rings into the trace. Handling a record may take long: the function names of a native stack are
+ * requested from a child, which may read the tables of a large library first. So that no ring overflows meanwhile,
+ * drain__copy() is called while any answer is awaited.
+ */
 #include "record/internal.h"
 #include "core/stack.h"
 #include "sonde.skel.h"
@@ -10,6 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "util/timing.h"
+
+#define COPIED_BYTES_MAX (32u << 20) /* bytes of copied records above which no more are taken out of the rings */
+#define KEPT_BYTES	 (1u << 20) /* larger buffers are freed when their records are handled */
+#define COPY_EVERY_NS	 5000000
+#define COPY_BATCH	 8 /* handled records after which the rings are read again, if that was long ago */
+#define HANDLE_NS	 100000000 /* for one drain__rings(): the worker has other work, above all mapped libraries */
 
 void drain__append(struct session *s, const void *record, u32 size)
 {
@@ -45,11 +57,6 @@ void drain__append(struct session *s, const void *record, u32 size)
 	host__event(s, FAMILY_INDEX(e->id), e, size);
 }
 
-static void on_record(void *arg, void *record, u32 size)
-{
-	drain__append(arg, record, size);
-}
-
 int drain__open(struct session *s, char *err, size_t len)
 {
 	const struct bpf_map *rings = s->skel->maps.rings;
@@ -61,16 +68,18 @@ int drain__open(struct session *s, char *err, size_t len)
 	return ret;
 }
 
+/* Records are copied first: handling one may send a request, and the rings are read while its answer is awaited. */
 static void copy_record(void *arg, void *record, u32 size)
 {
-	struct copied_records *k = &((struct session *)arg)->drain.copied;
-	size_t room = sizeof(u64) + (size + 7) / 8 * 8, bigger = k->size ? k->size * 2 : 1 << 16;
+	struct session *s = arg;
+	struct copied_records *k = &s->drain.incoming;
+	size_t room = sizeof(u64) + (size + 7) / 8 * 8, bigger = k->size ? k->size * 2 : KEPT_BYTES;
 	char *bytes;
 
 	if (k->used + room > k->size) {
 		bytes = realloc(k->bytes, bigger);
 		if (!bytes) {
-			k->lost++;
+			s->drain.lost++;
 			return;
 		}
 		k->bytes = bytes;
@@ -81,49 +90,90 @@ static void copy_record(void *arg, void *record, u32 size)
 	k->used += room;
 }
 
-/*
- * Called while an answer of the attacher or the opener is awaited. Handling a record may itself send a request, and
- * would then receive the awaited answer: so the records are only copied here, for the next drain__rings().
- */
-void drain__copy(struct session *s)
+static size_t waiting_bytes(const struct session *s)
 {
-	if (s->drain.busy || !s->drain.rings || s->drain.copied.used > COPIED_RECORDS_MAX)
-		return;
-	s->drain.busy = true;
-	s->drain.more |= rings__read(s->drain.rings, copy_record, s);
-	s->drain.busy = false;
+	return s->drain.incoming.used + s->drain.current.used - s->drain.current.handled;
 }
 
-static void append_copied(struct session *s)
+void drain__copy(struct session *s)
 {
-	struct copied_records k = s->drain.copied;
-	u64 now = session__now(s);
+	u64 now = timing__now();
+	bool more;
 
-	memset(&s->drain.copied, 0, sizeof(s->drain.copied));
-	for (size_t at = 0; at < k.used; at += sizeof(u64) + (*(u64 *)(k.bytes + at) + 7) / 8 * 8)
-		drain__append(s, k.bytes + at + sizeof(u64), *(u64 *)(k.bytes + at));
-	free(k.bytes);
-	if (k.lost)
-		losses__add(s, 0, LOSS_STORAGE, k.lost, now, now, 0);
+	if (!s->drain.rings || now < s->drain.next_copy)
+		return;
+	s->drain.next_copy = now + COPY_EVERY_NS;
+	do
+		more = rings__read(s->drain.rings, copy_record, s);
+	while (more && waiting_bytes(s) < COPIED_BYTES_MAX);
+	s->drain.more = true;
+}
+
+/* Takes the copied records as the current ones. A small buffer is used again. */
+static void take_incoming(struct session *s)
+{
+	struct copied_records old = s->drain.current;
+
+	if (old.size > KEPT_BYTES) {
+		free(old.bytes);
+		old = (struct copied_records){};
+	}
+	old.used = old.handled = 0;
+	s->drain.current = s->drain.incoming;
+	s->drain.incoming = old;
+}
+
+/* Handles the current records until all are handled or the time is over. */
+static void handle_current(struct session *s)
+{
+	struct copied_records *k = &s->drain.current;
+	u64 end = timing__now() + HANDLE_NS;
+
+	for (u32 n = 1; k->handled < k->used; n++) {
+		char *at = k->bytes + k->handled;
+		u64 size = *(u64 *)at;
+
+		k->handled += sizeof(u64) + (size + 7) / 8 * 8;
+		drain__append(s, at + sizeof(u64), size);
+		if (n % COPY_BATCH)
+			continue;
+		drain__copy(s);
+		if (timing__now() > end)
+			return;
+	}
 }
 
 void drain__rings(struct session *s)
 {
-	/* handling a record may drain the rings */
-	if (s->drain.busy || !s->drain.rings)
+	u64 now;
+
+	if (!s->drain.rings)
 		return;
+	/* handling a record may drain the rings */
+	if (s->drain.busy) {
+		drain__copy(s);
+		return;
+	}
 	s->drain.busy = true;
-	append_copied(s);
-	s->drain.more = rings__read(s->drain.rings, on_record, s);
+	s->drain.more = waiting_bytes(s) < COPIED_BYTES_MAX && rings__read(s->drain.rings, copy_record, s);
+	if (s->drain.current.handled == s->drain.current.used)
+		take_incoming(s);
+	handle_current(s);
+	s->drain.more |= waiting_bytes(s) > 0;
 	s->drain.done += !s->drain.more;
 	s->drain.busy = false;
+	if (s->drain.lost) {
+		now = session__now(s);
+		losses__add(s, 0, LOSS_STORAGE, s->drain.lost, now, now, 0);
+		s->drain.lost = 0;
+	}
 }
 
 /* After all probes are detached, a program may still be writing its last record if its CPU was interrupted. */
 void drain__last(struct session *s)
 {
 	drain__rings(s);
-	for (int ms = 0; ms < 1000 && (rings__pending(s->drain.rings) || s->drain.copied.used); ms++) {
+	for (int ms = 0; ms < 1000 && (rings__pending(s->drain.rings) || s->drain.more); ms++) {
 		usleep(1000);
 		drain__rings(s);
 	}
@@ -135,6 +185,7 @@ void drain__close(struct session *s)
 {
 	rings__close(s->drain.rings);
 	s->drain.rings = NULL;
-	free(s->drain.copied.bytes);
-	memset(&s->drain.copied, 0, sizeof(s->drain.copied));
+	free(s->drain.incoming.bytes);
+	free(s->drain.current.bytes);
+	s->drain.incoming = s->drain.current = (struct copied_records){};
 }

@@ -31,8 +31,8 @@
 #define LARGE_FILE    (128ULL << 20) /* bytes */
 #define LARGE_WAIT_MS (3 * SANDBOX_WAIT_MS)
 /*
- * Time limits for looking up functions, during which only the rings are read. The tables of the largest files take
- * seconds on a busy machine: the child then continues with them in parallel, and is asked again later.
+ * Time limits for looking up functions, during which records are copied but not handled. The tables of the largest
+ * files take seconds on a busy machine: the child then continues with them in parallel, and is asked again later.
  */
 #define NAME_MS	     500
 #define ROOT_NAME_MS 2000 /* of a file that only root may write */

@@ -17,13 +17,11 @@ struct paused_link;
 struct shares;
 struct python_known;
 
-#define COPIED_RECORDS_MAX (32u << 20) /* bytes above which no more records are taken out of the rings */
-
 /* Copied records in the order of the rings: a u64 with the size, then the record, padded to 8 bytes. */
 struct copied_records {
 	char *bytes;
 	size_t used, size;
-	u64 lost; /* records that were dropped for lack of memory */
+	size_t handled; /* bytes of the records that were handled */
 };
 struct filter;
 struct preattach;
@@ -85,10 +83,12 @@ struct session {
 	struct {
 		struct rings *rings;
 		u64 ring_size; /* bytes of data of each ring */
-		bool more; /* the last poll of the rings reached its limit: there are more records */
-		bool busy; /* records are being read or handled */
+		bool more; /* there are more records: in the rings, or copied and not handled */
+		bool busy; /* a record is being handled */
 		u64 done; /* how often all rings were read to their end and each record was handled */
-		struct copied_records copied;
+		u64 next_copy; /* ns */
+		struct copied_records incoming, current; /* those of `current` are handled first */
+		u64 lost; /* records that were dropped for lack of memory, and are not counted yet */
 	} drain;
 	struct mmaps *mmaps;
 	int epoll_fd;

@@ -214,7 +214,8 @@ static void __attribute__((noreturn)) search(struct preattach *a, int sock)
 		_exit(1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* only the parent reads the rings */
-	a->s->drain.busy = true;
+	rings__forget(a->s->drain.rings);
+	a->s->drain.rings = NULL;
 	attacher__forked(a->s->attacher);
 	find(a);
 	for (u32 i = 0; i < a->n && !err; i++)

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define AWAIT_MS 50
+#define AWAIT_MS 10
 
 static int send_message(int sock, const void *data, size_t len, int fd, int flags)
 {
@@ -101,17 +101,15 @@ int message__await(int sock, struct message_wait *w)
 	bool first = !w->begun;
 
 	if (first)
-		w->begun = w->idled = now;
+		w->begun = now;
 	for (;; first = false, now = message__now()) {
 		s64 left = (w->stop && *w->stop ? w->stopping_ms : w->limit_ms) - (s64)(now - w->begun);
 
 		if (left <= 0 && !first)
 			return -ETIMEDOUT;
-		/* idle is called even if messages arrive without a pause */
-		if (w->idle && now - w->idled >= AWAIT_MS) {
+		/* also before the first poll: thousands of answers may each arrive at once */
+		if (w->idle)
 			w->idle(w->arg);
-			w->idled = message__now();
-		}
 		/* waits in short intervals, because a signal may arrive just before poll() starts */
 		if (poll(&p, 1, left < 0 ? 0 : left < AWAIT_MS ? (int)left : AWAIT_MS) > 0)
 			return 0;

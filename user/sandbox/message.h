@@ -26,10 +26,10 @@ struct message_wait {
 	int limit_ms;
 	int stopping_ms; /* used instead of limit_ms once *stop is set */
 	const volatile sig_atomic_t *stop; /* may be NULL */
-	void (*idle)(void *arg); /* called every 50 ms while waiting; may be NULL */
+	void (*idle)(void *arg); /* called when a wait begins and every 10 ms during it; may be NULL */
 	void *arg;
-	/* ms, 0 before the first call, which sets them: the limit holds for all messages of an answer together */
-	u64 begun, idled;
+	/* ms, 0 before the first call, which sets it: the limit holds for all messages of an answer together */
+	u64 begun;
 };
 
 /* Waits until a message can be received, or the other side has closed. Returns 0 or -ETIMEDOUT. */
