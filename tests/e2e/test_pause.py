@@ -28,6 +28,16 @@ def traced(path):
     return json.loads(out)["trace"]["traced_ns"]
 
 
+def check_export(path, trace, pauses):
+    """Waits that the recording has although they lie in a pause are in no export, and all others are. It begins and ends paused."""
+    text = subprocess.run([SONDE, "export", path, "--to", "csv", "--event", "sched_off"], capture_output=True, text=True, check=True).stdout
+    recorded = [(b, a) for (_, b), (a, _) in zip(pauses, pauses[1:]) if a > b]
+    waits = list(trace.events("sched_off"))
+    expected = [e for e in waits if any(e["time"] >= begin and e["start"] < end for begin, end in recorded)]
+    ok(len(text.splitlines()) - 1 == len(expected) > 0, "an export has what was recorded outside of pauses", len(text.splitlines()) - 1,
+       len(expected), len(waits))
+
+
 def by_signals():
     puppet = Puppet()
     path = os.path.join(TMP, "pauses")
@@ -58,6 +68,12 @@ def by_signals():
     inside = [c for kind in ("cuda_alloc", "sched_off", "sched_run") for c in trace.events(kind)
               if any(a < c["start"] < b - 500_000_000 and c["time"] < b for a, b in pauses)]
     ok(pauses and not inside, "spans of the pauses are discarded", inside[:3])
+    points = [e for kind in ("sample_wake", "sched_throttle", "net_retransmit", "gil_drop") for e in trace.events(kind)
+              if any(a < e["time"] < b - 500_000_000 for a, b in pauses)]
+    ok(not points, "and so are measurements without a duration", points[:3])
+    check_export(path, trace, pauses)
+    selected = subprocess.run([SONDE, "report", path, "--time", "0..100"], capture_output=True, text=True, check=True).stdout
+    ok("the recording was paused for the rest" in selected, "a report of a selected time says how much of it was paused", selected[-300:])
     text = subprocess.run([SONDE, "report", path], capture_output=True, text=True, check=True).stdout
     ok("Recorded " in text and "the recording was paused for the rest" in text, "the summary says so", text[-300:])
     ok(" of " in [line for line in sonde.messages.splitlines() if " events in " in line][0].split(" lost")[0], "and so does the end of the recording",

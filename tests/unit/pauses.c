@@ -39,15 +39,31 @@ TEST(a_pause_does_not_cut_another_trace)
 	pauses__free(&p);
 }
 
+/* Beyond the limit pauses are joined with the last one of their trace, and none of another one. */
+TEST(very_many_pauses)
+{
+	enum { MAX = 1 << 18 };
+	struct pauses p = { 0 };
+
+	REQUIRE(!pauses__recorded(&p, 0, 0, 10ull * MAX) && !pauses__recorded(&p, 1, 0, 10ull * MAX));
+	for (u64 i = 0; i < MAX + 100; i++)
+		REQUIRE(!pauses__add(&p, 0, 4 * i, 4 * i + 1));
+	REQUIRE(p.is_full && p.n == MAX && !pauses__add(&p, 1, 0, 4 * MAX));
+	CHECK(p.list[MAX - 1].time.from == 4ull * (MAX - 1) && p.list[MAX - 1].time.to == 4ull * (MAX + 99) + 1);
+	pauses__free(&p);
+}
+
 /* The search agrees with a walk over all windows. */
 TEST(time_inside_of_windows)
 {
 	enum { N = 7 };
 	struct trace_window windows[N];
-	struct trace_facts f = { .windows = windows, .n_windows = N };
+	u64 before[N];
+	struct trace_facts f = { .windows = windows, .n_windows = N, .before = before };
 
 	for (u64 i = 0; i < N; i++)
 		windows[i] = (struct trace_window){ 10 + i * 10, 13 + i * 10 };
+	trace_facts__widen(&f, 0, 0);
 	for (u64 from = 0; from < 90; from++)
 		for (u64 to = from; to < 90; to++) {
 			u64 expected = 0;

@@ -207,8 +207,8 @@ static void set_options(const char *name, void *value, u32 size, u32 mode)
 {
 	if (!strncmp(name, "option_", strlen("option_")) && size == sizeof(bool))
 		*(bool *)value = true;
-	/* filters too: they are paid for in every family */
-	if (!strcmp(name, "filter_on"))
+	/* filters, too, which are paid for in every family, and what --schedule sets */
+	if (!strcmp(name, "filter_on") || !strcmp(name, "torch_counts_steps") || !strcmp(name, "torch_scheduled"))
 		*(bool *)value = true;
 }
 

@@ -162,6 +162,8 @@ static int run(struct export *e, const struct request *r, struct trace *t)
 	err = trace_facts__load(&facts, t, r->files[0], 0, 0);
 	facts.path = r->n_files == 1 ? r->files[0] : NULL;
 	if (!err)
+		err = trace_facts__leave_out_pauses(&facts, t);
+	if (!err)
 		err = names__create(&names, trace__schema(t));
 	if (!err)
 		err = names__load(names, t);

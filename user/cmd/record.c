@@ -50,12 +50,12 @@ static const char help[] =
 	"      --start-paused    begin paused. SIGUSR1 resumes a recording, SIGUSR2 pauses it: nothing is recorded\n"
 	"                        meanwhile, probes of PyTorch's operators are detached (without this option signals\n"
 	"                        are passed on to CMD)\n"
-	"      --step RANGE      steps of training end with ranges of this name (record_function), NAME* if they\n"
-	"                        begin with it; without it with the optimizer's step(); adds family torch\n"
+	"      --step RANGE      steps of training end with ranges of this name (record_function), NAME* with those\n"
+	"                        that begin so; without --step they end with the optimizer's step(); adds family torch\n"
 	"      --schedule STEPS  record only some steps, as torch.profiler.schedule(): skip_first=N,wait=N,warmup=N,\n"
 	"                        active=N,repeat=N; the probes of PyTorch's operators are attached in the warmup\n"
 	"                        and detached after the active steps; adds family torch\n"
-	"  -d, --duration SEC    stop after this many seconds of tracing, fractions allowed\n"
+	"  -d, --duration SEC    stop after this many seconds of tracing, with pauses; fractions allowed\n"
 	"      --no-args         leave command lines and the folders of paths out of the trace (except for\n"
 	"                        folders of Python's own library)\n"
 	"      --FAMILY=OPTION   turn on an option of a family, such as --cuda=all or --sched=all\n"
@@ -339,7 +339,7 @@ static int parse(struct record_args *a, int argc, char **argv)
 	if (!err && (a->session.schedule || a->session.step))
 		err = record_options__add_family(a, "torch");
 	if (!err && a->session.schedule && (a->session.start_paused || a->delay_signal || a->delay > 0)) {
-		fprintf(stderr, "sonde record: --schedule can't be combined with --delay and --start-paused\n");
+		fprintf(stderr, "sonde record: --schedule can't be combined with --delay or --start-paused\n");
 		err = -EINVAL;
 	}
 	if (!err)

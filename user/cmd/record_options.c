@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "cmd/record.h"
+#include "probes/torch/torch.h"
 #include "util/array.h"
 
-#define STEPS_MAX     1000000000 /* of a number of --schedule */
-#define STEP_NAME_MAX 63 /* TORCH_STEP_NAME without its NUL */
+#define STEPS_MAX 1000000000 /* of a number of --schedule */
 
 int record_options__copy(struct record_args *a, char *text)
 {
@@ -149,10 +149,10 @@ int record_options__step(struct record_args *a, const char *arg)
 {
 	size_t n = strlen(arg);
 
-	if (!n || !strcmp(arg, "*") || n >= STEP_NAME_MAX || strcspn(arg, "*") + 1 < n) {
+	if (!n || !strcmp(arg, "*") || n >= TORCH_STEP_NAME || strcspn(arg, "*") + 1 < n) {
 		fprintf(stderr,
 			"sonde record: --step needs the name of a range of at most %d characters, at whose end only may be a *, not '%s'\n",
-			STEP_NAME_MAX - 1, arg);
+			TORCH_STEP_NAME - 1, arg);
 		return -EINVAL;
 	}
 	a->session.step = arg;

@@ -105,8 +105,9 @@ static void progress(struct session *s, struct record_live *live, u64 now)
 	struct session_status st;
 
 	session__status(s, &st);
-	status_line__set("tracing %.0f s: %llu events, %.1f MB, %llu lost; %s", st.live_ns / 1e9, st.events,
-			 st.bytes / 1e6, st.lost, *finding ? finding : "Ctrl-C stops");
+	status_line__set("%s %.0f s: %llu events, %.1f MB, %llu lost; %s", st.is_paused ? "paused; traced" : "tracing",
+			 (st.live_ns - st.paused_ns) / 1e9, st.events, st.bytes / 1e6, st.lost,
+			 *finding && !st.is_paused ? finding : "Ctrl-C stops");
 }
 
 /* Callback of session__start(): shows which file gets its probes. */

@@ -234,7 +234,8 @@ int chrome__put_gpu_work(struct export *e)
 	if (!err)
 		err = gpu_model__new(&p.model, e->trace, e->names);
 	if (!err)
-		err = gpu_model__read(p.model, 0, 0, NULL, &listener, &p, NULL);
+		/* a reading that selects a time leaves out the pauses */
+		err = gpu_model__read(p.model, e->facts->paused_ns ? 1 : 0, 0, NULL, &listener, &p, NULL);
 	gpu_model__free(p.model);
 	gpus__free(&p.gpus);
 	gpu_launches__free(&p.launches);

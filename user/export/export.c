@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "export/export.h"
+#include "export/value.h"
 
 #include <errno.h>
 #include <stdio_ext.h>
@@ -51,9 +52,11 @@ int export__run(struct export *e, const struct exporter *x, const struct trace_f
 	/* one thread writes: no lock for each character */
 	__fsetlocking(e->out, FSETLOCKING_BYCALLER);
 	errno = 0;
+	all = filter ? *filter : all;
+	all.in_windows = event__is_measured;
 	err = write_error(e, x->begin ? x->begin(e) : 0);
 	if (!err)
-		err = write_error(e, trace__read(e->trace, filter ? filter : &all, on_rows, &p));
+		err = write_error(e, trace__read(e->trace, &all, on_rows, &p));
 	end = write_error(e, x->end ? x->end(e) : 0);
 	return err ? err : end;
 }

@@ -203,16 +203,21 @@ static void put_last_mark(struct perfetto *p, const char *format, u64 count)
 	perfetto__mark(p, &(struct interval){ last, last }, text);
 }
 
-/* Marks the borders of the traced time, outside which not all probes recorded; merged traces have several. */
+/* Marks the borders of the traced time, outside which not all probes recorded; merged traces and pauses make several. */
 static void put_windows(struct perfetto *p, const struct trace_facts *facts)
 {
 	for (u32 i = 0; i < facts->n_windows; i++) {
 		u64 from = facts->windows[i].from, to = facts->windows[i].to;
 
 		if (from > facts->start)
-			perfetto__mark(p, &(struct interval){ from, from }, "sonde: all is attached, tracing is live");
+			perfetto__mark(p, &(struct interval){ from, from },
+				       i && facts->paused_ns ? "sonde: the recording resumes" :
+							       "sonde: all is attached, tracing is live");
 		if (to < facts->summary->last)
-			perfetto__mark(p, &(struct interval){ to, to }, "sonde: tracing stops, probes are detached");
+			perfetto__mark(p, &(struct interval){ to, to },
+				       i + 1 < facts->n_windows && facts->paused_ns ?
+					       "sonde: the recording is paused" :
+					       "sonde: tracing stops, probes are detached");
 	}
 }
 

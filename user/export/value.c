@@ -72,6 +72,11 @@ bool event__is_inventory(const struct schema_event *e)
 	return false;
 }
 
+bool event__is_measured(const struct schema_event *e)
+{
+	return EVENT_FAMILY(e->id) && !event__is_inventory(e);
+}
+
 const char *event__title(const struct names *names, const struct view *v, u16 probe, char *buf, size_t size)
 {
 	const char *name = v->event->is_span ? names__torch(names, v, buf, size) : NULL;

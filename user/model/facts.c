@@ -297,6 +297,16 @@ static u64 window_end(const struct trace_facts *f, const struct load *l, u32 i)
 	return end ? end : f->windows[i].to;
 }
 
+static void sum_windows(struct trace_facts *f)
+{
+	u64 sum = 0;
+
+	for (u32 i = 0; i < f->n_windows; i++) {
+		f->before[i] = sum;
+		sum += f->windows[i].to - f->windows[i].from;
+	}
+}
+
 /* A trace that was cut off ends with its last event; older traces record neither end. */
 static int settle_times(struct trace_facts *f, struct load *l)
 {
@@ -319,21 +329,63 @@ static int settle_times(struct trace_facts *f, struct load *l)
 		return -ENOMEM;
 	f->live = f->windows[0].from;
 	f->stop = f->windows[f->n_windows - 1].to;
+	f->pauses_joined = l->pauses.is_full;
+	f->before = calloc(f->n_windows, sizeof(*f->before));
+	if (!f->before)
+		return -ENOMEM;
+	sum_windows(f);
 	return 0;
+}
+
+/* Returns the ns of the traced time before a moment. */
+static u64 traced_before(const struct trace_facts *f, u64 time)
+{
+	u32 i = (u32)SEARCH(f->n_windows, k, f->windows[k].to <= time);
+	const struct trace_window *last = i ? &f->windows[i - 1] : NULL;
+
+	if (i == f->n_windows)
+		return last ? f->before[i - 1] + (last->to - last->from) : 0;
+	return f->before[i] + (time > f->windows[i].from ? time - f->windows[i].from : 0);
 }
 
 u64 trace_facts__inside(const struct trace_facts *f, u64 from, u64 to)
 {
-	u64 sum = 0;
+	return to > from ? traced_before(f, to) - traced_before(f, from) : 0;
+}
 
-	for (u32 i = (u32)SEARCH(f->n_windows, k, f->windows[k].to <= from);
-	     i < f->n_windows && f->windows[i].from < to; i++) {
-		u64 begin = from > f->windows[i].from ? from : f->windows[i].from;
-		u64 end = to < f->windows[i].to ? to : f->windows[i].to;
+void trace_facts__widen(struct trace_facts *f, u64 from, u64 to)
+{
+	if (!f->n_windows)
+		return;
+	if (from && from < f->windows[0].from)
+		f->windows[0].from = from;
+	if (to > f->windows[f->n_windows - 1].to)
+		f->windows[f->n_windows - 1].to = to;
+	sum_windows(f);
+}
 
-		sum += end > begin ? end - begin : 0;
-	}
-	return sum;
+int trace_facts__leave_out_pauses(struct trace_facts *f, struct trace *t)
+{
+	u32 n = 0;
+
+	if (!f->paused_ns)
+		return 0;
+	f->unpaused = calloc((size_t)f->n_windows + 2, sizeof(*f->unpaused));
+	if (!f->unpaused)
+		return -ENOMEM;
+	/* what lies between two windows is left out: so an empty one is before a pause at the begin, and after one at the end */
+	if (f->begins_paused)
+		n++;
+	memcpy(f->unpaused + n, f->windows, f->n_windows * sizeof(*f->windows));
+	if (!f->begins_paused)
+		f->unpaused[n].from = 0;
+	n += f->n_windows;
+	if (f->ends_paused)
+		f->unpaused[n++] = (struct trace_window){ ~0ull, ~0ull };
+	else
+		f->unpaused[n - 1].to = ~0ull;
+	trace__set_windows(t, f->unpaused, n);
+	return 0;
 }
 
 u64 trace_facts__traced(const struct trace_facts *f)
@@ -410,6 +462,8 @@ void trace_facts__free(struct trace_facts *f)
 	free(f->losses);
 	free(f->refused);
 	free(f->windows);
+	free(f->before);
+	free(f->unpaused);
 	memset(f, 0, sizeof(*f));
 }
 

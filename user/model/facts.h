@@ -28,7 +28,10 @@ struct trace_facts {
 	struct trace_window *
 		windows; /* the traced time without pauses and what lies between several traces; by time, one or more */
 	u32 n_windows;
+	u64 *before; /* of each window: ns in those before it */
+	struct trace_window *unpaused; /* of trace_facts__leave_out_pauses */
 	u64 paused_ns; /* the sum of the pauses */
+	bool pauses_joined; /* there were too many: what was recorded between the last ones counts as paused */
 	bool begins_paused, ends_paused; /* a pause lies before live, after stop */
 	u64 from, to; /* the selected time; to 0: no limit */
 	struct trace_ids pids; /* selected processes, as given; n 0: all */
@@ -46,6 +49,13 @@ int trace_facts__load(struct trace_facts *f, struct trace *t, const char *file, 
 void trace_facts__free(struct trace_facts *f);
 /* ns of [from, to) that lie in the traced time */
 u64 trace_facts__inside(const struct trace_facts *f, u64 from, u64 to);
+/* Lets the first window begin and the last one end with a selected time. to 0: no limit */
+void trace_facts__widen(struct trace_facts *f, u64 from, u64 to);
+/*
+ * Makes readings by trace_filter.in_windows leave out what was recorded in pauses, and nothing else. f must outlive them.
+ * 0 or -ENOMEM
+ */
+int trace_facts__leave_out_pauses(struct trace_facts *f, struct trace *t);
 /* ns of the traced time */
 u64 trace_facts__traced(const struct trace_facts *f);
 /* The time of a CLOCK_MONOTONIC moment on CLOCK_REALTIME. */

@@ -7,8 +7,11 @@
 
 #include "util/array.h"
 
-/* A hostile file may have very many pauses: further ones are ignored. */
-#define PAUSES_MAX 4096
+/*
+ * Three hours of steps of 20 ms of which each second one is recorded; 20 MB. Further pauses are joined with the last one
+ * of their trace, so that what was recorded between them is in no figure.
+ */
+#define PAUSES_MAX (1u << 18)
 
 /* At this time the number of traces that are being recorded, and of those that are paused, changes. */
 struct edge {
@@ -63,7 +66,8 @@ int pauses__add(struct pauses *p, u16 input, u64 from, u64 to)
 	widen(in, from, to);
 	/* a pause is written in parts */
 	last = in->last_pause ? &p->list[in->last_pause - 1].time : NULL;
-	if (last && from <= last->to && from >= last->from) {
+	p->is_full |= p->n >= PAUSES_MAX && last && from > last->to;
+	if (last && (from <= last->to || p->n >= PAUSES_MAX) && from >= last->from) {
 		last->to = to > last->to ? to : last->to;
 		return 0;
 	}

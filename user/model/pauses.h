@@ -22,6 +22,7 @@ struct pauses {
 	u32 n_inputs;
 	struct input_pause *list;
 	u32 n;
+	bool is_full; /* pauses were joined because there were too many */
 	struct trace_window *joint; /* of all inputs together, by time */
 	u32 n_joint;
 };

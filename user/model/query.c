@@ -14,12 +14,7 @@ void query__limit(struct query *q, struct trace_facts *f)
 		q->from = f->live;
 	if (f->ends_paused && q->to > f->stop)
 		q->to = f->stop;
-	if (!f->n_windows)
-		return;
-	if (q->from && q->from < f->windows[0].from)
-		f->windows[0].from = q->from;
-	if (q->to > f->windows[f->n_windows - 1].to)
-		f->windows[f->n_windows - 1].to = q->to;
+	trace_facts__widen(f, q->from, q->to);
 	trace__set_windows(q->trace, f->windows, f->n_windows);
 }
 

@@ -12,6 +12,7 @@
 #include "model/torch_private.h"
 #include "probes/torch/torch.h"
 #include "util/array.h"
+#include "util/saturate.h"
 
 #define SIZES_MAX ARRAY_LEN(((struct torch_tensor *)0)->sizes)
 
@@ -43,11 +44,6 @@ static u64 times(u64 a, u64 b)
 	u64 product;
 
 	return __builtin_mul_overflow(a, b, &product) ? ~0ull : product;
-}
-
-static u64 plus(u64 a, u64 b)
-{
-	return a > ~0ull - b ? ~0ull : a + b;
 }
 
 /* Each formula returns false where the sizes are not known. first: the number of its first argument. */
@@ -144,8 +140,8 @@ static bool convolution_backward(const struct tensors *t, u32 first, u64 *flops)
 				   weight->sizes[0], weight->sizes[1]);
 	/* a convolution of one with the other, whose image is the weight */
 	if (grad_weight)
-		*flops = plus(*flops, convolved(area_of(grad_weight), area_of(transposed ? in : grad), in->sizes[1],
-						grad->sizes[1], in->sizes[0]));
+		*flops = saturate__sum(*flops, convolved(area_of(grad_weight), area_of(transposed ? in : grad),
+							 in->sizes[1], grad->sizes[1], in->sizes[0]));
 	return true;
 }
 
@@ -168,7 +164,7 @@ static bool attention(const struct tensors *t, u32 first, u64 *flops)
 
 	if (!attention_sizes(t, first, &q, &k, &v))
 		return false;
-	*flops = times(times(q[0], q[1]), plus(product_of(q[2], q[3], k[2]), product_of(q[2], k[2], v[3])));
+	*flops = times(times(q[0], q[1]), saturate__sum(product_of(q[2], q[3], k[2]), product_of(q[2], k[2], v[3])));
 	return true;
 }
 
@@ -180,7 +176,7 @@ static bool attention_backward(const struct tensors *t, u32 first, u64 *flops)
 	if (!attention_sizes(t, first + 1, &q, &k, &v))
 		return false;
 	*flops = times(times(q[0], q[1]),
-		       plus(times(3, product_of(q[2], q[3], k[2])), times(2, product_of(q[2], k[2], v[3]))));
+		       saturate__sum(times(3, product_of(q[2], q[3], k[2])), times(2, product_of(q[2], k[2], v[3]))));
 	return true;
 }
 

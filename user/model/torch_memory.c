@@ -14,8 +14,6 @@
 #include "util/array.h"
 #include "util/search.h"
 
-/* Time lines are of so many processes, 8 KB each. */
-#define LINES_MAX 64
 /* Allocations of a thread that wait for a call around an operator that only allocates. */
 #define WAITING_MAX 4096u
 /* In one call; where there are more, they are the operator's own. */
@@ -33,7 +31,7 @@ static struct torch_memory_sum *sum_of(struct torch_memory_sums *m, u32 pid)
 	u32 known = m->sums.n;
 	struct torch_memory_sum *s = map__get(&m->sums, &pid);
 
-	if (s && m->sums.n > known && known < LINES_MAX)
+	if (s && m->sums.n > known && known < TORCH_MEMORY_LINES)
 		s->slots = calloc(TORCH_MEMORY_SLOTS, sizeof(*s->slots));
 	return s;
 }

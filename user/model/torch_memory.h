@@ -12,6 +12,7 @@
 #include "model/torch_steps.h"
 
 #define TORCH_MEMORY_SLOTS 1000 /* of the time line */
+#define TORCH_MEMORY_LINES 64u /* processes with a time line, 8 KB each */
 #define TORCH_GROWTH_MIN   4096 /* bytes a step that are worth a finding */
 
 /* Of a process. Memory that was allocated before the selected time is in none of these figures. */

@@ -258,7 +258,8 @@ static int make_loop(struct torch_steps *s, const struct torch_marks *all, u32 f
 		err = marked ? add_marked(&loop, all, from, to, marked, &boundary) : add_steps(&m, boundary);
 	for (u32 i = 0; !err && i < loop.n; i++)
 		err = fill_step(&m, &loop.steps[i], &first);
-	snprintf(loop.boundary, sizeof(loop.boundary), "%s", texts__text(&all->texts, boundary));
+	if (boundary)
+		snprintf(loop.boundary, sizeof(loop.boundary), "%s", texts__text(&all->texts, boundary));
 	for (u32 i = from; i < to; i++)
 		if (all->list[i].phase == PHASE_DATA && !all->list[i].marked) {
 			snprintf(loop.loader, sizeof(loop.loader), "%s", texts__text(&all->texts, all->list[i].range));

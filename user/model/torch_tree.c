@@ -7,6 +7,7 @@
 
 #include "model/torch_private.h"
 #include "util/array.h"
+#include "util/saturate.h"
 
 /*
  * The number of calls of a thread that are stored until the call around them ends. When there are more, the older half
@@ -37,7 +38,7 @@ static void count_outer(struct torch *t, struct torch_pending *p)
 	c->outer_ns = less(query__inside(t->q, c->start, c->end), p->counted_ns);
 	c->outer_flops = less(c->flops, p->counted_flops);
 	p->counted_ns += c->outer_ns;
-	p->counted_flops += c->outer_flops;
+	p->counted_flops = saturate__sum(p->counted_flops, c->outer_flops);
 	p->counted_cost_ns += cost;
 	t->coverage.cost_ns += cost;
 }
@@ -59,13 +60,13 @@ static void join(struct torch_pending *into, const struct torch_pending *p)
 	into->n += p->n;
 	into->counted_ns += p->counted_ns;
 	into->counted_cost_ns += p->counted_cost_ns;
-	into->counted_flops += p->counted_flops;
+	into->counted_flops = saturate__sum(into->counted_flops, p->counted_flops);
 	into->call.end = p->call.end;
 	into->call.total_ns += p->call.total_ns;
 	into->call.inner += p->call.inner;
 	into->call.bytes = sum_of(into->call.bytes, p->call.bytes);
 	into->call.device_ns += p->call.device_ns;
-	into->call.flops += p->call.flops;
+	into->call.flops = saturate__sum(into->call.flops, p->call.flops);
 }
 
 static int join_oldest(struct torch *t, struct torch_thread *thread)
@@ -121,10 +122,10 @@ static void complete(const struct torch *t, struct torch_pending *p, const struc
 		total += children[i].call.total_ns;
 		p->counted_ns += children[i].counted_ns;
 		p->counted_cost_ns += children[i].counted_cost_ns;
-		p->counted_flops += children[i].counted_flops;
+		p->counted_flops = saturate__sum(p->counted_flops, children[i].counted_flops);
 		c->bytes = sum_of(c->bytes, children[i].call.bytes);
 		c->device_ns += children[i].call.device_ns;
-		flops += children[i].call.flops;
+		flops = saturate__sum(flops, children[i].call.flops);
 	}
 	if (c->has_flops != FLOPS_COUNTED) {
 		c->flops = flops;

@@ -230,6 +230,8 @@ int session__attach_clock(struct session *s, const char *program, u32 hz);
 void session__hold(struct session *s, bool held);
 void session__begin_pause(struct session *s, u64 time);
 void session__end_pause(struct session *s, u64 time);
+/* Writes the pause that is open, if there is one, as far as it is known: a trace that is cut off has that. */
+void session__write_pause(struct session *s, u64 until);
 /* The arguments --schedule and --step; NULL: not given. */
 const struct step_schedule *session__schedule(const struct session *s);
 const char *session__step(const struct session *s);

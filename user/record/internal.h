@@ -211,8 +211,6 @@ u32 pause__object(const struct program *p, u32 object);
 bool pause__is_held(const struct session *s, const struct program *p);
 /* Should this record be discarded? */
 bool pause__discards(const struct session *s, const struct event *e, u32 size);
-/* Writes the pause that is open now, up to `now`. */
-void pause__write(struct session *s, u64 now);
 /* Stores the arguments of session__link if the family can be paused. */
 int pause__store(struct session *s, const struct program *p, enum attach_method method, const struct link_sites *sites);
 /* Drops the stored links of an object; 0: of all. */

@@ -163,20 +163,20 @@ void session__begin_pause(struct session *s, u64 time)
 }
 
 /* A pause is written in parts, so that a trace that is cut off has all but the last second of it. */
-void pause__write(struct session *s, u64 now)
+void session__write_pause(struct session *s, u64 until)
 {
-	struct meta_pause e = { .event = { .time = now, .id = ID_meta_pause }, .start = s->pause.since };
+	struct meta_pause e = { .event = { .time = until, .id = ID_meta_pause }, .start = s->pause.since };
 
-	if (!s->pause.since || now <= s->pause.since)
+	if (!s->pause.since || until <= s->pause.since)
 		return;
 	session__emit(s, &e, sizeof(e));
-	s->pause.sum += now - s->pause.since;
-	s->pause.since = now;
+	s->pause.sum += until - s->pause.since;
+	s->pause.since = until;
 }
 
 void session__end_pause(struct session *s, u64 time)
 {
-	pause__write(s, time);
+	session__write_pause(s, time);
 	s->pause.since = 0;
 }
 
@@ -209,18 +209,28 @@ static bool outlasts_pauses(const struct schema_event *e)
 	return false;
 }
 
-/*
- * Spans that began before the pause are kept, as they end intervals that did, and so are events that describe the
- * targets, such as names of threads and of kernels.
- */
+/* Events without a duration that measure; the others describe the targets, such as names of threads and of kernels. */
+static bool is_measured_point(const struct schema_event *e)
+{
+	static const char *const kinds[] = { "gil_drop", "sample_wake", "sched_throttle", "net_retransmit" };
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (!strcmp(e->name, kinds[i]))
+			return true;
+	return false;
+}
+
+/* Spans that began before the pause are kept, as they end intervals that did. */
 bool pause__discards(const struct session *s, const struct event *e, u32 size)
 {
 	const struct schema_event *kind;
 
-	if (!s->pause.held || !EVENT_FAMILY(e->id) || size < sizeof(struct span))
+	if (!s->pause.held || !EVENT_FAMILY(e->id))
 		return false;
 	kind = schema__event_by_id(s->schema, e->id);
-	return kind && kind->is_span && ((const struct span *)e)->start >= s->pause.held_since &&
+	if (!kind || !kind->is_span)
+		return kind && e->time >= s->pause.held_since && is_measured_point(kind);
+	return size >= sizeof(struct span) && ((const struct span *)e)->start >= s->pause.held_since &&
 	       !outlasts_pauses(kind);
 }
 

@@ -270,7 +270,7 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 		metadata__cost(s);
 		metadata__clock(s);
 		if (s->pause.held)
-			pause__write(s, now);
+			session__write_pause(s, now);
 		features__ended(&s->features);
 		process__forget_hung(s);
 		remote__report(s);
@@ -369,7 +369,7 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 	if (s->attacher) {
 		refused__await_deferred(s);
 		stop_families(s);
-		pause__write(s, s->time.stopped);
+		session__write_pause(s, s->time.stopped);
 		detach_tracepoints(s, true);
 		session__unlink(s);
 		detach_tracepoints(s, false);
@@ -438,6 +438,7 @@ void session__status(struct session *s, struct session_status *out)
 		.live_ns = s->time.started ? (s->time.stopped ? s->time.stopped : session__now(s)) - s->time.started :
 					     0,
 		.paused_ns = s->pause.sum,
+		.is_paused = s->pause.held,
 		.cpu_ns = usage__total_ns() - s->time.cpu_at_start,
 		.needs_objects = needs_objects(s),
 		.objects = objects__probed(s->objects),

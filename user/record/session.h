@@ -86,6 +86,7 @@ struct session_status {
 	u64 traced; /* events of targets, without those about the trace itself */
 	u64 at_tracepoints; /* of these, those from kernel tracepoints, which are not counted as hits */
 	u64 paused_ns; /* part of live_ns in which the recording was paused */
+	bool is_paused; /* now */
 	u64 live_ns; /* the traced time: from when all was attached to when detaching began, or to now */
 	u64 wall_ns; /* the same including detaching: the costs refer to this */
 	u64 cpu_ns, probes_ns;

@@ -28,20 +28,35 @@ static void add_report(const struct report *r, void *arg)
 	}
 }
 
+/* Adds a note on the pauses in the time that the report is of. */
+static void add_pauses(const struct query *args, struct report_output *out)
+{
+	const struct trace_facts *f = args->facts;
+	u64 begin = f->from > f->start ? f->from : f->start,
+	    end = f->to && f->to < f->summary->last ? f->to : f->summary->last;
+	u64 recorded = f->from || f->to ? query__duration(args) : trace_facts__traced(f);
+	u64 all = f->from || f->to ? (end > begin ? end - begin : 0) : recorded + f->paused_ns;
+	char traced[TEXT_NUMBER], whole[TEXT_NUMBER];
+
+	if (recorded < all)
+		report_output__note(
+			out,
+			"Recorded %s of %s: the recording was paused for the rest. Rates and shares are of the recorded time.",
+			text__ns(traced, sizeof(traced), recorded), text__ns(whole, sizeof(whole), all));
+	if (f->pauses_joined)
+		report_output__note(
+			out,
+			"The trace has too many pauses: the last ones count as one, so that what was recorded between them is in no figure.");
+}
+
 /* Adds a note on events from before all probes were attached, or while they were detached. */
 static void add_outside(const struct query *args, struct report_output *out)
 {
 	const struct trace_facts *f = args->facts;
 	char traced[TEXT_NUMBER], from[TEXT_NUMBER], to[TEXT_NUMBER];
 
-	if (f && f->paused_ns && !f->from && !f->to) {
-		u64 traced_ns = trace_facts__traced(f);
-
-		report_output__note(
-			out,
-			"Recorded %s of %s: the recording was paused for the rest. Rates and shares are of the recorded time.",
-			text__ns(traced, sizeof(traced), traced_ns),
-			text__ns(from, sizeof(from), traced_ns + f->paused_ns));
+	if (f && f->paused_ns) {
+		add_pauses(args, out);
 		return;
 	}
 	if (!f || f->from || f->to || (f->live <= f->start && f->stop >= f->summary->last))
@@ -53,7 +68,7 @@ static void add_outside(const struct query *args, struct report_output *out)
 		text__ns(traced, sizeof(traced), trace_facts__traced(f)),
 		text__seconds(from, sizeof(from), f->live, f->start, 3),
 		text__seconds(to, sizeof(to), f->stop, f->start, 3),
-		f->n_windows > 1 && !f->paused_ns ? " without the time between recordings" : "");
+		f->n_windows > 1 ? " without the time between recordings" : "");
 }
 
 void more__add_notes(const struct query *args, const struct map *kinds, struct report_output *out)

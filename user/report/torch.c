@@ -13,6 +13,7 @@
 #include "output/text.h"
 #include "report/report.h"
 #include "util/map.h"
+#include "util/saturate.h"
 
 /* A range and an operator may have one name. */
 struct name {
@@ -73,7 +74,7 @@ static void add(struct sums *s, const struct torch_span *c, const struct torch_s
 	s->self_bytes = (s64)((u64)s->self_bytes + (u64)c->self_bytes);
 	s->bytes = (s64)((u64)s->bytes + (u64)c->bytes);
 	if (c->has_flops == FLOPS_COUNTED) {
-		s->flops += c->flops;
+		s->flops = saturate__sum(s->flops, c->flops);
 		s->flops_ns += c->total_ns;
 		s->flops_calls++;
 	}
@@ -99,7 +100,7 @@ static int on_call(const struct torch_span *c, const struct torch_span *parent, 
 	r->self_ns += c->self_ns;
 	r->calls_ns += c->kind == TORCH_RANGE ? 0 : c->self_ns;
 	r->self_device_ns += c->self_device_ns;
-	r->flops += parent ? 0 : c->outer_flops;
+	r->flops = saturate__sum(r->flops, parent ? 0 : c->outer_flops);
 	return 0;
 }
 
@@ -120,7 +121,7 @@ static const struct column columns[] = {
 	{ "net_memory_bytes", "Memory", VALUE_S64, SHOW_NEVER },
 	{ "flop", "GFLOP", VALUE_U64, SHOW_NEVER },
 	{ "flop_per_s", "GFLOP/s", VALUE_DOUBLE, SHOW_NEVER },
-	{ "flop_unknown_calls", "Calls without GFLOP", VALUE_U64, SHOW_NEVER },
+	{ "flop_unknown_calls", "Calls not counted", VALUE_U64, SHOW_NEVER },
 	{ "calls", "Calls", VALUE_U64, SHOW_COUNT },
 	{ "unwound", "By exception", VALUE_U64, SHOW_NEVER },
 };
@@ -384,7 +385,7 @@ static int run(const struct query *args, struct report_output *out)
 	map__init(&r.names, sizeof(struct name), sizeof(struct sums));
 	map__init(&r.processes, sizeof(u32), sizeof(struct process));
 	err = torch__new(&r.torch, args);
-	if (!err)
+	if (!err && r.grouping && r.grouping->of == stack_of)
 		err = stacks__load(&r.stacks, args->trace);
 	if (!err)
 		err = torch__read(r.torch, on_call, &r);

@@ -27,7 +27,7 @@ static const struct column process_columns[] = {
 	{ "allocations", "Allocated", VALUE_U64, SHOW_COUNT },
 	{ "releases", "Freed", VALUE_U64, SHOW_COUNT },
 	{ "allocated_bytes", "In all", VALUE_U64, SHOW_BYTES },
-	{ "unknown_releases", "Freed, from before", VALUE_U64, SHOW_COUNT },
+	{ "unknown_releases", "Freed, not known", VALUE_U64, SHOW_COUNT },
 };
 
 static const struct column operator_columns[] = {
@@ -221,10 +221,13 @@ static void add_notes(const struct memory_report *r, struct report_output *out)
 
 	for (u32 i = 0; i < r->memory->sums.n; i++)
 		unknown += ((const struct torch_memory_sum *)map__value(&r->memory->sums, i))->unknown_releases;
-	report_output__note(out,
-			    "Memory that was allocated before is in none of these figures; %s block%s of it %s freed.",
-			    unknown ? text__count(count, sizeof(count), unknown) : "no", text__s(unknown),
-			    unknown == 1 ? "was" : "were");
+	report_output__note(
+		out,
+		"Memory whose allocation was not recorded, as it was before, in a pause or is lost, is in none of these figures; %s block%s of it %s freed.",
+		unknown ? text__count(count, sizeof(count), unknown) : "no", text__s(unknown),
+		unknown == 1 ? "was" : "were");
+	if (r->memory->sums.n > TORCH_MEMORY_LINES)
+		report_output__note(out, "The time line is of the first %u processes.", TORCH_MEMORY_LINES);
 	if (r->memory->has_forgotten)
 		report_output__note(
 			out,

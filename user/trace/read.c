@@ -64,7 +64,7 @@ static int read_chunk(struct trace *t, struct rows *r, const struct chunk *c, st
 		if (is_selected(g->filter, e) &&
 		    overlaps(g->filter, get64(entry + KIND_FIRST), get64(entry + KIND_LAST))) {
 			err = rows__load(r, t, e, entry, offset);
-			if (!err && (g->filter->from || g->filter->to))
+			if (!err && windows__apply(t, g->filter, e))
 				err = rows__cut(r, t, entry);
 			if (!err && t->n_tasks)
 				err = rows__renumber(r, t);

@@ -106,7 +106,9 @@ void rows__release(struct rows *r);
 int rows__load(struct rows *r, const struct trace *t, const struct schema_event *e, const u8 *entry, u64 offset);
 /* Selects the rows that pass the filter. */
 int rows__select(struct rows *r, const struct trace *t, const struct trace_filter *f, const u8 *entry);
-/* windows.c: cuts the rows' spans at the edges of the trace's windows. 0 or -ENOMEM. */
+/* windows.c: are rows of this kind read in the trace's windows only? */
+bool windows__apply(const struct trace *t, const struct trace_filter *f, const struct schema_event *e);
+/* Cuts the rows' spans at the edges of the trace's windows. 0 or -ENOMEM. */
 int rows__cut(struct rows *r, const struct trace *t, const u8 *entry);
 /* tasks.c: replaces reused numbers by ids. 0 or -ENOMEM. */
 int rows__renumber(struct rows *r, const struct trace *t);

@@ -238,7 +238,7 @@ static bool in_time(const struct rows *r, const struct trace *t, const struct tr
 int rows__select(struct rows *r, const struct trace *t, const struct trace_filter *f, const u8 *entry)
 {
 	bool by_time = get64(entry + KIND_FIRST) < f->from || (f->to && get64(entry + KIND_LAST) >= f->to) ||
-		       (t->n_windows > 1 && (f->from || f->to));
+		       (t->n_windows > 1 && windows__apply(t, f, r->event));
 	int start = r->event->is_span ? FIELD_START : -1;
 	u32 i, n = 0;
 	int err;

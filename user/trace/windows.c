@@ -13,6 +13,11 @@ void trace__set_windows(struct trace *t, const struct trace_window *windows, u32
 	t->n_windows = n;
 }
 
+bool windows__apply(const struct trace *t, const struct trace_filter *f, const struct schema_event *e)
+{
+	return t->n_windows && (f->from || f->to || (f->in_windows && f->in_windows(e)));
+}
+
 bool windows__leave_out(const struct trace *t, u64 begin, u64 end)
 {
 	u32 i = (u32)SEARCH(t->n_windows, k, t->windows[k].to <= begin);

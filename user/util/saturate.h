@@ -29,4 +29,9 @@ static inline u64 saturate__round(double d)
 	return saturate__u64(d + 0.5);
 }
 
+static inline u64 saturate__sum(u64 a, u64 b)
+{
+	return a + b < a ? ~0ull : a + b;
+}
+
 #endif

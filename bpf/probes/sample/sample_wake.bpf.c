@@ -147,7 +147,7 @@ int BPF_PROG(sample_waking, struct task_struct *woken)
 		return 0;
 	futex = futex_of(woken);
 	how = futex ? how_of(me, futex) : 0;
-	if (!how)
+	if (!how || recording__is_held())
 		return 0;
 	now = bpf_ktime_get_ns();
 	if (now < t->since + WAKE_MIN)

@@ -11,10 +11,11 @@
 #include <string.h>
 
 #include "attach/steering.h"
+#include "core/meta.h"
 #include "record/family.h"
 #include "util/array.h"
 
-#define PROCESSES_MAX 1024
+#define PROCESSES_MAX 1024 /* as torch_loops has */
 #define RECORDS_LATE  1000000000ULL /* ns */
 
 STEERING(attached) = {
@@ -43,8 +44,6 @@ int torch_schedule__configure(struct session *s)
 		err = session__set_variable(s, "torch_schedule", schedule, sizeof(*schedule));
 	if (err || !step)
 		return err;
-	if (len >= sizeof(name))
-		return -ENAMETOOLONG;
 	memcpy(name, step, len);
 	err = session__set_variable(s, "torch_step_name", name, sizeof(name));
 	if (!err)
@@ -80,8 +79,11 @@ void torch_schedule__event(struct session *s, struct torch_schedule *t, const st
 {
 	struct torch_process *p = process_of(t, e->event.pid);
 
-	if (!p)
+	if (!p) {
+		/* what it records counts as paused */
+		session__lost(s, "torch", LOSS_MAP_FULL, 1);
 		return;
+	}
 	add_active(t, e->since, e->event.time);
 	/* records of one process may come from several CPUs, in any order */
 	if (p->phase && e->step < p->step)
@@ -92,7 +94,7 @@ void torch_schedule__event(struct session *s, struct torch_schedule *t, const st
 	if (e->phase == STEP_ACTIVE && e->postponed > t->postponed) {
 		session__warn(
 			s,
-			"--schedule: active steps of process %u begin %llu later than they should: attaching took longer than the warmup",
+			"--schedule: active steps of process %u begin %llu steps later than they should: attaching took longer than the warmup",
 			e->event.pid, e->postponed);
 		t->postponed = e->postponed;
 	}
@@ -105,8 +107,22 @@ static int by_start(const void *a, const void *b)
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* Writes the pauses between the active phases of all processes, as far as these phases ended by `until`. */
-static void write_pauses(struct session *s, struct torch_schedule *t, u64 until)
+/* Removes the first n active phases, which are written, and those that lie within one that has not ended yet. */
+static void remove_active(struct torch_schedule *t, u32 n, u64 open_since)
+{
+	u32 left = 0;
+
+	for (u32 i = n; i < t->n_active; i++)
+		if (t->active[i].from < open_since)
+			t->active[left++] = t->active[i];
+	t->n_active = left;
+}
+
+/*
+ * Writes the pauses between the active phases of all processes, as far as these phases ended by `until`. open_since: when
+ * the first active phase began that has not ended.
+ */
+static void write_pauses(struct session *s, struct torch_schedule *t, u64 until, u64 open_since)
 {
 	u32 n = 0, next;
 	u64 to;
@@ -123,9 +139,15 @@ static void write_pauses(struct session *s, struct torch_schedule *t, u64 until)
 		session__end_pause(s, t->active[n].from);
 		session__begin_pause(s, to);
 	}
-	t->n_active -= n;
-	if (n)
-		memmove(t->active, t->active + n, t->n_active * sizeof(*t->active));
+	remove_active(t, n, open_since);
+}
+
+/* Writes the open pause up to `until`, or to the next active phase, so that a trace that is cut off has it. */
+static void write_open_pause(struct session *s, const struct torch_schedule *t, u64 until)
+{
+	/* a process whose first step is active has reported nothing before this step ends */
+	if (step_schedule__phase(session__schedule(s), 0) != STEP_ACTIVE)
+		session__write_pause(s, t->n_active && t->active[0].from < until ? t->active[0].from : until);
 }
 
 /* A process that has ended needs no probes, and its last active phase ended with it. */
@@ -147,7 +169,7 @@ void torch_schedule__tick(struct session *s, struct torch_schedule *t, u64 now)
 	const struct step_schedule *schedule = session__schedule(s);
 	bool needed = !t->has_begun && step_schedule__phase(schedule, 0) != STEP_IDLE, ended = true;
 	/* records are read within a second: phases of which no record is there yet begin later than this */
-	u64 oldest = now > RECORDS_LATE ? now - RECORDS_LATE : 0;
+	u64 oldest = now > RECORDS_LATE ? now - RECORDS_LATE : 0, open_since = ~0ull;
 
 	if (!t->is_started) {
 		t->is_started = true;
@@ -161,11 +183,14 @@ void torch_schedule__tick(struct session *s, struct torch_schedule *t, u64 now)
 	for (u32 i = 0; i < t->n; i++) {
 		needed |= t->processes[i].phase == STEP_WARMUP || t->processes[i].phase == STEP_ACTIVE;
 		ended &= t->processes[i].phase == STEP_DONE;
-		if (t->processes[i].active_since && t->processes[i].active_since < oldest)
-			oldest = t->processes[i].active_since;
+		if (t->processes[i].active_since && t->processes[i].active_since < open_since)
+			open_since = t->processes[i].active_since;
 	}
+	oldest = open_since < oldest ? open_since : oldest;
 	session__hold(s, !needed);
-	write_pauses(s, t, needed ? oldest : ~0ull);
+	write_pauses(s, t, needed ? oldest : ~0ull, open_since);
+	if (needed)
+		write_open_pause(s, t, oldest);
 	if (ended && t->has_done)
 		session__end_schedule(s);
 }
@@ -178,7 +203,7 @@ void torch_schedule__finish(struct session *s, struct torch_schedule *t)
 		add_active(t, t->processes[i].active_since, now);
 		t->processes[i].active_since = 0;
 	}
-	write_pauses(s, t, ~0ull);
+	write_pauses(s, t, ~0ull, ~0ull);
 }
 
 void torch_schedule__free(struct torch_schedule *t)

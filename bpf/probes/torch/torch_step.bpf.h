@@ -32,7 +32,11 @@ struct {
 	__type(value, u32);
 } torch_attached SEC(".maps");
 
-#define TORCH_BOUNDARY 4 /* words of a range's name that tell ranges of several optimizers apart */
+/*
+ * Words of a range's name, from its second one on, that tell ranges of several optimizers apart: the class follows 15
+ * bytes.
+ */
+#define TORCH_BOUNDARY 5
 
 /* The training loop of a process. */
 struct torch_loop {
@@ -150,7 +154,7 @@ __weak __noinline int torch__end_step(struct torch_range *e)
 
 	if (!e || len >= TORCH_STEP_NAME || bpf_strncmp(e->name, len, (const char *)torch_step_name))
 		return 0;
-	name = (const u64 *)(e->name + 16);
+	name = (const u64 *)(e->name + sizeof(u64));
 	l = torch__loop(e->span.event.pid, name);
 	if (!l)
 		return 0;

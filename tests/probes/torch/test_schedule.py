@@ -6,6 +6,7 @@ import collections
 import json
 import os
 import subprocess
+import time
 
 from recording import workdir
 from sonde_cli import SONDE
@@ -112,6 +113,35 @@ def check_report(trace, path, steps):
     ok(sorted(names) == sorted(f"ProfilerStep#{s['step']}" for s in steps), "Kineto's names are exported", names)
 
 
+LOOP = """
+import os, sys, time
+import torch
+model = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+while not os.path.exists(sys.argv[1]):
+    model(torch.ones(1, 4)).sum().backward()
+    optimizer.step()
+    time.sleep(0.01)
+    if not os.path.exists(sys.argv[2]):
+        open(sys.argv[2], "w").close()
+"""
+
+
+def check_cut_off(folder):
+    """A trace that is cut off in the warmup, which is not recorded, has all but the last part of the pause."""
+    stop, steps, path = (os.path.join(folder, n) for n in ("stop.loop", "steps", "cut.sonde"))
+    command = [SONDE, "record", "-q", "-o", path, "-t", "torch", "--schedule", "wait=1,warmup=100000,active=1", "--", python(), "-c", LOOP, stop, steps]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as sonde:
+        while not os.path.exists(steps):
+            time.sleep(0.1)
+        time.sleep(4)
+        sonde.kill()
+    with open(stop, "w", encoding="ascii"):
+        pass
+    info = json.loads(subprocess.run([SONDE, "report", path, "--format", "json"], capture_output=True, text=True, check=True).stdout)
+    ok(info["trace"]["traced_ns"] < 3_000_000_000, "a recording that is killed in the warmup has its pause", info["trace"])
+
+
 def main():
     if os.geteuid():
         skip_all("tracing needs root")
@@ -120,6 +150,7 @@ def main():
     steps = check_steps(trace, truth)
     check_operators(trace, truth, steps)
     check_report(trace, path, steps)
+    check_cut_off(workdir())
     done()
 
 
