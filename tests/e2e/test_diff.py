@@ -43,7 +43,7 @@ def check_equal(traces):
         result = compare(before, after)
         texts = [f["text"] for f in result["findings"]]
         changes = [r for t in result["tables"].values() for r in t if r["change"]]
-        none = texts[0].startswith("No difference is larger than noise")
+        none = texts[0].startswith("No difference exceeds the noise")
         ok(none == (not changes), "two equal runs: the first line and the tables agree", *texts, *changes)
         ok(row_of(result, "functions", function="work (paced.py)"), "and the function was compared")
         found += [] if none else texts

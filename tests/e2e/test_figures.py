@@ -92,7 +92,7 @@ def check_length(path, messages):
     ok(ns >= 1500000000 and ns <= trace["last_ns"] - trace["first_ns"], "the traced time is that of -d", trace)
     ok(trace["to_ns"] - trace["from_ns"] == ns, "the report covers the traced time", trace)
     report, info = sonde("report", path), sonde("info", path)
-    ok(re.search(rf"^{re.escape(reported)} of 1 process\.$", report, re.M), f"report's length is record's, {reported}", report)
+    ok(re.search(rf"^1 process was traced for {re.escape(reported)}\.$", report, re.M), f"report's length is record's, {reported}", report)
     ok(re.search(rf"^traced for +{re.escape(reported)}, from ", info, re.M), "so is info's", info)
     ok("is in no figure" in report, "the report mentions events outside the traced time", report)
     out = os.path.join(TMP, "figures.db")

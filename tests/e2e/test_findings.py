@@ -223,7 +223,7 @@ with tempfile.TemporaryDirectory() as there:
        "with family sched it names the flag that adds samples", lines[:6])
     lines = say("report", make(there, "sampled", events, "schema.json", "proc,gil,sched,sample")).splitlines()
     ok(not any("sonde record" in line for line in lines), "it does not name what was recorded", lines[:6])
-    ok(lines.index("8.000 s of 1 process.") > 0, "the count of processes is not the first line", lines[:3])
+    ok(lines.index("1 process was traced for 8.000 s.") > 0, "the count of processes is not the first line", lines[:3])
     for check in (check_evidence, check_disk, check_other_file, check_many_asleep, check_many, check_taker, check_condition,
                   check_library, check_collections, check_merged):
         check(there)

@@ -141,7 +141,7 @@ static int verify(struct trace *t, const char *file, struct report_output *out)
 	int err = trace__verify(t, &faults, why, sizeof(why));
 
 	if (!err) {
-		report_output__finding(out, "Every checksum is right.");
+		report_output__finding(out, "All checksums are correct.");
 		return EXIT_DONE;
 	}
 	if (err == -EBADMSG)

@@ -33,7 +33,7 @@ static const char options_help[] =
 	"  --sort COLUMN            sort by a column's heading or key: numbers largest first, texts from A to Z;\n"
 	"                           +COLUMN in ascending, -COLUMN in descending order\n"
 	"  --group-by KEY           report torch: rows by name and by shape or stack\n"
-	"  --peak-tflops N          report torch: the peak of the machine, of which it states the part that was used\n"
+	"  --peak-tflops N          report torch: the machine's peak rate; the report states which share of it was used\n"
 	"  -n, --rows ROWS          at most this many rows per table; 0: all\n"
 	"  --no-pager               no pager: on a terminal long output goes through $SONDE_PAGER, $PAGER or less\n"
 	"\n"

@@ -272,13 +272,13 @@ static void add_nothing(const struct diff *d, struct report_output *out)
 					    "0.1%% of the time.");
 		return;
 	}
-	report_output__finding(
-		out,
-		"No difference is larger than noise explains: %u finding%s, %u function%s, %u cause%s and %u "
-		"kind%s of call were compared.",
-		d->compared[DIFF_FINDINGS], text__s(d->compared[DIFF_FINDINGS]), d->compared[DIFF_FUNCTIONS],
-		text__s(d->compared[DIFF_FUNCTIONS]), d->compared[DIFF_CAUSES], text__s(d->compared[DIFF_CAUSES]),
-		d->compared[DIFF_CALLS], text__s(d->compared[DIFF_CALLS]));
+	report_output__finding(out,
+			       "No difference exceeds the noise: %u finding%s, %u function%s, %u cause%s and %u "
+			       "kind%s of call were compared.",
+			       d->compared[DIFF_FINDINGS], text__s(d->compared[DIFF_FINDINGS]),
+			       d->compared[DIFF_FUNCTIONS], text__s(d->compared[DIFF_FUNCTIONS]),
+			       d->compared[DIFF_CAUSES], text__s(d->compared[DIFF_CAUSES]), d->compared[DIFF_CALLS],
+			       text__s(d->compared[DIFF_CALLS]));
 }
 
 #define ALONE_SAID  6

@@ -37,7 +37,7 @@ static void add_findings(const struct cuda_mem *c, struct report_output *out)
 				top = g;
 		}
 	if (top)
-		report_output__finding(out, "%s of %s that were moved or set is %s, %s at once on average.",
+		report_output__finding(out, "%s of the %s that were copied or set were %s, %s each on average.",
 				       text__bytes(most, sizeof(most), top->size.total),
 				       text__bytes(all, sizeof(all), c->bytes), top->operation,
 				       text__bytes(average, sizeof(average), saturate__u64(top->size.mean)));
@@ -62,7 +62,7 @@ static int run(const struct query *args, struct report_output *out)
 
 REPORT(cuda_mem_size) = {
 	.name = "cuda-mem-size",
-	.doc = "copies and sets by what they do: count and size",
+	.doc = "copies and sets by kind: count and size",
 	.kinds = "gpu_memcpy,gpu_memset",
 	.run = run,
 };

@@ -40,7 +40,7 @@ static void add_findings(const struct cuda_mem *c, struct report_output *out)
 	}
 	if (top)
 		report_output__finding(
-			out, "%.1f%% of %s of copies and sets is %s: %s, %s a second.",
+			out, "%.1f%% of the time of copies and sets (%s) was %s: %s, %s a second.",
 			table__percent(top->time.total, c->total), text__ns(ns, sizeof(ns), c->total), top->operation,
 			text__bytes(bytes, sizeof(bytes), top->size.total),
 			text__bytes(rate, sizeof(rate),
@@ -67,7 +67,7 @@ static int run(const struct query *args, struct report_output *out)
 
 REPORT(cuda_mem_time) = {
 	.name = "cuda-mem-time",
-	.doc = "copies and sets by what they do: count, device time and bandwidth",
+	.doc = "copies and sets by kind: count, device time and bandwidth",
 	.kinds = "gpu_memcpy,gpu_memset",
 	.run = run,
 };

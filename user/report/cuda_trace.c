@@ -121,7 +121,7 @@ static int run(const struct query *args, struct report_output *out)
 
 REPORT(cuda_trace) = {
 	.name = "cuda-trace",
-	.doc = "every kernel, copy, set and graph by its start",
+	.doc = "every kernel, copy, set and graph in order of their starts",
 	.kinds = "gpu_kernel,gpu_memcpy,gpu_memset,gpu_graph",
 	.run = run,
 };

@@ -189,13 +189,13 @@ static void add_findings(const struct disk_report *d, struct report_output *out)
 	for (u32 i = 0; i < d->stalls.n; i++)
 		stall += ((const struct stats *)map__value(&d->stalls, i))->total;
 	if (n)
-		report_output__finding(out, "%s I/O%s moved %s; %.0f%% of %s time %s queued, not in the device.",
+		report_output__finding(out, "%s I/O%s moved %s; for %.0f%% of %s time %s queued and not in the device.",
 				       text__count(number, sizeof(number), n), text__s(n),
 				       text__bytes(size, sizeof(size), bytes),
 				       queue + device ? 100.0 * (double)queue / (double)(queue + device) : 0,
 				       n == 1 ? "its" : "their", n == 1 ? "it was" : "they were");
 	if (worst)
-		report_output__finding(out, "Most of it: %s, %s of %s, %s together.",
+		report_output__finding(out, "Most of their time: %s, %s of %s, %s in total.",
 				       names__label(d->args->names, who, sizeof(who), worst->pid, 0),
 				       op_name(worst->op), file_name(d, &worst->file, worst->from, file, sizeof(file)),
 				       text__ns(number, sizeof(number), most));
@@ -215,17 +215,18 @@ static int run(const struct query *args, struct report_output *out)
 	t = REPORT_TABLE(out, "ios", "Block I/O by process and file", io_columns);
 	t->limit = 40;
 	fill_ios(&d, t);
-	t = REPORT_TABLE(out, "memory", "Pages that had to come from a disk, by process and file", memory_columns);
+	t = REPORT_TABLE(out, "memory", "Pages that were read from a disk, by process and file", memory_columns);
 	t->limit = 40;
 	fill_memory(&d, t);
-	t = REPORT_TABLE(out, "stalls", "Threads that had to make room in memory themselves", stall_columns);
+	t = REPORT_TABLE(out, "stalls", "Threads that reclaimed or compacted memory themselves", stall_columns);
 	fill_stalls(&d, t);
 	t = REPORT_TABLE(out, "processes", "What the kernel counted by process", process_columns);
 	t->limit = 40;
 	fill_processes(&d, t);
 	if (!d.ios.n && !d.memory.n && !d.stalls.n && d.processes.n)
-		report_output__finding(out, "No disk I/O was requested: what was read came from memory, what was "
-					    "written stayed there.");
+		report_output__finding(out,
+				       "No disk I/O was requested: all reads were served from memory, and what was "
+				       "written is still there.");
 	if (!d.ios.n && !d.memory.n && !d.stalls.n && !d.processes.n)
 		report__nothing(args, out, "No disk I/O was recorded", "disk");
 	add_findings(&d, out);

@@ -16,8 +16,8 @@ void gpu_report__add_host_findings(const struct gpu_report *r, struct report_out
 		report_output__finding(
 			out,
 			"%s launched kernels %s times and copies or sets %s times; what its GPU did in the meantime is not "
-			"known, because sonde's CUPTI library is not in it. `sonde record -t +gpu -- COMMAND` loads it; `sonde doctor` says "
-			"how else a process can get it.",
+			"known, because sonde's CUPTI library is not loaded. `sonde record -t +gpu -- COMMAND` loads it; `sonde doctor` "
+			"shows other ways to load it.",
 			names__label(r->busy.args->names, who, sizeof(who), pid, 0),
 			text__count(kernels, sizeof(kernels), a->kernels + a->graphs),
 			text__count(copies, sizeof(copies), a->copies + a->sets));

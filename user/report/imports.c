@@ -225,10 +225,10 @@ static void add_findings(const struct imports *in, u32 top, struct report_output
 	names__label(in->args->names, who, sizeof(who), first->pid, 0);
 	text__ns(longest, sizeof(longest), cumulative(first));
 	text__ns(own, sizeof(own), self_time(first));
-	report_output__finding(out, "%s: %u modules took %s to import; %s took %s of that (%s its own).", who, n,
+	report_output__finding(out, "%s: %u modules took %s to import; %s took %s of that (self time %s).", who, n,
 			       text__ns(total, sizeof(total), sum), first->module, longest, own);
 	if (slowest != first)
-		report_output__finding(out, "Most time of its own took %s: %s.", slowest->module,
+		report_output__finding(out, "The longest self time is that of %s: %s.", slowest->module,
 				       text__ns(slow, sizeof(slow), self_time(slowest)));
 }
 
@@ -263,7 +263,7 @@ static int run(const struct query *args, struct report_output *out)
 
 REPORT(imports) = {
 	.name = "imports",
-	.doc = "CPython's imports as a tree: what each took by itself and with what it imported",
+	.doc = "CPython's imports as a tree: self time and total time of each",
 	.kinds = "python_import",
 	.run = run,
 };

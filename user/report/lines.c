@@ -141,7 +141,7 @@ static int run(const struct query *args, struct report_output *out)
 
 REPORT(lines) = {
 	.name = "lines",
-	.doc = "lines of Python with their source text: CPU time of themselves and in all, and time off the CPU",
+	.doc = "lines of Python with their source text: self and total CPU time, and time off the CPU",
 	.kinds = "sample_cpu,sample_off",
 	.run = run,
 	.reads_sources = true,

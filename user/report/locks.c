@@ -396,7 +396,8 @@ static void add_shared_finding(struct locks *l, struct report_output *out, const
 	if (i && i < t->n_rows) {
 		const struct value *row = table__row(t, i);
 
-		report_output__finding(out, "Of those that several threads waited for, most at 0x%llx of %s: %s%s%s.",
+		report_output__finding(out,
+				       "Of the locks that several threads waited for, 0x%llx of %s took most: %s%s%s.",
 				       row[LOCK_ADDRESS].u,
 				       names__label(l->args->names, who, sizeof(who), (u32)row[LOCK_PID].u, 0),
 				       text__ns(total, sizeof(total), row[LOCK_TOTAL].u),

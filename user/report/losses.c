@@ -195,6 +195,6 @@ static int run(const struct query *args, struct report_output *out)
 
 REPORT(losses) = {
 	.name = "losses",
-	.doc = "what is missing: lost records by family, reason and time; libraries probed late or not",
+	.doc = "what is missing: lost records by family, reason and time; libraries probed late or not at all",
 	.run = run,
 };

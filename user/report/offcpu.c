@@ -224,7 +224,7 @@ static int run(const struct query *args, struct report_output *out)
 
 REPORT(offcpu) = {
 	.name = "offcpu",
-	.doc = "why threads did not run: what they waited in or for, how long, and who ended it",
+	.doc = "why threads did not run: what they waited for, how long, and which thread ended the wait",
 	.kinds = "sched_run,sched_off",
 	.run = run,
 };

@@ -401,14 +401,14 @@ static void add_findings(struct osrt *o, struct report_output *out, const struct
 			       FIGURE("off_cpu_ns", off(o, o->off.counted)));
 	}
 	if (o->calls && o->off.known)
-		report_output__finding(out, "Their threads were off the CPU for %s of it.",
+		report_output__finding(out, "For %s of this time the threads were off the CPU.",
 				       text__ns(total, sizeof(total), o->off.counted));
 	if (o->open)
-		report_output__finding(out,
-				       "%llu call%s had not returned at the end; the longest was %s of %s, for %s.",
-				       o->open, text__s(o->open), call_name(o, o->stuck.nr, name, sizeof(name)),
-				       names__label(o->args->names, who, sizeof(who), o->stuck.pid, o->stuck.tid),
-				       text__ns(total, sizeof(total), o->longest_open));
+		report_output__finding(
+			out, "%llu call%s had not returned at the end of the trace; the longest was %s of %s, for %s.",
+			o->open, text__s(o->open), call_name(o, o->stuck.nr, name, sizeof(name)),
+			names__label(o->args->names, who, sizeof(who), o->stuck.pid, o->stuck.tid),
+			text__ns(total, sizeof(total), o->longest_open));
 	if (o->open)
 		REPORT_FIGURES(out, FIGURE("open", V_U64(o->open)), FIGURE("pid", V_U64(o->stuck.pid)),
 			       FIGURE("tid", V_U64(o->stuck.tid)), FIGURE("name", V_TEXT(name)),

@@ -115,7 +115,7 @@ static void add_findings(struct python_report *p, struct report_output *out)
 					       ", most of it in C (what it calls, or Python's own operations)" :
 					       "");
 	if (all->gil_ns + all->no_gil_ns)
-		report_output__finding(out, "Of Python's CPU time %.0f%% was with the GIL.",
+		report_output__finding(out, "%.0f%% of Python's CPU time was spent with the GIL held.",
 				       table__percent(all->gil_ns, all->gil_ns + all->no_gil_ns));
 	if (waits && waits->self.off_ns)
 		report_output__finding(out, "%s waited longest off the CPU: %s.",
@@ -148,7 +148,7 @@ static int run(const struct query *args, struct report_output *out)
 
 REPORT(python) = {
 	.name = "python",
-	.doc = "Python functions: CPU time of themselves and in all, with and without the GIL, and time off the CPU",
+	.doc = "Python functions: self and total CPU time, with and without the GIL, and time off the CPU",
 	.kinds = "sample_cpu,sample_off",
 	.run = run,
 };

@@ -147,7 +147,7 @@ bool sampled__add_notes(const struct sampled *s, const struct query *args, struc
 
 	if (!s->by_stack.n) {
 		report__nothing(args, out, "No samples were recorded", "sample");
-		report_output__finding(out, "`sonde record -F 99` samples CPU time, `--off-cpu` waiting.");
+		report_output__finding(out, "`sonde record -F 99` samples CPU time, `--off-cpu` records waits.");
 		return false;
 	}
 	none = map__find(&s->by_stack, &id);

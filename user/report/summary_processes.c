@@ -308,12 +308,14 @@ void summary_processes__add_count(const struct summary_processes *s, struct repo
 				       text__seconds(from, sizeof(from), f->live, f->start, 3),
 				       text__seconds(to, sizeof(to), f->stop, f->start, 3));
 	else if (!shown)
-		report_output__finding(out, "%s in which nothing was recorded.", duration);
+		report_output__finding(out, "Nothing was recorded in %s.", duration);
 	else if (uninteresting)
-		report_output__finding(out, "%s of %u process%s; %u other%s had nothing to trace.", duration, shown,
-				       text__es(shown), uninteresting, text__s(uninteresting));
+		report_output__finding(out, "%u process%s traced for %s; %u other%s had nothing to trace.", shown,
+				       shown == 1 ? " was" : "es were", duration, uninteresting,
+				       text__s(uninteresting));
 	else
-		report_output__finding(out, "%s of %u process%s.", duration, shown, text__es(shown));
+		report_output__finding(out, "%u process%s traced for %s.", shown, shown == 1 ? " was" : "es were",
+				       duration);
 	REPORT_FIGURES(out, FIGURE("duration_ns", V_U64(query__duration(s->args))), FIGURE("processes", V_U64(shown)),
 		       FIGURE("others", V_U64(uninteresting)));
 }

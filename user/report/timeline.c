@@ -296,7 +296,7 @@ static int run(const struct query *args, struct report_output *out)
 
 REPORT(timeline) = {
 	.name = "timeline",
-	.doc = "a line a thread: what it did in each part of the time",
+	.doc = "one line per thread: what it did in each part of the time",
 	.kinds = "sched_run,sched_off",
 	.run = run,
 };

@@ -275,7 +275,7 @@ static u32 add_level(struct why *w, u32 depth, u32 shift, u32 *skipped)
 		return shift;
 	}
 	if (*skipped)
-		report_output__finding(w->out, "%*s%u further thread%s waited alike, each for the next one.",
+		report_output__finding(w->out, "%*s%u further thread%s waited in the same way, each for the next one.",
 				       2 * (int)shift, "", *skipped, text__s(*skipped));
 	*skipped = 0;
 	add_parts(w, depth, shift);
@@ -300,7 +300,8 @@ static void add_chain(struct why *w)
 	report_output__finding(w->out, "%*s%s", 2 * ((int)shift - 1), "",
 			       end_text(w->chain.levels[w->chain.n - 1].end));
 	if (w->chain.left_out)
-		report_output__note(w->out, "Too many waits to follow all: those of %.3f s were left out.",
+		report_output__note(w->out,
+				    "There were too many waits to follow: waits of %.3f s in total were left out.",
 				    (double)w->chain.left_out / 1e9);
 }
 

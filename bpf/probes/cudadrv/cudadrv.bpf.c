@@ -3,7 +3,7 @@
 #include "cudadrv.bpf.h"
 
 OPTION(cudadrv, all, "also calls that frameworks make many times per operator and that carry no information");
-OPTION(cudadrv, nested, "also the calls that the runtime and the driver make within theirs");
+OPTION(cudadrv, nested, "also driver calls that are made within calls of the runtime or the driver");
 OPTION(cudadrv, stacks, "Python stack and GIL at launches, copies, sets, allocations and waits of the driver alone");
 
 struct launch_config { /* the start of CUlaunchConfig */

@@ -17,7 +17,7 @@
 #include "sample_wait.bpf.h"
 
 OPTION(sample, all, "every process, not only those with a runtime");
-OPTION_NUMBER(sample, hz, "samples a second", "CPU samples a second and CPU; the same as -F");
+OPTION_NUMBER(sample, hz, "samples a second", "samples per second and CPU; the same as -F");
 OPTION_NUMBER(sample, off, "ns", "off-CPU intervals of at least this length; the same as --off-cpu");
 
 #define SECOND 1000000000ULL

@@ -9,7 +9,7 @@
 #include "core/syscall_traits.bpf.h"
 
 OPTION(syscall, all, "every process, not only those with a runtime");
-OPTION_NUMBER(syscall, threshold, "ns", "calls that are shorter are counted, and have no event of their own");
+OPTION_NUMBER(syscall, threshold, "ns", "shorter calls are only counted, without an event for each");
 
 #define PATH_ROOM 192
 

@@ -37,7 +37,7 @@ struct syscall_short {
 	u64 errors DOC("of these, calls that returned an error");
 	enum syscall_nr nr;
 } EVENT(syscall_short, 0x0703,
-	"calls shorter than --syscall-threshold of one process in this time, which have no event of their own");
+	"calls of one process that were shorter than --syscall-threshold, in this time; they are counted here instead of in event syscall");
 
 struct syscall_threshold {
 	struct event event;
