@@ -33,8 +33,8 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 	const struct plain *p = arg;
 
 	snprintf(f->report, sizeof(f->report), "%s", p->report);
-	/* calls of other libraries than CUDA are in no report of their own */
-	if (p->kind == FINDING_LIBRARY && strncmp(f->call, "cu", 2))
+	/* calls of other libraries are in no report of their own */
+	if (p->kind == FINDING_LIBRARY && profile__cell(in->profile, g->cells[0])->cause != ACTIVITY_CUDA)
 		snprintf(f->report, sizeof(f->report), "offcpu");
 	if (p->kind == FINDING_CHILD && waited_for__follow(in, g, f))
 		finding__waits_for_known(f);
