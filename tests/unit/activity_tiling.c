@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Activity: intervals tile and sum up equally for any windows, orders of events and damaged files. */
 #include "activity_support.h"
-
-static u32 seed = 1;
-
-static u32 random_below(u32 n)
-{
-	seed = seed * 1664525 + 1013904223;
-	return (seed >> 8) % n;
-}
+#include "random.h"
 
 /* Six threads that alternately run and wait, with calls in between. */
 static u32 make_up(struct record *records, u32 max)
@@ -17,9 +10,9 @@ static u32 make_up(struct record *records, u32 max)
 	u32 n = 0;
 
 	for (u32 t = 0; t < 6; t++)
-		at[t] = 10000 + random_below(50);
+		at[t] = 10000 + pick(50);
 	for (u32 t = 0; n + 3 < max; t = (t + 1) % 6) {
-		u64 run = at[t] + 1 + random_below(100), off = run + 1 + random_below(200);
+		u64 run = at[t] + 1 + pick(100), off = run + 1 + pick(200);
 
 		records[n++] = (struct record){ .start = at[t], .time = run, .pid = 1, .tid = t, .id = RUN };
 		records[n++] = (struct record){ .start = run,
@@ -27,16 +20,16 @@ static u32 make_up(struct record *records, u32 max)
 						.pid = 1,
 						.tid = t,
 						.id = OFF,
-						.state = random_below(3),
-						.wake = random_below(3) ? run + random_below((u32)(off - run)) : 0 };
-		if (!random_below(3))
-			records[n++] = (struct record){ .start = run - random_below(20),
-							.time = run + random_below(150),
+						.state = pick(3),
+						.wake = pick(3) ? run + pick((u32)(off - run)) : 0 };
+		if (!pick(3))
+			records[n++] = (struct record){ .start = run - pick(20),
+							.time = run + pick(150),
 							.pid = 1,
 							.tid = t,
-							.id = random_below(2) ? CUDA : GIL };
+							.id = pick(2) ? CUDA : GIL };
 		/* sometimes the activity is unknown for a while */
-		at[t] = off + (random_below(4) ? 0 : random_below(300));
+		at[t] = off + (pick(4) ? 0 : pick(300));
 	}
 	return n;
 }
@@ -54,7 +47,7 @@ TEST(sums_do_not_depend_on_windows)
 			(records[i].id == RUN ? run : off)[records[i].tid] += records[i].time - records[i].start;
 	/* events in a file are not ordered by time */
 	for (u32 i = n; i > 1; i--) {
-		u32 other = random_below(i);
+		u32 other = pick(i);
 		struct record swapped = records[i - 1];
 
 		records[i - 1] = records[other];
@@ -118,25 +111,25 @@ TEST(intervals_tile_for_any_file)
 	for (u32 round = 0; round < 8; round++) {
 		for (u32 i = 0; i < 600; i++) {
 			static const u16 ids[] = { RUN, OFF, CUDA, GIL };
-			u64 start = 5000 + random_below(3000);
+			u64 start = 5000 + pick(3000);
 
 			records[i] = (struct record){ .start = start,
-						      .time = 5000 + random_below(10) * random_below(400),
+						      .time = 5000 + pick(10) * pick(400),
 						      .pid = 1,
-						      .tid = random_below(4),
-						      .id = ids[random_below(4)],
-						      .state = random_below(12),
-						      .wake = random_below(4) ? 4900 + random_below(3500) : 0 };
+						      .tid = pick(4),
+						      .id = ids[pick(4)],
+						      .state = pick(12),
+						      .wake = pick(4) ? 4900 + pick(3500) : 0 };
 		}
 		REQUIRE(prepare(records, 600));
 		for (u32 flags = 0; flags < 8; flags++) {
-			read_all(9, flags, 1 + random_below(700));
+			read_all(9, flags, 1 + pick(700));
 			torn |= r.torn;
 			for (u32 t = 1; t < 4; t++)
 				torn |= r.at[t] != r.at[0];
 		}
 		for (u32 i = 0; i < 20; i++)
-			different |= !is_same_at_once(5000 + random_below(2000), 1 + random_below(1000));
+			different |= !is_same_at_once(5000 + pick(2000), 1 + pick(1000));
 		forget();
 	}
 	CHECK(!torn);
