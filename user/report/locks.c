@@ -64,10 +64,6 @@ struct tally_key {
 	u64 what;
 };
 
-struct tally {
-	u64 n;
-};
-
 struct lock {
 	struct stats time; /* of episodes */
 	u64 waits, refused, timed_out, open;
@@ -85,7 +81,7 @@ struct locks {
 	struct map locks; /* struct lock_key -> struct lock */
 	struct recent episodes; /* struct episode_key -> struct episode */
 	struct map sites; /* struct site_key -> struct site */
-	struct map by_site, by_owner, by_waker, by_waiter; /* struct tally_key -> struct tally */
+	struct map by_site, by_owner, by_waker, by_waiter; /* struct tally_key -> u64 */
 	struct map blame; /* struct tally_key (what: waker and waiter) -> struct blame */
 	u64 waits, total, open, longest_open, with_caller;
 	struct episode_key stuck;
@@ -102,14 +98,14 @@ struct fields {
 static int tally(struct map *m, const struct lock_key *lock, u64 what, u64 *most, u64 *most_n)
 {
 	struct tally_key key = { *lock, what };
-	struct tally *t = what ? map__get(m, &key) : NULL;
+	u64 *n = what ? map__get(m, &key) : NULL;
 
 	if (!what)
 		return 0;
-	if (!t)
+	if (!n)
 		return -ENOMEM;
-	if (++t->n > *most_n) {
-		*most_n = t->n;
+	if (++*n > *most_n) {
+		*most_n = *n;
 		*most = what;
 	}
 	return 0;
@@ -375,8 +371,7 @@ static void fill_sites(struct locks *l, struct table *t)
 
 	for (u32 i = 0; i < l->by_site.n; i++) {
 		k = map__key(&l->by_site, i);
-		table__add(t, V_U64(k->lock.pid), V_U64(k->lock.lock),
-			   V_U64(((const struct tally *)map__value(&l->by_site, i))->n),
+		table__add(t, V_U64(k->lock.pid), V_U64(k->lock.lock), V_U64(*(const u64 *)map__value(&l->by_site, i)),
 			   V_TEXT(site_name(l, k->lock.pid, k->what, site, sizeof(site))));
 	}
 	table__sort(t, "waits");
@@ -472,10 +467,10 @@ static int run(const struct query *args, struct report_output *out)
 	recent__init(&l.episodes, sizeof(struct episode_key), sizeof(struct episode), EPISODES_OPEN);
 	l.episodes.release = end_episode;
 	map__init(&l.sites, sizeof(struct site_key), sizeof(struct site));
-	map__init(&l.by_site, sizeof(struct tally_key), sizeof(struct tally));
-	map__init(&l.by_owner, sizeof(struct tally_key), sizeof(struct tally));
-	map__init(&l.by_waker, sizeof(struct tally_key), sizeof(struct tally));
-	map__init(&l.by_waiter, sizeof(struct tally_key), sizeof(struct tally));
+	map__init(&l.by_site, sizeof(struct tally_key), sizeof(u64));
+	map__init(&l.by_owner, sizeof(struct tally_key), sizeof(u64));
+	map__init(&l.by_waker, sizeof(struct tally_key), sizeof(u64));
+	map__init(&l.by_waiter, sizeof(struct tally_key), sizeof(u64));
 	map__init(&l.blame, sizeof(struct tally_key), sizeof(struct blame));
 	err = read_all(&l);
 	if (!err)
