@@ -138,6 +138,8 @@ struct family_host {
 	const char *follows;
 	/* follows runs only if this number, `--FAMILY-NUMBER`, is given; NULL: always */
 	const char *follows_with;
+	/* Of the threads that it follows, it names the files that they wait for (bpf/core/file.bpf.h). */
+	bool names_files;
 	/* Returns whether the recording needs this program of the family; NULL: it needs all. Called before loading. */
 	bool (*needs_program)(struct session *s, const char *program);
 	/* Called before loading: sets variables of its programs by session__set_variable(). 0 or negative errno. */
@@ -184,6 +186,8 @@ struct family_host {
 
 /* Returns whether the family, which is on, walks Python stacks because of its option. h may be NULL. */
 bool family_host__python_requested(struct session *s, const struct family_host *h);
+/* Returns whether the family follows threads in this recording. */
+bool family_host__follows(struct session *s, const struct family_host *h);
 /* Returns the host code of a family by its name; NULL: it has none. */
 const struct family_host *family_host__find(const char *name);
 

@@ -31,7 +31,7 @@ void *session__state(const struct session *s, u8 family)
 	return s->host_states[family].own;
 }
 
-static bool follows(struct session *s, const struct family_host *h)
+bool family_host__follows(struct session *s, const struct family_host *h)
 {
 	return h->follows && (!h->follows_with || session__number(s, h->name, h->follows_with));
 }
@@ -43,7 +43,7 @@ static void begin(struct session *s, const struct family_host *h, struct host_st
 	state->begun = true;
 	if (h->begin)
 		h->begin(s);
-	if (follows(s, h))
+	if (family_host__follows(s, h))
 		session__run_iter(s, h->follows);
 }
 
@@ -86,7 +86,7 @@ static void joined(struct session *s, const struct family_host *h, void *arg)
 
 	if (!begun(s, h, &family))
 		return;
-	if (follows(s, h))
+	if (family_host__follows(s, h))
 		session__run_iter_of(s, h->follows, *(u32 *)arg);
 	if (h->joined)
 		h->joined(s, *(u32 *)arg);
@@ -115,7 +115,7 @@ struct notify {
 /* Follows the existing threads of a process that becomes a runtime; with option `all` they are followed already. */
 static void follow(struct session *s, const struct family_host *h, struct host_state *state, u32 pid)
 {
-	if (!follows(s, h) || pid == state->followed || session__option(s, h->name, "all"))
+	if (!family_host__follows(s, h) || pid == state->followed || session__option(s, h->name, "all"))
 		return;
 	state->followed = pid;
 	session__run_iter_of(s, h->follows, pid);

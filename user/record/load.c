@@ -124,12 +124,21 @@ static struct python_walks python_walks(struct session *s)
 	return walks;
 }
 
+static void note_files(struct session *s, const struct family_host *h, void *arg)
+{
+	const struct schema_family *f = schema__family(s->schema, h->name);
+
+	if (f && s->family_on[f->id] && h->names_files && family_host__follows(s, h))
+		*(bool *)arg = true;
+}
+
 /* Returns whether a family that is on writes syscall_file events. */
 static bool names_files(struct session *s)
 {
-	const struct schema_family *calls = schema__family(s->schema, "syscall");
+	bool any = false;
 
-	return (calls && s->family_on[calls->id]) || session__number(s, "sample", "off");
+	family_host__each(s, note_files, &any);
+	return any;
 }
 
 bool load__is_needed(struct session *s, const struct program *p)

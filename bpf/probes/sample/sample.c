@@ -288,6 +288,7 @@ FAMILY_HOST(sample_host) = {
 	.begin = begin,
 	.follows = "sample_begin",
 	.follows_with = "off",
+	.names_files = true,
 	.event = on_event,
 	.tick = on_tick,
 	.tick_ns = SECOND,

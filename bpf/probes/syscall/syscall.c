@@ -45,6 +45,7 @@ FAMILY_HOST(syscall) = {
 	.is_runtime = runtime__is_one,
 	.begin = begin,
 	.follows = "syscall_begin",
+	.names_files = true,
 	.tick = on_tick,
 	.tick_ns = SECOND_NS,
 };
