@@ -103,7 +103,7 @@ static void touch(struct elf *elf)
 			s.sum += p[0] + p[size - 1];
 	}
 	s.sum += elf__plt_stubs(elf, "pthread_cond_timedwait", list, 4) + elf__got_slots(elf, "malloc", list, 4);
-	s.sum += gil_find__is_cpython(elf) + gil_find__is_free_threaded(elf) + gil_find__marked_shstk(elf);
+	s.sum += gil_find__is_cpython(elf) + gil_find__is_free_threaded(elf) + place__marked_shadow_stack(elf);
 	s.sum += gil_find__waits(elf, waits, GIL_SITES_MAX);
 	s.sum += gil_find__libc(elf, &libc, &why);
 	fuzz__use(s.sum);

@@ -21,6 +21,7 @@ os.environ.setdefault("ROOT", ROOT)
 os.environ.setdefault("SONDE", os.path.join(B, "sonde"))
 sys.dont_write_bytecode = True
 sys.path[:0] = [os.path.join(ROOT, "tests/lib"), os.path.join(ROOT, "tests/probes/torch")]
+import pip_packages  # noqa: E402
 from recorded import OTHERS, Recorded  # noqa: E402
 from sonde_cli import SONDE, tables  # noqa: E402
 from torch_env import Recording  # noqa: E402
@@ -36,16 +37,12 @@ NOT_RECORDED = {"forward", "detach_"}
 
 
 def install():
-    pip = [os.path.join(VENV, "bin/pip"), "install", "-q", "--disable-pip-version-check"]
-    if not os.path.exists(VENV):
-        subprocess.run(["/usr/bin/python3", "-m", "venv", VENV], check=True)
-    for torch in ("torch==2.13.0+cpu", "torch"):
-        if not subprocess.run([*pip, torch, "numpy", "pillow"]).returncode:
-            break
-    subprocess.run([*pip, "transformers", "accelerate", "lightning"], check=False)
+    python = os.path.join(VENV, "bin/python")
+    pip_packages.install_torch(python)
+    pip_packages.install(python, "pillow", "transformers", "accelerate", "lightning")
     # its own operators are not used, so it need not be of the same build
-    subprocess.run([*pip, "--no-deps", "torchvision"], check=False)
-    return os.path.join(VENV, "bin/python")
+    pip_packages.install(python, "--no-deps", "torchvision")
+    return python
 
 
 def version(python, package):

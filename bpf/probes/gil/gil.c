@@ -10,6 +10,7 @@
 #include "gil_find.h"
 #include "gil_slices.h"
 #include "record/family.h"
+#include "site/place.h"
 
 #define WAKING	    "gil_waking"
 #define WAKING_IDLE 10000000000ULL /* ns without a wait after which sched_waking is detached again */
@@ -60,7 +61,7 @@ static const char *why_not_in_runtime(struct elf *elf, struct gil_wait_place *pl
 	*n = 0;
 	if (session__test_switch("no-gil-pattern"))
 		return "the pattern is hidden by a test";
-	if (gil_find__shadow_stack(elf))
+	if (place__shadow_stack(elf))
 		return "it may run with a shadow stack";
 	*n = gil_find__waits(elf, places, GIL_SITES_MAX);
 	return *n ? NULL : "its wait for the GIL was not recognized";

@@ -19,13 +19,6 @@ bool gil_find__is_cpython(struct elf *elf);
 bool gil_find__is_free_threaded(struct elf *elf);
 /* "CPython 3.11.2": from Py_Version (3.11 and later), else from the file name. */
 void gil_find__name(struct elf *elf, const char *path, char *name, size_t len);
-/* Is the object marked as compatible with shadow stacks (CET)? */
-bool gil_find__marked_shstk(struct elf *elf);
-/*
- * May a process that maps the object run with a shadow stack (CET)? The return from an emulated call would fail
- * there.
- */
-bool gil_find__shadow_stack(struct elf *elf);
 /* The waits in take_gil and its copies. Returns their number, at most max. */
 u32 gil_find__waits(struct elf *elf, struct gil_wait_place *out, u32 max);
 

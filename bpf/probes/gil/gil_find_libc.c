@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "gil_find.h"
-#include "site/place.h"
 
 #define FUNCTION_MAX 16384
 
@@ -108,14 +107,4 @@ int gil_find__libc(struct elf *elf, struct gil_libc_place *out, const char **why
 	err = decode(handle, code, size, sym.addr, out, why);
 	cs_close(&handle);
 	return err;
-}
-
-bool gil_find__marked_shstk(struct elf *elf)
-{
-	return place__marked_shadow_stack(elf);
-}
-
-bool gil_find__shadow_stack(struct elf *elf)
-{
-	return place__shadow_stack(elf);
 }

@@ -51,16 +51,28 @@ static void append(struct parser *p, char *to, const char *text, size_t len)
 	to[used + len] = '\0';
 }
 
-/* Parses a name, which its length precedes: 6Tensor. */
-static bool parse_name(struct parser *p, char *out)
+const char *torch_args__name(const char *mangled, const char **name, u32 *len)
 {
 	char *end;
-	unsigned long len = isdigit((unsigned char)*p->at) ? strtoul(p->at, &end, 10) : 0;
+	unsigned long n = isdigit((unsigned char)*mangled) ? strtoul(mangled, &end, 10) : 0;
 
-	if (!len || len > strlen(end))
+	if (!n || n > strlen(end))
+		return NULL;
+	*name = end;
+	*len = (u32)n;
+	return end + n;
+}
+
+static bool parse_name(struct parser *p, char *out)
+{
+	const char *name, *rest;
+	u32 len;
+
+	rest = torch_args__name(p->at, &name, &len);
+	if (!rest)
 		return false;
-	append(p, out, end, len);
-	p->at = end + len;
+	append(p, out, name, len);
+	p->at = rest;
 	return true;
 }
 

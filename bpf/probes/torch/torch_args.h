@@ -18,6 +18,11 @@ struct torch_args {
 };
 
 /*
+ * Gets a part of a mangled name, which its length precedes (6Tensor). Returns what follows it; NULL: there is no such
+ * part.
+ */
+const char *torch_args__name(const char *mangled, const char **name, u32 *len);
+/*
  * parameters: the mangled types that follow the function's name at::_ops::NAME::call. has_result: the first register
  * holds the address of the result. Where a parameter's type is unknown, so are the registers of those after it: they
  * are left out.

@@ -3,6 +3,7 @@
 
 #include "attach/library.h"
 #include "torch.h"
+#include "torch_args.h"
 #include "util/array.h"
 
 #include <ctype.h>
@@ -48,19 +49,6 @@ bool torch_find__is_libtorch_python(struct elf *elf)
 	return library__is(elf, ITS_PYTHON, BOXED);
 }
 
-/* Reads the length and the text of a name in a mangled name. Returns what follows it; NULL: there is none. */
-static const char *mangled_part(const char *p, const char **part, u32 *len)
-{
-	char *end;
-	unsigned long n = isdigit((unsigned char)*p) ? strtoul(p, &end, 10) : 0;
-
-	if (!n || n > strlen(end))
-		return NULL;
-	*part = end;
-	*len = n;
-	return end + n;
-}
-
 struct gathering {
 	struct torch_functions *calls;
 	struct torch_functions handles;
@@ -70,7 +58,7 @@ struct gathering {
 static void add_call(struct gathering *g, const struct elf_symbol *sym)
 {
 	struct torch_function f = { .symbol = *sym };
-	const char *rest = mangled_part(sym->name + strlen(CALL_PREFIX), &f.cpp, &f.cpp_len);
+	const char *rest = torch_args__name(sym->name + strlen(CALL_PREFIX), &f.cpp, &f.cpp_len);
 
 	if (!rest || strncmp(rest, "4callE", 6) || strchr(rest, '.') || g->calls->n == OPERATORS_MAX)
 		return;
@@ -83,7 +71,7 @@ static void add_handle(struct gathering *g, const struct elf_symbol *sym)
 	static const char before[] = "create_", after[] = "_typed_handle";
 	const u32 around = sizeof(before) - 1 + sizeof(after) - 1;
 	struct torch_function f = { .symbol = *sym };
-	const char *rest = mangled_part(sym->name + strlen(HANDLE_PREFIX), &f.cpp, &f.cpp_len);
+	const char *rest = torch_args__name(sym->name + strlen(HANDLE_PREFIX), &f.cpp, &f.cpp_len);
 
 	if (!rest || strcmp(rest, "Ev") || f.cpp_len <= around || strncmp(f.cpp, before, sizeof(before) - 1) ||
 	    strncmp(rest - (sizeof(after) - 1), after, sizeof(after) - 1) || g->handles.n == OPERATORS_MAX)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "gil/gil_find.h"
+#include "site/place.h"
 
 static void dump_full(struct elf *elf)
 {
@@ -38,7 +39,7 @@ static void dump(const char *path)
 	if (!err) {
 		n = gil_find__waits(elf, p, GIL_SITES_MAX);
 		printf(", \"cpython\": %d, \"free_threaded\": %d, \"shstk\": %d, \"waits\": [",
-		       gil_find__is_cpython(elf), gil_find__is_free_threaded(elf), gil_find__marked_shstk(elf));
+		       gil_find__is_cpython(elf), gil_find__is_free_threaded(elf), place__marked_shadow_stack(elf));
 		for (i = 0; i < n; i++)
 			printf("%s[%llu, %llu]", i ? ", " : "", p[i].call, p[i].jump);
 		err = gil_find__libc(elf, &libc, &why);
