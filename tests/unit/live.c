@@ -3,18 +3,28 @@
 #include "../../bpf/probes/gil/gil.h"
 #include "../../bpf/probes/proc/proc.h"
 #include "../../bpf/probes/sample/sample.h"
+#include "../../bpf/probes/sched/sched.h"
 #include "core/meta.h"
 #include "kernel/embedded.h"
 #include "model/live.h"
+#include "model/lock_kind.h"
 #include "test.h"
 
 #include <malloc.h>
+#include <sys/syscall.h>
+#include <time.h>
 
 #define MS   1000000ULL
 #define MANY 300000 /* more than the capacity of any table; a million takes no more memory */
 
 static struct embedded embedded;
 static struct live *live;
+
+/* As findings have such rules for functions of libraries */
+static u8 rule(const struct stack_frame *f)
+{
+	return !strcmp(f->name, "get") ? 5 : 0;
+}
 
 static void feed(const void *record, u32 size)
 {
@@ -53,7 +63,7 @@ static void begin(void)
 	char err[512];
 
 	REQUIRE(!embedded__open(&embedded, err, sizeof(err)));
-	REQUIRE(!live__new(&live, embedded.schema));
+	REQUIRE(!live__new(&live, embedded.schema, rule));
 	function(1, "main", "/srv/app.py", 0, FRAME_PYTHON);
 	function(2, "hold", "/srv/app.py", 1, FRAME_PYTHON);
 	function(3, "dumps", "/usr/lib/python3.11/json/__init__.py", 2, FRAME_PYTHON);
@@ -207,10 +217,152 @@ TEST(disks)
 	off(8, SAMPLE_DISK, 500, 1300, 4); /* from before the interval */
 	off(9, SAMPLE_POLL, 1000, 2000, 4); /* may be idle */
 	CHECK(!live__cut(live, 2000 * MS, &v));
-	REQUIRE(v.n_disks == 2);
-	CHECK(v.disks[0].pid == 8 && v.disks[0].threads == 1 && v.disks[0].ns == 300 * MS);
-	CHECK(v.disks[1].pid == 7 && v.disks[1].ns == 150 * MS && !strcmp(v.disks[1].function, "hold (app.py)"));
-	CHECK(!live__cut(live, 3000 * MS, &v) && !v.n_disks);
+	REQUIRE(v.n_waits == 2);
+	CHECK(v.waits[0].pid == 8 && v.waits[0].threads == 1 && v.waits[0].ns == 300 * MS);
+	CHECK(v.waits[1].pid == 7 && v.waits[1].ns == 150 * MS && !strcmp(v.waits[1].function, "hold (app.py)"));
+	CHECK(!live__cut(live, 3000 * MS, &v) && !v.n_waits);
+	end();
+}
+
+static void woke(u32 by, u32 tid, u64 since, u32 stack)
+{
+	struct sample_wake w = { .event = { .id = ID_sample_wake, .pid = 7, .tid = by, .time = (since + 100) * MS },
+				 .since = since * MS,
+				 .stack = stack,
+				 .woken_pid = 7,
+				 .woken_tid = tid };
+
+	feed(&w, sizeof(w));
+}
+
+static void wait_in(u32 tid, enum sample_reason reason, u32 nr, u64 from, u64 to, u32 stack)
+{
+	struct sample_off o = { .span = { .event = { .id = ID_sample_off, .pid = 7, .tid = tid, .time = to * MS },
+					  .start = from * MS },
+				.stack = stack,
+				.reason = reason,
+				.nr = nr,
+				.in_call = 1 };
+
+	feed(&o, sizeof(o));
+}
+
+TEST(locks_and_their_holders)
+{
+	struct live_view v;
+
+	begin();
+	function(20, "get", "/usr/lib/python3.11/queue.py", 4, FRAME_PYTHON);
+	function(21, "pthread_mutex_lock", "/usr/lib/libc.so.6", 2, FRAME_NATIVE);
+	live__cut(live, 1000 * MS, &v);
+	woke(99, 10, 1100, 3);
+	wait_in(10, SAMPLE_LOCK, SYS_futex, 1100, 1400, 4);
+	wait_in(11, SAMPLE_LOCK, SYS_futex, 1100, 1300, 4);
+	/* a library function with a rule, a native lock, and a stack without the user's code */
+	wait_in(12, SAMPLE_LOCK, SYS_futex, 1100, 1200, 20);
+	wait_in(13, SAMPLE_LOCK, SYS_futex, 1100, 1160, 21);
+	wait_in(14, SAMPLE_LOCK, SYS_futex, 1100, 1900, 6);
+	CHECK(!live__cut(live, 2000 * MS, &v));
+	REQUIRE(v.n_waits == 3);
+	CHECK(v.waits[0].activity == LIVE_LOCK && v.waits[0].threads == 2 && v.waits[0].ns == 500 * MS);
+	CHECK(!v.waits[0].rule && !v.waits[0].lock);
+	CHECK_TEXT(v.waits[0].function, "serve (web.py)");
+	CHECK_TEXT(v.waits[0].by, "hold (app.py)");
+	CHECK(v.waits[0].by_ns == 300 * MS);
+	CHECK(v.waits[1].rule == 5 && v.waits[1].ns == 100 * MS);
+	CHECK(!*v.waits[1].by);
+	CHECK(v.waits[2].lock == LOCK_KIND_MUTEX && v.waits[2].ns == 60 * MS);
+	CHECK_TEXT(v.waits[2].function, "hold (app.py)");
+	end();
+}
+
+TEST(a_convoy)
+{
+	struct live_view v;
+
+	begin();
+	live__cut(live, 1000 * MS, &v);
+	/* thread 99 held the lock until 1500; thread 10 got it next and woke 11 after 2 ms, which woke 12 */
+	woke(99, 10, 1100, 3);
+	wait_in(10, SAMPLE_LOCK, SYS_futex, 1100, 1500, 4);
+	woke(10, 11, 1100, 4);
+	wait_in(11, SAMPLE_LOCK, SYS_futex, 1100, 1502, 4);
+	woke(11, 12, 1100, 4);
+	wait_in(12, SAMPLE_LOCK, SYS_futex, 1100, 1504, 4);
+	CHECK(!live__cut(live, 2000 * MS, &v));
+	REQUIRE(v.n_waits == 1);
+	CHECK(v.waits[0].ns == 1206 * MS && v.waits[0].by_ns == 1202 * MS);
+	CHECK_TEXT(v.waits[0].by, "hold (app.py)");
+	end();
+}
+
+TEST(peers)
+{
+	struct live_view v;
+
+	begin();
+	live__cut(live, 1000 * MS, &v);
+	wait_in(10, SAMPLE_IO, SYS_recvfrom, 1100, 1300, 4);
+	wait_in(10, SAMPLE_POLL, SYS_ppoll, 1300, 1400, 4);
+	/* these may be idle: a loop's wait for events, and a wait of more than a second */
+	wait_in(10, SAMPLE_POLL, SYS_epoll_pwait, 1400, 1800, 4);
+	wait_in(11, SAMPLE_IO, SYS_recvfrom, 500, 1900, 4);
+	CHECK(!live__cut(live, 2000 * MS, &v));
+	REQUIRE(v.n_waits == 1);
+	CHECK(v.waits[0].activity == LIVE_PEER && v.waits[0].threads == 1 && v.waits[0].ns == 300 * MS);
+	end();
+}
+
+static void throttle(u32 pid, u64 throttled)
+{
+	struct sched_throttle t = { .event = { .id = ID_sched_throttle, .pid = pid, .time = 1900 * MS },
+				    .since = 1000 * MS,
+				    .throttled = throttled * MS,
+				    .quota = 40 * MS,
+				    .period = 100 * MS,
+				    .periods = 10,
+				    .throttled_periods = 9 };
+
+	feed(&t, sizeof(t));
+}
+
+TEST(quotas)
+{
+	struct live_view v;
+
+	begin();
+	live__cut(live, 1000 * MS, &v);
+	throttle(7, 500);
+	throttle(7, 100); /* of a cgroup above */
+	CHECK(!live__cut(live, 2000 * MS, &v));
+	REQUIRE(v.n_throttles == 1);
+	CHECK(v.throttles[0].pid == 7 && v.throttles[0].throttled == 500 * MS && v.throttles[0].quota == 40 * MS);
+	CHECK(v.throttles[0].period == 100 * MS && v.throttles[0].periods == 10 &&
+	      v.throttles[0].throttled_periods == 9);
+	CHECK(!live__cut(live, 3000 * MS, &v) && !v.n_throttles);
+	end();
+}
+
+/* The line may take 10 ms of CPU time a second, of which this is a part: a machine with many waits and few stacks. */
+TEST(waits_are_cheap)
+{
+	struct timespec from, to;
+	struct live_view v;
+	u64 ns;
+
+	begin();
+	live__cut(live, 1000 * MS, &v);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
+	for (u32 i = 0; i < 2000; i++) {
+		woke(99, 10 + i % 500, 1100 + i, 3);
+		wait_in(10 + i % 500, SAMPLE_LOCK, SYS_futex, 1100 + i, 1101 + i, 4);
+	}
+	CHECK(!live__cut(live, 4000 * MS, &v));
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
+	ns = (u64)(to.tv_sec - from.tv_sec) * 1000000000 + (u64)to.tv_nsec - (u64)from.tv_nsec;
+	printf("# 2,000 waits and their wakers took %.1f ms\n", (double)ns / 1e6);
+	/* sanitizers and a busy machine take several times as long */
+	CHECK(v.n_waits == 1 && ns < 100 * MS);
 	end();
 }
 

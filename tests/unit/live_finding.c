@@ -2,6 +2,7 @@
 /* The first line of `sonde top`: of which figures it is made. */
 #include "findings/live_finding.h"
 #include "kernel/embedded.h"
+#include "model/lock_kind.h"
 #include "test.h"
 
 #define MS 1000000ULL
@@ -85,16 +86,85 @@ TEST(waiting_for_the_gil)
 TEST(waiting_for_a_disk)
 {
 	struct live_process disks[2] = {
-		{ .pid = 8, .threads = 2, .ns = 1200 * MS, .function = "save (db.py)", .function_ns = 1000 * MS },
-		{ .pid = 9, .threads = 1, .ns = 100 * MS, .function = "load (db.py)" },
+		{ .pid = 8,
+		  .activity = LIVE_DISK,
+		  .threads = 2,
+		  .ns = 1200 * MS,
+		  .function = "save (db.py)",
+		  .function_ns = 1000 * MS },
+		{ .pid = 9, .activity = LIVE_DISK, .threads = 1, .ns = 100 * MS, .function = "load (db.py)" },
 	};
 	struct live_process p = { .pid = 7, .threads = 1, .ns = 800 * MS, .function = "hold (app.py)" };
-	struct live_view v = { .disks = disks, .n_disks = 2, .processes = &p, .n_processes = 1 };
+	struct live_view v = { .waits = disks, .n_waits = 2, .processes = &p, .n_processes = 1 };
 	struct finding f;
 
 	CHECK(first(v, &f) && f.kind == FINDING_DISK && f.pid == 8 && f.lost_ns == 1200 * MS);
 	CHECK_TEXT(f.text, "process 8 (2 threads) waited 60% of 1.000 s for the disk in save (db.py).");
 	disks[0].ns = 700 * MS;
+	CHECK(first(v, &f) && f.kind == FINDING_COMPUTE);
+}
+
+TEST(waiting_for_a_lock)
+{
+	struct live_process waits[3] = {
+		{ .pid = 8,
+		  .activity = LIVE_LOCK,
+		  .threads = 4,
+		  .ns = 3600 * MS,
+		  .function = "handle (srv.py)",
+		  .by = "reload (srv.py)",
+		  .by_ns = 3000 * MS },
+		{ .pid = 9, .activity = LIVE_LOCK, .lock = LOCK_KIND_QUEUE, .threads = 9, .ns = 9000 * MS },
+		{ .pid = 10, .activity = LIVE_LOCK, .rule = FINDING_IDLE, .threads = 9, .ns = 9000 * MS },
+	};
+	struct live_view v = { .waits = waits, .n_waits = 3 };
+	struct finding f;
+
+	CHECK(first(v, &f) && f.kind == FINDING_LOCK && f.pid == 8);
+	CHECK_TEXT(
+		f.text,
+		"process 8 (4 threads) waited 90% of 1.000 s for a lock in handle (srv.py); mostly held by reload (srv.py) (83%).");
+	waits[0].rule = FINDING_CONDITION;
+	CHECK(first(v, &f) && f.kind == FINDING_CONDITION);
+	waits[0].lock = LOCK_KIND_QUEUE;
+	waits[0].rule = FINDING_NONE;
+	CHECK(!first(v, &f));
+}
+
+TEST(waiting_for_a_peer)
+{
+	struct live_process wait = {
+		.pid = 8, .activity = LIVE_PEER, .threads = 1, .ns = 900 * MS, .function = "fetch (srv.py)"
+	};
+	struct live_process p = { .pid = 7, .threads = 1, .ns = 500 * MS, .function = "hold (app.py)" };
+	struct live_view v = { .waits = &wait, .n_waits = 1, .processes = &p, .n_processes = 1 };
+	struct finding f;
+
+	CHECK(first(v, &f) && f.kind == FINDING_PEER && f.pid == 8);
+	CHECK_TEXT(f.text, "process 8 waited 90% of 1.000 s for another process or machine in fetch (srv.py).");
+	wait.rule = FINDING_IDLE;
+	CHECK(first(v, &f) && f.kind == FINDING_COMPUTE);
+}
+
+TEST(throttled)
+{
+	struct live_throttle t = { .pid = 7,
+				   .throttled = 560 * MS,
+				   .quota = 40 * MS,
+				   .period = 100 * MS,
+				   .periods = 10,
+				   .throttled_periods = 9 };
+	struct live_process p = { .pid = 7, .threads = 1, .ns = 800 * MS, .function = "hold (app.py)" };
+	struct live_view v = { .throttles = &t, .n_throttles = 1, .processes = &p, .n_processes = 1 };
+	struct finding f;
+
+	/* of one process, the quota explains more than what it computes */
+	CHECK(first(v, &f) && f.kind == FINDING_QUOTA);
+	CHECK_TEXT(
+		f.text,
+		"process 7 waited 56% of 1.000 s for a CPU: it was throttled by its CPU quota; its quota lets it use "
+		"40.000 ms in each 100.000 ms, and was used up in 9 of 10 periods.");
+	t.throttled = 40 * MS;
 	CHECK(first(v, &f) && f.kind == FINDING_COMPUTE);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cmd/record.h"
+#include "findings/classify.h"
 #include "findings/live_finding.h"
 #include "output/text.h"
 
@@ -19,7 +20,7 @@ static void on_record(const struct schema *schema, const void *record, u32 size,
 	struct record_live *l = arg;
 
 	if (!l->live && !l->error)
-		l->error = live__new(&l->live, schema);
+		l->error = live__new(&l->live, schema, classify__rule);
 	if (!l->error)
 		l->error = live__feed(l->live, record, size);
 }

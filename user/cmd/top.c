@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "findings/classify.h"
 #include "findings/live_finding.h"
 #include "output/text.h"
 #include "record/session.h"
@@ -112,7 +113,7 @@ static void on_record(const struct schema *schema, const void *record, u32 size,
 	struct top *t = arg;
 
 	if (!t->live && !t->error)
-		t->error = live__new(&t->live, schema);
+		t->error = live__new(&t->live, schema, classify__rule);
 	if (!t->error)
 		t->error = live__feed(t->live, record, size);
 }

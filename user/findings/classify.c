@@ -106,6 +106,13 @@ static const struct rule *rule_of(const struct stack_frame *f)
 	return NULL;
 }
 
+u8 classify__rule(const struct stack_frame *f)
+{
+	const struct rule *rule = rule_of(f);
+
+	return rule ? (u8)rule->kind : FINDING_NONE;
+}
+
 /* Returns whether it is the first function of a child process; frames of its callers are copies of the parent's. */
 static bool is_start_of_child(const struct stack_frame *f)
 {

@@ -23,6 +23,8 @@ struct stack_parts {
 	bool passes_data; /* the innermost Python frame pickles or copies data for other processes */
 	bool retries_database; /* SQLite sleeps, and then tries again whether the database is locked */
 };
+/* Returns what this function of a library waits for, an enum finding_kind; FINDING_NONE: not known. */
+u8 classify__rule(const struct stack_frame *f);
 struct stack_parts stack_parts__of(const struct stacks *stacks, u32 stack);
 
 #endif

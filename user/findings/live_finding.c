@@ -3,7 +3,9 @@
 
 #include <stdio.h>
 
+#include "model/lock_kind.h"
 #include "output/table.h"
+#include "output/text.h"
 
 /* A wait or a computation with less than 1/SHARE_MIN of the time is not reported. */
 #define SHARE_MIN 20
@@ -54,14 +56,67 @@ static bool compute(const struct live_view *v, struct finding *f)
 	return true;
 }
 
-static bool disk(const struct live_view *v, struct finding *f)
+/* Returns the kind of a wait, by the rules of classify.c where its stack has a function that these know. */
+static enum finding_kind kind_of(const struct live_process *p)
 {
-	const struct live_process *p = v->n_disks ? v->disks : NULL;
+	switch (p->activity) {
+	case LIVE_DISK:
+		return FINDING_DISK;
+	case LIVE_PEER:
+		return p->rule ? (enum finding_kind)p->rule : FINDING_PEER;
+	case LIVE_LOCK:
+		if (p->rule)
+			return (enum finding_kind)p->rule;
+		return p->lock == LOCK_KIND_MUTEX || p->lock == LOCK_KIND_UNKNOWN ? FINDING_LOCK : FINDING_IDLE;
+	default:
+		return FINDING_IDLE;
+	}
+}
 
-	if (!p || !p->ns)
+/* The wait that costs most */
+static bool wait(const struct live_view *v, struct finding *f)
+{
+	const struct live_process *most = NULL;
+	enum finding_kind kind;
+	double weight = 0;
+
+	for (u32 i = 0; i < v->n_waits; i++) {
+		const struct live_process *p = &v->waits[i];
+		double of = (double)p->ns * finding_kind__weight(kind_of(p));
+
+		if (kind_of(p) == FINDING_IDLE || of <= weight)
+			continue;
+		most = p;
+		weight = of;
+	}
+	if (!most)
 		return false;
-	begin(f, FINDING_DISK, p->pid, p->threads, p->ns, v->to - v->from);
-	snprintf(f->code.native, sizeof(f->code.native), "%.120s", p->function);
+	kind = kind_of(most);
+	begin(f, kind, most->pid, most->threads, most->ns, v->to - v->from);
+	snprintf(f->code.native, sizeof(f->code.native), "%.120s", most->function);
+	if (*most->by && kind != FINDING_DISK) {
+		snprintf(f->by.code.native, sizeof(f->by.code.native), "%.120s", most->by);
+		f->by.pid = most->pid;
+		f->by.percent = table__percent(most->by_ns < most->ns ? most->by_ns : most->ns, most->ns);
+	}
+	return true;
+}
+
+/* The quota that withheld most time */
+static bool quota(const struct live_view *v, struct finding *f)
+{
+	const struct live_throttle *t = NULL;
+	char quota_text[TEXT_NUMBER], period[TEXT_NUMBER];
+
+	for (u32 i = 0; i < v->n_throttles; i++)
+		t = !t || v->throttles[i].throttled > t->throttled ? &v->throttles[i] : t;
+	if (!t || t->throttled < (v->to - v->from) / SHARE_MIN)
+		return false;
+	begin(f, FINDING_QUOTA, t->pid, 1, t->throttled, v->to - v->from);
+	snprintf(f->detail, sizeof(f->detail),
+		 "its quota lets it use %s in each %s, and was used up in %llu of %llu periods",
+		 text__ns(quota_text, sizeof(quota_text), t->quota), text__ns(period, sizeof(period), t->period),
+		 t->throttled_periods, t->periods);
 	return true;
 }
 
@@ -76,7 +131,12 @@ bool live_finding__first(const struct live_view *v, const struct names *names, s
 		*f = other;
 		found = true;
 	}
-	if (disk(v, &other) && (!found || other.weight > f->weight)) {
+	if (wait(v, &other) && (!found || other.weight > f->weight)) {
+		*f = other;
+		found = true;
+	}
+	/* a quota explains why threads of its processes wait, for locks of throttled threads, too */
+	if (quota(v, &other) && (!found || other.pid == f->pid || other.weight > f->weight)) {
 		*f = other;
 		found = true;
 	}

@@ -6,9 +6,7 @@
 #include "findings/finding.h"
 #include "model/live.h"
 
-/*
- * Writes f, with its text. Returns false if no thread waited for a GIL or a disk, or ran, for long enough to be named.
- */
+/* Writes f, with its text. Returns false if nothing took long enough to be named. */
 bool live_finding__first(const struct live_view *v, const struct names *names, struct finding *f);
 
 #endif

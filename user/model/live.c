@@ -5,7 +5,9 @@
 #include "probes/gil/gil.h"
 #include "probes/gpu/gpu.h"
 #include "probes/proc/proc.h"
+#include "model/lock_kind.h"
 #include "probes/sample/sample.h"
+#include "probes/sched/sched.h"
 #include "probes/torch/torch.h"
 #include "util/array.h"
 
@@ -13,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int live__new(struct live **out, const struct schema *schema)
+int live__new(struct live **out, const struct schema *schema, u8 (*wait_rule)(const struct stack_frame *f))
 {
 	struct live *l = calloc(1, sizeof(*l));
 	int err = l ? names__create(&l->names, schema) : -ENOMEM;
@@ -24,6 +26,7 @@ int live__new(struct live **out, const struct schema *schema)
 		return err;
 	}
 	l->schema = schema;
+	l->wait_rule = wait_rule;
 	recent__init(&l->frames, sizeof(u32), sizeof(struct frame), FRAMES_MAX);
 	recent__init(&l->codes, sizeof(u32), sizeof(struct code), CODES_MAX);
 	recent__init(&l->gil_numbers, sizeof(struct gil_key), sizeof(u32), GILS_MAX);
@@ -32,8 +35,12 @@ int live__new(struct live **out, const struct schema *schema)
 	map__init(&l->drops, sizeof(struct drop_key), sizeof(u32));
 	map__init(&l->old_drops, sizeof(struct drop_key), sizeof(u32));
 	map__init(&l->functions, sizeof(u32), sizeof(struct function));
-	map__init(&l->cpu, sizeof(struct cpu_key), sizeof(u64));
-	map__init(&l->disk, sizeof(struct cpu_key), sizeof(u64));
+	map__init(&l->wakes, sizeof(struct wake_key), sizeof(struct waker));
+	map__init(&l->old_wakes, sizeof(struct wake_key), sizeof(struct waker));
+	map__init(&l->cpu, sizeof(struct time_key), sizeof(u64));
+	map__init(&l->off, sizeof(struct time_key), sizeof(u64));
+	map__init(&l->sites, sizeof(u32), sizeof(struct site));
+	map__init(&l->throttles, sizeof(u32), sizeof(struct live_throttle));
 	*out = l;
 	return 0;
 }
@@ -44,7 +51,8 @@ static void free_view(struct live_view *v)
 	free(v->pairs);
 	free(v->functions);
 	free(v->processes);
-	free(v->disks);
+	free(v->waits);
+	free(v->throttles);
 	*v = (struct live_view){};
 }
 
@@ -63,7 +71,11 @@ void live__free(struct live *l)
 	map__free(&l->old_drops);
 	map__free(&l->functions);
 	map__free(&l->cpu);
-	map__free(&l->disk);
+	map__free(&l->off);
+	map__free(&l->sites);
+	map__free(&l->wakes);
+	map__free(&l->old_wakes);
+	map__free(&l->throttles);
 	free(l->waits);
 	free(l);
 }
@@ -92,6 +104,9 @@ static int on_code(struct live *l, const struct view *v)
 
 	if (c) {
 		c->users = stack_frame__is_users(&f);
+		c->package = stack_frame__is_package(&f);
+		c->rule = l->wait_rule && f.kind == FRAME_PYTHON ? l->wait_rule(&f) : 0;
+		c->lock = f.kind == FRAME_NATIVE ? (u8)lock_kind__of_native(&f) : LOCK_KIND_UNKNOWN;
 		stack_frame__function(&f, c->text, sizeof(c->text));
 	}
 	return c || !id ? 0 : -ENOMEM;
@@ -101,7 +116,7 @@ static int on_code(struct live *l, const struct view *v)
  * BPF sends a frame once and stores it as long as it is in use. When a stack is used for the first time in a
  * generation, its callers are marked as used too, so that they are stored as long here.
  */
-static void use_stack(struct live *l, u32 id)
+void live__use_stack(struct live *l, u32 id)
 {
 	const struct frame *frame = recent__peek(&l->frames, &id);
 
@@ -123,7 +138,7 @@ static int note_held(struct live *l, u32 tid, u32 stack)
 
 	if (t)
 		t->held = stack;
-	use_stack(l, stack);
+	live__use_stack(l, stack);
 	return tid && stack && !t ? -ENOMEM : 0;
 }
 
@@ -149,7 +164,7 @@ static int on_wait(struct live *l, const struct view *v)
 				 .timeout = timeout,
 			 }))
 		return -ENOMEM;
-	use_stack(l, l->waits[l->n_waits - 1].stack);
+	live__use_stack(l, l->waits[l->n_waits - 1].stack);
 	return note_held(l, l->waits[l->n_waits - 1].holder, l->waits[l->n_waits - 1].holder_stack);
 }
 
@@ -186,8 +201,7 @@ static bool has_python(struct live *l, u32 id)
 	return false;
 }
 
-/* Beyond FUNCTIONS_MAX threads and functions, only what is there already is counted. */
-static int add_time(struct map *times, struct cpu_key key, u64 ns)
+int live__add_time(struct map *times, struct time_key key, u64 ns)
 {
 	u64 *sum = times->n < FUNCTIONS_MAX ? map__get(times, &key) : map__find(times, &key);
 
@@ -204,10 +218,10 @@ static int on_sample(struct live *l, const struct view *v)
 	u32 id = (u32)view__get(v, "stack");
 	bool python = has_python(l, id), innermost = true;
 	u32 pid = (u32)view__get(v, "pid");
-	int err = add_time(&l->cpu, (struct cpu_key){ pid, (u32)view__get(v, "tid"), 0 }, period);
+	int err = live__add_time(&l->cpu, (struct time_key){ .pid = pid, .tid = (u32)view__get(v, "tid") }, period);
 
 	if (!err)
-		err = add_time(&l->cpu, (struct cpu_key){ pid, 0, live__user_code(l, id) }, period);
+		err = live__add_time(&l->cpu, (struct time_key){ .pid = pid, .code = live__user_code(l, id) }, period);
 	if (err)
 		return err;
 
@@ -237,22 +251,6 @@ static int on_sample(struct live *l, const struct view *v)
 	return 0;
 }
 
-/* A wait of which the stack is known: only those for a disk are certain to be no idleness. */
-static int on_off(struct live *l, const struct view *v)
-{
-	s64 reason = view__get(v, "reason");
-	u32 pid = (u32)view__get(v, "pid"), stack = (u32)view__get(v, "stack");
-	u64 from = (u64)view__get(v, "start"), to = (u64)view__get(v, "time");
-	int err;
-
-	from = from < l->last_cut ? l->last_cut : from;
-	if ((reason != SAMPLE_DISK && reason != SAMPLE_FAULT) || from >= to)
-		return 0;
-	use_stack(l, stack);
-	err = add_time(&l->disk, (struct cpu_key){ pid, (u32)view__get(v, "tid"), 0 }, to - from);
-	return err ? err : add_time(&l->disk, (struct cpu_key){ pid, 0, live__user_code(l, stack) }, to - from);
-}
-
 /* Returns whether the family has events of which figures or names are made. */
 static bool is_read(const void *record, u32 size)
 {
@@ -269,6 +267,8 @@ static bool is_read(const void *record, u32 size)
 	case EVENT_FAMILY(ID_gpu_name):
 	case EVENT_FAMILY(ID_torch_class):
 		return true;
+	case EVENT_FAMILY(ID_sched_throttle):
+		return head.id == ID_sched_throttle;
 	default:
 		return false;
 	}
@@ -280,9 +280,15 @@ int live__feed(struct live *l, const void *record, u32 size)
 		const char *event;
 		int (*fn)(struct live *l, const struct view *v);
 	} kinds[] = {
-		{ "meta_frame", on_frame }, { "meta_code", on_code },  { "gil_wait", on_wait },
-		{ "gil_drop", on_drop },    { "gil_slice", on_slice }, { "sample_cpu", on_sample },
-		{ "sample_off", on_off },
+		{ "meta_frame", on_frame },
+		{ "meta_code", on_code },
+		{ "gil_wait", on_wait },
+		{ "gil_drop", on_drop },
+		{ "gil_slice", on_slice },
+		{ "sample_cpu", on_sample },
+		{ "sample_off", live__on_off },
+		{ "sample_wake", live__on_wake },
+		{ "sched_throttle", live__on_throttle },
 	};
 	struct view v;
 	int err = 0;
@@ -299,18 +305,22 @@ int live__feed(struct live *l, const void *record, u32 size)
 /* Frees what belongs to the last interval only. */
 static void forget(struct live *l)
 {
-	struct map swap = l->old_drops;
-
-	map__free(&swap);
-	map__init(&swap, sizeof(struct drop_key), sizeof(u32));
+	map__free(&l->old_drops);
 	l->old_drops = l->drops;
-	l->drops = swap;
+	map__init(&l->drops, sizeof(struct drop_key), sizeof(u32));
+	map__free(&l->old_wakes);
+	l->old_wakes = l->wakes;
+	map__init(&l->wakes, sizeof(struct wake_key), sizeof(struct waker));
 	map__free(&l->functions);
 	map__init(&l->functions, sizeof(u32), sizeof(struct function));
 	map__free(&l->cpu);
-	map__init(&l->cpu, sizeof(struct cpu_key), sizeof(u64));
-	map__free(&l->disk);
-	map__init(&l->disk, sizeof(struct cpu_key), sizeof(u64));
+	map__init(&l->cpu, sizeof(struct time_key), sizeof(u64));
+	map__free(&l->off);
+	map__init(&l->off, sizeof(struct time_key), sizeof(u64));
+	map__free(&l->sites);
+	map__init(&l->sites, sizeof(u32), sizeof(struct site));
+	map__free(&l->throttles);
+	map__init(&l->throttles, sizeof(u32), sizeof(struct live_throttle));
 	l->n_waits = 0;
 	l->waits_lost = l->samples = l->samples_ns = l->slices_ns = l->pauses_ns = 0;
 }

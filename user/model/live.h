@@ -6,6 +6,7 @@
 #ifndef SONDE_MODEL_LIVE_H
 #define SONDE_MODEL_LIVE_H
 
+#include "model/stacks.h"
 #include "schema/schema.h"
 
 struct live;
@@ -36,13 +37,34 @@ struct live_function {
 	u64 self_ns, total_ns;
 };
 
-/* CPU time of a process, by samples; or time for which its threads waited for a disk */
+enum live_activity {
+	LIVE_CPU, /* on a CPU, by samples */
+	LIVE_DISK, /* waited for a disk */
+	LIVE_LOCK, /* waited for a futex */
+	LIVE_PEER, /* waited in read(), recvfrom(), poll() and the like */
+};
+
+/* Time of a process's threads in one activity */
 struct live_process {
 	u32 pid;
+	enum live_activity activity;
+	/* of LIVE_LOCK and LIVE_PEER: of the library functions that the user's code called */
+	u8 rule; /* the last one that is not 0, of live__new's wait_rule */
+	u8 lock; /* enum lock_kind by native functions */
 	u32 threads; /* number of those that ran, or waited, for a twentieth of the interval */
 	u64 ns; /* of these threads */
 	char function[160]; /* the user's own function with most of it */
 	u64 function_ns;
+	char by[160]; /* of LIVE_LOCK: the user's own function that ended most of these waits; "": not known */
+	u64 by_ns;
+};
+
+/* CPU time that a quota withheld from a process in the last second for which the kernel reported it */
+struct live_throttle {
+	u32 pid;
+	u64 throttled; /* ns */
+	u64 quota, period; /* ns */
+	u64 periods, throttled_periods;
 };
 
 struct live_view {
@@ -55,11 +77,16 @@ struct live_view {
 	struct live_pair *pairs;
 	struct live_function *functions;
 	struct live_process *processes;
-	struct live_process *disks; /* of waits for a disk that had a stack (`record --off-cpu`) */
-	u32 n_gils, n_pairs, n_functions, n_processes, n_disks;
+	struct live_process *waits; /* of waits with a stack (`record --off-cpu`) that may cost time */
+	struct live_throttle *throttles;
+	u32 n_gils, n_pairs, n_functions, n_processes, n_waits, n_throttles;
 };
 
-int live__new(struct live **out, const struct schema *schema);
+/*
+ * wait_rule: returns what a Python function of a library waits for, as a number that is passed on in live_process.rule;
+ * 0: not known. NULL: it is not known of any function.
+ */
+int live__new(struct live **out, const struct schema *schema, u8 (*wait_rule)(const struct stack_frame *f));
 void live__free(struct live *l);
 /* Adds one record; those of families that no figure is made of cost next to nothing. 0 or -ENOMEM. */
 int live__feed(struct live *l, const void *record, u32 size);

@@ -29,6 +29,9 @@ struct frame {
 struct code {
 	char text[160]; /* name of the function, as shown */
 	bool users; /* it is the user's own code */
+	bool package; /* it is the code of an installed package */
+	u8 rule; /* of live__new's wait_rule */
+	u8 lock; /* enum lock_kind of a wait in this native function */
 };
 
 struct wait {
@@ -51,6 +54,8 @@ struct thread {
 	u32 blamed; /* function that held the GIL during the thread's last wait */
 	u32 stack; /* stack of its last wait that has one; the next wait with the same stack is part of the same attempt */
 	u32 held; /* stack of its last hold that has one */
+	u64 lock_end; /* end of its last wait for a lock */
+	u32 lock_by; /* function that caused most of that wait; UNKNOWN: not known */
 };
 
 struct pair_key {
@@ -66,9 +71,26 @@ struct function {
 	u64 last; /* number of the last sample that counted it, so that recursion counts once */
 };
 
-/* Time of a thread (code 0), or of a process's function */
-struct cpu_key {
-	u32 pid, tid, code;
+/* Time of a process in one activity: of a thread (tid), in a function (code), or caused by another function (by) */
+struct time_key {
+	u32 pid;
+	u8 activity, rule, lock, unused; /* as in struct live_process */
+	u32 tid, code, by;
+};
+
+struct wake_key {
+	u32 tid, unused;
+	u64 since; /* when the woken thread left the CPU */
+};
+
+struct waker {
+	u32 tid, stack;
+};
+
+/* What a stack shows of a wait */
+struct site {
+	u32 code; /* function of the user's own code; UNKNOWN: none */
+	u8 rule, lock;
 };
 
 struct live {
@@ -80,7 +102,11 @@ struct live {
 	struct map drops, old_drops; /* struct drop_key -> u32 stack; of this and the previous interval */
 	struct recent threads; /* tid -> struct thread */
 	struct map functions; /* code -> struct function */
-	struct map cpu, disk; /* struct cpu_key -> u64 ns: on a CPU, waiting for a disk */
+	struct map cpu, off; /* struct time_key -> u64 ns: on a CPU, waiting */
+	struct map sites; /* u32 stack -> struct site */
+	struct map wakes, old_wakes; /* struct wake_key -> struct waker; of this and the previous interval */
+	struct map throttles; /* u32 pid -> struct live_throttle */
+	u8 (*wait_rule)(const struct stack_frame *f);
 	struct wait *waits;
 	u32 n_waits;
 	u64 waits_lost;
@@ -97,5 +123,14 @@ int live__sum_functions(struct live *l);
 int live__sum_processes(struct live *l);
 /* Returns the innermost function that is the user's own code, else the innermost one; UNKNOWN: none. */
 u32 live__user_code(struct live *l, u32 stack);
+/* Marks the frames of a stack as used, so that they are stored for as long as BPF does not send them again. */
+void live__use_stack(struct live *l, u32 stack);
+/* Adds time; beyond FUNCTIONS_MAX entries, only to those that exist. 0 or -ENOMEM. */
+int live__add_time(struct map *times, struct time_key key, u64 ns);
+
+/* live_waits.c: handlers of records. 0 or -ENOMEM. */
+int live__on_off(struct live *l, const struct view *v);
+int live__on_wake(struct live *l, const struct view *v);
+int live__on_throttle(struct live *l, const struct view *v);
 
 #endif

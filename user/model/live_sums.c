@@ -259,23 +259,33 @@ static int compare_processes(const void *a, const void *b)
 /* A thread that ran for less than this part of the interval does not count. */
 #define RAN_PART 20
 
-/* Processes of one kind of time, and the index of each plus one */
+/* A process's activity; the keys of its times begin with the same fields. */
+struct activity_key {
+	u32 pid;
+	u8 activity, rule, lock, unused;
+};
+
+/* Activities of processes, and the index of each plus one */
 struct process_list {
 	struct live_process *list;
 	u32 n;
-	struct map numbers; /* u32 pid -> u32 */
+	struct map numbers; /* struct activity_key -> u32 */
 };
 
 /* Adds the time of a thread or function to its process. */
-static int add_time(struct live *l, struct process_list *p, const struct cpu_key *key, u64 ns)
+static int add_time(struct live *l, struct process_list *p, const struct time_key *key, u64 ns)
 {
-	u32 *number = map__get(&p->numbers, &key->pid);
+	struct activity_key of = { key->pid, key->activity, key->rule, key->lock, 0 };
+	u32 *number = map__get(&p->numbers, &of);
 	struct live_process *process;
 
 	if (!number)
 		return -ENOMEM;
 	if (!*number) {
-		if (!array__push(p->list, p->n, (struct live_process){ .pid = key->pid }))
+		if (!array__push(
+			    p->list, p->n,
+			    (struct live_process){
+				    .pid = key->pid, .activity = key->activity, .rule = key->rule, .lock = key->lock }))
 			return -ENOMEM;
 		*number = p->n;
 	}
@@ -283,7 +293,10 @@ static int add_time(struct live *l, struct process_list *p, const struct cpu_key
 	if (key->tid && ns >= (l->view.to - l->view.from) / RAN_PART) {
 		process->threads++;
 		process->ns += ns;
-	} else if (!key->tid && ns > process->function_ns) {
+	} else if (key->by && ns > process->by_ns) {
+		process->by_ns = ns;
+		name_function(l, key->by, process->by, sizeof(process->by), "");
+	} else if (key->code && ns > process->function_ns) {
 		process->function_ns = ns;
 		name_function(l, key->code, process->function, sizeof(process->function), "");
 	}
@@ -295,7 +308,7 @@ static int sum_times(struct live *l, const struct map *times, struct live_proces
 	struct process_list p = { 0 };
 	int err = 0;
 
-	map__init(&p.numbers, sizeof(u32), sizeof(u32));
+	map__init(&p.numbers, sizeof(struct activity_key), sizeof(u32));
 	for (u32 i = 0; !err && i < times->n; i++)
 		err = add_time(l, &p, map__key(times, i), *(const u64 *)map__value(times, i));
 	map__free(&p.numbers);
@@ -308,7 +321,15 @@ static int sum_times(struct live *l, const struct map *times, struct live_proces
 
 int live__sum_processes(struct live *l)
 {
-	int err = sum_times(l, &l->cpu, &l->view.processes, &l->view.n_processes);
+	struct live_view *v = &l->view;
+	int err = sum_times(l, &l->cpu, &v->processes, &v->n_processes);
 
-	return err ? err : sum_times(l, &l->disk, &l->view.disks, &l->view.n_disks);
+	if (!err)
+		err = sum_times(l, &l->off, &v->waits, &v->n_waits);
+	for (u32 i = 0; !err && i < l->throttles.n; i++)
+		err = array__push(v->throttles, v->n_throttles,
+				  *(const struct live_throttle *)map__value(&l->throttles, i)) ?
+			      0 :
+			      -ENOMEM;
+	return err;
 }

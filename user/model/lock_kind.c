@@ -72,7 +72,7 @@ static bool ends(const char *text, const char *with)
 	return len >= tail && !strcmp(text + len - tail, with);
 }
 
-static enum lock_kind of_native(const struct stack_frame *f)
+enum lock_kind lock_kind__of_native(const struct stack_frame *f)
 {
 	if (begins(path__file_name(f->file), "_queue."))
 		return LOCK_KIND_QUEUE;
@@ -115,7 +115,7 @@ enum lock_kind lock_kind__of_stack(const struct stacks *s, u32 stack)
 				kind = found;
 			has_python = true;
 		} else if (!has_python && !kind) {
-			kind = of_native(f);
+			kind = lock_kind__of_native(f);
 			is_semaphore = is_semaphore || begins(f->name, "sem_");
 		}
 	}
@@ -130,8 +130,8 @@ bool lock_kind__is_native_lock(const struct stacks *s, u32 stack)
 	const struct stack_frame *f;
 
 	for (u32 at = stack; (f = stacks__frame(s, at)) != NULL && f->kind == FRAME_NATIVE; at = f->caller)
-		if (of_native(f))
-			return of_native(f) == LOCK_KIND_MUTEX;
+		if (lock_kind__of_native(f))
+			return lock_kind__of_native(f) == LOCK_KIND_MUTEX;
 	return false;
 }
 
