@@ -255,6 +255,9 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 		finding__waits_for_known(f);
 	else if (b.ns)
 		add_holder(in, &b, f);
+	else if (pid && pid != f->pid && waited_for__follow(in, g, f))
+		/* holders of a lock that processes share wait for each other; the chain ends with the one that works */
+		finding__waits_for_known(f);
 	else if (pid && 4 * by.ns >= f->lost_ns) {
 		/* the thread that ended the wait did so by releasing the lock, so it was the holder until then */
 		f->by.pid = pid;

@@ -65,9 +65,10 @@ struct kind_sum {
 	u32 stack; /* of the longest */
 };
 
-static void add_wait(struct map *kinds, struct link *l, const struct profile_key *key, const struct profile_cell *cell)
+static void add_wait(struct map *kinds, struct link *l, u32 kind, const struct profile_key *key,
+		     const struct profile_cell *cell)
 {
-	struct kind_sum *sum = map__get(kinds, &cell->kind);
+	struct kind_sum *sum = map__get(kinds, &kind);
 
 	if (!sum)
 		return;
@@ -79,8 +80,21 @@ static void add_wait(struct map *kinds, struct link *l, const struct profile_key
 	if (sum->ns < l->kind_ns)
 		return;
 	l->kind_ns = sum->ns;
-	l->kind = cell->kind;
+	l->kind = kind;
 	l->stack = sum->stack;
+}
+
+static bool is_lock(enum finding_kind kind)
+{
+	return kind == FINDING_LOCK || kind == FINDING_FILE_LOCK;
+}
+
+static bool is_one_of(struct thread_key thread, const struct thread_key *list, u32 n)
+{
+	for (u32 i = 0; i < n; i++)
+		if (thread_key__is_same(thread, list[i]))
+			return true;
+	return false;
 }
 
 /*
@@ -88,7 +102,7 @@ static void add_wait(struct map *kinds, struct link *l, const struct profile_key
  */
 #define HARDLY_ANY 20
 
-static void add_wakers(const struct profile *p, struct link *l)
+static void add_wakers(const struct profile *p, struct link *l, const struct thread_key *seen, u32 n_seen)
 {
 	u64 known = l->ran + l->idle;
 	bool is_idle = known >= l->wall || HARDLY_ANY * (l->wall - known) < l->wall;
@@ -100,14 +114,26 @@ static void add_wakers(const struct profile *p, struct link *l)
 		const struct profile_cell *cell = profile__cell(p, i);
 
 		if (thread_key__is_same(key->thread, l->thread) && key->state == ACTIVITY_BLOCKED &&
-		    (is_idle || cell->kind != FINDING_IDLE))
+		    (is_idle || cell->kind != FINDING_IDLE) && !is_one_of(key->by, seen, n_seen))
 			add_waker(&wakers, l, key->by, cell->ns);
 	}
 	map__free(&wakers);
 	l->idle = is_idle ? 0 : l->idle;
 }
 
-static struct link link_of(const struct finding_input *in, struct thread_key thread)
+/* The kind of a wait. A background thread that sleeps now and then is idle by itself, but not if others wait for it. */
+static enum finding_kind kind_of(const struct profile_cell *cell, bool is_waited_for)
+{
+	return is_waited_for && cell->kind == FINDING_IDLE && cell->cause == ACTIVITY_SLEEP ? FINDING_SLEEP :
+											      cell->kind;
+}
+
+/*
+ * seen: the threads before this one in the chain, which wait for it. Threads that wait for the same lock end each other's waits: where this
+ * thread waits for a lock, the thread that ended its waits is one that was not seen.
+ */
+static struct link link_of(const struct finding_input *in, struct thread_key thread, const struct thread_key *seen,
+			   u32 n_seen)
 {
 	const struct profile *p = in->profile;
 	const struct profile_thread *t = map__find(&p->threads, &thread);
@@ -119,19 +145,23 @@ static struct link link_of(const struct finding_input *in, struct thread_key thr
 	l.wall = t->wall;
 	l.ran = t->run + t->runnable;
 	l.idle = t->idle;
-	add_wakers(p, &l);
 	map__init(&kinds, sizeof(u32), sizeof(struct kind_sum));
 	for (u32 i = 0; i < p->cells.n; i++) {
 		const struct profile_key *key = profile__key(p, i);
 		const struct profile_cell *cell = profile__cell(p, i);
 
-		if (thread_key__is_same(key->thread, thread) && key->state == ACTIVITY_BLOCKED &&
-		    *activity_of(cell->kind))
-			add_wait(&kinds, &l, key, cell);
+		enum finding_kind kind = kind_of(cell, n_seen);
+
+		if (thread_key__is_same(key->thread, thread) && key->state == ACTIVITY_BLOCKED && *activity_of(kind))
+			add_wait(&kinds, &l, kind, key, cell);
 	}
 	map__free(&kinds);
+	add_wakers(p, &l, seen, is_lock(l.kind) ? n_seen : 0);
 	return l;
 }
+
+/* A part of the waits that is large enough to name who ended them */
+#define ENDED_PART 5
 
 /* A thread does something by itself if that takes this part of its time; else it passes on what others do. */
 #define OWN_PART 4
@@ -142,7 +172,7 @@ static bool does_something(const struct link *l)
 			     l->kind == FINDING_FILE_LOCK;
 
 	return OWN_PART * l->ran >= l->wall || (OWN_PART * l->kind_ns >= l->wall && !is_for_others) ||
-	       (OWN_PART * l->kind_ns >= l->wall && 2 * l->ended_ns < l->kind_ns);
+	       (OWN_PART * l->kind_ns >= l->wall && (is_lock(l->kind) ? ENDED_PART : 2) * l->ended_ns < l->kind_ns);
 }
 
 static void describe(const struct finding_input *in, const struct link *l, struct finding *f)
@@ -173,19 +203,17 @@ static void describe(const struct finding_input *in, const struct link *l, struc
 	snprintf(by->activity, sizeof(by->activity), "%s", activity_of(l->kind));
 }
 
-/* A part of the waits that is large enough to name who ended them */
-#define ENDED_PART 5
-
 bool waited_for__follow(const struct finding_input *in, const struct group *g, struct finding *f)
 {
 	struct group_most by = group__most(in, g, GROUP_BY);
-	struct thread_key next = { (u32)(by.value >> 32), (u32)by.value }, seen[HOPS_MAX + 1];
+	struct thread_key next = { (u32)(by.value >> 32), (u32)by.value }, seen[HOPS_MAX + 2];
 	struct link l;
 
-	if (!next.pid || ENDED_PART * by.ns < g->ns - g->delay_ns)
+	if (!g->n || !next.pid || ENDED_PART * by.ns < g->ns - g->delay_ns)
 		return false;
-	for (u32 hop = 0; hop < HOPS_MAX; hop++) {
-		l = link_of(in, next);
+	seen[0] = profile__key(in->profile, g->cells[0])->thread;
+	for (u32 hop = 1; hop <= HOPS_MAX; hop++) {
+		l = link_of(in, next, seen, hop);
 		if (!l.wall)
 			return false;
 		if (does_something(&l))
@@ -194,9 +222,8 @@ bool waited_for__follow(const struct finding_input *in, const struct group *g, s
 		next = l.ended_by;
 		if (!next.pid || ENDED_PART * l.ended_ns + l.ran + l.idle < l.wall)
 			return false;
-		for (u32 k = 0; k <= hop; k++)
-			if (thread_key__is_same(seen[k], next))
-				return false;
+		if (is_one_of(next, seen, hop + 1))
+			return false;
 	}
 	if (!does_something(&l))
 		return false;
@@ -214,6 +241,6 @@ bool waited_for__is_idle(const struct finding_input *in, const struct group *g)
 
 	if (thread.pid != g->pid || !t || 2 * by.ns < g->ns - g->delay_ns)
 		return false;
-	l = link_of(in, thread);
+	l = link_of(in, thread, NULL, 0);
 	return 4 * (t->idle + (l.kind == FINDING_SLEEP ? l.kind_ns : 0)) >= 3 * t->wall;
 }
