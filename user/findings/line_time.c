@@ -112,11 +112,15 @@ static int add_samples(struct line *l)
 /* A thread that spends less than this part of its time in the line is not one of the finding's. */
 #define THREAD_SHARE 20
 
-/* Returns the percentage for the finding's threads; 0: they are others than those that were in the line. */
-static double share_of(const struct line *l)
+/* The time of threads that were in the line */
+struct line_sum {
+	u64 ns, wall; /* in the line, and in all */
+	u32 threads;
+};
+
+static struct line_sum sum_of(const struct line *l)
 {
-	u64 ns = 0, wall = 0;
-	u32 threads = 0;
+	struct line_sum sum = { 0 };
 
 	for (u32 i = 0; i < l->threads.n; i++) {
 		const struct line_thread *t = map__value(&l->threads, i);
@@ -126,11 +130,11 @@ static double share_of(const struct line *l)
 
 		if (!of || took < of->wall / THREAD_SHARE)
 			continue;
-		ns += took;
-		wall += of->wall;
-		threads++;
+		sum.ns += took;
+		sum.wall += of->wall;
+		sum.threads++;
 	}
-	return threads == l->f->threads && ns <= wall ? table__percent(ns, wall) : 0;
+	return sum;
 }
 
 /* Is it a wait that the line's other time belongs to? */
@@ -154,26 +158,45 @@ static bool is_part_of_work(enum finding_kind kind)
 
 #define MORE_POINTS 5
 
+/* Of several threads that computed, each may have done so for a part of the time: then their sum says more. */
+static bool is_shared_work(const struct finding *f)
+{
+	return (f->kind == FINDING_COMPUTE || f->kind == FINDING_CPU) && f->threads > 1 && f->processes == 1;
+}
+
+static void add_text(const struct line *l, const struct line_sum *sum, struct finding *f)
+{
+	double share = table__percent(sum->ns, sum->wall);
+	char text[96];
+
+	if (is_shared_work(f) && sum->threads > 1)
+		snprintf(text, sizeof(text), "in sum, its threads spent %.0f%% of the time in this line",
+			 table__percent(sum->ns, query__duration(l->in->q)));
+	else if (is_part_of_work(f->kind) && sum->threads == f->threads && sum->ns <= sum->wall &&
+		 share >= table__percent(f->lost_ns, f->wall_ns) + MORE_POINTS)
+		snprintf(text, sizeof(text), "in total, this line took %.0f%% of the time", share);
+	else
+		return;
+	finding__add_detail(f, text);
+}
+
 int line_time__add(const struct finding_input *in, struct finding *f)
 {
 	struct line l = { .in = in, .f = f };
-	char text[64];
-	double share;
+	struct line_sum sum;
 	int err;
 
-	if (!is_part_of_work(f->kind) || !f->code.line)
+	if (!f->code.line || (!is_part_of_work(f->kind) && !is_shared_work(f)))
 		return 0;
 	map__init(&l.stacks, sizeof(u32), sizeof(u8));
 	map__init(&l.threads, sizeof(struct thread_key), sizeof(struct line_thread));
 	err = add_cells(&l);
 	if (!err)
 		err = add_samples(&l);
-	share = err ? 0 : share_of(&l);
+	sum = sum_of(&l);
 	map__free(&l.stacks);
 	map__free(&l.threads);
-	if (share < table__percent(f->lost_ns, f->wall_ns) + MORE_POINTS)
-		return err;
-	snprintf(text, sizeof(text), "in total, this line took %.0f%% of the time", share);
-	finding__add_detail(f, text);
+	if (!err)
+		add_text(&l, &sum, f);
 	return err;
 }

@@ -38,14 +38,19 @@ struct profile_cell {
 	bool is_delay; /* the thread was runnable after a wait of this kind, by findings/classify.c */
 };
 
-/* Waits are uneven if there are at least so many, and the longest takes so many quarters of the average. */
+/*
+ * Waits are uneven if there are at least so many, the longest takes so many quarters of the average, and one of so many
+ * is longer than PROFILE_HOLD_UP: a few long ones among short ones are the kernel's delays.
+ */
 #define PROFILE_UNEVEN_TIMES 8
 #define PROFILE_UNEVEN	     9
+#define PROFILE_UNEVEN_LONG  10
 
 /* Returns whether the waits differ much in length. Retries whose delays grow are an example. */
 static inline bool profile_cell__is_uneven(const struct profile_cell *c)
 {
-	return c->times >= PROFILE_UNEVEN_TIMES && 4 * c->longest >= PROFILE_UNEVEN * (c->ns / c->times);
+	return c->times >= PROFILE_UNEVEN_TIMES && PROFILE_UNEVEN_LONG * c->hold_times >= c->times &&
+	       4 * c->longest >= PROFILE_UNEVEN * (c->ns / c->times);
 }
 
 /* A callback that takes at least this long holds up its event loop, ns. */

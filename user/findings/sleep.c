@@ -30,6 +30,9 @@ static bool add_uneven(const struct finding_input *in, const struct group *g, st
 	return true;
 }
 
+/* Weight of uneven sleeps: a retry is a failure that something waits for, a sleep of equal length mostly is not. */
+#define UNEVEN_WEIGHT 0.3
+
 /* If a thread runs for less than this part of its time, it does nothing but sleep. */
 #define ELSE_PART 20
 
@@ -58,8 +61,10 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 		f->is_background = false;
 		return 0;
 	}
-	if (add_uneven(in, g, f))
+	if (add_uneven(in, g, f)) {
+		f->weight = UNEVEN_WEIGHT * (double)f->lost_ns;
 		return 0;
+	}
 	if (g->n && is_idle(in, g, &parts)) {
 		f->kind = FINDING_IDLE;
 		group__weigh(in, g, f);

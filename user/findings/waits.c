@@ -5,6 +5,7 @@
 
 #include "findings/waited_for.h"
 #include "findings/compute.h"
+#include "output/text.h"
 #include "util/array.h"
 
 static const struct plain {
@@ -28,6 +29,15 @@ static void add_kernel_code(const struct finding_input *in, struct finding *f)
 	finding_code__fill(&f->code, in->stacks, c.stack);
 }
 
+/* Several threads that wait in these calls wait for the lock of their address space. */
+static void add_address_space(struct finding *f)
+{
+	if (f->threads > 1 && text__has_item("munmap mmap mprotect mremap madvise brk", ' ', f->call))
+		finding__add_detail(
+			f,
+			"such calls and page faults wait for the lock of the address space, which all threads share");
+}
+
 static int complete(const struct finding_input *in, const struct group *g, struct finding *f, void *arg)
 {
 	const struct plain *p = arg;
@@ -38,6 +48,8 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 		snprintf(f->report, sizeof(f->report), "offcpu");
 	if (p->kind == FINDING_CHILD && waited_for__follow(in, g, f))
 		finding__waits_for_known(f);
+	if (p->kind == FINDING_CALL)
+		add_address_space(f);
 	if (p->kind == FINDING_ASLEEP && !in->profile->has_off_stacks)
 		snprintf(
 			f->advice, sizeof(f->advice), "%s",
