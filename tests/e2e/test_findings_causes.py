@@ -119,6 +119,54 @@ def check_cycle(folder):
        "a chain that comes back to the threads of a process ends", levels)
 
 
+def check_convoy(folder):
+    """Process 40 holds a file's lock while it sleeps, and three others wait for it, get it one after the other in a changing order, and wake the next"""
+    waits, waiting = code(1, "append /app/a.py 5")
+    sleeps, sleeping = code(2, "compact /app/a.py 9")
+    lines = [*waits, *sleeps, *(line for pid in (10, 20, 30, 40) for line in process(pid, f"p{pid}"))]
+    for i in range(16):
+        at, order = 0.5 + i * 0.4, ((10, 20, 30), (20, 30, 10), (30, 10, 20))[i % 3]
+        lines += [off(40, 40, at, at + 0.35, at + 0.35, "SCHED_SLEEP"), off_stack(40, 40, at, at + 0.35, sleeping, "SYS_clock_nanosleep", "SAMPLE_SLEEP"),
+                  run(40, 40, at + 0.35, at + 0.4)]
+        for place, (pid, waker) in enumerate(zip(order, (40, *order))):
+            end = at + 0.351 + place * 0.001
+            lines += [off(pid, pid, at, end, end, "SCHED_SLEEP", waker), off_stack(pid, pid, at, end, waiting, "SYS_flock"), run(pid, pid, end, at + 0.4)]
+    found = first_of(findings(folder, *lines), kind="file-lock")
+    ok("in the end it waited for p40 40, which slept in compact (a.py:9)" in found.get("text", ""),
+       "among processes that wake each other, the one that held the lock meanwhile is named", found)
+
+
+def check_sum(folder):
+    """Two threads compute in one line, each for 30% of the time; or one of them alone"""
+    stack, frame = code(1, "answer /app/a.py 7")
+    for threads in ((10, 11), (10,)):
+        lines = [*process(10, "a"), *stack]
+        for tid in threads:
+            for i in range(60):
+                at = 1 + i * 0.1
+                lines += [run(10, tid, at, at + 0.03), off(10, tid, at + 0.03, at + 0.1, at + 0.1, "SCHED_SLEEP"),
+                          f"sample_cpu pid=10 tid={tid} time=@{at + 0.01:.6f} period=30000000 stack={frame}"]
+        found = first_of(findings(folder, *lines), kind="compute")
+        text, share = found.get("text", ""), round(60 * 6 / 8)
+        ok(f"in sum, its threads spent {share}% of the time in this line" in text if threads[1:] else text and "in sum" not in text,
+           "the time of several threads in a line is summed" if threads[1:] else "but not that of a single one", found)
+
+
+def check_address_space(folder):
+    """Two threads, or one, wait in munmap()"""
+    stack, frame = code(1, "render /app/a.py 7")
+    for threads in ((10, 11), (10,)):
+        lines = [*process(10, "a"), *stack]
+        for tid in threads:
+            for i in range(30):
+                at = 1 + i * 0.2
+                lines += [off(10, tid, at, at + 0.15, at + 0.15, "SCHED_BLOCKED"), off_stack(10, tid, at, at + 0.15, frame, "SYS_munmap"),
+                          run(10, tid, at + 0.15, at + 0.2)]
+        found = next((f for f in findings(folder, *lines) if f.get("call") == "munmap"), {})
+        ok(("the lock of the address space" in found.get("text", "")) == (len(threads) > 1) and found,
+           f"munmap() of {len(threads)} threads", found)
+
+
 def check_peer(folder):
     """The other end of a connection is a process whose number another one had before."""
     asks, asking = code(1, "ask /app/a.py 7")
@@ -183,7 +231,7 @@ def check_connections(folder):
 def check_sleeps(folder):
     """A background thread that sleeps between its attempts: for longer and longer, or equally long each time"""
     stack, frame = code(1, "deliver /app/a.py 7")
-    for lengths, uneven in (((0.02, 0.04, 0.08, 0.16, 0.32), True), ((0.124,) * 5, False)):
+    for lengths, uneven in (((0.02, 0.04, 0.08, 0.16, 0.32), True), ((0.124,) * 5, False), ((*(0.01,) * 11, 0.06), False)):
         lines, at = [*process(10, "a"), *stack, run(10, 10, 0.1, 0.2), off(10, 10, 0.2, 7.9, 7.9, "SCHED_SLEEP")], 0.5
         for length in lengths * 10:
             lines += [off(10, 11, at, at + length, at + length, "SCHED_SLEEP"),
@@ -325,6 +373,9 @@ with tempfile.TemporaryDirectory() as there:
     check_import(there)
     check_chain(there)
     check_cycle(there)
+    check_convoy(there)
+    check_sum(there)
+    check_address_space(there)
     check_peer(there)
     check_round_trips(there)
     check_titles(there)
