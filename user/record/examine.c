@@ -62,13 +62,13 @@ static struct owner *owner_of(struct examiner *e, u64 uid)
 		struct owner *o = &e->owners[i];
 
 		if (o->used && o->uid == uid) {
-			o->used = ++e->questions;
+			o->used = ++e->requests;
 			return o;
 		}
 		if (o->used < least->used)
 			least = o;
 	}
-	*least = (struct owner){ .uid = uid, .used = ++e->questions };
+	*least = (struct owner){ .uid = uid, .used = ++e->requests };
 	return least;
 }
 

@@ -91,7 +91,7 @@ static void end_busy(struct session *s, struct child *c)
 	c->busy = 0;
 }
 
-static void give_up(struct session *s, struct child *c)
+static void abandon(struct session *s, struct child *c)
 {
 	struct examiner *e = s->examiner;
 
@@ -145,17 +145,17 @@ struct child *examiner__child(struct session *s, const struct file_of *f, u32 op
 			c = &e->children[i];
 	/* a child that answers before it is asked was compromised, and one that has ended can't answer */
 	if (c && (c->busy || !message__pending(c->sandbox.sock))) {
-		c->used = ++e->questions;
+		c->used = ++e->requests;
 		return c;
 	}
 	if (!c)
 		c = room_for(e, &key);
 	if (c->sandbox.sock >= 0)
-		give_up(s, c);
+		abandon(s, c);
 	if (forkserver__fork(e->server, &c->sandbox))
 		return NULL;
 	c->key = key;
-	c->used = ++e->questions;
+	c->used = ++e->requests;
 	return c;
 }
 
@@ -190,7 +190,7 @@ int child__collect_late(struct session *s, struct child *c)
 	}
 	if (left && message__now() - c->busy < SANDBOX_WAIT_MS && !message__pending(c->sandbox.sock))
 		return -EBUSY;
-	give_up(s, c);
+	abandon(s, c);
 	return -EPIPE;
 }
 

@@ -27,7 +27,7 @@ struct code_file {
 };
 
 static struct code_file files[FILES_MAX];
-static u64 questions;
+static u64 requests;
 
 static void close_file(struct code_file *f)
 {
@@ -103,7 +103,7 @@ int examine__code(int sock, const struct file_question *q, int fd, bool *over_bu
 
 	if (err)
 		return err;
-	f->used = ++questions;
+	f->used = ++requests;
 	p = symbols__at(f->symbols, q->offset);
 	if (p) {
 		out = (struct found_code){

@@ -44,7 +44,7 @@ struct child {
 struct examiner {
 	struct forkserver *server;
 	struct child children[CHILDREN_MAX];
-	u64 questions;
+	u64 requests;
 	struct owner owners[OWNERS_MAX];
 	struct answer answer;
 	u64 slow[SLOW_MAX]; /* numbers of files */

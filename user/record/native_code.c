@@ -266,7 +266,7 @@ static void fill_place(struct open_file *f, struct code_place *p, const struct f
 }
 
 /* Called when the file can't be parsed: its functions have no names from here on. */
-static void give_up(struct native_code *n, struct open_file *f, const char *path, int err)
+static void abandon(struct native_code *n, struct open_file *f, const char *path, int err)
 {
 	char text[256];
 
@@ -300,7 +300,7 @@ static const struct code_place *place_at(struct native_code *n, struct open_file
 	if (err) {
 		f->late = err == -ETIMEDOUT && session__is_stopping(n->session);
 		n->unnamed += f->late;
-		give_up(n, f, path, err);
+		abandon(n, f, path, err);
 		return NULL;
 	}
 	if (end.over_budget && !f->over_budget) {
