@@ -15,7 +15,7 @@ stage=$dist/stage
 rm -rf "$dist"
 MAKEFLAGS='' make --no-print-directory -s B="$build" install PORTABLE=1 DESTDIR="$PWD/$stage" PREFIX=/usr > /dev/null
 scripts/needs.sh $glibc "$stage/usr/bin/sonde" "$stage/usr/lib/sonde/libsonde-cupti.so" || {
-	echo "What make dist makes has to run with glibc $glibc, so it is made where libraries need no newer one: on Debian 12" >&2
+	echo "The packages must run with glibc $glibc: run make dist on Debian 12, where libraries need no newer one" >&2
 	exit 1
 }
 strip --strip-unneeded "$stage/usr/bin/sonde" "$stage/usr/lib/sonde/libsonde-cupti.so"
@@ -34,8 +34,8 @@ Section: devel
 Priority: optional
 Description: system tracer for machine learning workloads
  Attaches to what already runs (CUDA calls, the Python GIL, the
- scheduler) with eBPF and says where the time goes. Nothing is relaunched
- or modified.
+ scheduler) with eBPF and reports where the time goes. Nothing is
+ restarted or modified.
 END
 # Creates sonde's two accounts if systemd is installed; otherwise sonde uses uids without an account
 cat > "$stage/DEBIAN/postinst" << 'END'

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=240
 """Programs with doubles of CUDA, recorded with their calls and exported to Perfetto. The official message classes and
-trace_processor must read the work that the doubles report. One recording is killed, another is without the shim."""
+trace_processor must read the work that the doubles report. One recording is killed, and one is made without the shim."""
 import collections
 import os
 import signal
@@ -172,7 +172,7 @@ def check_counters(run, f, label):
         got = sum(v / 100 * (b[0] - t) for (t, v), b in zip(values, values[1:]))
         # each end of an item is off by at most the clock's error
         ok(abs(got - busy) <= 2 * run.error * len(work), f"{label}: GPU {gpu} was busy for {busy} ns", got)
-    # a release does not have its size
+    # the event of a release does not contain the block's size
     events, sizes = [], {}
     for m in sorted((m for m in run.did["memory"] if m["traced"]), key=lambda m: m["start"]):
         sizes[m["address"]] = m["bytes"] or sizes[m["address"]]

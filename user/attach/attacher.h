@@ -36,7 +36,10 @@ struct attacher_options {
 	bool perf_events; /* ATTACH_PERF will be used */
 	bool trusted_files; /* see ownership.h */
 	bool remote_files; /* also open files on remote file systems */
-	/* Called for each request and every 10 ms while its answer is awaited; it must make no requests itself. May be NULL. */
+	/*
+	 * Called for each request and every 10 ms while its answer is awaited; it must make no requests itself. May be
+	 * NULL.
+	 */
 	void (*idle)(void *arg);
 	void *arg;
 	const volatile sig_atomic_t

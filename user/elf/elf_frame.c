@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Functions from their unwind tables, which survive stripping: .eh_frame_hdr is a sorted array of (start, address of
- * the FDE), and a frame description entry (FDE) contains the function's size. Layout: Linux Standard Base, "Exception
- * Frames"; only the encodings that linkers write are supported.
+ * Finds functions by their unwind tables, which stripping does not remove: .eh_frame_hdr is a sorted array of (start,
+ * address of the FDE), and a frame description entry (FDE) contains the function's size. Layout: Linux Standard Base,
+ * "Exception Frames"; only the encodings that linkers write are supported.
  */
 #include <elf.h>
 #include <errno.h>
@@ -168,7 +168,7 @@ int elf__find_fde(struct elf *elf, u64 addr, u64 *fde, u64 *start, u64 *size)
 
 #define LSDA_MAX (1 << 20) /* bytes of one function's LSDA */
 
-/* A number of the call-site table, or the start of the landing pads. */
+/* Reads a number of the call-site table. */
 static u64 get_number(struct cursor *c, u8 encoding)
 {
 	return (encoding & ENC_FORMAT) == 0x01 ? get_leb128(c) : get_encoded(c, encoding & ENC_FORMAT, false);
@@ -190,7 +190,7 @@ int elf__each_call_site(struct elf *elf, u64 addr, void (*fn)(u64 start, u64 siz
 	pads = start;
 	encoding = get(&c, 1);
 	if (encoding != ENC_NONE) {
-		/* 0: landing pads are addresses */
+		/* if this is 0, the offsets of landing pads are addresses */
 		pads = (encoding & ENC_FORMAT) == 0x01 ? get_leb128(&c) : get_encoded(&c, encoding, true);
 	}
 	encoding = get(&c, 1);

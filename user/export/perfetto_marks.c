@@ -203,7 +203,9 @@ static void put_last_mark(struct perfetto *p, const char *format, u64 count)
 	perfetto__mark(p, &(struct interval){ last, last }, text);
 }
 
-/* Marks the borders of the traced time, outside which not all probes recorded; merged traces and pauses make several. */
+/*
+ * Marks the borders of the traced time, outside which not all probes recorded; merged traces and pauses make several.
+ */
 static void put_windows(struct perfetto *p, const struct trace_facts *facts)
 {
 	for (u32 i = 0; i < facts->n_windows; i++) {

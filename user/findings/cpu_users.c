@@ -12,16 +12,16 @@ static u32 priority_of(const struct cpus *c, u32 pid)
 	return p ? p->priority : 0;
 }
 
-/* Less is better. */
+/* A lower number is a better priority; 0: not known. */
 static bool is_better(u32 priority, u32 than)
 {
 	return priority && than && priority < than;
 }
 
 /*
- * Returns the process that used the CPUs for which this one waited for longest, weighted by where it waited.
- * is_preferred: of those with a better priority. percent: of the time of these CPUs; all_percent: of all these
- * processes.
+ * Returns the process that used most of the time of the CPUs for which the group's process waited; each CPU counts by
+ * the length of these waits. is_preferred: only among processes with a better priority. *percent: its share of the time
+ * of these CPUs; *all_percent: the share of all processes among which it was chosen.
  */
 static u32 main_user(const struct cpus *c, const struct group *g, bool is_preferred, double *percent,
 		     double *all_percent)
@@ -31,7 +31,7 @@ static u32 main_user(const struct cpus *c, const struct group *g, bool is_prefer
 	struct map by;
 	u32 found = 0;
 
-	/* includes threads that the group omits */
+	/* includes threads of the process that are not in the group */
 	for (u32 i = 0; i < c->waited.n; i++)
 		if (((const struct cpu_key *)map__key(&c->waited, i))->pid == g->pid)
 			all += (double)((const struct spent *)map__value(&c->waited, i))->ns;

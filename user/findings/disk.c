@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Waits for disks: for which file, by which calls, and how long each took. */
+/* Finds waits for disks: the file, the calls, and the mean duration of the requests. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static int on_requests(const struct rows *rows, void *arg)
 					   (u64)view__get(&v, "dev"), (u64)view__get(&v, "ino") };
 		struct requests *r;
 
-		/* not those of kernel threads, nor those without an end, whose duration is not known */
+		/* leaves out requests of kernel threads, and requests without an end, whose duration is not known */
 		if ((disk && view__get(&v, "asker")) || view__get(&v, "flags") & (EVENT_OPEN | EVENT_RETURN_NOT_SEEN))
 			continue;
 		r = map__get(&d->requests, &key);
@@ -134,7 +134,7 @@ static void describe(const struct disks *d, struct finding *f)
 	/* replaces "disk" or "page fault" by the requests */
 	if (!strcmp(f->call, "disk") || !strncmp(f->call, "page fault", 10))
 		*f->call = '\0';
-	/* a call has a file of its own: the requests, which are all of the process, may be for another one */
+	/* the requests are summed over the whole process, so their file may not be that of the call */
 	if (*f->call && *f->object && strcmp(f->object, name) != 0)
 		return;
 	if (!*f->call && *name)

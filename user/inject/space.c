@@ -153,7 +153,7 @@ bool space__maps_file(const struct space *s, const char *name, u64 dev, u64 ino)
 	return false;
 }
 
-/* Opens exactly the mapped file, which needs a capability; else by its path, in the process's root. */
+/* Opens the mapped file itself, which needs a capability; without it, opens its path in the process's root. */
 static int open_code(struct space *s, const struct code *c)
 {
 	const struct mapping m = {
@@ -191,7 +191,7 @@ bool space__is_late(const struct space *s)
 }
 
 _Static_assert(SPACE_FILES <= FOREIGN_FILES,
-	       "a child keeps all its files open: none is opened again while a thread is stopped");
+	       "a child keeps all its files open, so that none has to be opened again while a thread is stopped");
 
 static struct foreign *parser_of(struct space *s, const struct code *c)
 {

@@ -373,7 +373,10 @@ int trace_facts__leave_out_pauses(struct trace_facts *f, struct trace *t)
 	f->unpaused = calloc((size_t)f->n_windows + 2, sizeof(*f->unpaused));
 	if (!f->unpaused)
 		return -ENOMEM;
-	/* what lies between two windows is left out: so an empty one is before a pause at the begin, and after one at the end */
+	/*
+	 * what lies between two windows is left out: so an empty one is before a pause at the begin, and after one at
+	 * the end
+	 */
 	if (f->begins_paused)
 		n++;
 	memcpy(f->unpaused + n, f->windows, f->n_windows * sizeof(*f->windows));

@@ -52,8 +52,8 @@ u64 trace_facts__inside(const struct trace_facts *f, u64 from, u64 to);
 /* Lets the first window begin and the last one end with a selected time. to 0: no limit */
 void trace_facts__widen(struct trace_facts *f, u64 from, u64 to);
 /*
- * Makes readings by trace_filter.in_windows leave out what was recorded in pauses, and nothing else. f must outlive them.
- * 0 or -ENOMEM
+ * Makes readings by trace_filter.in_windows leave out what was recorded in pauses, and nothing else. f must outlive
+ * them. 0 or -ENOMEM
  */
 int trace_facts__leave_out_pauses(struct trace_facts *f, struct trace *t);
 /* ns of the traced time */

@@ -8,8 +8,8 @@
 #include "util/array.h"
 
 /*
- * Three hours of steps of 20 ms of which each second one is recorded; 20 MB. Further pauses are joined with the last one
- * of their trace, so that what was recorded between them is in no figure.
+ * Three hours of steps of 20 ms of which each second one is recorded; 20 MB. Further pauses are joined with the last
+ * one of their trace, so that what was recorded between them is in no figure.
  */
 #define PAUSES_MAX (1u << 18)
 

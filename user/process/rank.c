@@ -6,7 +6,9 @@
 
 enum { VARIABLE_RANK, VARIABLE_SIZE, VARIABLE_LOCAL };
 
-/* torchrun runs inside the jobs of the others, so its variables come first. A target may set any of them to any text. */
+/*
+ * torchrun runs inside the jobs of the others, so its variables come first. A target may set any of them to any text.
+ */
 static const char *const variables[RANK_LAUNCHERS][RANK_VARIABLES] = {
 	{ "RANK", "WORLD_SIZE", "LOCAL_RANK" },
 	{ "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK" },

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Moves records from the rings into the trace. Handling a record may take long: the function names of a native stack are
- * requested from a child, which may read the tables of a large library first. So that no ring overflows meanwhile,
+ * Moves records from the rings into the trace. Handling a record may take long: the function names of a native stack
+ * are requested from a child, which may read the tables of a large library first. So that no ring overflows meanwhile,
  * drain__copy() is called while any answer is awaited.
  */
 #include "record/internal.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The worker's side: manages the children of sonde-examiner, one for each owner of files, and those that are busy for
- * long.
+ * The worker's side: manages the children of sonde-examiner, one for each owner of files, and collects answers that
+ * come late.
  */
 #include "record/examine_private.h"
 #include "record/objects.h"
@@ -16,12 +16,13 @@
 #include <unistd.h>
 
 /*
- * children of one user other than root, for function lookups and for other requests each; beyond that, one is replaced
+ * The most children of a user other than root, counted separately for function lookups and for other requests. A
+ * further one replaces another.
  */
 #define USERS_CHILDREN 8
-#define PARTS_MAX      8 /* parts of an answer about a function; it has two */
+#define PARTS_MAX      8 /* messages that are read at once; the answer to a function lookup has two */
 
-/* Runs in sonde-examiner: it must not have events of other processes. */
+/* Runs in sonde-examiner, which must not be able to read events of other processes. */
 static void forget(void *session)
 {
 	rings__forget(((struct session *)session)->drain.rings);
@@ -79,7 +80,7 @@ void child__charge(struct session *s, const struct child *c, u64 since)
 {
 	u64 ms = message__now() - since;
 
-	/* beyond that, the worker was busy with other work */
+	/* no child runs longer: the rest of the time the worker did other work */
 	if (c->key.uid)
 		shares__charge(s, (u32)c->key.uid, (ms < SANDBOX_WAIT_MS ? ms : SANDBOX_WAIT_MS) * 1000000ULL);
 }
@@ -143,7 +144,9 @@ struct child *examiner__child(struct session *s, const struct file_of *f, u32 op
 	for (u32 i = 0; i < CHILDREN_MAX && !c; i++)
 		if (e->children[i].sandbox.sock >= 0 && !memcmp(&e->children[i].key, &key, sizeof(key)))
 			c = &e->children[i];
-	/* a child that answers before it is asked was compromised, and one that has ended can't answer */
+	/*
+	 * a pending message means that the child has ended, or that it was compromised, as it has no request to answer
+	 */
 	if (c && (c->busy || !message__pending(c->sandbox.sock))) {
 		c->used = ++e->requests;
 		return c;

@@ -9,7 +9,7 @@
 
 /* Producers read tail for every record, so it is advanced rarely, to save them the cache miss. */
 #define TAIL_STEPS 16
-/* The most bytes that one poll of a ring reads: the worker has other work, too, above all mapped libraries. */
+/* The most bytes that one poll of a ring reads, because the worker must also handle new mappings of libraries. */
 #define READ_BYTES (256ULL << 10)
 
 struct rings {
@@ -51,7 +51,7 @@ static struct ring *ring_of(const struct rings *rs, u32 cpu)
 	return (struct ring *)(rs->map + cpu * RING_BYTES(rs->size));
 }
 
-/* The wake-up ring buffer only has discarded records. */
+/* The ring buffer for wake-ups contains only discarded records. */
 static int on_bell(void *arg, void *data, size_t size)
 {
 	return 0;
@@ -88,8 +88,8 @@ bool rings__read(struct rings *rs, ring_record_fn fn, void *arg)
 	bool more = false;
 
 	/*
-	 * this one first: a producer that wakes the loader from now on may have written after the position that is
-	 * read
+	 * Consumes the wake-ups before it reads the rings: a record that is written after its ring was read then wakes
+	 * the worker again.
 	 */
 	ring_buffer__consume(rs->bell);
 	for (u32 cpu = 0; cpu < rs->cpus; cpu++)

@@ -134,12 +134,15 @@ struct parser {
 	struct schema *s;
 	char *err;
 	size_t err_len;
-	bool no_memory; /* and not that the schema is wrong */
+	bool no_memory; /* the schema may be valid, but there was no memory for it */
 };
 
 #define FAIL(p, code, ...) schema__fail((p)->err, (p)->err_len, code, __VA_ARGS__)
 
-/* A copy of a text member; NULL if it is missing or there is no memory, and then *ok is set to false if `must`. */
+/*
+ * Returns a copy of a text member, or of "" if it is missing and not required (must). Sets *ok to false if a required
+ * text is missing or empty, or if there is no memory.
+ */
 static char *copy_text(struct parser *p, const struct cJSON *o, const char *name, bool must, bool *ok)
 {
 	const char *text = json__text(o, name);

@@ -75,7 +75,10 @@ struct trace_filter {
 	const struct schema_event *const *kinds; /* NULL-terminated; NULL: all */
 	u64 from, to; /* CLOCK_MONOTONIC ns: spans that overlap [from, to) and events in it; to 0: no limit */
 	struct trace_ids pids, tids; /* selected processes and threads; must outlive the reading */
-	/* Which kinds are read in the trace's windows only (trace__set_windows), although no time is selected; NULL: none */
+	/*
+	 * Which kinds are read in the trace's windows only (trace__set_windows), although no time is selected; NULL:
+	 * none
+	 */
 	bool (*in_windows)(const struct schema_event *e);
 };
 
@@ -93,9 +96,9 @@ static inline u64 trace_window__step_end(u64 at, u64 step, u64 to)
 }
 
 /*
- * Readings that select a time, or kinds by in_windows, then get the trace as if recorded in these n windows only: spans are cut at a window's
- * edges (EVENT_OPEN if cut at its end), and what lies between windows is omitted. Windows are in order of time, do not
- * overlap, and must outlive the readings.
+ * Readings that select a time, or kinds by in_windows, then get the trace as if recorded in these n windows only: spans
+ * are cut at a window's edges (EVENT_OPEN if cut at its end), and what lies between windows is omitted. Windows are in
+ * order of time, do not overlap, and must outlive the readings.
  */
 void trace__set_windows(struct trace *t, const struct trace_window *windows, u32 n);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Structs that files register by address in a linker section, so that a new command, report, format, family or finding
- * changes no list. Each begins with its name.
+ * changes no list. The first member of each is its name.
  */
 #ifndef SONDE_UTIL_REGISTRY_H
 #define SONDE_UTIL_REGISTRY_H
@@ -24,7 +24,7 @@
 /* Finds a struct by name; NULL: there is none. */
 #define REGISTRY_FIND(registry, name) \
 	((__typeof__(__start_##registry[0]))registry__find((void *)__start_##registry, (void *)__stop_##registry, name))
-/* Returns the first (last NULL) or next struct by name, or in the order of `before`; NULL: no more. */
+/* Returns the struct after `last` (NULL: the first) by name, or as `before` orders them if not NULL; NULL: none. */
 #define REGISTRY_NEXT(registry, last, before)                                                                     \
 	((__typeof__(__start_##registry[0]))registry__next((void *)__start_##registry, (void *)__stop_##registry, \
 							   last, before))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Copies and sets. The first versions of the functions exist for programs of CUDA 3 on 32-bit machines. Those of them
- * that take a struct have a different layout and are recorded as cudadrv_call.
+ * Copies and sets. Where a function has a _v2, its first version exists for programs of CUDA 3 on 32-bit machines.
+ * First versions that take a struct have another layout of it and are recorded as cudadrv_call.
  */
 #include "cudadrv.bpf.h"
 
@@ -178,7 +178,7 @@ DRIVER_STACK(cudadrv_copy,
 		copy_2d(e, a.a1);
 	else
 		copy_3d(e, a.a1);
-	e->stream = group & 1 ? a.a2 : 0; /* likewise */
+	e->stream = group & 1 ? a.a2 : 0; /* here, too, the asynchronous copies have odd groups */
 }
 
 /* cuMemcpyPeer(dst, dstContext, src, srcContext, bytes, stream), cuMemcpy3DPeer(params, stream) */
@@ -228,8 +228,8 @@ DRIVER(cudadrv_copy_batch,
 }
 
 /*
- * Groups: elements of 1, 2 and 4 bytes; the same in stream order; the same in two dimensions; in two dimensions and
- * stream order.
+ * Groups 0 to 2: elements of 1, 2 and 4 bytes; 3 to 5: the same, asynchronous; 6 to 8: two-dimensional; 9 to 11:
+ * two-dimensional and asynchronous.
  */
 DRIVER_STACK(cudadrv_set,
 	     "cuMemsetD8,cuMemsetD8_v2,cuMemsetD8_v2_ptds;"

@@ -34,7 +34,7 @@ extern struct disk_named_map disk_named SEC(".maps");
 extern struct disk_path_map disk_paths SEC(".maps");
 extern const volatile bool option_disk_all;
 
-/* The key of a file; for a block device's own inode it has the device number. */
+/* Fills the key of a file, and returns where the file is from. The key of a block device has the device's number. */
 static __always_inline u32 inode__key(struct inode *inode, struct file_key *key, u32 from)
 {
 	u32 rdev = BPF_CORE_READ(inode, i_rdev);
@@ -109,7 +109,7 @@ static __always_inline struct dentry *inode__dentry(struct inode *inode)
 	return (void *)node - bpf_core_field_offset(struct dentry, d_u.d_alias);
 }
 
-/* Notes a component and returns its parent. */
+/* Stores the address of a component's name and returns the component's parent. */
 static __always_inline struct dentry *dentry__note(struct path_room *r, struct dentry *d)
 {
 	struct dentry *parent = BPF_CORE_READ(d, d_parent);

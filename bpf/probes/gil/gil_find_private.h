@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the files share that find the GIL's probe sites in a binary. */
+/* Shared by the files that find the GIL's probe sites in a binary. */
 #ifndef SONDE_GIL_FIND_PRIVATE_H
 #define SONDE_GIL_FIND_PRIVATE_H
 
@@ -15,7 +15,7 @@ struct targets {
 	u32 n_slots;
 };
 
-/* Returns false if the object has no call of it. */
+/* Returns false if no call of the function is possible in this object. */
 bool targets__of(struct targets *t, struct elf *elf, const char *name);
 /* The length of the call of one of the targets at p; 0: there is no such call. */
 u32 targets__call_at(const struct targets *t, const u8 *p, u64 left, u64 addr);
@@ -24,7 +24,10 @@ u32 targets__call_at(const struct targets *t, const u8 *p, u64 left, u64 addr);
  * still in eax there.
  */
 u64 gil_find__jump(const u8 *code, u64 left, u64 addr, s64 value);
-/* Does an instruction begin at addr? Decodes the function from its start; true if no unwind table has the start. */
+/*
+ * Does an instruction begin at addr? Decodes the function from its start. If no unwind table has the function, returns
+ * true.
+ */
 bool gil_find__is_instruction(struct elf *elf, u64 addr);
 
 #endif

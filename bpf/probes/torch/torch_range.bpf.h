@@ -10,12 +10,12 @@
 #include "torch.h"
 #include "torch_step.bpf.h"
 
-#define TORCH_RANGES 16 /* that are open in a thread at once; where there are more, the outermost one is lost */
+#define TORCH_RANGES 16 /* open in a thread at once; when there are more, the record of the outermost one is lost */
 
 /*
- * The open ranges have the numbers from `lost` to before `depth`, and each lies at its number modulo TORCH_RANGES. A
- * range that ends on another thread or never stays open here, and would keep others out for good if it were not the one
- * to be lost.
+ * The open ranges have the numbers `lost` to `depth` - 1; range n is stored at open[n % TORCH_RANGES]. A range that
+ * ends on another thread, or never, stays open here. It does not fill its place for ever, because the outermost range
+ * is discarded when there is no room.
  */
 struct torch_ranges {
 	u32 depth;
@@ -62,7 +62,7 @@ __weak __noinline int torch__end_range(void)
 	struct torch_range *e;
 	u32 depth;
 
-	/* a range that began before tracing or on another thread, or that was lost */
+	/* the range began before tracing or on another thread, or it was discarded */
 	if (!r || r->depth == r->lost)
 		return 0;
 	depth = --r->depth;

@@ -119,8 +119,8 @@ static void remove_active(struct torch_schedule *t, u32 n, u64 open_since)
 }
 
 /*
- * Writes the pauses between the active phases of all processes, as far as these phases ended by `until`. open_since: when
- * the first active phase began that has not ended.
+ * Writes the pauses between the active phases of all processes, as far as these phases ended by `until`. open_since:
+ * when the first active phase began that has not ended.
  */
 static void write_pauses(struct session *s, struct torch_schedule *t, u64 until, u64 open_since)
 {

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""--torch=shapes: the sizes of the tensors of each operator's call are those that torch.profiler records with record_shapes. Tensors without
-dimensions, lists of tensors and arguments on the stack can't be compared: the profiler shows no sizes of the former two, and the
-last are not recorded. SONDE_TORCH_PYTHON may list several Pythons.
+"""--torch=shapes: the sizes of the tensors of each operator's call are those that torch.profiler records with record_shapes. Not compared
+are tensors without dimensions and lists of tensors, of which the profiler has no sizes, and arguments on the stack, which sonde does
+not record. SONDE_TORCH_PYTHON may list several Pythons.
 test: timeout=300"""
 import collections
 import json
@@ -12,8 +12,8 @@ from tap import done, ok
 from torch_env import Recording, pythons, version_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-RESULTS = 254, 255  # numbers of arguments that mean results of a convolution, which record_shapes lacks
-MISSED_PERCENT = 10  # of the arguments may be on the stack, or of operators whose registers are not known
+RESULTS = 254, 255  # argument numbers that stand for the results of a convolution, which record_shapes lacks
+MISSED_PERCENT = 10  # of the arguments may be missing: they are on the stack, or the operator's registers are not known
 
 
 def calls_of(r, truth):
@@ -76,7 +76,7 @@ def check_version(interpreter):
         check(version, r, truth)
     lost = [e for e in r.trace.events("meta_loss") if e["family"] == 0x0e and e["pid"] in (0, r.pid)]
     ok(not lost, f"{version}: no record is lost", lost)
-    ok(not list(r.trace.events("torch_cost")), f"{version}: the trace states no cost of a call, which would be without that of its shapes")
+    ok(not list(r.trace.events("torch_cost")), f"{version}: the trace states no cost of a call, because it varies with the number of tensors")
 
 
 for interpreter in pythons():

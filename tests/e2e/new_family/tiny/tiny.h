@@ -15,6 +15,6 @@ struct tiny_work {
 struct tiny_fork {
 	struct event event;
 	u32 child_pid UNIT(task);
-} EVENT(tiny_fork, 0x3f02, "a thread or process was made");
+} EVENT(tiny_fork, 0x3f02, "a thread or process was created");
 
 #endif
