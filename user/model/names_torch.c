@@ -76,6 +76,11 @@ const char *names__torch(const struct names *n, const struct view *v, char *buf,
 		return operator_name(n, v, buf, size);
 	if (!strcmp(kind, "torch_node"))
 		return class_name(n, v, buf, size);
+	if (!strcmp(kind, "torch_collective")) {
+		text = names__probe(n, (u16)view__get(v, "probe"));
+		snprintf(buf, size, "%s", text ?: "");
+		return text ? buf : NULL;
+	}
 	/* as torch.profiler names them */
 	if (!strcmp(kind, "torch_step")) {
 		snprintf(buf, size, "ProfilerStep#%llu", (u64)view__get(v, "step"));

@@ -107,6 +107,10 @@ static int on_event(const struct view *v, void *arg)
 		return on_node(r->marks, &thread, mark.start, mark.end, view__get(v, "sequence"));
 	if (!strcmp(v->event->name, "torch_step"))
 		return add_step(r->marks, &mark, MARKED_BY_RECORDING, (u64)view__get(v, "step"));
+	if (!strcmp(v->event->name, "torch_collective")) {
+		mark.phase = PHASE_COLLECTIVE;
+		return add(r->marks, &mark);
+	}
 	if (!names__torch(r->names, v, name, sizeof(name)))
 		return 0;
 	return on_range(r->marks, &mark, name);
@@ -131,7 +135,7 @@ static int by_start(const void *a, const void *b)
 int torch_marks__read(struct torch_marks *m, const struct query *q)
 {
 	const struct schema *schema = trace__schema(q->trace);
-	static const char *const names[] = { "torch_range", "torch_node", "torch_step" };
+	static const char *const names[] = { "torch_range", "torch_node", "torch_step", "torch_collective" };
 	const struct schema_event *kinds[ARRAY_LEN(names) + 1] = { 0 };
 	u32 n = 0;
 	struct reading r = { .marks = m, .names = q->names, .order = order__new(on_event, &r) };

@@ -12,8 +12,8 @@
 
 const char *torch_phase__name(enum torch_phase phase)
 {
-	static const char *const names[PHASES] = { "data loading", "the forward pass", "the backward pass",
-						   "the optimizer", "other code" };
+	static const char *const names[PHASES] = { "data loading",  "the forward pass", "the backward pass",
+						   "the optimizer", "collectives",	"other code" };
 
 	return names[phase];
 }
@@ -102,13 +102,47 @@ static bool is_engine(const struct torch_marks *all, u32 i)
 }
 
 /*
+ * Makes the marks disjoint. A collective is cut out of the phase that contains it; of other phases that overlap the later one is cut. A step's
+ * end counts even if another phase contains it.
+ */
+static int separate(struct making *m)
+{
+	struct torch_mark *list = NULL;
+	u32 n = 0;
+
+	for (u32 i = 0; i < m->n; i++) {
+		struct torch_mark mark = m->marks[i], *before = n ? &list[n - 1] : NULL, rest = { 0 };
+
+		if (before && mark.start < before->end && mark.phase == PHASE_COLLECTIVE &&
+		    before->phase != PHASE_COLLECTIVE && mark.end < before->end) {
+			rest = *before;
+			rest.start = mark.end;
+			before->end = mark.start;
+			before->is_step = false;
+		} else if (before && mark.start < before->end) {
+			mark.start = before->end;
+		}
+		if ((mark.start < mark.end || mark.is_step) && !array__push(list, n, mark))
+			goto failed;
+		if (rest.end && !array__push(list, n, rest))
+			goto failed;
+	}
+	free(m->marks);
+	m->marks = list;
+	m->n = n;
+	return 0;
+failed:
+	free(list);
+	return -ENOMEM;
+}
+
+/*
  * Collects the phases of a thread in m->marks, so that no two overlap. If the thread evaluates nodes itself, backward
  * passes of threads that have other phases are not added to it.
  */
 static int collect(struct making *m, const struct torch_marks *all, u32 from, u32 to)
 {
 	bool has_backward = false, has_pass = false;
-	u32 n = 0;
 
 	for (u32 i = from; i < to; i++)
 		has_backward |= all->list[i].phase == PHASE_BACKWARD;
@@ -124,17 +158,7 @@ static int collect(struct making *m, const struct torch_marks *all, u32 from, u3
 			return -ENOMEM;
 	}
 	qsort(m->marks, m->n, sizeof(*m->marks), by_start);
-	for (u32 i = 0; i < m->n; i++) {
-		struct torch_mark mark = m->marks[i];
-
-		if (n && mark.start < m->marks[n - 1].end)
-			mark.start = m->marks[n - 1].end;
-		/* a step's end counts even if another phase contains it */
-		if (mark.start < mark.end || mark.is_step)
-			m->marks[n++] = mark;
-	}
-	m->n = n;
-	return 0;
+	return separate(m);
 }
 
 static int add_steps(struct making *m, u32 boundary)
@@ -191,8 +215,9 @@ static int add_marked(struct torch_loop *l, const struct torch_marks *all, u32 f
 /* Returns the phase of operators before marks[i], the next mark in the step; i == end: there is none. */
 static enum torch_phase phase_before(const struct making *m, u32 i, u32 end, bool had_backward)
 {
-	/* gradients are set to zero before, in or after a forward pass */
-	while (i < end && m->marks[i].phase == PHASE_OPTIMIZER && !m->marks[i].is_step)
+	/* gradients are set to zero before, in or after a forward pass, and any phase may have collectives */
+	while (i < end && (m->marks[i].phase == PHASE_COLLECTIVE ||
+			   (m->marks[i].phase == PHASE_OPTIMIZER && !m->marks[i].is_step)))
 		i++;
 	if (i < end && m->marks[i].phase == PHASE_DATA)
 		return PHASE_OTHER;

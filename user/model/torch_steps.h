@@ -19,6 +19,7 @@ enum torch_phase {
 	PHASE_FORWARD,
 	PHASE_BACKWARD,
 	PHASE_OPTIMIZER, /* stepped, zeroed gradients, and the operators between the backward pass and the step */
+	PHASE_COLLECTIVE, /* waited for a collective of torch.distributed */
 	PHASE_OTHER, /* none of these: other code of the program */
 	PHASES
 };

@@ -17,16 +17,23 @@ static const struct column loop_columns[] = {
 	{ "forward_percent", "Forward %", VALUE_DOUBLE, SHOW_PERCENT },
 	{ "backward_percent", "Backward %", VALUE_DOUBLE, SHOW_PERCENT },
 	{ "optimizer_percent", "Optimizer %", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "collective_percent", "Collectives %", VALUE_DOUBLE, SHOW_PERCENT },
 	{ "other_percent", "Other %", VALUE_DOUBLE, SHOW_PERCENT },
 	{ "boundary", "A step ends with", VALUE_TEXT, SHOW_PLAIN },
 };
 
 static const struct column step_columns[] = {
-	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },	   { "step", "Step", VALUE_U64, SHOW_PLAIN },
-	{ "start_ns", "At (s)", VALUE_S64, SHOW_SECONDS }, { "step_ns", "Took", VALUE_U64, SHOW_NS },
-	{ "data_ns", "Data", VALUE_U64, SHOW_NS },	   { "forward_ns", "Forward", VALUE_U64, SHOW_NS },
-	{ "backward_ns", "Backward", VALUE_U64, SHOW_NS }, { "optimizer_ns", "Optimizer", VALUE_U64, SHOW_NS },
-	{ "other_ns", "Other", VALUE_U64, SHOW_NS },	   { "calls", "Operators", VALUE_U64, SHOW_COUNT },
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
+	{ "step", "Step", VALUE_U64, SHOW_PLAIN },
+	{ "start_ns", "At (s)", VALUE_S64, SHOW_SECONDS },
+	{ "step_ns", "Took", VALUE_U64, SHOW_NS },
+	{ "data_ns", "Data", VALUE_U64, SHOW_NS },
+	{ "forward_ns", "Forward", VALUE_U64, SHOW_NS },
+	{ "backward_ns", "Backward", VALUE_U64, SHOW_NS },
+	{ "optimizer_ns", "Optimizer", VALUE_U64, SHOW_NS },
+	{ "collective_ns", "Collectives", VALUE_U64, SHOW_NS },
+	{ "other_ns", "Other", VALUE_U64, SHOW_NS },
+	{ "calls", "Operators", VALUE_U64, SHOW_COUNT },
 };
 
 static void fill_loop(const struct torch_loop *l, const struct query *args, struct table *t)
@@ -40,7 +47,8 @@ static void fill_loop(const struct torch_loop *l, const struct query *args, stru
 	table__add(t, V_U64(l->pid), V_U64(l->tid), V_TEXT(names__title(args->names, title, sizeof(title), l->pid, 0)),
 		   V_U64(l->n), V_DBL((double)l->median_ns), V_U64(slowest->end - slowest->start),
 		   V_DBL(percent[PHASE_DATA]), V_DBL(percent[PHASE_FORWARD]), V_DBL(percent[PHASE_BACKWARD]),
-		   V_DBL(percent[PHASE_OPTIMIZER]), V_DBL(percent[PHASE_OTHER]), V_TEXT(l->boundary));
+		   V_DBL(percent[PHASE_OPTIMIZER]), V_DBL(percent[PHASE_COLLECTIVE]), V_DBL(percent[PHASE_OTHER]),
+		   V_TEXT(l->boundary));
 }
 
 static void fill_steps(const struct torch_loop *l, const struct query *args, struct table *t)
@@ -51,23 +59,27 @@ static void fill_steps(const struct torch_loop *l, const struct query *args, str
 		table__add(t, V_U64(l->pid), V_U64(s->number), report__moment(args, s->start), V_U64(s->end - s->start),
 			   V_U64(s->phase_ns[PHASE_DATA]), V_U64(s->phase_ns[PHASE_FORWARD]),
 			   V_U64(s->phase_ns[PHASE_BACKWARD]), V_U64(s->phase_ns[PHASE_OPTIMIZER]),
-			   V_U64(s->phase_ns[PHASE_OTHER]), V_U64(s->calls));
+			   V_U64(s->phase_ns[PHASE_COLLECTIVE]), V_U64(s->phase_ns[PHASE_OTHER]), V_U64(s->calls));
 	}
 }
 
 static void add_shares(const struct torch_loop *l, const struct query *args, struct report_output *out)
 {
-	char who[64], median[TEXT_NUMBER], count[TEXT_NUMBER];
+	char who[64], median[TEXT_NUMBER], count[TEXT_NUMBER], collectives[64] = "";
 	const u64 *ns = l->phase_total_ns;
+
+	if (ns[PHASE_COLLECTIVE])
+		snprintf(collectives, sizeof(collectives), ", %.0f%% collectives",
+			 table__percent(ns[PHASE_COLLECTIVE], l->total_ns));
 
 	report_output__finding(
 		out,
-		"%s: %s step%s of %s (median): %.0f%% data loading, %.0f%% forward pass, %.0f%% backward pass, %.0f%% optimizer, %.0f%% other code.",
+		"%s: %s step%s of %s (median): %.0f%% data loading, %.0f%% forward pass, %.0f%% backward pass, %.0f%% optimizer%s, %.0f%% other code.",
 		names__label(args->names, who, sizeof(who), l->pid, 0), text__count(count, sizeof(count), l->n),
 		text__s(l->n), text__ns(median, sizeof(median), l->median_ns),
 		table__percent(ns[PHASE_DATA], l->total_ns), table__percent(ns[PHASE_FORWARD], l->total_ns),
 		table__percent(ns[PHASE_BACKWARD], l->total_ns), table__percent(ns[PHASE_OPTIMIZER], l->total_ns),
-		table__percent(ns[PHASE_OTHER], l->total_ns));
+		collectives, table__percent(ns[PHASE_OTHER], l->total_ns));
 	REPORT_FIGURES(out, FIGURE("pid", V_U64(l->pid)), FIGURE("steps", V_U64(l->n)),
 		       FIGURE("median_ns", V_U64(l->median_ns)),
 		       FIGURE("data_percent", V_DBL(table__percent(ns[PHASE_DATA], l->total_ns))));

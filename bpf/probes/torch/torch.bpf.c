@@ -163,6 +163,23 @@ SITE(torch_boxed, "torch_boxed")
 	return 0;
 }
 
+/* Functions of c10d that wait for a collective or run one: the probe has the function's name. */
+SITE(torch_collective, "torch_collective")
+{
+	u64 cookie = bpf_get_attach_cookie(ctx);
+	struct torch_collective *e;
+	struct thread *th;
+
+	if (!IS_END(cookie)) {
+		torch__begin(ctx, cookie, ID_torch_collective, sizeof(*e));
+		return 0;
+	}
+	e = (struct torch_collective *)placed__close(ctx, cookie, &th);
+	if (e)
+		emit(e, sizeof(*e));
+	return 0;
+}
+
 /*
  * The variable block of a thread: what __tls_get_addr(&{module, offset}) returns. Source: glibc,
  * sysdeps/x86_64/nptl/tls.h: the thread pointer + 8 has the vector of blocks, 16 bytes each. 0: not known.

@@ -164,6 +164,16 @@ static int add_node(struct finding_sites *p, const struct elf_symbol *node)
 			(u64)torch_find__node_sequence(p->elf, node) << COOKIE_GROUP_SHIFT);
 }
 
+static int add_collectives(struct finding_sites *p, const struct torch_functions *f)
+{
+	int err = 0;
+
+	for (u32 i = 0; i < TORCH_COLLECTIVES && !err; i++)
+		if (f->collectives[i].name)
+			err = add_call(p, &f->collectives[i], "torch_collective", torch_find__collective(i), 0, 0);
+	return err;
+}
+
 static int add_functions(struct finding_sites *p, bool all, bool shapes)
 {
 	struct torch_functions f;
@@ -175,6 +185,8 @@ static int add_functions(struct finding_sites *p, bool all, bool shapes)
 		err = add_boxed(p, &f);
 	if (!err && f.n && f.node.name)
 		err = add_node(p, &f.node);
+	if (!err && f.n)
+		err = add_collectives(p, &f);
 	if (!err && f.n && f.sequence.name)
 		err = add_sequence(p, &f);
 	torch_functions__free(&f);

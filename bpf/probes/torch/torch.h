@@ -179,6 +179,11 @@ struct torch_cost {
 } EVENT(torch_cost, 0x0e08,
 	"the cost of a recorded call on this machine, for the correction of durations; not with --torch=shapes");
 
+struct torch_collective {
+	struct span span;
+} EVENT(torch_collective, 0x0e0a,
+	"a thread waited for a collective of torch.distributed, or a thread of gloo ran one (AsyncWork::execute)");
+
 struct torch_step {
 	struct span span;
 	u64 step DOC(

@@ -35,6 +35,30 @@
 #define CHANGED_TENSOR "RNS_6TensorE"
 #define BOXED_MAX      256 /* clones; libtorch 2.13 has 13 */
 
+/* DistributedDataParallel waits in its reducer for what it has sent during the backward pass. */
+static const struct {
+	const char *prefix, *name;
+} collectives[TORCH_COLLECTIVES] = {
+	{ "_ZN4c10d4Work4waitE", "c10d::Work::wait" },
+	{ "_ZN4c10d18FutureWrappingWork4waitE", "c10d::FutureWrappingWork::wait" },
+	{ "_ZN4c10d16ProcessGroupGloo8SendWork4waitE", "c10d::ProcessGroupGloo::SendWork::wait" },
+	{ "_ZN4c10d16ProcessGroupGloo8RecvWork4waitE", "c10d::ProcessGroupGloo::RecvWork::wait" },
+	{ "_ZN4c10d16ProcessGroupGloo9AsyncWork7executeE", "c10d::ProcessGroupGloo::AsyncWork::execute" },
+	{ "_ZN4c10d7Reducer17finalize_backwardE", "c10d::Reducer::finalize_backward" },
+};
+
+const char *torch_find__collective(u32 i)
+{
+	return collectives[i].name;
+}
+
+static void add_collective(struct torch_functions *f, const struct elf_symbol *sym)
+{
+	for (u32 i = 0; i < TORCH_COLLECTIVES; i++)
+		if (!strncmp(sym->name, collectives[i].prefix, strlen(collectives[i].prefix)))
+			f->collectives[i] = *sym;
+}
+
 bool torch_find__is_libtorch(struct elf *elf)
 {
 	return library__is(elf, LIBRARY, ITS_FUNCTION);
@@ -109,6 +133,8 @@ static void add_other(struct gathering *g, const struct elf_symbol *sym)
 		g->failed |= !array__push(f->slow, f->n_slow, *sym);
 	else if (!strncmp(sym->name, BOXED_PREFIX, strlen(BOXED_PREFIX)))
 		add_boxed(g, sym);
+	else
+		add_collective(f, sym);
 }
 
 /* The slow paths that are called through the PLT. Their address is that of the slot. */

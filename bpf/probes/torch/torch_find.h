@@ -10,6 +10,8 @@
 
 #define TORCH_NAME_MAX 160 /* bytes of an operator's name with its NUL */
 
+#define TORCH_COLLECTIVES 6 /* functions of c10d that wait for a collective or run one */
+
 /* An operator: at::_ops::NAME::call. */
 struct torch_function {
 	const char *cpp; /* NAME in its mangled name, as add_Tensor; not terminated */
@@ -30,12 +32,15 @@ struct torch_functions {
 	struct elf_symbol node; /* torch::autograd::Node::operator(); its name is NULL if there is none */
 	struct elf_symbol sequence; /* at::sequence_number::get_and_increment; the same */
 	struct elf_symbol thread; /* at::RecordFunction::currentThreadId; the same */
+	struct elf_symbol collectives[TORCH_COLLECTIVES]; /* by torch_find__collective(); name NULL: there is none */
 	bool old_strings; /* its std::string is one pointer, as before C++11 */
 };
 
 bool torch_find__is_libtorch(struct elf *elf);
 bool torch_find__is_libtorch_python(struct elf *elf);
 
+/* Returns the name of such a function: "c10d::Work::wait". */
+const char *torch_find__collective(u32 i);
 /* The mangled type of the operator's result; NULL: not known. */
 const char *torch_find__result(struct elf *elf, const struct torch_functions *f, const struct torch_function *operator);
 /* The offset of key_set_ in c10::TensorImpl, by the code of operators; 0: not known. */
