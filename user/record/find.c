@@ -297,7 +297,12 @@ static bool is_library(struct find *p, const struct program *program)
 {
 	const struct section *section = &program->section;
 	struct found_library library = { .program = number_of(p, program) };
+	const char *soname = elf__soname(p->elf);
 
+	/* its functions need not be compared with the library's, which takes long in a large file */
+	if (*soname && strncmp(soname, section->library, strlen(section->library)) &&
+	    !section__matches_library(section, p->q->path))
+		return false;
 	library.match = library__match(p->elf, &p->s->embedded.probes, section->library);
 	if (library.match == LIBRARY_YES || !section__matches_library(section, p->q->path) || p->q->is_preattached ||
 	    holds_copy(p, section->library))

@@ -8,13 +8,22 @@
 #include <string.h>
 #include <unistd.h>
 
+/* At the start records are only copied: handling them takes time, and the libraries are to be probed soon. */
+static void drain(struct session *s)
+{
+	if (s->time.started)
+		drain__rings(s);
+	else
+		drain__copy(s);
+}
+
 /*
  * Waits between two portions, and drains the rings: a page fault of a target waits while the kernel inserts
  * breakpoints, and the rings would fill up.
  */
 static void wait_between(struct session *s, u32 next)
 {
-	drain__rings(s);
+	drain(s);
 	usleep(LINK_WAIT_US);
 	s->counts.since_wait = next;
 }
@@ -84,7 +93,7 @@ int session__link(struct session *s, const struct program *p, enum attach_method
 		if (!ret)
 			ret = err;
 	}
-	drain__rings(s);
+	drain(s);
 	return ret;
 }
 
