@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Imports of modules: their share of the time, the module that took longest and the code that asked for it. Events of
- * each import state it; without them it follows from samples and waits below importlib.
+ * Imports of modules: their share of the time, the module that took longest and the code that imported it. These are
+ * taken from the events of imports; without such events, from samples and waits with importlib on the stack.
  */
 #include "findings/import.h"
 
@@ -42,7 +42,7 @@ static struct import_stack import_stack__of(const struct stacks *stacks, u32 sta
 		if (f->kind != FRAME_PYTHON)
 			continue;
 		if (is_import(f)) {
-			/* a program that an import starts is no import */
+			/* functions of the user that a module's body calls do not count as an import */
 			s = (struct import_stack){ !calls_user, module };
 		} else if (!strcmp(f->name, "<module>")) {
 			module = at;
@@ -78,7 +78,7 @@ struct module_key {
 	char name[64];
 };
 
-/* What one process spent in imports */
+/* The time that one process spent in imports */
 struct import_sums {
 	struct map modules; /* struct module_key -> u64: ns */
 	struct map lines; /* u32 frame of the user's code -> struct line_sum */
@@ -175,7 +175,7 @@ int imported__of(struct imported *imported, const struct finding_input *in, u32 
 	return err;
 }
 
-/* What one thread was sampled in */
+/* The sampled time of one thread */
 struct thread_samples {
 	u64 imports, all; /* ns */
 	u64 on_cpu; /* ns on a CPU, or preempted */

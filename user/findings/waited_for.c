@@ -129,8 +129,8 @@ static enum finding_kind kind_of(const struct profile_cell *cell, bool is_waited
 }
 
 /*
- * seen: the threads before this one in the chain, which wait for it. Threads that wait for the same lock end each other's waits: where this
- * thread waits for a lock, the thread that ended its waits is one that was not seen.
+ * seen: the threads before this one in the chain, which wait for it. Threads that wait for the same lock end each
+ * other's waits: where this thread waits for a lock, the thread that ended its waits is one that was not seen.
  */
 static struct link link_of(const struct finding_input *in, struct thread_key thread, const struct thread_key *seen,
 			   u32 n_seen)

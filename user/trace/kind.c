@@ -164,7 +164,7 @@ static int gather_text(struct kind *k, const struct schema_field *f, u64 *length
 	return 0;
 }
 
-/* Returns whether the moments are shortly before the records' own: then the distance takes fewer bytes. */
+/* Returns whether the moments are shortly before the times of their records: then the differences take fewer bytes. */
 static bool near_time(const u64 *values, const u64 *time, u32 n)
 {
 	u32 i;

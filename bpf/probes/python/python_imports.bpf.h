@@ -58,8 +58,8 @@ static __always_inline struct open_import *import_at(struct imports *in, struct 
 }
 
 /*
- * Ends the topmost import without its end having been seen, if it lies below sp. Returns 1 if there is none. A global
- * function for the same reason as span__drop_top.
+ * Ends the innermost open import, whose end was not recorded, if its frame is below sp. Returns 1 if there is none. A
+ * global function for the same reason as span__drop_top.
  */
 __weak __noinline int imports__drop_top(struct imports *in, u64 sp, u16 flag)
 {
@@ -126,7 +126,7 @@ static __always_inline struct python_import *import_begin(struct pt_regs *ctx, u
 	return &o->record;
 }
 
-/* The head of a PyUnicodeObject up to its state, the same from 3.3 to 3.15 with a GIL. */
+/* The beginning of a PyUnicodeObject, up to its state. It is the same from CPython 3.3 to 3.15 in builds with a GIL. */
 struct str_head {
 	u64 refcount, type;
 	s64 length; /* in characters */
@@ -155,8 +155,8 @@ static long read_character(u32 i, struct wide_text *t)
 }
 
 /*
- * Copies a str as ASCII, with a ? for each other character. The width is loaded from the stack there and not computed
- * in the loop: newer compilers would spill the computed value to the stack, where the verifier loses its bounds.
+ * Copies a str as ASCII, with a ? for each other character. read_character() loads the width from the struct instead of
+ * computing it: newer compilers would spill the computed value to the stack, where the verifier loses its bounds.
  */
 static __always_inline bool read_str(char to[PYTHON_MODULE], u64 str, u32 at)
 {

@@ -12,8 +12,8 @@
 
 extern const volatile bool option_sched_all;
 
-#define MAX_GROUPS 8192 /* of processes, each with its cgroups */
-#define LEVELS	   8 /* of cgroups, upwards */
+#define MAX_GROUPS 8192 /* pairs of a process and one of its cgroups */
+#define LEVELS	   8 /* of cgroups, from that of the process upwards */
 
 /* RUNTIME_INF of kernel/sched/sched.h */
 #define NO_QUOTA (~0ULL)
@@ -139,7 +139,7 @@ __weak __noinline int sched__emit(u32 room, u32 len)
 	return 0;
 }
 
-/* first: only cgroups that were not read before */
+/* first: cgroups that were not read before are stored, too; otherwise they are ignored */
 static __always_inline void read_all(struct task_struct *task, bool first, struct seq_file *seq)
 {
 	/* an iterator may be preempted by a thread that forks */
@@ -159,7 +159,7 @@ static __always_inline void read_all(struct task_struct *task, bool first, struc
 	}
 }
 
-/* Threads may be in cgroups of their own: all are read, and each cgroup of a process is recorded once. */
+/* The threads of a process may be in different cgroups: all are read, and each cgroup is recorded once per process. */
 SEC("iter/task")
 int sched_throttled(struct bpf_iter__task *ctx)
 {
@@ -170,7 +170,7 @@ int sched_throttled(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* The first reading of a new process; a process that is moved to a cgroup later is read at the next second. */
+/* The first reading of a new process; one that is moved to another cgroup later is read within a second. */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(sched_throttle_forked, struct task_struct *parent, struct task_struct *child)
 {
