@@ -22,7 +22,8 @@ static const char options_help[] =
 	"  -f, --force        overwrite OUT if it exists\n"
 	"  --event KIND       for csv: the kind of event to write; `sonde info FILE` lists those in a trace. For\n"
 	"                     folded, flame, pprof and speedscope: on-cpu, off-cpu, gil-wait, gil-blame, or a kind\n"
-	"                     of event with a stack, and its field if it has several (gil_drop, gil_wait:holder_stack)\n"
+	"                     of event with a stack, and its field if it has several (gil_drop, gil_wait:holder_stack);\n"
+	"                     for cycle: the number of a cycle of --schedule\n"
 	"\n"
 	"Examples:\n"
 	"  sonde export run.sonde --to text | grep cudaMemcpy\n"
@@ -105,7 +106,7 @@ static int parse(struct request *r, int argc, char **argv)
 	if (!r->out && r->exporter->binary && isatty(STDOUT_FILENO))
 		return cmd__usage("export", "format %s is not for a terminal: name a file with -o", to);
 	if (r->event && !r->exporter->one_kind && !r->exporter->check)
-		return cmd__usage("export", "--event is for csv and formats made of stacks: %s takes all", to);
+		return cmd__usage("export", "--event is for csv, cycle and formats made of stacks: %s takes all", to);
 	return -1;
 }
 

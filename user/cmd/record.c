@@ -55,7 +55,8 @@ static const char help[] =
 	"                        step(); adds family torch\n"
 	"      --schedule STEPS  record only some steps, as torch.profiler.schedule() does: skip_first=N,wait=N,warmup=N,\n"
 	"                        active=N,repeat=N; the probes of PyTorch's operators are attached in the warmup\n"
-	"                        and detached after the active steps; adds family torch\n"
+	"                        and detached after the active steps; adds family torch. With repeat=N, -o DIR/\n"
+	"                        (or a name with %d) writes each cycle into a trace of its own, too\n"
 	"  -d, --duration SEC    stop after this many seconds of tracing, with pauses; fractions allowed\n"
 	"      --no-args         leave command lines and the folders of paths out of the trace (except for\n"
 	"                        folders of Python's own library)\n"
@@ -345,6 +346,8 @@ static int parse(struct record_args *a, int argc, char **argv)
 		err = -EINVAL;
 	}
 	if (!err)
+		err = record_cycles__choose(a);
+	if (!err)
 		err = parse_command(a, argc, argv);
 	if (!err)
 		err = check_inject(a);
@@ -396,7 +399,7 @@ static int cmd_record(int argc, char **argv)
 	if (ret)
 		ret = ret > 0 ? EXIT_DONE : a.has_command ? EXIT_OWN_FAILURE : EXIT_USAGE;
 	else
-		ret = a.report ? record_report__run(&a, record) : record(&a);
+		ret = a.report || a.pattern ? record_report__run(&a, record) : record(&a);
 	record_options__free(&a);
 	return ret;
 }

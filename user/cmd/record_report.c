@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* `sonde record --report` records in one process and reports in another, because they give up different rights. */
+/* `sonde record --report` records in one process and reports in another, because they give up different rights; so does one trace per cycle. */
 #include <sys/mman.h>
 
 #include "cmd/cmd.h"
@@ -27,7 +27,9 @@ int record_report__run(struct record_args *a, int (*record)(void *a))
 	report[3] = (char *)a->output;
 	status = subcommand__call(record, a);
 	/* Any status may mean a complete trace: with a command it is the command's. */
-	if (*a->written)
+	if (*a->written && a->pattern)
+		shown = record_cycles__write(a);
+	if (*a->written && a->report)
 		shown = subcommand__run(report);
 	munmap(a->written, sizeof(*a->written));
 	return status ? status : shown;

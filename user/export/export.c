@@ -55,7 +55,7 @@ int export__run(struct export *e, const struct exporter *x, const struct trace_f
 	all = filter ? *filter : all;
 	all.in_windows = event__is_measured;
 	err = write_error(e, x->begin ? x->begin(e) : 0);
-	if (!err)
+	if (!err && x->rows)
 		err = write_error(e, trace__read(e->trace, &all, on_rows, &p));
 	end = write_error(e, x->end ? x->end(e) : 0);
 	return err ? err : end;

@@ -37,7 +37,8 @@ struct exporter {
 	int (*check)(const struct trace *t, const char *option, char *why, size_t len);
 	/* These return 0 or negative errno, which ends the export. */
 	int (*begin)(struct export *e); /* once, before all rows; may set data. NULL: nothing to do */
-	int (*rows)(struct export *e, const struct rows *rows); /* in file order: one kind of one chunk */
+	int (*rows)(struct export *e,
+		    const struct rows *rows); /* in file order: one kind of one chunk. NULL: begin does all */
 	/* once, after begin, also when something failed: frees data. NULL: nothing to do */
 	int (*end)(struct export *e);
 };

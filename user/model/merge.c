@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/event.h"
+#include "core/meta.h"
 #include "model/merge_private.h"
 
 /* Rows that are read at a time, by the time of their end, so that the merged trace is nearly in order. */
@@ -202,11 +202,19 @@ static int put_row(struct merge *m, const struct rows *rows, u32 i, const struct
 	return err ? err : trace_writer__append(m->writer, m->record, size);
 }
 
+/* Is the event of this time left out by merge__part()? */
+static bool is_outside(const struct merge *m, u64 start, u64 end)
+{
+	return (end <= m->part->from && start < m->part->from) || start >= m->part->to;
+}
+
 static int on_rows(const struct rows *rows, void *arg)
 {
 	struct merge *m = arg;
 	const struct schema_event *from = rows__event(rows), *to = schema__event_by_id(&m->schema, from->id);
 	const struct schema_field *time = schema_event__field(from, "time");
+	const struct schema_field *start = from->is_span ? schema_event__field(from, "start") : time;
+	bool is_limited = m->part && m->is_limited(from);
 	int err = 0;
 
 	/*
@@ -219,7 +227,7 @@ static int on_rows(const struct rows *rows, void *arg)
 	for (u32 i = 0; !err && i < rows__count(rows); i++) {
 		u64 end = rows__u64(rows, time, i);
 
-		if (end >= m->from && end < m->to)
+		if (end >= m->from && end < m->to && !(is_limited && is_outside(m, rows__u64(rows, start, i), end)))
 			err = put_row(m, rows, i, to);
 	}
 	return err;
@@ -377,6 +385,17 @@ static void join_families(struct merge *m, char *buf, size_t len)
 	}
 }
 
+/* States that what was recorded outside of the part is a pause. */
+static int put_pauses(struct merge *m)
+{
+	const struct trace_summary *s = trace__summary(m->inputs[0].trace);
+	struct meta_pause before = { .event = { .time = m->part->from, .id = ID_meta_pause }, .start = s->first };
+	struct meta_pause after = { .event = { .time = s->last, .id = ID_meta_pause }, .start = m->part->to };
+	int err = before.start < before.event.time ? trace_writer__append(m->writer, &before, sizeof(before)) : 0;
+
+	return !err && after.start < after.event.time ? trace_writer__append(m->writer, &after, sizeof(after)) : err;
+}
+
 static int run(struct merge *m, struct trace *const *traces, int fd)
 {
 	struct trace_head head = *trace__head(m->inputs[0].trace);
@@ -393,18 +412,22 @@ static int run(struct merge *m, struct trace *const *traces, int fd)
 	join_families(m, families, sizeof(families));
 	head.families = families;
 	snprintf(command, sizeof(command), "%s and %u more merged", head.command ? head.command : "?", m->n - 1);
-	head.command = command;
+	head.command = m->part ? head.command : command;
 	err = trace_writer__create(&m->writer, fd, &m->schema, &head);
 	if (!err)
 		err = number_references(m);
 	if (!err)
 		err = copy_events(m);
+	if (!err && m->part)
+		err = put_pauses(m);
 	return err ? err : trace_writer__finish(m->writer);
 }
 
-int merge__traces(struct trace *const *traces, const char *const *files, u32 n, int fd, char *err, size_t len)
+static int write_merged(struct merge m, struct trace *const *traces, const char *const *files, int fd)
 {
-	struct merge m = { .n = n, .err = err, .len = len };
+	char *err = m.err;
+	size_t len = m.len;
+	u32 n = m.n;
 	int ret;
 
 	*err = 0;
@@ -435,4 +458,18 @@ int merge__traces(struct trace *const *traces, const char *const *files, u32 n, 
 	free(m.inputs);
 	free(m.record);
 	return ret;
+}
+
+int merge__traces(struct trace *const *traces, const char *const *files, u32 n, int fd, char *err, size_t len)
+{
+	return write_merged((struct merge){ .n = n, .err = err, .len = len }, traces, files, fd);
+}
+
+int merge__part(struct trace *t, const struct trace_window *time, bool (*is_limited)(const struct schema_event *e),
+		int fd, char *err, size_t len)
+{
+	struct merge m = { .n = 1, .err = err, .len = len, .part = time, .is_limited = is_limited };
+	const char *file = "the trace";
+
+	return write_merged(m, &t, &file, fd);
 }

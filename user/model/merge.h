@@ -14,6 +14,13 @@
 #define MERGE_TASKS (1u << 22) /* PID_MAX_LIMIT, include/linux/threads.h */
 #define MERGE_MAX   512 /* machines */
 
+/*
+ * Writes one trace anew to fd, an empty file, without events outside of the time whose kind is_limited selects; the rest
+ * of the recorded time is stated as paused. 0 or negative errno with a message in err.
+ */
+int merge__part(struct trace *t, const struct trace_window *time, bool (*is_limited)(const struct schema_event *e),
+		int fd, char *err, size_t len);
+
 /* Writes the merged trace to fd, an empty file. 0 or negative errno with a message in err. */
 int merge__traces(struct trace *const *traces, const char *const *files, u32 n, int fd, char *err, size_t len);
 

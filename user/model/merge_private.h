@@ -28,6 +28,8 @@ struct merge {
 	u32 probes; /* numbered so far */
 	u16 objects;
 	u32 frames, codes; /* numbered so far */
+	const struct trace_window *part; /* of merge__part; NULL: all of the traces is written */
+	bool (*is_limited)(const struct schema_event *e);
 	u8 *record;
 	char *err;
 	size_t len;

@@ -193,22 +193,6 @@ void session__set_paused(struct session *s, bool paused)
 		session__end_pause(s, session__now(s));
 }
 
-/*
- * Is the kind needed to understand events after the pause? A program mostly makes its handles once, when it begins.
- * gil_slice says when the GIL was measured.
- */
-static bool outlasts_pauses(const struct schema_event *e)
-{
-	static const char *const kinds[] = { "cudadrv_function", "cudadrv_module", "cudadrv_context", "cudadrv_stream",
-					     "cudadrv_graph",	 "cuda_stream",	   "cuda_graph",      "nccl_comm",
-					     "nccl_reduction",	 "gil_slice" };
-
-	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-		if (!strcmp(e->name, kinds[i]))
-			return true;
-	return false;
-}
-
 /* Events without a duration that measure; the others describe the targets, such as names of threads and of kernels. */
 static bool is_measured_point(const struct schema_event *e)
 {
@@ -231,7 +215,7 @@ bool pause__discards(const struct session *s, const struct event *e, u32 size)
 	if (!kind || !kind->is_span)
 		return kind && e->time >= s->pause.held_since && is_measured_point(kind);
 	return size >= sizeof(struct span) && ((const struct span *)e)->start >= s->pause.held_since &&
-	       !outlasts_pauses(kind);
+	       !schema_event__outlasts(kind);
 }
 
 const struct step_schedule *session__schedule(const struct session *s)

@@ -296,3 +296,15 @@ bool schema_field__is_task(const struct schema_field *f)
 	return f->type == FIELD_UNSIGNED && f->size == 4 &&
 	       (!strcmp(f->unit, "task") || !strcmp(f->name, "pid") || !strcmp(f->name, "tid"));
 }
+
+bool schema_event__outlasts(const struct schema_event *e)
+{
+	static const char *const kinds[] = { "cudadrv_function", "cudadrv_module", "cudadrv_context", "cudadrv_stream",
+					     "cudadrv_graph",	 "cuda_stream",	   "cuda_graph",      "nccl_comm",
+					     "nccl_reduction",	 "gil_slice" };
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (!strcmp(e->name, kinds[i]))
+			return true;
+	return false;
+}

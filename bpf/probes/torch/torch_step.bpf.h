@@ -152,7 +152,7 @@ __weak __noinline int torch__end_step(struct torch_range *e)
 	struct torch_loop *l;
 	const u64 *name;
 
-	if (!e || len >= TORCH_STEP_NAME || bpf_strncmp(e->name, len, (const char *)torch_step_name))
+	if (!e || len > TORCH_STEP_NAME || bpf_strncmp(e->name, len, (const char *)torch_step_name))
 		return 0;
 	name = (const u64 *)(e->name + sizeof(u64));
 	l = torch__loop(e->span.event.pid, name);

@@ -55,8 +55,8 @@ json.dump({"ends": ends, "steps": steps}, open(out, "w"))
 
 
 def record(folder):
-    stop, out, path = (os.path.join(folder, n) for n in ("stop", "out.json", "run.sonde"))
-    command = [SONDE, "record", "-o", path, "-t", "torch", "--torch=all", "--schedule", SCHEDULE, "--", python(), "-c", PROGRAM, stop, out]
+    stop, out, path = (os.path.join(folder, n) for n in ("stop", "out.json", "cycle-all.sonde"))
+    command = [SONDE, "record", "-o", folder + "/", "-t", "torch", "--torch=all", "--schedule", SCHEDULE, "--", python(), "-c", PROGRAM, stop, out]
     sonde = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     messages = []
     for line in sonde.stderr:
@@ -113,6 +113,30 @@ def check_report(trace, path, steps):
     ok(sorted(names) == sorted(f"ProfilerStep#{s['step']}" for s in steps), "Kineto's names are exported", names)
 
 
+def check_cycles(folder, trace, truth, steps):
+    """Each cycle is a trace of its own, which only its owner can read, with all that describes the program."""
+    for cycle in range(1, REPEAT + 1):
+        path = os.path.join(folder, f"cycle-{cycle}.sonde")
+        verify = subprocess.run([SONDE, "info", "--verify", path], capture_output=True, text=True, check=False)
+        ok(verify.returncode == 0 and os.stat(path).st_mode & 0o777 == 0o600, f"cycle {cycle}: a whole trace", verify.stdout, verify.stderr)
+        own = [s for s in steps if s["cycle"] == cycle]
+        part = Trace(path)
+        found = sorted(s["step"] for s in part.events("torch_step"))
+        ok(found == [s["step"] for s in own], f"cycle {cycle}: its steps", found)
+        calls = [c for c in trace.events("torch_op") if own[0]["start"] <= c["start"] < own[-1]["time"]]
+        kept = sum(1 for _ in part.events("torch_op"))
+        ok(kept == len(calls) > 0, f"cycle {cycle}: its calls", kept, len(calls))
+        report = json.loads(subprocess.run([SONDE, "report", path, "torch", "--format", "json"], capture_output=True, text=True, check=True).stdout)
+        sines = {r["name"]: r["calls"] for r in report["tables"]["operators"]}["aten::sin"]
+        ok(sines == sum(truth["steps"][s["step"]].get("aten::sin", 0) for s in own), f"cycle {cycle}: names, as often as torch.profiler counts", sines)
+        active = own[-1]["time"] - own[0]["start"]
+        ok(abs(report["trace"]["traced_ns"] - active) < 1000, f"cycle {cycle}: its traced time", report["trace"]["traced_ns"], active)
+    wrong = subprocess.run([SONDE, "export", os.path.join(folder, "cycle-all.sonde"), "--to", "cycle", "--event", str(REPEAT + 1), "-o",
+                            os.path.join(folder, "none")], capture_output=True, text=True, check=False)
+    ok(wrong.returncode == 2 and f"cycle {REPEAT + 1} was not recorded: the trace has {REPEAT}" in wrong.stderr and not os.path.exists(os.path.join(folder, "none")),
+       "a cycle that the trace lacks is refused", wrong.stderr)
+
+
 LOOP = """
 import os, sys, time
 import torch
@@ -150,6 +174,7 @@ def main():
     steps = check_steps(trace, truth)
     check_operators(trace, truth, steps)
     check_report(trace, path, steps)
+    check_cycles(workdir(), trace, truth, steps)
     check_cut_off(workdir())
     done()
 

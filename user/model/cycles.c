@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "model/cycles.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/view.h"
+#include "probes/torch/torch.h"
+#include "util/array.h"
+#include "util/map.h"
+
+/* A recording of steps of 1 ms has so many in an hour; further ones, of a hostile file, are ignored. */
+#define CYCLES_MAX (1u << 20)
+
+struct phase_key {
+	u32 pid, unused;
+	u64 from; /* ns */
+};
+
+struct phase {
+	u32 cycle; /* 0: its begin was not recorded */
+	u32 unused;
+	u64 to; /* ns; 0: its end was not recorded */
+};
+
+/* The begin and the end of an active phase are events of their own, which may be read in any order. */
+static int on_phases(const struct rows *rows, void *arg)
+{
+	struct view v = { .event = rows__event(rows), .rows = rows };
+	struct map *phases = arg;
+
+	for (; v.i < rows__count(rows); v.i++) {
+		u64 since = (u64)view__get(&v, "since"), time = (u64)view__get(&v, "time");
+		struct phase_key key = { .pid = (u32)view__get(&v, "pid"), .from = since };
+		struct phase *p = since ? map__get(phases, &key) : NULL;
+
+		if (since && !p)
+			return -ENOMEM;
+		if (p)
+			p->to = time;
+		if (view__get(&v, "phase") != STEP_ACTIVE)
+			continue;
+		key.from = time;
+		p = map__get(phases, &key);
+		if (!p)
+			return -ENOMEM;
+		p->cycle = (u32)view__get(&v, "cycle");
+	}
+	return 0;
+}
+
+static int add(struct cycles *c, u32 cycle, u64 from, u64 to)
+{
+	struct trace_window *w;
+
+	if (cycle > CYCLES_MAX || from >= to)
+		return 0;
+	while (c->n < cycle)
+		if (!array__push(c->list, c->n, (struct trace_window){ .from = ~0ull }))
+			return -ENOMEM;
+	w = &c->list[cycle - 1];
+	w->from = from < w->from ? from : w->from;
+	w->to = to > w->to ? to : w->to;
+	return 0;
+}
+
+int cycles__load(struct cycles *c, struct trace *t)
+{
+	const struct schema_event *kinds[2] = { schema__event(trace__schema(t), "torch_phase"), NULL };
+	struct trace_filter filter = { .kinds = kinds };
+	struct map phases;
+	int err;
+
+	*c = (struct cycles){ 0 };
+	map__init(&phases, sizeof(struct phase_key), sizeof(struct phase));
+	err = kinds[0] ? trace__read(t, &filter, on_phases, &phases) : 0;
+	for (u32 i = 0; !err && i < phases.n; i++) {
+		const struct phase_key *key = map__key(&phases, i);
+		const struct phase *p = map__value(&phases, i);
+
+		/* a process whose first step is active reports no begin: its cycle is the first one */
+		err = add(c, p->cycle ? p->cycle : 1, key->from, p->to ? p->to : trace__summary(t)->last);
+	}
+	map__free(&phases);
+	return err;
+}
+
+void cycles__free(struct cycles *c)
+{
+	free(c->list);
+	*c = (struct cycles){ 0 };
+}
