@@ -104,7 +104,8 @@ void finding__evidence(const struct finding *f, const struct query *q, char *buf
 	text__add(&c, "sonde report ");
 	add_path(&c, facts && facts->path ? facts->path : "FILE..");
 	text__add(&c, " %s", report_of(f, q));
-	if (f->processes == 1)
+	/* a rank is compared with the others */
+	if (f->processes == 1 && f->kind != FINDING_STRAGGLER)
 		text__add(&c, " -p %u", names__number(q->names, f->pid));
 	for (u32 i = 0; facts && f->processes != 1 && i < facts->pids.n; i++)
 		text__add(&c, "%s%u", i ? "," : " -p ", facts->pids.list[i]);

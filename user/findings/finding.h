@@ -37,6 +37,7 @@ enum finding_kind {
 	FINDING_CONDITION, /* waited for a condition or event */
 	FINDING_GC, /* collected garbage */
 	FINDING_IMPORT, /* imported modules */
+	FINDING_STRAGGLER, /* was the rank that the others waited for in distributed training */
 	FINDING_STEP, /* took longer for some training steps than for others */
 	FINDING_OVERHEAD, /* ran between small operators of PyTorch */
 	FINDING_TENSOR_COPIES, /* copied and converted tensors, or read their values */

@@ -34,6 +34,7 @@ static const struct kind {
 	[FINDING_CONDITION] = { "condition", "waited", " for a condition or an event", 0.1 },
 	[FINDING_GC] = { "gc", "collected garbage in", "", 1.3 },
 	[FINDING_IMPORT] = { "import", "imported modules in", "", 1.3 },
+	[FINDING_STRAGGLER] = { "straggler", "made the other ranks wait for", "", 1.3 },
 	[FINDING_STEP] = { "slow-steps", "lost", " to slow steps of training", 1.1 },
 	[FINDING_OVERHEAD] = { "small-operators", "spent", " between small operators of PyTorch", 0.8 },
 	[FINDING_TENSOR_COPIES] = { "tensor-copies", "spent", " copying tensors or reading their values", 0.9 },

@@ -17,10 +17,10 @@ static bool has_process(const struct ranks *r, u32 pid)
 }
 
 /* The loop of a process with the longest steps is the one that trains. */
-static int list_processes(struct ranks *r, const struct names *names)
+static int list_processes(struct ranks *r, const struct torch_steps *steps, const struct names *names)
 {
-	for (u32 i = 0; i < r->steps->n; i++) {
-		const struct torch_loop *l = &r->steps->loops[i];
+	for (u32 i = 0; i < steps->n; i++) {
+		const struct torch_loop *l = &steps->loops[i];
 		struct rank rank = { .loop = l, .task = names__task(names, l->pid, 0) };
 
 		rank.has_number = rank.task && rank.task->world_size;
@@ -107,7 +107,7 @@ static void compare_step(struct ranks *r, u32 i)
 	}
 }
 
-int ranks__new(struct ranks **out, const struct query *q)
+int ranks__new(struct ranks **out, const struct torch_steps *steps, const struct names *names)
 {
 	struct ranks *r = calloc(1, sizeof(*r));
 	int err;
@@ -115,9 +115,7 @@ int ranks__new(struct ranks **out, const struct query *q)
 	*out = r;
 	if (!r)
 		return -ENOMEM;
-	err = torch_steps__new(&r->steps, q);
-	if (!err)
-		err = list_processes(r, q->names);
+	err = list_processes(r, steps, names);
 	if (err || !r->n)
 		return err;
 	qsort(r->list, r->n, sizeof(*r->list), by_rank);
@@ -132,7 +130,6 @@ void ranks__free(struct ranks *r)
 {
 	if (!r)
 		return;
-	torch_steps__free(r->steps);
 	free(r->list);
 	free(r);
 }
@@ -156,7 +153,8 @@ static int compare_u64(const void *a, const void *b)
 
 #define OTHERS_MAX 64 /* loops that torch_steps__new reads */
 
-u64 ranks__others_median(const struct ranks *r, const struct rank *rank, enum torch_phase phase)
+/* Returns the median of the other ranks' medians of a phase. */
+static u64 others_median(const struct ranks *r, const struct rank *rank, enum torch_phase phase)
 {
 	u64 list[OTHERS_MAX];
 	u32 n = 0;
@@ -167,4 +165,23 @@ u64 ranks__others_median(const struct ranks *r, const struct rank *rank, enum to
 	if (n)
 		qsort(list, n, sizeof(*list), compare_u64);
 	return n ? list[(n - 1) / 2] : 0;
+}
+
+enum torch_phase ranks__slow_phase(const struct ranks *r, const struct rank *rank, u64 *own_ns, u64 *others_ns)
+{
+	enum torch_phase found = PHASE_OTHER;
+	u64 most = 0;
+
+	*own_ns = *others_ns = 0;
+	for (u32 p = 0; p < PHASES; p++) {
+		u64 own = rank->loop->phase_median_ns[p], others = others_median(r, rank, p);
+
+		if (p == PHASE_COLLECTIVE || own <= others + most)
+			continue;
+		most = own - others;
+		*own_ns = own;
+		*others_ns = others;
+		found = p;
+	}
+	return found;
 }

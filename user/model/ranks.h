@@ -21,18 +21,17 @@ struct rank {
 };
 
 struct ranks {
-	struct torch_steps *steps;
 	struct rank *list; /* by rank, those without one last */
 	u32 n;
 	u64 aligned; /* steps that two ranks or more have */
 };
 
-/* 0 or negative errno; ranks__free in any case. */
-int ranks__new(struct ranks **out, const struct query *q);
+/* steps must outlive it. 0 or negative errno; ranks__free in any case. */
+int ranks__new(struct ranks **out, const struct torch_steps *steps, const struct names *names);
 void ranks__free(struct ranks *r);
 /* Returns the rank for which all others waited longest, if they waited at all; NULL: there is none. */
 const struct rank *ranks__straggler(const struct ranks *r);
-/* Returns the median of the other ranks' medians of a phase. */
-u64 ranks__others_median(const struct ranks *r, const struct rank *rank, enum torch_phase phase);
+/* Returns the phase that takes a rank longer than the others by most, and its median and theirs. */
+enum torch_phase ranks__slow_phase(const struct ranks *r, const struct rank *rank, u64 *own_ns, u64 *others_ns);
 
 #endif

@@ -50,26 +50,6 @@ static void fill(const struct ranks *r, const struct query *args, struct report_
 	}
 }
 
-/* Returns the phase that takes a rank longer than the others by most, and its median and theirs. */
-static enum torch_phase slow_phase(const struct ranks *r, const struct rank *k, u64 *own_ns, u64 *others_ns)
-{
-	enum torch_phase found = PHASE_OTHER;
-	u64 most = 0;
-
-	*own_ns = *others_ns = 0;
-	for (u32 p = 0; p < PHASES; p++) {
-		u64 own = k->loop->phase_median_ns[p], others = ranks__others_median(r, k, p);
-
-		if (p == PHASE_COLLECTIVE || own <= others + most)
-			continue;
-		most = own - others;
-		*own_ns = own;
-		*others_ns = others;
-		found = p;
-	}
-	return found;
-}
-
 /*
  * Writes " Its thread was longest in read_image (train.py:27)", by the samples and waits of the rank's thread in its steps, if
  * this is at least half of the time that its phase took more than that of the others.
@@ -143,7 +123,7 @@ static int add_straggler(const struct ranks *r, const struct query *args, struct
 					       DELAY_PERCENT);
 		return 0;
 	}
-	phase = slow_phase(r, k, &own_ns, &others_ns);
+	phase = ranks__slow_phase(r, k, &own_ns, &others_ns);
 	per_step = k->delayed_ns / k->loop->n;
 	err = write_code(args, k, own_ns - others_ns, &text);
 	write_name(args, k, who, sizeof(who));
@@ -182,9 +162,12 @@ static void add_notes(const struct ranks *r, struct report_output *out)
 
 static int run(const struct query *args, struct report_output *out)
 {
-	struct ranks *r;
-	int err = ranks__new(&r, args);
+	struct torch_steps *steps;
+	struct ranks *r = NULL;
+	int err = torch_steps__new(&steps, args);
 
+	if (!err)
+		err = ranks__new(&r, steps, args->names);
 	if (!err)
 		err = add_straggler(r, args, out);
 	if (!err) {
@@ -196,6 +179,7 @@ static int run(const struct query *args, struct report_output *out)
 					"torch");
 	}
 	ranks__free(r);
+	torch_steps__free(steps);
 	return err;
 }
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Report ranks: of two ranks over gloo, the one with a planted delay, its phase, its code and the time that the other one waits are those that
 the ranks' own clocks measured.
-test: timeout=120"""
+The delay is in the data loader, or where the arguments say (`forward`).
+test: timeout=300"""
 import json
 import os
 import statistics
@@ -44,6 +45,8 @@ def check(where):
        text, found)
     ok(abs(found["phase_ns"] - statistics.median(truth[1]["slept"])) < 0.1 * found["phase_ns"] + 2e6, f"{where}: its delay", found)
     ok("read_slowly (rank_work.py" in text, f"{where}: and its code", text)
+    summary = subprocess.run([SONDE, "report", recording.path], capture_output=True, text=True, check=True).stdout
+    ok(f"rank_work.py {truth[1]['pid']} made the other ranks wait for" in summary, f"{where}: the summary states it", summary[:2000])
     return recording
 
 
@@ -56,7 +59,7 @@ def check_exports(recording):
 
 
 def main():
-    for where in sys.argv[1:] or PHASES:
+    for where in sys.argv[1:] or ["data"]:
         recording = check(where)
     check_exports(recording)
     done()

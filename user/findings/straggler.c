@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The rank of distributed training that all others wait for. */
+#include <stdio.h>
+
+#include "findings/findings.h"
+#include "model/ranks.h"
+#include "output/table.h"
+#include "output/text.h"
+
+/* Of fewer steps the median says little. */
+#define STEPS_MIN 4
+/* A rank that makes the others wait for a smaller part of its time explains nothing. */
+#define SHARE_MIN 10
+
+static void add(const struct ranks *r, const struct rank *k, struct findings *out)
+{
+	struct finding *f = findings__add(out, FINDING_STRAGGLER);
+	char rank[32] = "", delay[TEXT_NUMBER], own[TEXT_NUMBER], others[TEXT_NUMBER];
+	u64 own_ns, others_ns;
+	enum torch_phase phase;
+
+	if (!f)
+		return;
+	f->pid = k->loop->pid;
+	f->tid = k->loop->tid;
+	f->processes = f->threads = 1;
+	f->lost_ns = k->delayed_ns;
+	f->wall_ns = k->loop->total_ns > k->delayed_ns ? k->loop->total_ns : k->delayed_ns;
+	f->times = k->last_steps;
+	f->weight = (double)f->lost_ns * finding_kind__weight(FINDING_STRAGGLER);
+	snprintf(f->report, sizeof(f->report), "ranks");
+	phase = ranks__slow_phase(r, k, &own_ns, &others_ns);
+	if (k->has_number)
+		snprintf(rank, sizeof(rank), "it is rank %u; ", k->task->rank);
+	snprintf(f->detail, sizeof(f->detail),
+		 "%s%s a step on average, last in %llu of %llu steps; of a step it needs %s for %s, the others %s",
+		 rank, text__ns(delay, sizeof(delay), k->delayed_ns / k->loop->n), k->last_steps, r->aligned,
+		 text__ns(own, sizeof(own), own_ns), torch_phase__name(phase),
+		 text__ns(others, sizeof(others), others_ns));
+}
+
+static int find(const struct finding_input *in, struct findings *out)
+{
+	struct ranks *r;
+	const struct rank *k;
+	int err;
+
+	if (!in->torch)
+		return 0;
+	err = ranks__new(&r, in->torch, in->q->names);
+	k = err ? NULL : ranks__straggler(r);
+	if (k && r->aligned >= STEPS_MIN && table__percent(k->delayed_ns, k->loop->total_ns) >= SHARE_MIN)
+		add(r, k, out);
+	ranks__free(r);
+	return err;
+}
+
+FINDINGS(straggler) = { .name = "straggler", .find = find };
