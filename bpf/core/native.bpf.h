@@ -13,6 +13,9 @@
 #define NATIVE_SIZE(record, native) \
 	(__builtin_offsetof(typeof(record), native.chain) + ((record).native.links & (NATIVE_CHAIN - 1)) * sizeof(u64))
 
+/* The same of a record without a native stack: more than a kilobyte less to copy. */
+#define NATIVE_SIZE_BARE(record, native) __builtin_offsetof(typeof(record), native.stack)
+
 /* task NULL: the current task's memory, read without faults. The argument is a constant wherever this is inlined. */
 static __always_inline long native__read(void *to, u32 size, u64 from, struct task_struct *task)
 {

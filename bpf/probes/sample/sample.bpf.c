@@ -131,7 +131,6 @@ __weak __noinline int sample_send(struct sample_thread *t)
 static __noinline int send_bare(struct sample_thread *t)
 {
 	struct raw_sample *raw = scratch(SCRATCH_OFF);
-	u32 size;
 
 	if (!raw || !t)
 		return 0;
@@ -140,10 +139,7 @@ static __noinline int send_bare(struct sample_thread *t)
 	if (t->start_before)
 		raw->event.flags = EVENT_STARTED_BEFORE;
 	t->end = 0;
-	size = NATIVE_SIZE(*raw, native);
-	/* too large for the program to copy it itself */
-	barrier_var(size);
-	emit(raw, size);
+	emit(raw, NATIVE_SIZE_BARE(*raw, native));
 	return 0;
 }
 

@@ -101,8 +101,8 @@ static __always_inline u32 python_of(struct task_struct *me)
 }
 
 /*
- * Completes the record of the current CPU and sends it. The Python stack was taken by the caller: this function's frame
- * and the walk's together are more than a program of 6.1 may have.
+ * Adds the native stack to the record of the current CPU and sends it. The Python stack was taken by the caller: this
+ * function's frame and the walk's together are more than a program of 6.1 may have.
  */
 __weak __noinline int sample_send_wake(struct sample_thread *t)
 {
@@ -113,8 +113,7 @@ __weak __noinline int sample_send_wake(struct sample_thread *t)
 	raw = bpf_map_lookup_elem(&sample_wakes, &zero);
 	if (!raw || !t)
 		return 0;
-	if (raw->how == SAMPLE_WAKE_FUTEX && !raw->bounded)
-		native__take(&raw->native, me, NULL);
+	native__take(&raw->native, me, NULL);
 	emit(raw, NATIVE_SIZE(*raw, native));
 	return 0;
 }
@@ -161,11 +160,12 @@ int BPF_PROG(sample_waking, struct task_struct *woken)
 	raw->futex = futex;
 	raw->lock = lock_of(woken, NULL, futex);
 	raw->how = how;
-	if (how == SAMPLE_WAKE_FUTEX) {
-		raw->bounded = !takes_stack(mine, now > t->since ? now - t->since : 0, now);
-		if (!raw->bounded)
-			raw->python = python_of(me);
+	raw->bounded = how == SAMPLE_WAKE_FUTEX && !takes_stack(mine, now > t->since ? now - t->since : 0, now);
+	if (how != SAMPLE_WAKE_FUTEX || raw->bounded) {
+		emit(raw, NATIVE_SIZE_BARE(*raw, native));
+		return 0;
 	}
+	raw->python = python_of(me);
 	sample_send_wake(mine);
 	return 0;
 }
