@@ -22,6 +22,7 @@ void sampled__add(struct sampled_weight *to, const struct sampled_weight *w)
 	to->kernel_ns += w->kernel_ns;
 	to->waits += w->waits;
 	to->off_ns += w->off_ns;
+	to->estimated_ns += w->estimated_ns;
 }
 
 static int add(struct sampled *s, u32 stack, const struct sampled_weight *w)
@@ -59,7 +60,8 @@ static int on_cpu(const struct rows *rows, void *arg)
 static int on_off(const struct rows *rows, void *arg)
 {
 	const struct schema_event *e = rows__event(rows);
-	const struct schema_field *stack = schema_event__field(e, "stack");
+	const struct schema_field *stack = schema_event__field(e, "stack"),
+				  *estimated = schema_event__field(e, "estimated");
 	struct common_fields f = common_fields__of(e);
 	struct read *r = arg;
 	int err = 0;
@@ -68,6 +70,7 @@ static int on_off(const struct rows *rows, void *arg)
 		struct sampled_weight w = { .waits = 1 };
 
 		w.off_ns = query__inside(r->args, rows__u64(rows, f.start, i), rows__u64(rows, f.time, i));
+		w.estimated_ns = rows__s64(rows, estimated, i) ? w.off_ns : 0;
 		err = add(r->sampled, (u32)rows__s64(rows, stack, i), &w);
 	}
 	return err;
@@ -161,5 +164,11 @@ bool sampled__add_notes(const struct sampled *s, const struct query *args, struc
 	if (s->threshold)
 		report_output__note(out, "Off-CPU time counts intervals of at least %s.",
 				    text__ns(buf, sizeof(buf), s->threshold));
+	if (200 * s->all.estimated_ns >= s->all.off_ns && s->all.estimated_ns)
+		report_output__note(
+			out,
+			"%.0f%% of it is attributed by the stacks of similar intervals: of a thread's intervals shorter than %u ms only one for each %u ms gets a stack.",
+			100.0 * (double)s->all.estimated_ns / (double)s->all.off_ns, SAMPLE_STACK_NS / 1000000,
+			SAMPLE_STACK_NS / 1000000);
 	return true;
 }

@@ -12,6 +12,7 @@ struct sampled_weight {
 	u64 gil_ns, no_gil_ns; /* of cpu_ns: with the GIL, and known to be without it */
 	u64 kernel_ns; /* of cpu_ns: in the kernel */
 	u64 waits, off_ns; /* off the CPU */
+	u64 estimated_ns; /* of off_ns: the stack is that of another wait */
 };
 
 struct sampled {

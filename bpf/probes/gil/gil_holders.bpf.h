@@ -4,6 +4,7 @@
 #define SONDE_GIL_HOLDERS_BPF_H
 
 #include "core/sonde.bpf.h"
+#include "core/stack_budget.bpf.h"
 #include "gil.h"
 
 #define PERIODS 8
@@ -134,12 +135,7 @@ static __always_inline bool read_state(u64 cond, struct gil_state *s)
 /* Does a wait or a hold of this length get a stack? unstacked: see GIL_STACK_NS. */
 static __always_inline bool gets_stack(u64 *unstacked, u64 ns)
 {
-	u64 left = *unstacked;
-
-	if (ns >= GIL_STACK_NS || option_gil_stacks)
-		return true;
-	*unstacked = ns < left ? left - ns : left + GIL_STACK_NS - ns;
-	return ns >= left;
+	return ns >= GIL_STACK_NS || option_gil_stacks || stack__is_due(unstacked, ns, GIL_STACK_NS);
 }
 
 /* How long threads have waited for the hold in which the GIL is now. */

@@ -11,12 +11,14 @@
 #define PYTHON_WALK_TASKS
 #include "core/arrival.bpf.h"
 #include "core/python.bpf.h"
+#include "core/stack_budget.bpf.h"
 #include "sample_busy.bpf.h"
 #include "sample_record.bpf.h"
 #include "sample_thread.bpf.h"
 #include "sample_wait.bpf.h"
 
 OPTION(sample, all, "every process, not only those with a runtime");
+OPTION(sample, stacks, "a stack of every off-CPU interval, also of those below 5 ms; 10 us for each");
 OPTION_NUMBER(sample, hz, "samples a second", "samples per second and CPU; the same as -F");
 OPTION_NUMBER(sample, off, "ns", "off-CPU intervals of at least this length; the same as --off-cpu");
 
@@ -107,6 +109,7 @@ __weak __noinline int sample_send(struct sample_thread *t)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct raw_sample *raw;
+	bool unstacked;
 
 	raw = sample_at_return ? scratch(SCRATCH_OFF) : bpf_task_storage_get(&sample_kept, task, 0, 0);
 	if (!raw || !t)
@@ -116,13 +119,19 @@ __weak __noinline int sample_send(struct sample_thread *t)
 	raw->event.time = t->end;
 	raw->event.flags = t->start_before ? EVENT_STARTED_BEFORE : 0;
 	raw->reason = t->reason;
+	unstacked = t->unstacked;
 	t->end = 0;
 	raw->nr = -1;
 	if (!task__in_32bit_call(task))
 		raw->nr = (s32)((struct pt_regs *)bpf_task_pt_regs(task))->orig_ax;
 	sample_describe(raw, &t->file, t->returns);
-	fill(raw, task, raw->event.time, raw->event.flags);
 	raw->kernel = 1;
+	if (unstacked) {
+		fill_unstacked(raw, task, raw->event.time, raw->event.flags);
+		emit(raw, NATIVE_SIZE_BARE(*raw, native));
+		return 0;
+	}
+	fill(raw, task, raw->event.time, raw->event.flags);
 	emit(raw, NATIVE_SIZE(*raw, native));
 	return 0;
 }
@@ -164,21 +173,48 @@ __weak __noinline int sample_keep(struct sample_thread *t)
 }
 
 /*
- * A thread whose waits are all short, as those for a fast disk or a near server are, would have no stack of them. So
- * whenever its short waits sum up to SHORT_SUM, the last of them gets one: a wait is chosen with a probability that is
- * proportional to its length. At most one in SHORT_GAP on each CPU.
+ * Does an interval from the threshold on get a stack? The first ones of a thread and the first one of each call do, so
+ * that the loader has a stack for the others. The sum at which the next one does is drawn, because equal sums would
+ * always choose the same wait of a loop that takes as long.
+ */
+#define FIRST_STACKS 16
+
+static __always_inline bool gets_stack(struct sample_thread *t, u64 ns)
+{
+	/* where a thread was preempted does not depend on its call */
+	u64 call = 1ULL << (t->state ? t->nr & 63 : 62);
+
+	if (ns < SAMPLE_STACK_NS && !option_sample_stacks) {
+		if (stack__is_due(&t->stack_due, ns, SAMPLE_STACK_NS))
+			t->stack_due = SAMPLE_STACK_NS / 2 + bpf_get_prandom_u32() % SAMPLE_STACK_NS;
+		else if (t->stacks >= FIRST_STACKS && t->stacked_calls & call)
+			return false;
+	}
+	t->stacked_calls |= call;
+	t->stacks += t->stacks < FIRST_STACKS;
+	return true;
+}
+
+/*
+ * Is the interval of a thread that gets the CPU recorded? A thread whose waits are all below the threshold, as those
+ * for a fast disk or a near server are, would have no record of them. So whenever its short waits sum up to SHORT_SUM,
+ * the last of them is recorded with a stack: a wait is chosen with a probability that is proportional to its length. At
+ * most one in SHORT_GAP on each CPU.
  */
 #define SHORT_SUM (SECOND / 200)
 #define SHORT_GAP (SECOND / 100)
 
-static __always_inline bool gets_stack(struct sample_thread *t, u64 now)
+static __always_inline bool is_recorded(struct sample_thread *t, u64 now)
 {
 	struct sample_cpu_ticks *cpu;
 	u64 ns = now - t->since;
 	u32 key = 0;
 
-	if (ns >= option_sample_off)
+	t->unstacked = 0;
+	if (ns >= option_sample_off) {
+		t->unstacked = !gets_stack(t, ns);
 		return true;
+	}
 	if (!t->state)
 		return false;
 	t->short_ns += ns;
@@ -196,7 +232,7 @@ static __always_inline void arrives(struct sample_thread *t, struct task_struct 
 {
 	struct raw_sample *raw;
 
-	if (t->since && gets_stack(t, now)) {
+	if (t->since && is_recorded(t, now)) {
 		raw = t->kept ? bpf_task_storage_get(&sample_kept, task, 0, 0) : NULL;
 		if (raw) {
 			raw->event.time = now;

@@ -17,8 +17,10 @@
 #include "record/family.h"
 #include "record/native.h"
 #include "util/array.h"
+#include "util/recent.h"
 
 #define DEFAULT_HZ 99
+#define USUAL_MAX  16384
 #define SECOND	   1000000000ULL
 
 /* As in sample.bpf.c. */
@@ -26,9 +28,19 @@ struct sample_cpu_ticks {
 	u64 last, ticks, missed, last_short;
 };
 
+/* Intervals that are likely to have the same stack. object 0: any */
+struct usual_key {
+	u64 object; /* futex, else file */
+	u32 tid;
+	s32 nr; /* -1: in no call, or preempted */
+	u32 reason; /* SAMPLE_PREEMPTED, SAMPLE_GIL or SAMPLE_OTHER: all others */
+	u32 unused;
+};
+
 struct sample_state {
 	u64 period, threshold; /* ns; 0: not asked for */
 	u64 unstacked;
+	struct recent usual; /* struct usual_key -> u32: the last stack of these intervals */
 };
 
 static struct sample_state *state_of(const struct session *s)
@@ -77,6 +89,7 @@ static void begin(struct session *s)
 {
 	u32 hz = asked_hz(s);
 
+	recent__init(&state_of(s)->usual, sizeof(struct usual_key), sizeof(u32), USUAL_MAX);
 	state_of(s)->threshold = session__number(s, "sample", "off");
 	state_of(s)->period = hz ? SECOND / hz : 0;
 	if (hz)
@@ -134,11 +147,44 @@ static s64 timeout_of(const struct session *s, const struct raw_sample *raw)
 	return raw->timeout - offset > (s64)raw->start ? raw->timeout - offset - (s64)raw->start : 0;
 }
 
+static struct usual_key usual_key(const struct raw_sample *raw, const struct sample_off *e)
+{
+	bool is_preempted = e->reason == SAMPLE_PREEMPTED;
+
+	return (struct usual_key){
+		.object = is_preempted ? 0 :
+			  e->lock      ? e->lock :
+					 e->file,
+		.tid = raw->event.tid,
+		.nr = is_preempted ? -1 : raw->nr,
+		.reason = is_preempted || e->reason == SAMPLE_GIL ? e->reason : SAMPLE_OTHER,
+	};
+}
+
+/*
+ * Sets the stack of an interval. One that was too short to have its own, or whose stack could not be read, gets the last
+ * one of the same thread in the same call, of the same object if there is one.
+ */
+static void set_stack(struct sample_state *st, const struct raw_sample *raw, struct sample_off *e, u32 stack)
+{
+	struct usual_key key = usual_key(raw, e);
+	u32 *usual;
+
+	e->stack = stack;
+	for (u32 i = key.object ? 0 : 1; i < 2; i++, key.object = 0) {
+		usual = stack ? recent__get(&st->usual, &key) : recent__find(&st->usual, &key);
+		if (usual && stack)
+			*usual = stack;
+		else if (usual && !e->stack)
+			e->stack = *usual;
+	}
+	e->estimated = !stack && e->stack;
+}
+
 static void emit_off(struct session *s, const struct raw_sample *raw, u32 stack)
 {
 	struct sample_off e = {
 		.span = { .event = raw->event, .start = raw->start },
-		.stack = stack,
 		.reason = raw->reason,
 		.in_call = raw->nr >= 0,
 		.nr = raw->nr >= 0 ? raw->nr : 0,
@@ -154,6 +200,7 @@ static void emit_off(struct session *s, const struct raw_sample *raw, u32 stack)
 	/* it faulted: there is no call that could wait */
 	if (raw->nr < 0 && raw->native.ip && (raw->reason == SAMPLE_BLOCKED || raw->reason == SAMPLE_DISK))
 		e.reason = SAMPLE_FAULT;
+	set_stack(state_of(s), raw, &e, stack);
 	session__emit(s, &e, sizeof(e));
 }
 
@@ -211,14 +258,15 @@ static void on_wake(struct session *s, const struct raw_wake *raw, u32 size)
 
 static void on_sample(struct session *s, const struct raw_sample *raw, u32 size)
 {
-	u32 stack = stack_of(s, &(struct native_thread){
-					.raw = &raw->native,
-					.size = size - offsetof(struct raw_sample, native),
-					.pid = raw->event.pid,
-					.parent = raw->parent,
-					.time = raw->event.time,
-					.python = raw->python,
-				});
+	u32 stack = raw->unstacked ? 0 :
+				     stack_of(s, &(struct native_thread){
+							 .raw = &raw->native,
+							 .size = size - offsetof(struct raw_sample, native),
+							 .pid = raw->event.pid,
+							 .parent = raw->parent,
+							 .time = raw->event.time,
+							 .python = raw->python,
+						 });
 
 	if (raw->start)
 		emit_off(s, raw, stack);
@@ -262,6 +310,23 @@ static void on_tick(struct session *s, u64 now)
 	write_clock(s, now);
 }
 
+static void sizes(const struct session *s, table_size_fn *fn, void *arg)
+{
+	const struct recent *usual = &state_of(s)->usual;
+
+	fn(&(struct table_size){ .name = "sample stacks",
+				 .entries = recent__entries(usual),
+				 .max = 2 * USUAL_MAX,
+				 .evicted = usual->evicted,
+				 .bytes = recent__bytes(usual) },
+	   arg);
+}
+
+static void end(struct session *s)
+{
+	recent__free(&state_of(s)->usual);
+}
+
 static const struct family_part parts[] = {
 	FAMILY_PART("sample_tick", "CPU samples"),
 	FAMILY_PART("sample_switch", "stacks of threads off the CPU"),
@@ -290,6 +355,8 @@ FAMILY_HOST(sample_host) = {
 	.follows_with = "off",
 	.names_files = true,
 	.event = on_event,
+	.sizes = sizes,
+	.end = end,
 	.tick = on_tick,
 	.tick_ns = SECOND,
 };

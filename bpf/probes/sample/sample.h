@@ -43,6 +43,12 @@ enum sample_reason {
 	SAMPLE_SIGNAL = 12, /* it waited for a signal */
 };
 
+/*
+ * An off-CPU interval of at least so many ns gets a stack. Of a thread's shorter ones from the threshold on, the one at
+ * which their sum reaches this number gets one (docs/sampling.md, "Off the CPU").
+ */
+#define SAMPLE_STACK_NS 5000000
+
 struct sample_off {
 	struct span span;
 	u32 stack UNIT(stack) DOC("0: not known");
@@ -54,6 +60,8 @@ struct sample_off {
 	u64 futex UNIT(hex) DOC("futex that the call waits on; 0: it waits on no futex, or on one of the GIL");
 	s64 timeout UNIT(ns) DOC("timeout of the call; -1: no limit; 0: not known, or the call has no timeout");
 	u64 lock UNIT(hex) DOC("what is at that address, as in sample_wake");
+	u8 estimated DOC(
+		"1: the stack is that of another interval of the thread with the same reason and call, and file or lock if possible");
 } EVENT(sample_off, 0x0c02,
 	"a thread was off the CPU for longer than --off-cpu's threshold; of its shorter waits, one for each 5 ms of them");
 
@@ -109,6 +117,7 @@ struct raw_sample {
 	u8 gil_wait; /* 1: the call waits for something of the GIL */
 	u8 kernel;
 	u8 reason; /* from the thread's state; SAMPLE_OTHER if the call decides */
+	u8 unstacked; /* 1: the stack was not read, because the interval is short */
 	struct native_stack native;
 };
 

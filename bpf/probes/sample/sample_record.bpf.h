@@ -49,8 +49,8 @@ static __always_inline void read_gil(struct raw_sample *raw, struct task_struct 
 	raw->gil_wait = gil && raw->nr == SYS_futex && raw->futex - gil < GIL_SIZE;
 }
 
-/* Fills the fields that both kinds of records have. */
-static __always_inline void fill(struct raw_sample *raw, struct task_struct *task, u64 now, u16 flags)
+/* Fills the fields that both kinds of records have, but no stacks. Returns false if the thread runs 32-bit code. */
+static __always_inline bool fill_call(struct raw_sample *raw, struct task_struct *task, u64 now, u16 flags)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 
@@ -62,17 +62,36 @@ static __always_inline void fill(struct raw_sample *raw, struct task_struct *tas
 	raw->gil = GIL_HELD_UNKNOWN;
 	raw->gil_wait = 0;
 	raw->python = 0;
-	if (task__in_32bit_call(task)) {
-		/* 32-bit code has other stacks and other call numbers */
-		raw->nr = -1;
-		raw->native.ip = 0;
-		raw->native.links = 0;
-		raw->native.window = 0;
+	raw->unstacked = 0;
+	raw->native.ip = 0;
+	raw->native.links = 0;
+	raw->native.window = 0;
+	if (!task__in_32bit_call(task))
+		return true;
+	/* it has other stacks and other call numbers */
+	raw->nr = -1;
+	return false;
+}
+
+static __always_inline void fill(struct raw_sample *raw, struct task_struct *task, u64 now, u16 flags)
+{
+	if (!fill_call(raw, task, now, flags))
 		return;
-	}
 	native__take(&raw->native, task, NULL);
 	raw->python = python__stack(STACK_FRAMES);
 	if (raw->python)
+		read_gil(raw, task);
+}
+
+/* The same without a stack: the loader takes that of a similar interval. */
+static __always_inline void fill_unstacked(struct raw_sample *raw, struct task_struct *task, u64 now, u16 flags)
+{
+	if (!fill_call(raw, task, now, flags))
+		return;
+	raw->unstacked = 1;
+	/* it shows that the thread was in its own code, as in a page fault */
+	raw->native.ip = ((struct pt_regs *)bpf_task_pt_regs(task))->ip;
+	if (raw->nr == SYS_futex)
 		read_gil(raw, task);
 }
 
@@ -110,6 +129,7 @@ static __always_inline void bare(struct raw_sample *raw, struct task_struct *tas
 	raw->gil = 0;
 	raw->gil_wait = 0;
 	raw->kernel = 0;
+	raw->unstacked = 0;
 	raw->reason = reason;
 	raw->native.ip = 0;
 	raw->native.links = 0;

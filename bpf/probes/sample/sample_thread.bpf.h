@@ -21,9 +21,13 @@ struct sample_thread {
 	u8 before; /* since is the time when tracing began */
 	u8 start_before;
 	u8 reason;
+	u8 stacks; /* of its intervals, at most FIRST_STACKS */
+	u8 unstacked; /* the interval from start to end gets no stack */
 	u8 kept; /* its stack is in sample_kept */
 	u8 returns; /* its system call has been executed */
 	struct wake_limit short_wakes, long_wakes; /* for stacks of this thread when it wakes others */
+	u64 stack_due; /* ns of its intervals shorter than SAMPLE_STACK_NS until one gets a stack */
+	u64 stacked_calls; /* of these system calls it had an interval with a stack; bit: number modulo 64 */
 	u64 short_ns; /* sum of its waits below the threshold since one of them got a stack */
 	struct file_cache file; /* the file it waited for last */
 };

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Spends measured time in known functions and lines: sample_work.py cpu|flat|sleep|hang|gil|kernel SECONDS.
+"""Spends measured time in known functions and lines: sample_work.py cpu|flat|sleep|short|hang|gil|kernel SECONDS.
 
 Waits for a line on stdin and prints its measurements as JSON. Runs on every CPython from 3.8 on.
 """
@@ -12,6 +12,7 @@ import time
 
 LINES = {}
 FUNCTIONS = {}
+CALLS = {}
 MEMORY = b"x" * (32 << 20)
 
 
@@ -128,12 +129,12 @@ def timed(f, *args):
     FUNCTIONS[f.__name__] = FUNCTIONS.get(f.__name__, 0) + time.thread_time_ns() - start
 
 
-def nap():
-    time.sleep(0.03)
+def nap(seconds=0.03):
+    time.sleep(seconds)
 
 
-def wait_for_lock(lock):
-    lock.acquire(timeout=0.02)
+def wait_for_lock(lock, seconds=0.02):
+    lock.acquire(timeout=seconds)
 
 
 def wait_for_pipe(fd):
@@ -153,6 +154,15 @@ def slept(f, *args):
     start = time.monotonic_ns()
     f(*args)
     FUNCTIONS[f.__name__] = FUNCTIONS.get(f.__name__, 0) + time.monotonic_ns() - start
+    CALLS[f.__name__] = CALLS.get(f.__name__, 0) + 1
+
+
+def short(end):
+    lock = threading.Lock()
+    lock.acquire()
+    while time.monotonic() < end:
+        slept(nap, 0.002)
+        slept(wait_for_lock, lock, 0.003)
 
 
 def sleep(end):
@@ -213,6 +223,8 @@ def main():
         work_in_kernel(end)
     elif mode == "sleep":
         sleep(end)
+    elif mode == "short":
+        short(end)
     else:
         drawn = 1
         while time.monotonic() < end:
@@ -223,7 +235,7 @@ def main():
             if mode != "flat":
                 timed(ten)
             timed(constructs)
-    print(json.dumps({"functions": FUNCTIONS, "lines": LINES}))
+    print(json.dumps({"functions": FUNCTIONS, "calls": CALLS, "lines": LINES}))
 
 
 main()
