@@ -50,8 +50,9 @@ static bool is_numbered(const struct torch_loop *l)
 }
 
 /*
- * Numbers that the program counts are the same in all ranks. Others begin where the recording did, which may be one step later in one rank than in
- * another, so the step in the middle of a loop belongs to the one of the first rank that ended at the nearest time.
+ * Numbers that the program counts are the same in all ranks. Others begin where the recording did, which may be one
+ * step later in one rank than in another, so the step in the middle of a loop belongs to the one of the first rank that
+ * ended at the nearest time.
  */
 static s64 ahead_of(const struct torch_loop *first, const struct torch_loop *l)
 {

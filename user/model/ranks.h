@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The processes of distributed training: which steps of their loops belong together, and how long each waited for the others.
+ * The processes of distributed training: which steps of their loops belong together, and how long each waited for the
+ * others.
  *
- * A collective ends in all ranks at about the same time, so in each step the rank that was last to reach its collectives spends the least
- * time in them. What another rank spends there beyond that, it waited for that rank. This needs no common clock.
+ * A collective ends in all ranks at about the same time, so in each step the rank that was last to reach its
+ * collectives spends the least time in them. What another rank spends there beyond that, it waited for that rank. This
+ * needs no common clock.
  */
 #ifndef SONDE_MODEL_RANKS_H
 #define SONDE_MODEL_RANKS_H

@@ -102,8 +102,8 @@ static bool is_engine(const struct torch_marks *all, u32 i)
 }
 
 /*
- * Makes the marks disjoint. A collective is cut out of the phase that contains it; of other phases that overlap the later one is cut. A step's
- * end counts even if another phase contains it.
+ * Makes the marks disjoint. A collective is cut out of the phase that contains it; of other phases that overlap the
+ * later one is cut. A step's end counts even if another phase contains it.
  */
 static int separate(struct making *m)
 {

@@ -126,7 +126,8 @@ static int start_fetcher(struct session *s, char *err, size_t len)
 	int ret = s->args->debuginfod ? fetcher__start(&s->fetcher) : 0;
 
 	if (ret)
-		snprintf(err, len, "cannot start the process that asks debuginfod servers: %s", strerror(-ret));
+		snprintf(err, len, "cannot start the process that sends requests to debuginfod servers: %s",
+			 strerror(-ret));
 	return ret;
 }
 
@@ -170,9 +171,9 @@ static int confine(struct session *s, char *err, size_t len)
 }
 
 /*
- * The last operations of this process that need privileges: after them it reads data of targets, and asks the attacher
- * for what needs privileges. With privileges it reads nothing of /proc but the parents of processes, because `hidepid`
- * hides these from a process without them.
+ * Runs the last operations for which this process needs privileges. Afterwards it reads data of targets, and requests
+ * from the attacher what needs privileges. Of /proc it reads only the parents of processes before it drops its
+ * privileges, because the mount option `hidepid` hides these from a process without privileges.
  */
 int privileged__start(struct session *s, char *err, size_t len)
 {

@@ -51,8 +51,8 @@ static void fill(const struct ranks *r, const struct query *args, struct report_
 }
 
 /*
- * Writes " Its thread was longest in read_image (train.py:27)", by the samples and waits of the rank's thread in its steps, if
- * this is at least half of the time that its phase took more than that of the others.
+ * Writes " Its thread was longest in read_image (train.py:27)", by the samples and waits of the rank's thread in its
+ * steps, if this is at least half of the time that its phase took more than that of the others.
  */
 static int write_code(const struct query *args, const struct rank *k, u64 more_ns, struct text_buffer *text)
 {

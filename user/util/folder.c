@@ -52,7 +52,7 @@ static int move_to(struct walk *w, int fd)
 	return 0;
 }
 
-/* Returns whether fd is in /proc, whose links can't be followed by their text. */
+/* Returns whether fd is in /proc: the text of a link there is not the path of what it leads to. */
 static bool on_proc(int fd)
 {
 	struct statfs fs;

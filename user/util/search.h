@@ -5,8 +5,9 @@
 #include <stddef.h>
 
 /*
- * Binary search: returns the number of elements, of n sorted ones, for whose index `i` the expression `before` is true.
- * It must be true for a prefix only, so this is the index of the first other element, or n.
+ * Binary search among n sorted elements: returns the first index for which the expression `before`, which uses the
+ * index `i`, is false, or n if there is none. `before` must be true for all lower indexes and false for all higher
+ * ones.
  */
 #define SEARCH(n, i, before)                                                    \
 	({                                                                      \

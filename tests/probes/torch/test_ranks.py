@@ -37,7 +37,8 @@ def check(where):
     own = sum(rows[1][f"{p}_ns"] for p in ("data", "forward", "backward", "optimizer", "other")) - \
         sum(rows[0][f"{p}_ns"] for p in ("data", "forward", "backward", "optimizer", "other"))
     waited = rows[0]["waited_ns"] - rows[1]["waited_ns"]
-    # what the slow rank's own code took longer is what the other one waits; both contain the work itself, which varies on a busy machine
+    # what the slow rank's own code took longer is what the other one waits; both contain the work itself, which varies
+    # on a busy machine
     ok(abs(waited - own) < 0.1 * own, f"{where}: rank 0 waited for as long as rank 1 took longer", waited, own)
     ok(abs(waited - slept) < 0.25 * slept, f"{where}: that is about the planted delay", waited, slept)
     found, text = result["findings"][0]["figures"], result["findings"][0]["text"]

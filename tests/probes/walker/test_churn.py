@@ -35,9 +35,9 @@ walk_lib.each_python("functions made and forgotten", check)
 HERE = [p for p in walk_lib.pythons()[0].values() if p.root == "/"]
 judge(walk_lib.record([p.exe for p in HERE], "many", 6), "interpreters started and ended")
 
-# The loader never adds a process: the BPF programs must recognize a new one by its file, at its exec or its first wait.
+# The worker never adds a process: the BPF programs must recognize a new one by its file, at its exec or its first wait.
 for kind, ones in [("a program", [p for p in HERE if ".so" not in p.binary]), ("a library", [p for p in HERE if ".so" in p.binary])]:
-    what = "interpreters that the loader hears of too late, in %s" % kind
+    what = "interpreters that the worker does not add, in %s" % kind
     if ones:
         judge(walk_lib.record([ones[-1].exe], "many", 3, switches="late-python"), what, 20)
     else:
