@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Findings and reports on PyTorch in traces that are written for this: a loop that copies tensors, one that compiles, paths of modules, and loaders
-without family torch; and traces in which the same is just not true.
+"""Findings and reports on PyTorch in traces that are written for this: a loop that copies tensors, one that compiles, ranks that wait for one,
+paths of modules, and loaders without family torch; and traces in which the same is just not true.
 test: smoke parallel"""
 import json
 import tempfile
@@ -93,12 +93,44 @@ def loaders(folder):
     ok(worker["pid"] == 20 and worker["trainer_pid"] == 10 and worker["run_percent"] > 99 and "decode (data.py:7)" in text, "its worker", (worker, text))
 
 
+def rank_lines(rank, data_ms, first=0):
+    """Ten steps of 100 ms of a rank: data_ms(step) in its data loader, then in a collective that ends at 80 ms, then the optimizer"""
+    pid = 10 + rank
+    lines = [*process(pid, "train"), f"proc_rank time=@0 pid={pid} tid={pid} rank={rank} world_size=3 local_rank={rank}"]
+    for step in range(first, 11):
+        at = 1 + step / 10
+        loaded = at + data_ms(step) / 1e3
+        lines += [f'torch_range pid={pid} tid={pid} start=@{at:.6f} time=@{loaded:.6f} name="enumerate(DataLoader)#_Iter.__next__"',
+                  f"torch_collective pid={pid} tid={pid} start=@{loaded:.6f} time=@{at + 0.08:.6f} probe=1",
+                  f'torch_range pid={pid} tid={pid} start=@{at + 0.085:.6f} time=@{at + 0.09:.6f} name="Optimizer.step#SGD.step"']
+    return lines
+
+
+def ranks(folder):
+    """Rank 1 is slow in each second step, and rank 2, which was recorded one step later, by 10 ms in the others."""
+    def lines(slow_ms):
+        return ['meta_probe time=@0 number=1 name="c10d::Work::wait" program="torch_collective" section="-" family=14',
+                *rank_lines(0, lambda step: 20), *rank_lines(1, lambda step: 20 if step % 2 else slow_ms),
+                *rank_lines(2, lambda step: 30 if step % 2 else 20, first=1), "meta_end time=@2.2 reason=END_SIGNAL"]
+
+    path, found = written(folder, "ranks", lines(50), "torch.schema.json", "proc,torch")
+    found = first_of(found, kind="straggler")
+    ok(found.get("pid") == 11 and abs(found["share_percent"] - 15) < 0.1 and "data loading" in found["text"] and "rank 1" in found["text"],
+       "a rank that all others wait for", found)
+    rows = json.loads(say("report", path, "ranks", "--format", "json"))["tables"]["ranks"]
+    ok([(r["rank"], r["steps"], round(r["waited_ns"] / 1e7), round(r["delayed_ns"] / 1e7), r["last_steps"]) for r in rows] ==
+       [(0, 10, 19, 0, 0), (1, 10, 4, 15, 5), (2, 9, 15, 4, 4)], "who waited for whom, step by step", rows)
+    found = written(folder, "even", lines(39), "torch.schema.json", "proc,torch")[1]
+    ok(not first_of(found, kind="straggler"), "a rank that the others wait for less than a tenth of its time", found)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         copies(folder)
         compilations(folder)
         modules(folder)
         loaders(folder)
+        ranks(folder)
     done()
 
 

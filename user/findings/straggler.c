@@ -7,7 +7,7 @@
 #include "output/table.h"
 #include "output/text.h"
 
-/* Of fewer steps the median says little. */
+/* Fewer steps may be those of a start. */
 #define STEPS_MIN 4
 /* A rank that makes the others wait for a smaller part of its time explains nothing. */
 #define SHARE_MIN 10
@@ -32,11 +32,12 @@ static void add(const struct ranks *r, const struct rank *k, struct findings *ou
 	phase = ranks__slow_phase(r, k, &own_ns, &others_ns);
 	if (k->has_number)
 		snprintf(rank, sizeof(rank), "it is rank %u; ", k->task->rank);
-	snprintf(f->detail, sizeof(f->detail),
-		 "%s%s a step on average, last in %llu of %llu steps; of a step it needs %s for %s, the others %s",
-		 rank, text__ns(delay, sizeof(delay), k->delayed_ns / k->loop->n), k->last_steps, r->aligned,
-		 text__ns(own, sizeof(own), own_ns), torch_phase__name(phase),
-		 text__ns(others, sizeof(others), others_ns));
+	snprintf(
+		f->detail, sizeof(f->detail),
+		"%s%s a step on average, last in %llu of %llu steps; on average it needs %s of a step for %s, the others %s",
+		rank, text__ns(delay, sizeof(delay), k->delayed_ns / k->loop->n), k->last_steps, r->aligned,
+		text__ns(own, sizeof(own), own_ns), torch_phase__name(phase),
+		text__ns(others, sizeof(others), others_ns));
 }
 
 static int find(const struct finding_input *in, struct findings *out)

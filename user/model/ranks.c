@@ -145,27 +145,19 @@ const struct rank *ranks__straggler(const struct ranks *r)
 	return found;
 }
 
-static int compare_u64(const void *a, const void *b)
+static u64 average(const struct rank *rank, enum torch_phase phase)
 {
-	u64 x = *(const u64 *)a, y = *(const u64 *)b;
-
-	return x < y ? -1 : x > y;
+	return rank->loop->phase_total_ns[phase] / rank->loop->n;
 }
 
-#define OTHERS_MAX 64 /* loops that torch_steps__new reads */
-
-/* Returns the median of the other ranks' medians of a phase. */
-static u64 others_median(const struct ranks *r, const struct rank *rank, enum torch_phase phase)
+/* Returns the average of the other ranks' averages of a phase. */
+static u64 others_average(const struct ranks *r, const struct rank *rank, enum torch_phase phase)
 {
-	u64 list[OTHERS_MAX];
-	u32 n = 0;
+	u64 sum = 0;
 
-	for (u32 i = 0; i < r->n && n < OTHERS_MAX; i++)
-		if (&r->list[i] != rank)
-			list[n++] = r->list[i].loop->phase_median_ns[phase];
-	if (n)
-		qsort(list, n, sizeof(*list), compare_u64);
-	return n ? list[(n - 1) / 2] : 0;
+	for (u32 i = 0; i < r->n; i++)
+		sum += &r->list[i] == rank ? 0 : average(&r->list[i], phase);
+	return r->n > 1 ? sum / (r->n - 1) : 0;
 }
 
 enum torch_phase ranks__slow_phase(const struct ranks *r, const struct rank *rank, u64 *own_ns, u64 *others_ns)
@@ -175,7 +167,7 @@ enum torch_phase ranks__slow_phase(const struct ranks *r, const struct rank *ran
 
 	*own_ns = *others_ns = 0;
 	for (u32 p = 0; p < PHASES; p++) {
-		u64 own = rank->loop->phase_median_ns[p], others = others_median(r, rank, p);
+		u64 own = average(rank, p), others = others_average(r, rank, p);
 
 		if (p == PHASE_COLLECTIVE || own <= others + most)
 			continue;

@@ -33,7 +33,7 @@ int ranks__new(struct ranks **out, const struct torch_steps *steps, const struct
 void ranks__free(struct ranks *r);
 /* Returns the rank for which all others waited longest, if they waited at all; NULL: there is none. */
 const struct rank *ranks__straggler(const struct ranks *r);
-/* Returns the phase that takes a rank longer than the others by most, and its median and theirs. */
+/* Returns the phase that takes a rank longer than the others by most, and its average and theirs in ns. */
 enum torch_phase ranks__slow_phase(const struct ranks *r, const struct rank *rank, u64 *own_ns, u64 *others_ns);
 
 #endif

@@ -129,7 +129,7 @@ static int add_straggler(const struct ranks *r, const struct query *args, struct
 	write_name(args, k, who, sizeof(who));
 	report_output__finding(
 		out,
-		"%s makes the others wait %s a step on average, %.0f%% of its time; it was last in %llu of %llu steps. Of a step it needs %s for %s, the others %s (medians).%s",
+		"%s makes the others wait %s a step on average, %.0f%% of its time; it was last in %llu of %llu steps. On average it needs %s of a step for %s, the others %s.%s",
 		who, text__ns(delay, sizeof(delay), per_step), table__percent(k->delayed_ns, k->loop->total_ns),
 		k->last_steps, r->aligned, text__ns(own, sizeof(own), own_ns), torch_phase__name(phase),
 		text__ns(others, sizeof(others), others_ns), buf);

@@ -44,7 +44,7 @@ def check(where):
     found, text = result["findings"][0]["figures"], result["findings"][0]["text"]
     ok(found["rank"] == 1 and found["phase"] == PHASES[where] and found["last_steps"] > 0.8 * rows[1]["steps"], f"{where}: rank 1 makes the other one wait",
        text, found)
-    ok(abs(found["phase_ns"] - statistics.median(truth[1]["slept"])) < 0.1 * found["phase_ns"] + 2e6, f"{where}: its delay", found)
+    ok(abs(found["phase_ns"] - statistics.mean(truth[1]["slept"][1:])) < 0.1 * found["phase_ns"] + 2e6, f"{where}: its delay", found)
     ok("read_slowly (rank_work.py" in text, f"{where}: and its code", text)
     summary = subprocess.run([SONDE, "report", recording.path], capture_output=True, text=True, check=True).stdout
     ok(f"rank_work.py {truth[1]['pid']} made the other ranks wait for" in summary, f"{where}: the summary states it", summary[:2000])
