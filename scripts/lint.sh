@@ -12,9 +12,12 @@ mapfile -t c < <(files '*.c' '*.h')
 mapfile -t host < <(files 'user/*.c' 'bpf/probes/*.c' | grep -v '\.bpf\.c$')
 mapfile -t all < <(files)
 mapfile -t texts < <(files user bpf cupti-shim docs README.md tests | grep -vE 'schema\.(golden|json)$|\.events$')
-mapfile -t shell < <(for f in "${all[@]}"; do head -n1 "$f" | grep -aqE '^#!.*\b(ba)?sh\b' && echo "$f"; done)
-mapfile -t python < <(for f in "${all[@]}"; do [[ $f == *.py ]] || head -n1 "$f" | grep -aqE '^#!.*python3' && echo "$f"; done)
-mapfile -t shell_library < <(files '*.sh' | while read -r f; do head -n1 "$f" | grep -q '^#!' || echo "$f"; done)
+# Prints the files whose first line matches. One awk for all files, as a process for each takes seconds.
+begin_with() { awk -v pattern="$1" 'FNR == 1 { if ($0 ~ pattern) print FILENAME; nextfile }' "${@:2}"; }
+mapfile -t shell < <(begin_with '^#!.*[ /](ba)?sh( |$)' "${all[@]}")
+mapfile -t python < <({ begin_with '^#!.*python3' "${all[@]}"; files '*.py'; } | sort -u)
+mapfile -t sh < <(files '*.sh')
+mapfile -t shell_library < <(begin_with '^([^#]|#[^!]|#?$)' "${sh[@]}")
 
 check() { # NAME COMMAND..
 	local name=$1 out
@@ -30,18 +33,18 @@ check() { # NAME COMMAND..
 }
 
 spdx() {
-	local f bad=0
-	for f in "${c[@]}" "${shell[@]}" "${python[@]}"; do
-		head -n 3 "$f" | grep -q 'SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause' && continue
-		echo "$f: no SPDX line at its top"
-		bad=1
-	done
-	return $bad
+	local without
+	without=$(comm -13 \
+		<(awk 'FNR > 3 { nextfile } /SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause/ { print FILENAME; nextfile }' \
+			"${c[@]}" "${shell[@]}" "${python[@]}" | sort -u) \
+		<(printf '%s\n' "${c[@]}" "${shell[@]}" "${python[@]}" | sort -u))
+	[[ -z $without ]] || { printf '%s: no SPDX line at its top\n' "$without"; return 1; }
 }
 
 # another python3 in PATH lacks Debian's modules
 python_is_debians() { ! grep -nE '^#!/usr/bin/env python' "${python[@]}" /dev/null; }
 
+mapfile -t own_c < <(printf '%s\n' "${c[@]}" | grep -v '^vmlinux/')
 # clang-format does not reflow comments, and ruff allows lines of 160 columns, which code may have
 long_comments() {
 	awk -v max=120 'FNR == 1 { in_c = FILENAME ~ /\.[ch]$/ }
@@ -53,7 +56,7 @@ long_comments() {
 			columns += length(part[n])
 			if (columns > max) { print FILENAME ":" FNR ": a comment of " columns " columns, more than " max; bad = 1 }
 		}
-		END { exit bad }' $(printf '%s\n' "${c[@]}" | grep -v '^vmlinux/') "${shell[@]}" "${shell_library[@]}" "${python[@]}" Makefile
+		END { exit bad }' "${own_c[@]}" "${shell[@]}" "${shell_library[@]}" "${python[@]}" Makefile
 }
 
 blanks() { ! grep -nIE '[[:blank:]]+$' "${all[@]}" /dev/null; }
@@ -125,7 +128,8 @@ words() {
 # This is first, as cppcheck reads the headers that the build generates
 check "compiles without a warning" env MAKEFLAGS= make --no-print-directory -s WERROR=1 B="$build" all checks benches
 check "compiles without a warning, sanitized" env MAKEFLAGS= make --no-print-directory -s WERROR=1 SAN=1 B="$build" all checks
-check "clang-format (${#c[@]} files)" clang-format --dry-run -Werror "${c[@]}"
+format() { printf '%s\0' "${c[@]}" | xargs -0 -P "$(nproc)" -n 100 clang-format --dry-run -Werror; }
+check "clang-format (${#c[@]} files)" format
 check "cppcheck (${#host[@]} files)" cppcheck --quiet --std=c11 --language=c -j "$(nproc)" --inline-suppr \
 	--enable=warning,performance,portability --error-exitcode=1 --suppressions-list=scripts/cppcheck.suppress \
 	--library=posix -D_GNU_SOURCE -D__x86_64__ -D"LIBBPF_OPTS(type,name,...)=struct type name" -DSONDE_VERSION='"0"' -Iuser -Ibpf "${host[@]}"
