@@ -9,5 +9,14 @@ mkdir -p "$folder"
 exec {lock}> "$folder/lock"
 flock $lock
 cp -rup tests/e2e/new_family/tiny tests/e2e/placed/torture "$folder/"
-env -u MAKELEVEL -u MAKEFLAGS make -s B="$folder/build" EXTRA_FAMILIES="$folder/tiny/ $folder/torture/" >&2
+with_families() { env -u MAKELEVEL -u MAKEFLAGS make -s B="$folder/build" EXTRA_FAMILIES="$folder/tiny/ $folder/torture/" "$@" >&2; }
+# Families change the BPF object, its skeleton and the files that include it. All other objects are those of the build.
+if [[ ! -d $folder/build/obj && -d ${B:-build}/obj ]]; then
+	with_families "$folder/build/gen/config"
+	cp -r "${B:-build}/obj" "${B:-build}/bpf" "$folder/build/"
+	grep -rlE --include='*.d' 'sonde\.skel\.h' "$folder/build/obj" | sed 'p; s/d$/o/' | xargs -r rm
+	# what make knows of the headers that an object includes
+	find "$folder/build/obj" "$folder/build/bpf" -name '*.d' -exec sed -i "s|^build/|$folder/build/|" {} +
+fi
+with_families
 echo "$folder/build/sonde"

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=240
+# test: timeout=240 waits
 """The two processes of a recording: the rights of each, and what remains if one of them is killed."""
 import glob
 import os
