@@ -131,9 +131,9 @@ def check_cycles(folder, trace, truth, steps):
         ok(sines == sum(truth["steps"][s["step"]].get("aten::sin", 0) for s in own), f"cycle {cycle}: names, as often as torch.profiler counts", sines)
         active = own[-1]["time"] - own[0]["start"]
         ok(abs(report["trace"]["traced_ns"] - active) < 1000, f"cycle {cycle}: its traced time", report["trace"]["traced_ns"], active)
-    wrong = subprocess.run([SONDE, "export", os.path.join(folder, "cycle-all.sonde"), "--to", "cycle", "--event", str(REPEAT + 1), "-o",
-                            os.path.join(folder, "none")], capture_output=True, text=True, check=False)
-    ok(wrong.returncode == 2 and f"cycle {REPEAT + 1} was not recorded: the trace has {REPEAT}" in wrong.stderr and not os.path.exists(os.path.join(folder, "none")),
+    path, none = (os.path.join(folder, n) for n in ("cycle-all.sonde", "none"))
+    wrong = subprocess.run([SONDE, "export", path, "--to", "cycle", "--event", str(REPEAT + 1), "-o", none], capture_output=True, text=True, check=False)
+    ok(wrong.returncode == 2 and f"cycle {REPEAT + 1} was not recorded: the trace has {REPEAT}" in wrong.stderr and not os.path.exists(none),
        "a cycle that the trace lacks is refused", wrong.stderr)
 
 
