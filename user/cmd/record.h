@@ -68,7 +68,10 @@ void record_inject__run(struct record_args *a);
 int record_cycles__choose(struct record_args *a);
 int record_cycles__write(struct record_args *a);
 
-/* record_report.c: calls record(a) in a process of its own, then writes the traces of cycles and reports. Returns the exit status. */
+/*
+ * record_report.c: calls record(a) in a process of its own, then writes the traces of cycles and reports. Returns the
+ * exit status.
+ */
 int record_report__run(struct record_args *a, int (*record)(void *a));
 
 /*

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* `sonde record --report` records in one process and reports in another, because they give up different rights; so does one trace per cycle. */
+/*
+ * `sonde record --report` records in one process and reports in another, because they give up different rights; so does
+ * one trace per cycle.
+ */
 #include <sys/mman.h>
 
 #include "cmd/cmd.h"

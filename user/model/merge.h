@@ -15,8 +15,8 @@
 #define MERGE_MAX   512 /* machines */
 
 /*
- * Writes one trace anew to fd, an empty file, without events outside of the time whose kind is_limited selects; the rest
- * of the recorded time is stated as paused. 0 or negative errno with a message in err.
+ * Writes one trace anew to fd, an empty file, without events outside of the time whose kind is_limited selects; the
+ * rest of the recorded time is stated as paused. 0 or negative errno with a message in err.
  */
 int merge__part(struct trace *t, const struct trace_window *time, bool (*is_limited)(const struct schema_event *e),
 		int fd, char *err, size_t len);

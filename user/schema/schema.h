@@ -96,8 +96,8 @@ const struct schema_field *schema_event__field(const struct schema_event *e, con
 const char *schema_field__value_name(const struct schema_field *f, s64 value);
 
 /*
- * Is the kind needed to understand events of later times, although it is a span? A program mostly makes its handles once,
- * when it begins. gil_slice says when the GIL was measured.
+ * Is the kind needed to understand events of later times, although it is a span? A program mostly makes its handles
+ * once, when it begins. gil_slice says when the GIL was measured.
  */
 bool schema_event__outlasts(const struct schema_event *e);
 /* Is it the number of a process or thread? */

@@ -162,8 +162,8 @@ static struct usual_key usual_key(const struct raw_sample *raw, const struct sam
 }
 
 /*
- * Sets the stack of an interval. One that was too short to have its own, or whose stack could not be read, gets the last
- * one of the same thread in the same call, of the same object if there is one.
+ * Sets the stack of an interval. One that was too short to have its own, or whose stack could not be read, gets the
+ * last one of the same thread in the same call, of the same object if there is one.
  */
 static void set_stack(struct sample_state *st, const struct raw_sample *raw, struct sample_off *e, u32 stack)
 {
