@@ -108,6 +108,16 @@ static void write_name(const struct query *args, const struct rank *k, char *buf
 		names__label(args->names, buf, size, k->loop->pid, 0);
 }
 
+/* Returns the time in collectives of all ranks. */
+static u64 in_collectives(const struct ranks *r)
+{
+	u64 ns = 0;
+
+	for (u32 i = 0; i < r->n; i++)
+		ns += r->list[i].loop->phase_total_ns[PHASE_COLLECTIVE];
+	return ns;
+}
+
 static int add_straggler(const struct ranks *r, const struct query *args, struct report_output *out)
 {
 	const struct rank *k = ranks__straggler(r);
@@ -118,7 +128,7 @@ static int add_straggler(const struct ranks *r, const struct query *args, struct
 	int err;
 
 	if (!k || table__percent(k->delayed_ns, k->loop->total_ns) < DELAY_PERCENT) {
-		if (r->aligned)
+		if (r->aligned && in_collectives(r))
 			report_output__finding(out, "No rank makes the others wait for %u%% of its time or more.",
 					       DELAY_PERCENT);
 		return 0;
@@ -143,14 +153,11 @@ static int add_straggler(const struct ranks *r, const struct query *args, struct
 
 static void add_notes(const struct ranks *r, struct report_output *out)
 {
-	u64 collectives = 0;
 	bool lacks_rank = false;
 
-	for (u32 i = 0; i < r->n; i++) {
-		collectives += r->list[i].loop->phase_total_ns[PHASE_COLLECTIVE];
+	for (u32 i = 0; i < r->n; i++)
 		lacks_rank |= !r->list[i].has_number;
-	}
-	if (r->n && !collectives)
+	if (r->n && !in_collectives(r))
 		report_output__note(
 			out,
 			"No thread waited for a collective on a CPU, so for whom ranks wait is not known: with NCCL, GPUs wait.");
