@@ -122,7 +122,7 @@ shown = run("report", TRACE)[1]
 ok(not code and " events in " in err and out == shown and "Processes" in out, "--report: the summary follows", f"{code}\n{err}\n{out}")
 end = re.search(r"sonde: \S+: (\d+) events in ([\d.]+ m?s), ([\d.]+) KB; (\d+) lost", err)
 figures = json.loads(run("info", TRACE, "--format", "json")[1])
-traced = re.search(r"^([\d.]+ m?s) of \d+ process", out, re.M)
+traced = re.search(r"process(?:es)? w(?:as|ere) traced for ([\d.]+ m?s)", out)
 ok(end and traced and end[2] == traced[1] and figures["trace"]["traced_ns"] and int(end[1]) == figures["trace"]["events"] and
    float(end[3]) == round(os.path.getsize(TRACE) / 1e3, 1), "the line at the end has the figures of the report, of info and of the file",
    f"{end and end[0]}\n{out[:300]}\n{figures}"[:1500])
