@@ -50,6 +50,7 @@ enum loss_reason {
 		 * of a CPU
 		 */
 	16,
+	LOSS_RATE = 17, /* more stacks were to be read than the option --FAMILY-rate allows */
 	LOSS_REASONS
 };
 

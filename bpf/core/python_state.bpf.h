@@ -126,6 +126,30 @@ static __always_inline __attribute__((unused)) u64 python__known_state(struct ta
 	return python__active(l, state, NULL) || python__one_interpreter(l, runtime, NULL) ? state : 0;
 }
 
+/*
+ * Where the current task's Python code is: its innermost frame, and the instruction in it. false: the task's thread state is
+ * not known, as its stack has not been walked yet.
+ */
+static __always_inline __attribute__((unused)) bool python__position(struct task_struct *me, u64 *frame, u64 *instr)
+{
+	struct python_thread *t = bpf_task_storage_get(&python_threads, me, 0, 0);
+	u32 tgid = me->tgid, layout;
+	const struct python_process *p = bpf_map_lookup_elem(&python_processes, &tgid);
+	const struct python_layout *l;
+
+	if (!t || !p || t->process != p->id || !t->state)
+		return false;
+	layout = p->layout;
+	l = bpf_map_lookup_elem(&python_layouts, &layout);
+	*frame = l ? python__first_frame(l, t->state, NULL) : 0;
+	if (!*frame || bpf_probe_read_user(instr, sizeof(*instr), (const void *)(*frame + l->frame_instr)))
+		return false;
+	/* f_lasti is an int */
+	if (l->instr_unit)
+		*instr = (u32)*instr;
+	return true;
+}
+
 /* Finds and reads the thread state of the thread with this FS base. The current task's state is cached. */
 static __always_inline u64 python__own_state(struct python_walk *w, const struct python_process *p, u64 self, u64 gil,
 					     struct task_struct *task)

@@ -35,6 +35,7 @@ const char *loss__reason(s64 reason)
 		[LOSS_REFUSED] = "of an unknown kind or size",
 		[LOSS_TORN] = "a stack changed while it was read, or was invalid",
 		[LOSS_NESTED] = "the thread's stack was already being read",
+		[LOSS_RATE] = "more stacks than an option of the family allows to be read",
 		[LOSS_BUDGET] = "left out, as it exceeds sonde's limit of memory or can't be parsed",
 		[LOSS_UNPROBED] = "functions of the library have no probes",
 		[LOSS_UNKNOWN] = "the process had just started, or its Python's stacks can't be read",
@@ -84,6 +85,7 @@ enum loss_effect loss__effect(const struct loss *l)
 	case LOSS_UNPROBED:
 		return EFFECT_UNPROBED;
 	case LOSS_NESTED:
+	case LOSS_RATE:
 	case LOSS_UNKNOWN:
 		return EFFECT_STACK;
 	case LOSS_STORAGE:

@@ -117,6 +117,8 @@ static int on_call(struct torch *t, enum torch_kind kind, const struct view *v)
 		.end = (u64)view__s64(v, f.time),
 		.inner = (u64)view__get(v, "inner"),
 		.stack = (u32)view__get(v, "stack"),
+		.hits = (u64)view__get(v, "hits"),
+		.entry_ns = (u64)view__get(v, "entry_ns"),
 		.sequence = kind == TORCH_RANGE ? -1 : view__get(v, "sequence"),
 		.made_by = (u64)view__get(v, "made_by"),
 	};
@@ -163,6 +165,8 @@ static int on_cost(const struct rows *rows, void *arg)
 	for (; v.i < rows__count(rows); v.i++) {
 		t->cost_call = (u64)view__get(&v, "call");
 		t->cost_own = (u64)view__get(&v, "own");
+		t->cost_entry = (u64)view__get(&v, "entry");
+		t->cost_hit = (u64)view__get(&v, "hit");
 		t->coverage.is_corrected = true;
 		t->coverage.outside_ns = t->cost_call > t->cost_own ? t->cost_call - t->cost_own : 0;
 	}

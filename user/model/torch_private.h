@@ -13,6 +13,7 @@ struct torch_pending {
 	/* of it and the calls within it: what was counted in outer_ns of calls and in cost_ns of the coverage */
 	u64 counted_ns, counted_cost_ns;
 	u64 counted_flops; /* the same of outer_flops */
+	u64 entries_ns; /* what the programs at the entries of the calls within it took */
 };
 
 /* Memory that is allocated */
@@ -73,7 +74,7 @@ struct torch {
 	u64 n_blocks; /* that were allocated */
 	u32 window; /* of trace_facts.windows: the one of the last event of memory */
 	struct torch_memory_sums *sums; /* NULL: sites of allocations are not looked for */
-	u64 cost_call, cost_own; /* ns, see event torch_cost */
+	u64 cost_call, cost_own, cost_entry, cost_hit; /* ns, see event torch_cost */
 	u64 n_launches;
 	struct torch_coverage coverage;
 	int (*fn)(const struct torch_span *c, const struct torch_span *parent, void *arg);

@@ -2,63 +2,50 @@
 /* Operators and backward nodes of PyTorch. The host code (torch.c) finds their entries and ends. */
 #include "core/args.h"
 #include "core/sonde.bpf.h"
-#include "core/stack.h"
 #include "torch.h"
 #include "torch_names.bpf.h"
 #include "torch_range.bpf.h"
 #include "torch_shape.bpf.h"
+#include "torch_stack.bpf.h"
 #include "torch_step.bpf.h"
 
 OPTION(torch, all,
        "also operators that only make views, reserve memory or call another operator, and tensors' CPU memory");
 OPTION(torch, shapes, "sizes, type and device of the tensors that operators are called with");
 
-#define TORCH_FAMILY EVENT_FAMILY(ID_torch_op)
-
-#define TORCH_SAMPLED 255 /* one in 256 calls, by the lowest bits of its end */
-
-/* Sends the time that the programs of a call took, from which the host code calculates what a call costs. */
-__weak __noinline int torch__sample(u64 entry_ns, u64 end)
-{
-	struct torch_sample s = {};
-
-	event__init(&s.event, RAW_OF(EVENT_FAMILY(ID_torch_op)), 0, end);
-	s.entry_ns = entry_ns;
-	s.end_ns = bpf_ktime_get_ns() - end;
-	emit(&s, sizeof(s));
-	return 0;
-}
-
 /*
- * At an end of a call: counts it in the call in which it was made, and emits its record. SPAN_OUT of the call is when
- * its entry's program began, for torch__sample(). With shapes, of which no cost is measured, it is what torch__result()
- * returned.
+ * At an end of a call: counts it in the call in which it was made, and emits its record. With shapes, SPAN_OUT of the call is what
+ * torch__result() returned.
  */
 static __always_inline void torch__end(struct pt_regs *ctx, u64 cookie, u32 size)
 {
-	struct open_call *around;
-	struct torch_call *e;
+	struct torch_call *e, *around;
 	struct thread *th;
-	u64 out;
+	u64 result;
 	u32 inner;
 
 	e = (struct torch_call *)placed__close(ctx, cookie, &th);
 	if (!e)
 		return;
-	around = span__top(th);
 	inner = e->inner + 1;
-	if (around && EVENT_FAMILY(((struct event *)around->record)->id) == TORCH_FAMILY)
-		((struct torch_call *)around->record)->inner += inner;
-	out = SPAN_OUT(e);
-	if (option_torch_shapes && out && !(cookie & COOKIE_UNWIND))
-		torch__results(out, e->span.start, e->span.event.time);
+	around = torch__around(th, 1);
+	if (around)
+		around->inner += inner;
+	result = SPAN_OUT(e);
+	if (option_torch_shapes && result && !(cookie & COOKIE_UNWIND))
+		torch__results(result, e->span.start, e->span.event.time);
 	emit(e, size);
-	if (!option_torch_shapes && !(e->span.event.time & TORCH_SAMPLED))
-		torch__sample(e->span.start - out, e->span.event.time);
+	if (torch__is_sampled(e->span.event.time)) {
+		torch__sample(TORCH_SAMPLE_ENTRY, e->entry_ns);
+		torch__sample(TORCH_SAMPLE_END, bpf_ktime_get_ns() - e->span.event.time);
+	}
 }
 
-/* At the entry of a call, whose record is returned; NULL: it is not recorded. */
-static __always_inline void *torch__begin(struct pt_regs *ctx, u64 cookie, u16 id, u32 size)
+/*
+ * At the entry of a call, whose record is returned; NULL: it is not recorded. It begins once its stack has been read, so that
+ * its duration does not contain that.
+ */
+static __always_inline void *torch__begin(struct pt_regs *ctx, u64 cookie, u16 id, u32 size, bool stacks)
 {
 	u64 now = bpf_ktime_get_ns();
 	struct torch_call *e;
@@ -69,15 +56,33 @@ static __always_inline void *torch__begin(struct pt_regs *ctx, u64 cookie, u16 i
 	}
 	e = span__open(ctx, KEY_PLACED | COOKIE_PROBE(cookie), cookie, id, size, 0);
 
-	if (e)
-		SPAN_OUT(e) = option_torch_shapes ? 0 : now;
+	if (!e)
+		return NULL;
+	SPAN_OUT(e) = 0;
+	e->sequence = -1;
+	if (stacks) {
+		e->stack = torch__stack(now);
+		e->span.start = bpf_ktime_get_ns();
+	}
+	e->entry_ns = e->span.start - now;
 	return e;
+}
+
+/* At the end of a program that is neither at the entry nor at an end of a call, which began at `now`. */
+static __always_inline void torch__hit(u64 now)
+{
+	struct thread *th = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+	struct torch_call *around = th ? torch__around(th, 1) : NULL;
+
+	if (around)
+		around->hits++;
+	if (torch__is_sampled(now))
+		torch__sample(TORCH_SAMPLE_HIT, bpf_ktime_get_ns() - now);
 }
 
 #define IS_END(cookie) ((cookie) & (COOKIE_EXIT | COOKIE_UNWIND))
 
-/* at::_ops::OP::call(..): the probe has the operator's name. */
-SITE(torch_op, "torch_op")
+static __always_inline int torch__at_op(struct pt_regs *ctx, bool stacks)
 {
 	u64 cookie = bpf_get_attach_cookie(ctx);
 	struct torch_op *e;
@@ -86,19 +91,15 @@ SITE(torch_op, "torch_op")
 		torch__end(ctx, cookie, sizeof(*e));
 		return 0;
 	}
-	e = torch__begin(ctx, cookie, ID_torch_op, sizeof(*e));
-	if (e) {
-		e->sequence = -1;
-		if (option_torch_shapes) {
-			SPAN_OUT(e) = torch__result(ctx, cookie);
-			torch__shapes(ctx, cookie, e->span.start);
-		}
+	e = torch__begin(ctx, cookie, ID_torch_op, sizeof(*e), stacks);
+	if (e && option_torch_shapes) {
+		SPAN_OUT(e) = torch__result(ctx, cookie);
+		torch__shapes(ctx, cookie, e->span.start);
 	}
 	return 0;
 }
 
-/* torch::autograd::Node::operator()(variable_list &&), which returns a list through its first argument */
-SITE(torch_node, "torch_node")
+static __always_inline int torch__at_node(struct pt_regs *ctx, bool stacks)
 {
 	u64 cookie = bpf_get_attach_cookie(ctx), words[TORCH_NODE_WORDS] = {}, node;
 	u32 sequence = cookie >> COOKIE_GROUP_SHIFT;
@@ -109,7 +110,7 @@ SITE(torch_node, "torch_node")
 		return 0;
 	}
 	node = ARG2(ctx);
-	e = torch__begin(ctx, cookie, ID_torch_node, sizeof(*e));
+	e = torch__begin(ctx, cookie, ID_torch_node, sizeof(*e), stacks);
 	if (!e)
 		return 0;
 	bpf_probe_read_user(&e->vtable, sizeof(e->vtable), (const void *)node);
@@ -122,13 +123,10 @@ SITE(torch_node, "torch_node")
 	return 0;
 }
 
-/*
- * c10::Dispatcher::callBoxed(const OperatorHandle &, Stack *). The clones that GCC makes of it lack the first
- * argument, the dispatcher. An OperatorHandle begins with a pointer to the OperatorDef.
- */
-SITE(torch_boxed, "torch_boxed")
+static __always_inline int torch__at_boxed(struct pt_regs *ctx, bool stacks)
 {
-	u64 cookie = bpf_get_attach_cookie(ctx), definition = 0, group = cookie >> COOKIE_GROUP_SHIFT;
+	u64 cookie = bpf_get_attach_cookie(ctx), now = bpf_ktime_get_ns(), definition = 0;
+	u64 group = cookie >> COOKIE_GROUP_SHIFT;
 	struct args a = args__read(ctx);
 	bool is_clone = !(group & TORCH_BOXED_METHOD);
 	struct torch_op *e;
@@ -153,14 +151,50 @@ SITE(torch_boxed, "torch_boxed")
 		torch__end_range();
 	if (kind != TORCH_OBSERVED) {
 		probe__hit(cookie);
+		torch__hit(now);
 		return 0;
 	}
-	e = torch__begin(ctx, cookie, ID_torch_op, sizeof(*e));
-	if (!e)
-		return 0;
-	e->handle = definition;
-	e->sequence = -1;
+	e = torch__begin(ctx, cookie, ID_torch_op, sizeof(*e), stacks);
+	if (e)
+		e->handle = definition;
 	return 0;
+}
+
+/* at::_ops::OP::call(..): the probe has the operator's name. */
+SITE(torch_op, "torch_op")
+{
+	return torch__at_op(ctx, false);
+}
+
+/* torch::autograd::Node::operator()(variable_list &&), which returns a list through its first argument */
+SITE(torch_node, "torch_node")
+{
+	return torch__at_node(ctx, false);
+}
+
+/*
+ * c10::Dispatcher::callBoxed(const OperatorHandle &, Stack *). The clones that GCC makes of it lack the first
+ * argument, the dispatcher. An OperatorHandle begins with a pointer to the OperatorDef.
+ */
+SITE(torch_boxed, "torch_boxed")
+{
+	return torch__at_boxed(ctx, false);
+}
+
+/* The same three with the stack walker, which takes long to verify. */
+SITE_IF(stacks, torch_op_stacks, "torch_op_stacks")
+{
+	return torch__at_op(ctx, true);
+}
+
+SITE_IF(stacks, torch_node_stacks, "torch_node_stacks")
+{
+	return torch__at_node(ctx, true);
+}
+
+SITE_IF(stacks, torch_boxed_stacks, "torch_boxed_stacks")
+{
+	return torch__at_boxed(ctx, true);
 }
 
 /* Functions of c10d that wait for a collective or run one: the probe has the function's name. */
@@ -171,7 +205,7 @@ SITE(torch_collective, "torch_collective")
 	struct thread *th;
 
 	if (!IS_END(cookie)) {
-		torch__begin(ctx, cookie, ID_torch_collective, sizeof(*e));
+		torch__begin(ctx, cookie, ID_torch_collective, sizeof(*e), false);
 		return 0;
 	}
 	e = (struct torch_collective *)placed__close(ctx, cookie, &th);
@@ -199,30 +233,33 @@ static __always_inline u64 thread_block(u64 fs_base, u64 at)
  * In at::sequence_number::get_and_increment(), which numbers a new backward node: at its call of __tls_get_addr, or
  * after the call. The host code has read from the next instructions where the thread's next number lies.
  */
-SITE(torch_made, "torch_made")
+static __always_inline void torch__number(struct pt_regs *ctx, u64 cookie, struct torch_op *made_by)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	u64 cookie = bpf_get_attach_cookie(ctx), thread_at = cookie >> TORCH_MADE_THREAD_SHIFT & 0xffff, block;
-	struct thread *th = bpf_task_storage_get(&threads, task, 0, 0);
-	struct open_call *c = th ? span__top(th) : NULL;
-	u64 index = ARG1(ctx), result = ctx->ax, thread = 0;
-	struct torch_op *made_by;
+	u64 thread_at = cookie >> TORCH_MADE_THREAD_SHIFT & 0xffff, index = ARG1(ctx), result = ctx->ax, thread = 0;
+	u64 block = cookie & TORCH_MADE_AFTER ? result : thread_block(bpf_get_current_task_btf()->thread.fsbase, index);
 	s64 sequence;
 
-	probe__hit(cookie);
-	if (!c)
-		return 0;
-	made_by = (struct torch_op *)c->record;
-	if (made_by->span.event.id != ID_torch_op || made_by->sequence != -1)
-		return 0;
-	block = cookie & TORCH_MADE_AFTER ? result : thread_block(task->thread.fsbase, index);
 	if (!block ||
 	    bpf_probe_read_user(&sequence, sizeof(sequence), (const void *)(block + (cookie >> COOKIE_GROUP_SHIFT))))
-		return 0;
+		return;
 	if (thread_at)
 		bpf_probe_read_user(&thread, sizeof(thread), (const void *)(block + thread_at));
 	made_by->sequence = sequence;
 	made_by->thread = (u32)thread;
+}
+
+SITE(torch_made, "torch_made")
+{
+	u64 cookie = bpf_get_attach_cookie(ctx), now = bpf_ktime_get_ns();
+	struct thread *th = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+	struct torch_call *made_by = th ? torch__around(th, 1) : NULL;
+
+	probe__hit(cookie);
+	if (!made_by)
+		return 0;
+	if (made_by->span.event.id == ID_torch_op && made_by->sequence == -1)
+		torch__number(ctx, cookie, (struct torch_op *)made_by);
+	torch__hit(now);
 	return 0;
 }
 
@@ -233,8 +270,8 @@ int torch_memory(struct pt_regs *ctx)
 	struct task_struct *task = bpf_get_current_task_btf();
 	u64 cookie = bpf_get_attach_cookie(ctx), bytes = ARG3(ctx);
 	bool is_free = cookie >> COOKIE_GROUP_SHIFT;
+	struct torch_call *around;
 	struct torch_alloc e = {};
-	struct open_call *c;
 	struct thread *th;
 
 	if (!probe__is_selected(cookie))
@@ -246,9 +283,10 @@ int torch_memory(struct pt_regs *ctx)
 	e.bytes = is_free ? 0 : bytes;
 	e.action = is_free ? TORCH_FREED : TORCH_ALLOCATED;
 	th = bpf_task_storage_get(&threads, task, 0, 0);
-	c = th ? span__top(th) : NULL;
-	if (c && EVENT_FAMILY(((struct event *)c->record)->id) == TORCH_FAMILY)
-		e.call_start = ((struct span *)c->record)->start;
+	around = th ? torch__around(th, 1) : NULL;
+	if (around)
+		e.call_start = around->span.start;
 	emit(&e, sizeof(e));
+	torch__hit(e.event.time);
 	return 0;
 }

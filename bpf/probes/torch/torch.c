@@ -16,8 +16,17 @@
 #include "torch_lite.h"
 #include "torch_schedule.h"
 
+/* The BPF programs that are attached. */
+struct torch_programs {
+	const char *op, *node, *boxed;
+};
+
+static const struct torch_programs plain = { "torch_op", "torch_node", "torch_boxed" },
+				   with_stacks = { "torch_op_stacks", "torch_node_stacks", "torch_boxed_stacks" };
+
 /* What `sites` collects. */
 struct finding_sites {
+	const struct torch_programs *programs;
 	struct elf *elf;
 	struct placer *placer;
 	struct site_list *out;
@@ -110,9 +119,10 @@ static int add_operators(struct finding_sites *p, const struct torch_functions *
 
 	for (u32 i = 0; !err && i < f->n; i++) {
 		torch_find__name(p->elf, &f->operators[i], name, sizeof(name));
-		if (torch_lite__is_observed(name) && (all || !torch_lite__leaves_out(name)))
-			err = add_call(p, &f->operators[i].symbol, "torch_op", name, 0,
-				       shapes ? arguments_cookie(p->elf, f, &f->operators[i], name, key_set) : 0);
+		if (!torch_lite__is_observed(name) || (!all && torch_lite__leaves_out(name)))
+			continue;
+		err = add_call(p, &f->operators[i].symbol, p->programs->op, name, 0,
+			       shapes ? arguments_cookie(p->elf, f, &f->operators[i], name, key_set) : 0);
 	}
 	return err;
 }
@@ -130,7 +140,7 @@ static int add_boxed(struct finding_sites *p, const struct torch_functions *f)
 	int err = f->n_boxed && !name ? -ENOMEM : 0;
 
 	for (u32 i = 0; i < f->n_boxed && !err; i++)
-		err = add_call(p, &f->boxed[i], "torch_boxed", "callBoxed", name, boxed_cookie(f, &f->boxed[i]));
+		err = add_call(p, &f->boxed[i], p->programs->boxed, "callBoxed", name, boxed_cookie(f, &f->boxed[i]));
 	return err;
 }
 
@@ -160,7 +170,7 @@ static int add_sequence(struct finding_sites *p, const struct torch_functions *f
 
 static int add_node(struct finding_sites *p, const struct elf_symbol *node)
 {
-	return add_call(p, node, "torch_node", "torch::autograd::Node", 0,
+	return add_call(p, node, p->programs->node, "torch::autograd::Node", 0,
 			(u64)torch_find__node_sequence(p->elf, node) << COOKIE_GROUP_SHIFT);
 }
 
@@ -196,7 +206,11 @@ static int add_functions(struct finding_sites *p, bool all, bool shapes)
 static int sites(struct session *s, struct elf *elf, const char *path, void *own, struct site_list *out, char *why,
 		 size_t len)
 {
-	struct finding_sites p = { .elf = elf, .out = out };
+	struct finding_sites p = {
+		.programs = s && session__option(s, "torch", "stacks") ? &with_stacks : &plain,
+		.elf = elf,
+		.out = out,
+	};
 	int err;
 
 	p.placer = placer__new(elf, place__shadow_stack(elf));
@@ -214,10 +228,12 @@ static int sites(struct session *s, struct elf *elf, const char *path, void *own
 
 #define SAMPLES_MAX 4096
 
-/* State of a recording: the ns that the programs of some calls took. */
+/* State of a recording: what the programs of some calls and hits took, by enum torch_sampled. */
 struct torch_state {
-	u32 samples[SAMPLES_MAX];
-	u32 n;
+	struct {
+		u32 ns[SAMPLES_MAX];
+		u32 n;
+	} samples[TORCH_SAMPLES];
 	bool is_reported;
 	struct torch_schedule schedule;
 };
@@ -234,8 +250,10 @@ static void event(struct session *s, const struct event *e, u32 size)
 
 	if (e->id == ID_torch_phase && size >= sizeof(struct torch_phase))
 		torch_schedule__event(s, &state->schedule, (const struct torch_phase *)e);
-	if (e->id == RAW_OF(EVENT_FAMILY(ID_torch_op)) && size >= sizeof(*sample) && state->n < SAMPLES_MAX)
-		state->samples[state->n++] = sample->entry_ns + sample->end_ns;
+	if (e->id != RAW_OF(EVENT_FAMILY(ID_torch_op)) || size < sizeof(*sample) || sample->kind >= TORCH_SAMPLES)
+		return;
+	if (state->samples[sample->kind].n < SAMPLES_MAX)
+		state->samples[sample->kind].ns[state->samples[sample->kind].n++] = sample->ns;
 }
 
 static int compare(const void *a, const void *b)
@@ -245,10 +263,18 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+/* 0: there is no sample */
+static u32 median(struct torch_state *state, enum torch_sampled kind)
+{
+	u32 *ns = state->samples[kind].ns, n = state->samples[kind].n;
+
+	qsort(ns, n, sizeof(*ns), compare);
+	return n ? ns[n / 2] : 0;
+}
+
 /*
- * Emits the cost of the probes of one call: two traps and the median time of the BPF programs. Half of each trap is
- * outside of the call's recorded duration. With shapes the cost depends on the call's number of tensors, so there is no
- * one cost to subtract from each call.
+ * A call hits two probes, and half of each trap is outside of the call's own duration. With shapes, what a call costs depends on
+ * its number of tensors, so there is no cost to subtract from each call.
  */
 static bool stopping(struct session *s)
 {
@@ -257,14 +283,15 @@ static bool stopping(struct session *s)
 	struct torch_cost r = {
 		.event = { .time = session__now(s), .id = ID_torch_cost },
 		.own = trap,
+		.entry = median(state, TORCH_SAMPLE_ENTRY),
+		.hit = trap + median(state, TORCH_SAMPLE_HIT),
 	};
 
 	if (session__schedule(s))
 		torch_schedule__finish(s, &state->schedule);
-	if (state->is_reported || !state->n || !trap || session__option(s, "torch", "shapes"))
+	if (state->is_reported || !state->samples[TORCH_SAMPLE_END].n || !trap || session__option(s, "torch", "shapes"))
 		return false;
-	qsort(state->samples, state->n, sizeof(*state->samples), compare);
-	r.call = 2 * trap + state->samples[state->n / 2];
+	r.call = 2 * trap + r.entry + median(state, TORCH_SAMPLE_END);
 	state->is_reported = true;
 	session__emit(s, &r, sizeof(r));
 	return false;
@@ -273,7 +300,7 @@ static bool stopping(struct session *s)
 /* callBoxed, by which ranges are opened, and so the ends of steps are found */
 static bool stays_attached(const char *program)
 {
-	return !strcmp(program, "torch_boxed");
+	return !strcmp(program, plain.boxed) || !strcmp(program, with_stacks.boxed);
 }
 
 static void tick(struct session *s, u64 now)
@@ -289,6 +316,7 @@ static void end(struct session *s)
 
 FAMILY_HOST(torch_host) = {
 	.name = "torch",
+	.python_option = "stacks",
 	.state = sizeof(struct torch_state),
 	.configure = torch_schedule__configure,
 	.slices = true,

@@ -12,10 +12,6 @@
 FAMILY(torch, 0x0e, FAMILY_ON_REQUEST, "PyTorch: operators, backward nodes, optimizer and data-loader steps");
 
 /*
- * Calls are nested by time within their thread. A call's duration contains what its own probes and those of the calls
- * within it took: the report subtracts `inner` times torch_cost.call, and torch_cost.own.
- */
-/*
  * torch::autograd::Node begins with its vtable. The cookie of its probe has the number of the word that is its
  * sequence_nr_, in its group: 2 in 2.13, 3 in 2.6; 0: not known. thread_id_ lies three words after it.
  */
@@ -69,11 +65,19 @@ enum torch_arg {
 #define TORCH_KEY_SET_SHIFT  60
 #define TORCH_KEY_SET_FIRST  128
 
-/* A raw record: what the programs of one call took, without the traps. */
+/* The program that a sample is the time of, without the trap. */
+enum torch_sampled {
+	TORCH_SAMPLE_ENTRY, /* the program at the entry of a call */
+	TORCH_SAMPLE_END, /* the program at its end */
+	TORCH_SAMPLE_HIT, /* the program of a probe that is neither */
+	TORCH_SAMPLES
+};
+
+/* A raw record: what the programs of one in some 256 calls or hits took. */
 struct torch_sample {
 	struct event event;
-	u32 entry_ns;
-	u32 end_ns;
+	u32 kind; /* enum torch_sampled */
+	u32 ns;
 };
 
 /* The start of torch_op and torch_node. */
@@ -82,8 +86,16 @@ struct torch_call {
 	u64 object UNIT(hex);
 	s64 sequence;
 	u32 inner;
+	u32 thread;
+	u32 hits;
+	u32 entry_ns UNIT(ns);
+	u32 stack UNIT(stack);
 };
 
+/*
+ * Calls are nested by time within their thread. A call's duration contains what its own probes and those within it
+ * took; docs/torch.md states how the reports subtract it.
+ */
 struct torch_op {
 	struct span span;
 	u64 handle UNIT(hex) DOC(
@@ -92,6 +104,9 @@ struct torch_op {
 		DOC("sequence number of the first backward node that this call made; -1: it made none, or not known");
 	u32 inner DOC("calls of this family that were recorded within it on its thread, at any depth");
 	u32 thread DOC("of the node with this sequence number: its torch_node.made_by; 0: not known");
+	u32 hits DOC("hits of the family's other probes within it, but not within a call in it");
+	u32 entry_ns UNIT(ns) DOC("what the program at its entry took before start");
+	u32 stack UNIT(stack) DOC("Python stack at the call, with --torch=stacks; 0: not known");
 } EVENT(torch_op, 0x0e01, "a call of an operator; the name of its probe is the operator's: aten::add.Tensor");
 
 struct torch_operator {
@@ -107,6 +122,9 @@ struct torch_node {
 	s64 sequence DOC("sequence number, which the operator's call that made it has, too; -1: it has none");
 	u32 inner DOC("as in torch_op");
 	u32 made_by DOC("the thread that made it, by the number that PyTorch gives threads; 0: not known");
+	u32 hits DOC("as in torch_op");
+	u32 entry_ns UNIT(ns) DOC("as in torch_op");
+	u32 stack UNIT(stack) DOC("as in torch_op");
 } EVENT(torch_node, 0x0e03, "a node of the backward graph was evaluated");
 
 struct torch_class {
@@ -176,6 +194,8 @@ struct torch_cost {
 	struct event event;
 	u64 call UNIT(ns) DOC("what the probes of a call add to the duration of each call around it");
 	u64 own UNIT(ns) DOC("what they add to its own duration");
+	u64 entry UNIT(ns) DOC("the part of `call` that the program at the entry takes: the median of entry_ns");
+	u64 hit UNIT(ns) DOC("what a hit of another probe of the family adds to each call around it");
 } EVENT(torch_cost, 0x0e08,
 	"the cost of a recorded call on this machine, for the correction of durations; not with --torch=shapes");
 

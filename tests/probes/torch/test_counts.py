@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Operators, backward nodes and ranges of ten ways to use PyTorch (workloads.py), by name as often as torch.profiler counts them in the same
+"""Operators, backward nodes and ranges of eleven ways to use PyTorch (workloads.py), by name as often as torch.profiler counts them in the same
 calls. What the profiler shows that is none of these is named in OTHERS. SONDE_TORCH_PYTHON may list several Pythons.
 test: timeout=600"""
 import collections
@@ -56,7 +56,7 @@ def check_version(interpreter):
     version = version_of(interpreter)
     r = Recording([interpreter, f"{HERE}/workloads.py"], "--torch=all")
     truths = {t["name"]: t for t in map(json.loads, (line for line in r.output if line.startswith("{")))}
-    ok(len(truths) == 10 and not r.status, f"{version}: all workloads ran", r.messages if r.status else "", len(truths))
+    ok(len(truths) == 11 and not r.status, f"{version}: all workloads ran", r.messages if r.status else "", len(truths))
     if not ok("not traced" not in r.messages, f"{version}: libtorch_cpu is probed", r.messages):
         return
     recorded = Recorded(r.trace, r.pid)

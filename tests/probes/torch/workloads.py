@@ -3,9 +3,9 @@
 """A program that uses PyTorch in many ways, for test_counts.py. After a line on stdin it runs each workload under torch.profiler and prints
 what the profiler and the program itself counted, as lines of JSON: the start and end (CLOCK_MONOTONIC, ns) and the counts by name.
 
-    workloads.py [--shapes] [NAME..]
+    workloads.py [--shapes] [--stacks] [NAME..]
 
-With --shapes also the sizes of the tensors that each operator was called with, in order."""
+With --shapes also the sizes of the tensors that each operator was called with, with --stacks its Python stack, both in order."""
 import collections
 import contextlib
 import json
@@ -19,7 +19,7 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile, record_function
 
 warnings.filterwarnings("ignore")
-SHAPES = "--shapes" in sys.argv
+SHAPES, STACKS = "--shapes" in sys.argv, "--stacks" in sys.argv
 torch.set_num_threads(1)
 torch.manual_seed(1)
 
@@ -180,7 +180,20 @@ class Function:
             grad.sum().backward()
 
 
-WORKLOADS = (Training, Convolution, Attention, Script, Boxed, Vmap, Raises, Threads, Loader, Function)
+class Lines:
+    """Each operator is called from another line."""
+    def __init__(self):
+        self.x = torch.randn(5)
+
+    def __call__(self):
+        for _ in range(20):
+            x = self.x.sin()
+            y = x.cos()
+            z = [v.exp() for v in (x, y)]
+            self.last = z[0].tan()
+
+
+WORKLOADS = (Training, Convolution, Attention, Script, Boxed, Vmap, Raises, Threads, Loader, Function, Lines)
 
 
 def start_of(event):
@@ -191,7 +204,9 @@ def start_of(event):
 def run(workload):
     work = workload()
     work()
-    with profile(activities=[ProfilerActivity.CPU], record_shapes=SHAPES) as p:
+    # the profiler shows the stacks of its events only with `verbose`
+    verbose = torch._C._profiler._ExperimentalConfig(verbose=True) if STACKS else None
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=SHAPES, with_stack=STACKS, experimental_config=verbose) as p:
         start = time.monotonic_ns()
         work()
         end = time.monotonic_ns()
@@ -201,6 +216,7 @@ def run(workload):
     counts = collections.Counter(e.name() for e in events)
     print(json.dumps({"name": workload.__name__, "start": start, "end": end, "sequences": len(sequences),
                       "counts": getattr(work, "counts", counts),
+                      "stacks": [(e.name(), e.stack()) for e in sorted(events, key=start_of)] if STACKS else [],
                       "shapes": [(e.name(), e.shapes()) for e in sorted(events, key=start_of)] if SHAPES else []}),
           flush=True)
 
