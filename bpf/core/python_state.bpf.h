@@ -127,8 +127,8 @@ static __always_inline __attribute__((unused)) u64 python__known_state(struct ta
 }
 
 /*
- * Where the current task's Python code is: its innermost frame, and the instruction in it. false: the task's thread state is
- * not known, as its stack has not been walked yet.
+ * Where the current task's Python code is: its innermost frame, and the instruction in it. false: the task's thread
+ * state is not known, as its stack has not been walked yet.
  */
 static __always_inline __attribute__((unused)) bool python__position(struct task_struct *me, u64 *frame, u64 *instr)
 {

@@ -135,10 +135,13 @@ static void add_small(const struct torch_steps *steps, const struct torch_loop *
 		 "With larger batches, fused operators or `torch.compile` it calls fewer operators.");
 }
 
-/* Copies between types and devices, and reads of values, for which a program waits until the GPU has computed them. */
+/*
+ * Copies between types and devices, and reads of values, for which a program waits until the GPU has computed them.
+ * Their share is that of the time that the steps take without probes, as the copies' own time is without them.
+ */
 static void add_copies(const struct torch_steps *steps, const struct torch_loop *l, struct findings *out)
 {
-	u64 ns = 0, calls = 0;
+	u64 ns = 0, calls = 0, total = l->total_ns > l->probes_ns ? l->total_ns - l->probes_ns : 0;
 	u32 most = 0;
 	char each[TEXT_NUMBER];
 	struct finding *f;
@@ -149,11 +152,12 @@ static void add_copies(const struct torch_steps *steps, const struct torch_loop 
 		most = l->copies[i].ns > l->copies[most].ns ? i : most;
 	}
 	/* in a trace of any content, copies that were called may have taken no time */
-	if (!l->copies[most].calls || ns < l->total_ns / SHARE_MIN || calls < l->n)
+	if (!l->copies[most].calls || ns < total / SHARE_MIN || calls < l->n)
 		return;
 	f = add(l, FINDING_TENSOR_COPIES, ns, out);
 	if (!f)
 		return;
+	f->wall_ns = total > ns ? total : ns;
 	f->times = calls;
 	calls = l->copies[most].calls;
 	snprintf(f->detail, sizeof(f->detail), "%s in %s, %llu call%s a step of %s",

@@ -122,6 +122,7 @@ static int on_call(const struct torch_span *c, const struct torch_span *parent, 
 	if (i == l->n || c->start < l->steps[i].start)
 		return 0;
 	step = &l->steps[i];
+	l->probes_ns += c->probes_ns;
 	if (i == l->slowest)
 		err = add_part(l, 0, c);
 	if (!err && i == l->typical)

@@ -63,6 +63,7 @@ struct torch_loop {
 	u64 median_ns; /* of a step */
 	u64 phase_median_ns[PHASES];
 	u64 phase_total_ns[PHASES], total_ns;
+	u64 probes_ns; /* of total_ns: what the probes of calls on its thread took */
 	u32 slowest, typical; /* indices of the longest step, and of one as long as the median */
 	struct torch_copies copies[TORCH_COPIES]; /* by operator, for torch_copies__name() */
 	struct map parts[2]; /* u32 name -> struct torch_part: of the slowest and of the typical step */

@@ -117,7 +117,18 @@ static void merge(struct torch *t, struct torch_span *c, const struct torch_span
 		c->has_flops = child->has_flops;
 	if (c->sequence < 0)
 		c->sequence = child->sequence;
+	c->probes_ns = plus(c->probes_ns, child->probes_ns);
 	t->coverage.merged++;
+}
+
+/* Returns what the call's own probes take, if c->hits has no hits of the calls within it yet. */
+static u64 own_cost(const struct torch *t, const struct torch_span *c)
+{
+	if (!t->coverage.is_corrected)
+		return 0;
+	if (c->kind == TORCH_RANGE)
+		return times(2, t->cost_hit);
+	return plus(plus(less(t->cost_call, t->cost_entry), c->entry_ns), times(c->hits, t->cost_hit));
 }
 
 /* Returns what the probes take of the call's duration. */
@@ -137,6 +148,7 @@ static void complete(const struct torch *t, struct torch_pending *p, const struc
 
 	c->bytes = c->self_bytes;
 	c->device_ns = c->self_device_ns;
+	c->probes_ns = own_cost(t, c);
 	for (u32 i = 0; i < n; i++) {
 		c->children += children[i].n;
 		inner += children[i].n + children[i].call.inner;

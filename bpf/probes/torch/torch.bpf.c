@@ -14,8 +14,8 @@ OPTION(torch, all,
 OPTION(torch, shapes, "sizes, type and device of the tensors that operators are called with");
 
 /*
- * At an end of a call: counts it in the call in which it was made, and emits its record. With shapes, SPAN_OUT of the call is what
- * torch__result() returned.
+ * At an end of a call: counts it in the call in which it was made, and emits its record. With shapes, SPAN_OUT of the
+ * call is what torch__result() returned.
  */
 static __always_inline void torch__end(struct pt_regs *ctx, u64 cookie, u32 size)
 {
@@ -42,8 +42,8 @@ static __always_inline void torch__end(struct pt_regs *ctx, u64 cookie, u32 size
 }
 
 /*
- * At the entry of a call, whose record is returned; NULL: it is not recorded. It begins once its stack has been read, so that
- * its duration does not contain that.
+ * At the entry of a call, whose record is returned; NULL: it is not recorded. It begins once its stack has been read,
+ * so that its duration does not contain that.
  */
 static __always_inline void *torch__begin(struct pt_regs *ctx, u64 cookie, u16 id, u32 size, bool stacks)
 {

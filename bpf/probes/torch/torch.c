@@ -273,8 +273,8 @@ static u32 median(struct torch_state *state, enum torch_sampled kind)
 }
 
 /*
- * A call hits two probes, and half of each trap is outside of the call's own duration. With shapes, what a call costs depends on
- * its number of tensors, so there is no cost to subtract from each call.
+ * A call hits two probes, and half of each trap is outside of the call's own duration. With shapes, what a call costs
+ * depends on its number of tensors, so there is no cost to subtract from each call.
  */
 static bool stopping(struct session *s)
 {

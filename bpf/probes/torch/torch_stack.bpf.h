@@ -2,8 +2,8 @@
 /*
  * --torch=stacks: the Python stack at a call. Most calls are made within another one from the same position in the same
  * Python frame. As that frame can't end before the outer call does, they have the outer call's stack, which costs two
- * or three reads instead of a walk. Another position or frame is that of Python code that the outer call has called: a hook,
- * an autograd.Function, an operator that is written in Python.
+ * or three reads instead of a walk. Another position or frame is that of Python code that the outer call has called: a
+ * hook, an autograd.Function, an operator that is written in Python.
  */
 #ifndef SONDE_TORCH_STACK_BPF_H
 #define SONDE_TORCH_STACK_BPF_H
