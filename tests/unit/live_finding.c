@@ -149,7 +149,8 @@ TEST(waiting_for_a_peer)
 TEST(throttled)
 {
 	struct live_throttle t = { .pid = 7,
-				   .throttled = 560 * MS,
+				   .counted = 1000 * MS,
+				   .throttled = 540 * MS,
 				   .quota = 40 * MS,
 				   .period = 100 * MS,
 				   .periods = 10,
@@ -162,10 +163,42 @@ TEST(throttled)
 	CHECK(first(v, &f) && f.kind == FINDING_QUOTA);
 	CHECK_TEXT(
 		f.text,
-		"process 7 waited 56% of 1.000 s for a CPU: it was throttled by its CPU quota; its quota lets it use "
+		"process 7 waited 54% of 1.000 s for a CPU: it was throttled by its CPU quota; its quota lets it use "
 		"40.000 ms in each 100.000 ms, and was used up in 9 of 10 periods.");
 	t.throttled = 40 * MS;
 	CHECK(first(v, &f) && f.kind == FINDING_COMPUTE);
+}
+
+TEST(throttled_on_several_cpus)
+{
+	/* 8 threads use 40 ms of each period together, which takes 5 ms, and are throttled for the other 95 ms */
+	struct live_throttle t = { .pid = 7,
+				   .counted = 1000 * MS,
+				   .throttled = 8 * 950 * MS,
+				   .quota = 40 * MS,
+				   .period = 100 * MS,
+				   .periods = 10,
+				   .throttled_periods = 10 };
+	struct live_process wait = {
+		.pid = 7, .activity = LIVE_DISK, .threads = 1, .ns = 900 * MS, .function = "load (db.py)"
+	};
+	struct live_view v = { .throttles = &t, .n_throttles = 1, .waits = &wait, .n_waits = 1 };
+	struct finding f;
+
+	CHECK(first(v, &f) && f.kind == FINDING_QUOTA && f.lost_ns == 950 * MS);
+	/* a line that is shown after half of the counted time */
+	t.counted = 2000 * MS;
+	t.throttled *= 2;
+	t.periods = t.throttled_periods = 20;
+	CHECK(first(v, &f) && f.kind == FINDING_QUOTA && f.lost_ns == 950 * MS);
+	/* it explains no other wait of its process if few periods were throttled: 19 % of the time on each CPU */
+	t.counted = 1000 * MS;
+	t.throttled = 8 * 190 * MS;
+	t.periods = 10;
+	t.throttled_periods = 2;
+	CHECK(first(v, &f) && f.kind == FINDING_DISK);
+	v.n_waits = 0;
+	CHECK(first(v, &f) && f.kind == FINDING_QUOTA && f.lost_ns == 190 * MS);
 }
 
 TEST(nothing)

@@ -102,17 +102,34 @@ static bool wait(const struct live_view *v, struct finding *f)
 	return true;
 }
 
-/* The quota that withheld most time */
-static bool quota(const struct live_view *v, struct finding *f)
+/*
+ * The part of its time for which a quota throttled a process. In each throttled period the threads of the cgroup used
+ * the quota and were throttled for the rest, on every CPU that they ran on: that gives the number of these CPUs.
+ */
+static double throttled_part(const struct live_throttle *t)
+{
+	double periods = (double)t->throttled_periods, cpus = 1;
+
+	if (!t->counted || !t->period || !t->throttled_periods)
+		return 0;
+	cpus = ((double)t->throttled + periods * (double)t->quota) / (periods * (double)t->period);
+	return (double)t->throttled / (double)t->counted / (cpus > 1 ? cpus : 1);
+}
+
+/*
+ * The quota that withheld most time. is_cause: it did so in most periods, so it explains what the process waits for.
+ */
+static bool quota(const struct live_view *v, struct finding *f, bool *is_cause)
 {
 	const struct live_throttle *t = NULL;
 	char quota_text[TEXT_NUMBER], period[TEXT_NUMBER];
 
 	for (u32 i = 0; i < v->n_throttles; i++)
-		t = !t || v->throttles[i].throttled > t->throttled ? &v->throttles[i] : t;
-	if (!t || t->throttled < (v->to - v->from) / SHARE_MIN)
+		t = !t || throttled_part(&v->throttles[i]) > throttled_part(t) ? &v->throttles[i] : t;
+	if (!t || throttled_part(t) < 1.0 / SHARE_MIN)
 		return false;
-	begin(f, FINDING_QUOTA, t->pid, 1, t->throttled, v->to - v->from);
+	begin(f, FINDING_QUOTA, t->pid, 1, (u64)(throttled_part(t) * (double)(v->to - v->from)), v->to - v->from);
+	*is_cause = 2 * t->throttled_periods >= t->periods;
 	snprintf(f->detail, sizeof(f->detail),
 		 "its quota lets it use %s in each %s, and was used up in %llu of %llu periods",
 		 text__ns(quota_text, sizeof(quota_text), t->quota), text__ns(period, sizeof(period), t->period),
@@ -124,7 +141,7 @@ bool live_finding__first(const struct live_view *v, const struct names *names, s
 {
 	struct query q = { .names = (struct names *)names, .start = v->from, .from = v->from, .to = v->to };
 	struct finding other;
-	bool found = gil(v, f) && f->lost_ns >= f->wall_ns / SHARE_MIN;
+	bool is_cause, found = gil(v, f) && f->lost_ns >= f->wall_ns / SHARE_MIN;
 
 	/* of one process, waits for the GIL say more: their holder is what computes */
 	if (compute(v, &other) && (!found || (other.pid != f->pid && other.weight > f->weight))) {
@@ -136,7 +153,7 @@ bool live_finding__first(const struct live_view *v, const struct names *names, s
 		found = true;
 	}
 	/* a quota explains why threads of its processes wait, for locks of throttled threads, too */
-	if (quota(v, &other) && (!found || other.pid == f->pid || other.weight > f->weight)) {
+	if (quota(v, &other, &is_cause) && (!found || (other.pid == f->pid && is_cause) || other.weight > f->weight)) {
 		*f = other;
 		found = true;
 	}

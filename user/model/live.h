@@ -62,7 +62,8 @@ struct live_process {
 /* CPU time that a quota withheld from a process in the last second for which the kernel reported it */
 struct live_throttle {
 	u32 pid;
-	u64 throttled; /* ns */
+	u64 counted; /* ns for which the kernel counted */
+	u64 throttled; /* ns, summed over CPUs */
 	u64 quota, period; /* ns */
 	u64 periods, throttled_periods;
 };

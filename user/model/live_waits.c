@@ -163,6 +163,7 @@ int live__on_throttle(struct live *l, const struct view *v)
 		return 0;
 	*t = (struct live_throttle){
 		.pid = pid,
+		.counted = (u64)view__get(v, "time") - (u64)view__get(v, "since"),
 		.throttled = throttled,
 		.quota = (u64)view__get(v, "quota"),
 		.period = (u64)view__get(v, "period"),
