@@ -22,6 +22,9 @@
 #define COPY_EVERY_NS	 5000000
 #define COPY_BATCH	 8 /* handled records after which the rings are read again, if that was long ago */
 #define HANDLE_NS	 100000000 /* for one drain__rings(): the worker has other work, above all mapped libraries */
+#define ALL_NS		 1000000000
+#define LAST_NS		 5000000000 /* for the records that are left when the recording ends */
+#define UNFINISHED_NS	 1000000000 /* for a record that a probe has begun and not ended */
 
 void drain__append(struct session *s, const void *record, u32 size)
 {
@@ -98,15 +101,14 @@ static size_t waiting_bytes(const struct session *s)
 void drain__copy(struct session *s)
 {
 	u64 now = timing__now();
-	bool more;
+	bool more = true;
 
 	if (!s->drain.rings || now < s->drain.next_copy)
 		return;
 	s->drain.next_copy = now + COPY_EVERY_NS;
-	do
-		more = rings__read(s->drain.rings, copy_record, s);
-	while (more && waiting_bytes(s) < COPIED_BYTES_MAX);
 	s->drain.more = true;
+	while (more && waiting_bytes(s) < COPIED_BYTES_MAX)
+		more = rings__read(s->drain.rings, copy_record, s);
 }
 
 /* Takes the copied records as the current ones. A small buffer is used again. */
@@ -169,16 +171,54 @@ void drain__rings(struct session *s)
 	}
 }
 
+void drain__all(struct session *s)
+{
+	u64 done = s->drain.done, end = timing__now() + ALL_NS;
+
+	while (s->drain.rings && !s->drain.busy && s->drain.done == done && timing__now() < end)
+		drain__rings(s);
+}
+
+/* Counts the copied records that are not handled as lost. */
+static void lose_waiting(struct session *s, struct copied_records *k)
+{
+	u64 now = session__now(s), lost[FAMILY_MAX] = { 0 };
+
+	while (k->handled < k->used) {
+		const char *at = k->bytes + k->handled;
+		u64 size = *(const u64 *)at;
+		const struct event *e = (const void *)(at + sizeof(u64));
+
+		if (size >= sizeof(*e))
+			lost[e->id >= RAW_FAMILIES ? RAW_FAMILY(e->id) : FAMILY_INDEX(e->id)]++;
+		k->handled += sizeof(u64) + (size + 7) / 8 * 8;
+	}
+	for (u16 i = 0; i < FAMILY_MAX; i++)
+		if (lost[i])
+			losses__add(s, i, LOSS_STORAGE, lost[i], s->time.started, now, 0);
+}
+
 /* After all probes are detached, a program may still be writing its last record if its CPU was interrupted. */
 void drain__last(struct session *s)
 {
-	drain__rings(s);
-	for (int ms = 0; ms < 1000 && (rings__pending(s->drain.rings) || s->drain.more); ms++) {
+	u64 end = timing__now() + LAST_NS;
+
+	do
+		drain__all(s);
+	while (waiting_bytes(s) && timing__now() < end);
+	end = timing__now() + UNFINISHED_NS;
+	while (!waiting_bytes(s) && rings__pending(s->drain.rings) && timing__now() < end) {
 		usleep(1000);
 		drain__rings(s);
 	}
-	if (rings__pending(s->drain.rings))
+	if (waiting_bytes(s)) {
+		session__warn(s,
+			      "too many records were left at the end; those that are not handled are counted as lost");
+		lose_waiting(s, &s->drain.current);
+		lose_waiting(s, &s->drain.incoming);
+	} else if (rings__pending(s->drain.rings)) {
 		session__warn(s, "a probe began a record and did not end it: what came after it on its CPU is missing");
+	}
 }
 
 void drain__close(struct session *s)

@@ -127,7 +127,10 @@ static bool is_candidate(const struct objects *all, const struct object *o)
 	return all->attached > attached_unmapped_max(all) || is_deleted(o);
 }
 
-/* Detaching waits about 50 ms, for many objects together as for one. */
+/*
+ * Detaching waits about 50 ms, for many objects together as for one. Records that name an object are handled before it is
+ * evicted.
+ */
 static void evict_batch(struct session *s, struct object **some, u32 n)
 {
 	u32 ids[ATTACHER_DROPS_MAX], n_ids = 0;
@@ -136,14 +139,14 @@ static void evict_batch(struct session *s, struct object **some, u32 n)
 	for (u32 i = 0; i < n; i++)
 		if (some[i]->id)
 			ids[n_ids++] = some[i]->id;
-	drain__rings(s);
+	drain__all(s);
 	if (n_ids)
 		err = attacher__drop_all(s->attacher, ids, n_ids);
 	/* an object that still has probes is kept, because events name it */
 	for (u32 i = 0; i < n; i++)
 		if (!err || !some[i]->id)
 			evict(s, some[i]);
-	drain__rings(s);
+	drain__all(s);
 }
 
 static void evict_unmapped(struct session *s, struct list *l)

@@ -221,6 +221,8 @@ int drain__open(struct session *s, char *err, size_t len);
 void drain__append(struct session *s, const void *record, u32 size);
 void drain__rings(struct session *s);
 void drain__copy(struct session *s);
+/* Handles all records that are in the rings now, or as many as it can within a second. */
+void drain__all(struct session *s);
 void drain__last(struct session *s);
 void drain__close(struct session *s);
 

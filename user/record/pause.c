@@ -187,7 +187,7 @@ void session__set_paused(struct session *s, bool paused)
 	if (paused)
 		session__begin_pause(s, session__now(s));
 	else
-		drain__rings(s);
+		drain__all(s); /* records of the pause are discarded while it lasts */
 	session__hold(s, paused);
 	if (!paused)
 		session__end_pause(s, session__now(s));

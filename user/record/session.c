@@ -307,6 +307,8 @@ static void run_iterators(struct session *s, bool files)
  */
 static void write_open(struct session *s)
 {
+	/* readers put events in order that come a second or two too late, not more */
+	drain__all(s);
 	run_iterators(s, false);
 	run_iterators(s, true);
 }

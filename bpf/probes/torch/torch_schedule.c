@@ -168,14 +168,22 @@ void torch_schedule__tick(struct session *s, struct torch_schedule *t, u64 now)
 {
 	const struct step_schedule *schedule = session__schedule(s);
 	bool needed = !t->has_begun && step_schedule__phase(schedule, 0) != STEP_IDLE, ended = true;
-	/* records are read within a second: phases of which no record is there yet begin later than this */
-	u64 oldest = now > RECORDS_LATE ? now - RECORDS_LATE : 0, open_since = ~0ull;
+	u64 oldest, open_since = ~0ull;
+	bool is_late;
 
 	if (!t->is_started) {
 		t->is_started = true;
+		t->read_until = t->ticked = now;
 		session__begin_pause(s, now);
 		torch_schedule__hold(s, !needed);
 	}
+	if (session__drained(s) != t->drained)
+		t->read_until = t->ticked;
+	t->drained = session__drained(s);
+	t->ticked = now;
+	/* phases of which no record is there yet begin later than this */
+	oldest = t->read_until < now - RECORDS_LATE ? t->read_until : now - RECORDS_LATE;
+	is_late = t->read_until < now - RECORDS_LATE;
 	t->has_begun |= t->n != 0;
 	for (u32 i = 0; i < t->n; i++)
 		t->has_done |= t->processes[i].phase == STEP_DONE;
@@ -187,8 +195,10 @@ void torch_schedule__tick(struct session *s, struct torch_schedule *t, u64 now)
 			open_since = t->processes[i].active_since;
 	}
 	oldest = open_since < oldest ? open_since : oldest;
-	session__hold(s, !needed);
-	write_pauses(s, t, needed ? oldest : ~0ull, open_since);
+	/* a record that was not read yet may be that of a phase which needs the probes */
+	if (needed || !is_late)
+		session__hold(s, !needed);
+	write_pauses(s, t, needed || is_late ? oldest : ~0ull, open_since);
 	if (needed)
 		write_open_pause(s, t, oldest);
 	if (ended && t->has_done)

@@ -23,6 +23,8 @@ struct torch_schedule {
 	u32 n;
 	struct torch_active *active; /* phases that are over, and not yet written as what lies between pauses */
 	u32 n_active;
+	u64 drained, ticked; /* session__drained() and the time at the last tick */
+	u64 read_until; /* ns: each record from before this time was handled */
 	u64 postponed; /* the most steps by which a process is late */
 	bool is_started, has_begun; /* the first tick was; a process has ended a step */
 	bool has_done; /* a process has ended its last cycle */
