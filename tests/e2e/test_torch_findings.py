@@ -93,16 +93,18 @@ def loaders(folder):
     ok(worker["pid"] == 20 and worker["trainer_pid"] == 10 and worker["run_percent"] > 99 and "decode (data.py:7)" in text, "its worker", (worker, text))
 
 
-def rank_lines(rank, data_ms, first=0):
+def rank_lines(rank, data_ms, first=0, pid=0, parent=1, size=3, waits=lambda step: True):
     """Ten steps of 100 ms of a rank: data_ms(step) in its data loader, then in a collective that ends at 80 ms, then the optimizer"""
-    pid = 10 + rank
-    lines = [*process(pid, "train"), f"proc_rank time=@0 pid={pid} tid={pid} rank={rank} world_size=3 local_rank={rank}"]
+    pid = pid or 10 + rank
+    lines = [f'proc_task time=@0 pid={pid} tid={pid} ppid={parent} comm="train"',
+             f"proc_rank time=@0 pid={pid} tid={pid} rank={rank} world_size={size} local_rank={rank}"]
     for step in range(first, 11):
         at = 1 + step / 10
         loaded = at + data_ms(step) / 1e3
         lines += [f'torch_range pid={pid} tid={pid} start=@{at:.6f} time=@{loaded:.6f} name="enumerate(DataLoader)#_Iter.__next__"',
-                  f"torch_collective pid={pid} tid={pid} start=@{loaded:.6f} time=@{at + 0.08:.6f} probe=1",
                   f'torch_range pid={pid} tid={pid} start=@{at + 0.085:.6f} time=@{at + 0.09:.6f} name="Optimizer.step#SGD.step"']
+        if waits(step):
+            lines += [f"torch_collective pid={pid} tid={pid} start=@{loaded:.6f} time=@{at + 0.08:.6f} probe=1"]
     return lines
 
 
@@ -124,6 +126,34 @@ def ranks(folder):
     ok(not first_of(found, kind="straggler"), "a rank that the others wait for less than a tenth of its time", found)
 
 
+def told_apart(folder):
+    """Which processes are compared: those of one job, and those whose collectives were recorded"""
+    def written_ranks(name, *ranks):
+        lines = ['meta_probe time=@0 number=1 name="c10d::Work::wait" program="torch_collective" section="-" family=14',
+                 *(line for rank in ranks for line in rank), "meta_end time=@2.2 reason=END_SIGNAL"]
+        path, found = written(folder, name, lines, "torch.schema.json", "proc,torch")
+        report = json.loads(say("report", path, "ranks", "--format", "json"))
+        return first_of(found, kind="straggler"), report["tables"]["ranks"], str(report["notes"])
+
+    def job(ms, pid, parent, size=2):
+        """Two ranks that load data for these times"""
+        return [*rank_lines(0, lambda _: ms[0], pid=pid, parent=parent, size=size), *rank_lines(1, lambda _: ms[1], pid=pid + 1, parent=parent, size=size)]
+
+    found, rows, notes = written_ranks("jobs", job((20, 20), 20, 5), job((60, 60), 30, 6))
+    ok(not found and len(rows) == 4 and not any(row["waited_ns"] for row in rows) and "same rank" not in notes, "jobs of two launchers", (found, rows))
+    found, rows, _ = written_ranks("job-slow", job((20, 20), 20, 5), job((30, 60), 30, 6))
+    ok(found.get("pid") == 31 and [row["waited_ns"] // 10 ** 6 for row in rows] == [0, 0, 300, 0], "a slow rank of the second job", (found, rows))
+    found, rows, notes = written_ranks("restart", job((20, 20), 20, 5), job((60, 60), 30, 5))
+    ok(not found and not any(row["waited_ns"] for row in rows) and "same rank" in notes, "two jobs of one launcher", (found, rows, notes))
+    found, rows, _ = written_ranks("sizes", job((20, 20), 20, 5), job((60, 60), 30, 5, size=4))
+    ok(not found and not any(row["waited_ns"] for row in rows), "two jobs of different sizes", (found, rows))
+    even = [rank_lines(0, lambda _: 20), rank_lines(1, lambda _: 20)]
+    found, rows, notes = written_ranks("without", *even, rank_lines(2, lambda _: 20, waits=lambda _: False))
+    ok(not found and not any(row["delayed_ns"] for row in rows) and "without collectives" in notes, "a rank without collectives", (found, rows, notes))
+    found, rows, _ = written_ranks("lost", *even, rank_lines(2, lambda _: 20, waits=lambda step: step % 2))
+    ok(not found and not any(row["delayed_ns"] for row in rows), "a rank that lost the collectives of some steps", (found, rows))
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         copies(folder)
@@ -131,6 +161,7 @@ def main():
         modules(folder)
         loaders(folder)
         ranks(folder)
+        told_apart(folder)
     done()
 
 

@@ -35,7 +35,7 @@ static void add(const struct ranks *r, const struct rank *k, struct findings *ou
 	snprintf(
 		f->detail, sizeof(f->detail),
 		"%s%s a step on average, last in %llu of %llu steps; on average it needs %s of a step for %s, the others %s",
-		rank, text__ns(delay, sizeof(delay), k->delayed_ns / k->loop->n), k->last_steps, r->aligned,
+		rank, text__ns(delay, sizeof(delay), k->delayed_ns / k->loop->n), k->last_steps, k->compared,
 		text__ns(own, sizeof(own), own_ns), torch_phase__name(phase),
 		text__ns(others, sizeof(others), others_ns));
 }
@@ -50,7 +50,7 @@ static int find(const struct finding_input *in, struct findings *out)
 		return 0;
 	err = ranks__new(&r, in->torch, in->q->names);
 	k = err ? NULL : ranks__straggler(r);
-	if (k && r->aligned >= STEPS_MIN && table__percent(k->delayed_ns, k->loop->total_ns) >= SHARE_MIN)
+	if (k && k->compared >= STEPS_MIN && table__percent(k->delayed_ns, k->loop->total_ns) >= SHARE_MIN)
 		add(r, k, out);
 	ranks__free(r);
 	return err;

@@ -24,8 +24,9 @@ static int list_processes(struct ranks *r, const struct torch_steps *steps, cons
 		struct rank rank = { .loop = l, .task = names__task(names, l->pid, 0) };
 
 		rank.has_number = rank.task && rank.task->world_size;
+		rank.has_collectives = l->phase_total_ns[PHASE_COLLECTIVE];
 		/* other training on the machine has neither a rank nor collectives */
-		if (has_process(r, l->pid) || (!rank.has_number && !l->phase_total_ns[PHASE_COLLECTIVE]))
+		if (has_process(r, l->pid) || (!rank.has_number && !rank.has_collectives))
 			continue;
 		if (!array__push(r->list, r->n, rank))
 			return -ENOMEM;
@@ -33,15 +34,69 @@ static int list_processes(struct ranks *r, const struct torch_steps *steps, cons
 	return 0;
 }
 
-static int by_rank(const void *a, const void *b)
+static int compare_u32(u32 a, u32 b)
+{
+	return a < b ? -1 : a > b;
+}
+
+/* Returns 0 if the two are ranks of the same job. */
+static int compare_job(const struct rank *x, const struct rank *y)
+{
+	int order;
+
+	if (x->has_number != y->has_number || !x->has_number)
+		return y->has_number - x->has_number;
+	if (x->has_collectives != y->has_collectives)
+		return y->has_collectives - x->has_collectives;
+	order = compare_u32(x->task->world_size, y->task->world_size);
+	if (!order && x->is_ambiguous)
+		order = compare_u32(x->task->host, y->task->host);
+	if (!order && x->is_ambiguous)
+		order = compare_u32(x->task->ppid, y->task->ppid);
+	return order;
+}
+
+static int by_job(const void *a, const void *b)
 {
 	const struct rank *x = a, *y = b;
+	int order = compare_job(x, y);
 
-	if (x->has_number != y->has_number)
-		return y->has_number - x->has_number;
-	if (x->has_number && x->task->rank != y->task->rank)
-		return x->task->rank < y->task->rank ? -1 : 1;
-	return x->loop->pid < y->loop->pid ? -1 : x->loop->pid > y->loop->pid;
+	if (!order && x->has_number)
+		order = compare_u32(x->task->rank, y->task->rank);
+	return order ? order : compare_u32(x->loop->pid, y->loop->pid);
+}
+
+/* Returns the number of ranks from list[from] on that are of one job. */
+static u32 job_length(const struct ranks *r, u32 from)
+{
+	u32 to = from + 1;
+
+	while (to < r->n && !compare_job(&r->list[from], &r->list[to]))
+		to++;
+	return to - from;
+}
+
+static bool has_rank_twice(const struct rank *list, u32 n)
+{
+	for (u32 i = 1; i < n; i++)
+		if (list[i].has_number && list[i].task->rank == list[i - 1].task->rank)
+			return true;
+	return false;
+}
+
+/* Sorts the ranks by job. */
+static void sort(struct ranks *r)
+{
+	qsort(r->list, r->n, sizeof(*r->list), by_job);
+	for (u32 i = 0, n; i < r->n; i += n) {
+		bool is_ambiguous;
+
+		n = job_length(r, i);
+		is_ambiguous = has_rank_twice(&r->list[i], n);
+		for (u32 k = i; k < i + n; k++)
+			r->list[k].is_ambiguous = is_ambiguous;
+	}
+	qsort(r->list, r->n, sizeof(*r->list), by_job);
 }
 
 static bool is_numbered(const struct torch_loop *l)
@@ -75,42 +130,80 @@ static const struct torch_step *step_of(const struct rank *rank, u32 i)
 	return index >= 0 && index < rank->loop->n ? &rank->loop->steps[index] : NULL;
 }
 
-static void compare_step(struct ranks *r, u32 i)
+static u64 most_collectives(const struct rank *list, u32 n, u32 step)
 {
-	u64 least = ~0ull, second = ~0ull;
+	u64 most = 0;
+
+	for (u32 k = 0; k < n; k++) {
+		const struct torch_step *s = step_of(&list[k], step);
+
+		most = s && s->collectives > most ? s->collectives : most;
+	}
+	return most;
+}
+
+/*
+ * Compares a step between the ranks of a job that have as many collectives in it as any other. Returns false if these
+ * are fewer than two.
+ */
+static bool compare_step(struct rank *list, u32 n, u32 step)
+{
+	u64 least = ~0ull, second = ~0ull, collectives = most_collectives(list, n, step);
 	struct rank *last = NULL;
-	u32 n = 0;
+	u32 compared = 0;
 
-	for (u32 k = 0; k < r->n; k++) {
-		const struct torch_step *s = step_of(&r->list[k], i);
-		u64 ns = s ? s->phase_ns[PHASE_COLLECTIVE] : 0;
+	for (u32 k = 0; collectives && k < n; k++) {
+		const struct torch_step *s = step_of(&list[k], step);
 
-		n += s != NULL;
-		if (s && ns < least) {
+		if (!s || s->collectives < collectives)
+			continue;
+		compared++;
+		if (s->phase_ns[PHASE_COLLECTIVE] < least) {
 			second = least;
-			least = ns;
-			last = &r->list[k];
-		} else if (s && ns < second) {
-			second = ns;
+			least = s->phase_ns[PHASE_COLLECTIVE];
+			last = &list[k];
+		} else if (s->phase_ns[PHASE_COLLECTIVE] < second) {
+			second = s->phase_ns[PHASE_COLLECTIVE];
 		}
 	}
-	if (n < 2)
-		return;
-	r->aligned++;
+	if (compared < 2)
+		return false;
 	if (second > least) {
 		last->last_steps++;
 		last->delayed_ns += second - least;
 	}
-	for (u32 k = 0; k < r->n; k++) {
-		const struct torch_step *s = step_of(&r->list[k], i);
+	for (u32 k = 0; k < n; k++) {
+		const struct torch_step *s = step_of(&list[k], step);
 
-		r->list[k].waited_ns += s ? s->phase_ns[PHASE_COLLECTIVE] - least : 0;
+		if (s && s->collectives == collectives)
+			list[k].waited_ns += s->phase_ns[PHASE_COLLECTIVE] - least;
 	}
+	return true;
+}
+
+static void compare_job_steps(struct ranks *r, struct rank *list, u32 n, u32 job)
+{
+	u64 compared = 0;
+
+	if (list->is_ambiguous && (n != list->task->world_size || has_rank_twice(list, n))) {
+		r->is_ambiguous = true;
+		return;
+	}
+	for (u32 i = 1; i < n; i++)
+		list[i].ahead = ahead_of(list->loop, list[i].loop);
+	for (u32 i = 0; i < list->loop->n; i++)
+		compared += compare_step(list, n, i);
+	for (u32 i = 0; i < n; i++) {
+		list[i].job = job;
+		list[i].compared = compared;
+	}
+	r->compared += compared;
 }
 
 int ranks__new(struct ranks **out, const struct torch_steps *steps, const struct names *names)
 {
 	struct ranks *r = calloc(1, sizeof(*r));
+	u32 n, job = 0;
 	int err;
 
 	*out = r;
@@ -119,11 +212,12 @@ int ranks__new(struct ranks **out, const struct torch_steps *steps, const struct
 	err = list_processes(r, steps, names);
 	if (err || !r->n)
 		return err;
-	qsort(r->list, r->n, sizeof(*r->list), by_rank);
-	for (u32 i = 1; i < r->n; i++)
-		r->list[i].ahead = ahead_of(r->list[0].loop, r->list[i].loop);
-	for (u32 i = 0; i < r->list[0].loop->n; i++)
-		compare_step(r, i);
+	sort(r);
+	for (u32 i = 0; i < r->n; i += n) {
+		n = job_length(r, i);
+		if (r->list[i].has_collectives)
+			compare_job_steps(r, &r->list[i], n, ++job);
+	}
 	return 0;
 }
 
@@ -150,14 +244,19 @@ static u64 average(const struct rank *rank, enum torch_phase phase)
 	return rank->loop->phase_total_ns[phase] / rank->loop->n;
 }
 
-/* Returns the average of the other ranks' averages of a phase. */
+/* Returns the average of a phase's averages in the other ranks of the job. */
 static u64 others_average(const struct ranks *r, const struct rank *rank, enum torch_phase phase)
 {
 	u64 sum = 0;
+	u32 n = 0;
 
-	for (u32 i = 0; i < r->n; i++)
-		sum += &r->list[i] == rank ? 0 : average(&r->list[i], phase);
-	return r->n > 1 ? sum / (r->n - 1) : 0;
+	for (u32 i = 0; i < r->n; i++) {
+		if (&r->list[i] == rank || r->list[i].job != rank->job)
+			continue;
+		sum += average(&r->list[i], phase);
+		n++;
+	}
+	return n ? sum / n : 0;
 }
 
 enum torch_phase ranks__slow_phase(const struct ranks *r, const struct rank *rank, u64 *own_ns, u64 *others_ns)

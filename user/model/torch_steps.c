@@ -259,6 +259,7 @@ static int fill_step(struct making *m, struct torch_step *s, u32 *first)
 		to = to > from ? to : from;
 		err = add_gap(m->gaps, s, at, from, phase_before(m, i, end, had_backward));
 		s->phase_ns[mark->phase] += to - from;
+		s->collectives += mark->phase == PHASE_COLLECTIVE;
 		had_backward |= mark->phase == PHASE_BACKWARD;
 		at = to;
 	}

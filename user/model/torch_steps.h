@@ -28,6 +28,7 @@ struct torch_step {
 	u64 start, end; /* ns */
 	u64 number; /* as the recording or the program counts steps; else from 1 on */
 	u64 phase_ns[PHASES]; /* they add up to the step */
+	u64 collectives; /* waits for a collective; one within another does not count */
 	u64 calls; /* operators, at any depth */
 	u64 operators, operators_ns; /* of the forward pass: operators that are in no other, and the time in them */
 	u64 distances,

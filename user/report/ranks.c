@@ -128,7 +128,7 @@ static int add_straggler(const struct ranks *r, const struct query *args, struct
 	int err;
 
 	if (!k || table__percent(k->delayed_ns, k->loop->total_ns) < DELAY_PERCENT) {
-		if (r->aligned && in_collectives(r))
+		if (r->compared)
 			report_output__finding(out, "No rank makes the others wait for %u%% of its time or more.",
 					       DELAY_PERCENT);
 		return 0;
@@ -141,7 +141,7 @@ static int add_straggler(const struct ranks *r, const struct query *args, struct
 		out,
 		"%s makes the others wait %s a step on average, %.0f%% of its time; it was last in %llu of %llu steps. On average it needs %s of a step for %s, the others %s.%s",
 		who, text__ns(delay, sizeof(delay), per_step), table__percent(k->delayed_ns, k->loop->total_ns),
-		k->last_steps, r->aligned, text__ns(own, sizeof(own), own_ns), torch_phase__name(phase),
+		k->last_steps, k->compared, text__ns(own, sizeof(own), own_ns), torch_phase__name(phase),
 		text__ns(others, sizeof(others), others_ns), buf);
 	REPORT_FIGURES(out, FIGURE("pid", V_U64(k->loop->pid)),
 		       FIGURE("rank", k->has_number ? V_U64(k->task->rank) : V_NONE),
@@ -153,10 +153,18 @@ static int add_straggler(const struct ranks *r, const struct query *args, struct
 
 static void add_notes(const struct ranks *r, struct report_output *out)
 {
-	bool lacks_rank = false;
+	bool lacks_rank = false, lacks_collectives = false;
 
-	for (u32 i = 0; i < r->n; i++)
+	for (u32 i = 0; i < r->n; i++) {
 		lacks_rank |= !r->list[i].has_number;
+		lacks_collectives |= !r->list[i].has_collectives;
+	}
+	if (r->is_ambiguous)
+		report_output__note(
+			out,
+			"Several processes have the same rank, and not all can be assigned to a job by their parent processes, so these are not compared.");
+	if (lacks_collectives && in_collectives(r))
+		report_output__note(out, "A rank without collectives is not compared with the others.");
 	if (r->n && !in_collectives(r))
 		report_output__note(
 			out,
