@@ -69,19 +69,33 @@ int cycles__load(struct cycles *c, struct trace *t)
 {
 	const struct schema_event *kinds[2] = { schema__event(trace__schema(t), "torch_phase"), NULL };
 	struct trace_filter filter = { .kinds = kinds };
-	struct map phases;
+	struct map phases, first; /* u32 pid -> u64: when its first active phase began */
 	int err;
 
 	*c = (struct cycles){ 0 };
 	map__init(&phases, sizeof(struct phase_key), sizeof(struct phase));
 	err = kinds[0] ? trace__read(t, &filter, on_phases, &phases) : 0;
+	map__init(&first, sizeof(u32), sizeof(u64));
+	for (u32 i = 0; !err && i < phases.n; i++) {
+		const struct phase_key *key = map__key(&phases, i);
+		u64 *from = map__get(&first, &key->pid);
+
+		if (from && (!*from || key->from < *from))
+			*from = key->from;
+		err = from ? 0 : -ENOMEM;
+	}
 	for (u32 i = 0; !err && i < phases.n; i++) {
 		const struct phase_key *key = map__key(&phases, i);
 		const struct phase *p = map__value(&phases, i);
 
-		/* a process whose first step is active reports no begin: its cycle is the first one */
-		err = add(c, p->cycle ? p->cycle : 1, key->from, p->to ? p->to : trace__summary(t)->last);
+		/*
+		 * A process whose first step is active reports no begin: its cycle is the first one. Any other phase
+		 * without a begin lost it, and is in no cycle.
+		 */
+		if (p->cycle || key->from == *(u64 *)map__find(&first, &key->pid))
+			err = add(c, p->cycle ? p->cycle : 1, key->from, p->to ? p->to : trace__summary(t)->last);
 	}
+	map__free(&first);
 	map__free(&phases);
 	return err;
 }
