@@ -128,8 +128,8 @@ static bool is_candidate(const struct objects *all, const struct object *o)
 }
 
 /*
- * Detaching waits about 50 ms, for many objects together as for one. Records that name an object are handled before it is
- * evicted.
+ * Detaching waits about 50 ms, for many objects together as for one. Records that name an object are handled before it
+ * is evicted.
  */
 static void evict_batch(struct session *s, struct object **some, u32 n)
 {
