@@ -6,13 +6,13 @@ import collections
 import json
 import os
 import subprocess
-import time
 
 from recording import workdir
 from sonde_cli import SONDE
 from sonde_trace import Trace
 from tap import done, ok, skip_all
 from torch_env import python
+from waiting import wait_for
 
 WAIT, WARMUP, ACTIVE, REPEAT = 2, 150, 4, 2
 SCHEDULE = f"wait={WAIT},warmup={WARMUP},active={ACTIVE},repeat={REPEAT}"
@@ -142,28 +142,46 @@ import os, sys, time
 import torch
 model = torch.nn.Linear(4, 4)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-while not os.path.exists(sys.argv[1]):
+for _ in range(int(sys.argv[3])):
     model(torch.ones(1, 4)).sum().backward()
     optimizer.step()
     time.sleep(0.01)
+    if os.path.exists(sys.argv[1]):
+        break
     if not os.path.exists(sys.argv[2]):
         open(sys.argv[2], "w").close()
 """
 
 
 def check_cut_off(folder):
-    """A trace that is cut off in the warmup, which is not recorded, has all but the last part of the pause."""
-    stop, steps, path = (os.path.join(folder, n) for n in ("stop.loop", "steps", "cut.sonde"))
-    command = [SONDE, "record", "-q", "-o", path, "-t", "torch", "--schedule", "wait=1,warmup=100000,active=1", "--", python(), "-c", LOOP, stop, steps]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as sonde:
-        while not os.path.exists(steps):
-            time.sleep(0.1)
-        time.sleep(4)
-        sonde.kill()
+    """A trace that is cut off in the warmup, which is not recorded, has the pause up to then."""
+    path = os.path.join(folder, "cut.sonde")
+    stop, steps = (os.path.join(folder, n) for n in ("stop.loop", "steps"))
+    sonde = subprocess.Popen([SONDE, "record", "-q", "-o", path, "-t", "torch", "--schedule", "wait=1,warmup=100000,active=1", "--",
+                              python(), "-c", LOOP, stop, steps, "1000000"], stderr=subprocess.DEVNULL)
+    began = wait_for(lambda: os.path.exists(steps) or sonde.poll() is not None, 100, 0.1) and sonde.poll() is None
+    paused = began and wait_for(lambda: sum(e["time"] - e["start"] for e in Trace(path).events("meta_pause")) > 1_000_000_000, 60, 0.3)
+    sonde.kill()
+    sonde.wait()
     with open(stop, "w", encoding="ascii"):
         pass
-    info = json.loads(subprocess.run([SONDE, "report", path, "--format", "json"], capture_output=True, text=True, check=True).stdout)
-    ok(info["trace"]["traced_ns"] < 3_000_000_000, "a recording that is killed in the warmup has its pause", info["trace"])
+    ok(paused, "a recording that is killed in the warmup has its pause")
+    pauses = sum(e["time"] - e["start"] for e in Trace(path).events("meta_pause"))
+    info = json.loads(subprocess.run([SONDE, "report", path, "--format", "json"], capture_output=True, text=True, check=True).stdout)["trace"]
+    ok(0 < info["traced_ns"] <= info["to_ns"] - info["start_ns"] - pauses + 1000, "and its traced time is without it", info, pauses)
+
+
+def check_stopped(folder):
+    """A recording of a program that ends after its first cycle writes the trace of that, and has not failed."""
+    stop, steps = (os.path.join(folder, n) for n in ("never", "steps"))
+    command = [SONDE, "record", "-o", os.path.join(folder, "part-%d.sonde"), "-t", "torch", "--schedule", "warmup=200,active=2,repeat=3", "--",
+               python(), "-c", LOOP, stop, steps, "390"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    recorded = sorted({e["cycle"] for e in Trace(os.path.join(folder, "part-all.sonde")).events("torch_step")})
+    ok(recorded == [1], "the program ends after the first cycle", recorded, run.stderr)
+    written = [n for n in (1, 2, 3) if os.path.exists(os.path.join(folder, f"part-{n}.sonde"))]
+    ok(run.returncode == 0 and written == [1] and "1 of the 3 cycles was recorded" in run.stderr and "was not recorded" not in run.stderr,
+       "it has a trace, and that the others are missing is no error", run.returncode, written, run.stderr)
 
 
 def main():
@@ -176,6 +194,7 @@ def main():
     check_report(trace, path, steps)
     check_cycles(workdir(), trace, truth, steps)
     check_cut_off(workdir())
+    check_stopped(workdir())
     done()
 
 
