@@ -6,11 +6,14 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "cmd/cmd.h"
 #include "cmd/record.h"
 #include "cmd/subcommand.h"
+#include "model/cycles.h"
+#include "trace/reader.h"
 
 #define REPEAT_MAX 1000
 
@@ -61,31 +64,86 @@ int record_cycles__choose(struct record_args *a)
 	return a->output ? 0 : -ENOMEM;
 }
 
+/* Which cycles the trace of all has, in memory that is shared with the process that reads it */
+struct existing {
+	const char *path;
+	u32 repeat;
+	bool cycles[REPEAT_MAX + 1]; /* by number */
+};
+
+/* Runs in a child, because a process that reads traces gives up the rights to write others. */
+static int find_existing(void *arg)
+{
+	struct existing *e = arg;
+	char *path = (char *)e->path;
+	struct cycles cycles;
+	struct inputs in;
+	struct trace *t;
+	int err;
+
+	if (!inputs__open(&in, &path, 1))
+		return EXIT_FAILED;
+	t = inputs__read(&in, NULL);
+	if (!t)
+		return EXIT_FAILED;
+	err = cycles__load(&cycles, t);
+	for (u32 i = 1; !err && i <= e->repeat && i <= cycles.n; i++)
+		e->cycles[i] = cycles.list[i - 1].to;
+	cycles__free(&cycles);
+	trace__close(t);
+	if (err)
+		cmd__error("%s: cannot read its cycles: %s", path, cmd__reason(err));
+	return err ? EXIT_FAILED : EXIT_DONE;
+}
+
+static int write_one(struct record_args *a, u32 cycle)
+{
+	char number[16];
+	const char *name = name_of_number(a, cycle);
+	char *export[] = { (char *)"sonde",
+			   (char *)"export",
+			   (char *)"--to",
+			   (char *)"cycle",
+			   (char *)"--event",
+			   number,
+			   (char *)(a->force ? "-fo" : "-o"),
+			   (char *)name,
+			   (char *)"--",
+			   (char *)a->output,
+			   NULL };
+	int status;
+
+	if (!name)
+		return EXIT_FAILED;
+	snprintf(number, sizeof(number), "%u", cycle);
+	status = subcommand__run(export);
+	if (status == EXIT_DONE && !a->quiet)
+		fprintf(stderr, "sonde: cycle %u: %s\n", cycle, name);
+	return status;
+}
+
 int record_cycles__write(struct record_args *a)
 {
-	int status = EXIT_DONE;
+	struct existing *e = mmap(NULL, sizeof(*e), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	u32 n = 0;
+	int status;
 
-	for (u32 i = 1; i <= a->schedule.repeat && status == EXIT_DONE; i++) {
-		char number[16];
-		const char *name = name_of_number(a, i);
-		char *export[] = { (char *)"sonde",
-				   (char *)"export",
-				   (char *)"--to",
-				   (char *)"cycle",
-				   (char *)"--event",
-				   number,
-				   (char *)(a->force ? "-fo" : "-o"),
-				   (char *)name,
-				   (char *)"--",
-				   (char *)a->output,
-				   NULL };
-
-		if (!name)
-			return EXIT_FAILED;
-		snprintf(number, sizeof(number), "%u", i);
-		status = subcommand__run(export);
-		if (status == EXIT_DONE && !a->quiet)
-			fprintf(stderr, "sonde: cycle %u: %s\n", i, name);
+	/* cppcheck-suppress invalidFunctionArg */
+	if (e == MAP_FAILED) {
+		cmd__error("out of memory");
+		return EXIT_FAILED;
 	}
+	*e = (struct existing){ .path = a->output, .repeat = a->schedule.repeat };
+	status = subcommand__call(find_existing, e);
+	for (u32 i = 1; i <= e->repeat; i++) {
+		int written = e->cycles[i] ? write_one(a, i) : EXIT_DONE;
+
+		n += e->cycles[i];
+		status = status ?: written;
+	}
+	/* Ctrl-C, -d or the end of the program may end a recording before its last cycle */
+	if (status == EXIT_DONE && n < e->repeat)
+		fprintf(stderr, "sonde: %u of the %u cycles %s recorded\n", n, e->repeat, n == 1 ? "was" : "were");
+	munmap(e, sizeof(*e));
 	return status;
 }

@@ -14,7 +14,7 @@ int record_report__run(struct record_args *a, int (*record)(void *a))
 {
 	static char name[64];
 	char *report[] = { (char *)"sonde", (char *)"report", (char *)"--", NULL, NULL };
-	int status, shown = EXIT_DONE;
+	int status, shown = EXIT_DONE, reported = EXIT_DONE;
 
 	/* cppcheck-suppress invalidFunctionArg */
 	a->written = mmap(NULL, sizeof(*a->written), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -33,7 +33,7 @@ int record_report__run(struct record_args *a, int (*record)(void *a))
 	if (*a->written && a->pattern)
 		shown = record_cycles__write(a);
 	if (*a->written && a->report)
-		shown = subcommand__run(report);
+		reported = subcommand__run(report);
 	munmap(a->written, sizeof(*a->written));
-	return status ? status : shown;
+	return status ?: shown ?: reported;
 }
