@@ -80,8 +80,8 @@ TEST(reads_an_environment_without_an_end)
 {
 	struct rank_parser p = { 0 };
 
-	rank_parser__add(&p, "WORLD_SIZE=2\0RANK=1", 19);
-	CHECK(equal(rank_parser__result(&p), (struct process_rank){ 1, 2, -1 }));
+	rank_parser__add(&p, "PMI_SIZE=3\0PMI_RANK=1\0RANK=0\0WORLD_SIZE=16", 41);
+	CHECK(equal(rank_parser__result(&p), (struct process_rank){ 1, 3, -1 }));
 }
 
 TEST_MAIN()

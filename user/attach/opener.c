@@ -241,7 +241,7 @@ static void read_text(int dir, const char *name, char *text, size_t size)
 			text[i] = ' ';
 }
 
-/* Reads no more of an environment than a process can pass to exec() in one argument. */
+/* An environment may be longer, but is then read in part. */
 #define ENVIRONMENT_MAX (128 * 1024)
 
 static struct process_rank read_rank(int dir)

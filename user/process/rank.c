@@ -56,7 +56,6 @@ void rank_parser__add(struct rank_parser *p, const char *bytes, size_t n)
 
 struct process_rank rank_parser__result(struct rank_parser *p)
 {
-	end_entry(p);
 	for (u32 i = 0; i < RANK_LAUNCHERS; i++) {
 		const s32 *v = p->values[i];
 
