@@ -176,9 +176,12 @@ static int feed_task(struct names *n, const struct view *v)
 		return 0;
 	}
 	if (!strcmp(kind, "proc_rank")) {
-		t->task.rank = (u32)view__get(v, "rank");
-		t->task.world_size = (u32)view__get(v, "world_size");
-		t->task.host = (u32)view__get(v, "host");
+		if ((u64)view__get(v, "time") >= t->ranked) {
+			t->ranked = (u64)view__get(v, "time");
+			t->task.rank = (u32)view__get(v, "rank");
+			t->task.world_size = (u32)view__get(v, "world_size");
+			t->task.host = (u32)view__get(v, "host");
+		}
 		return 0;
 	}
 	if (!strcmp(kind, "proc_image")) {
@@ -198,6 +201,11 @@ static int feed_task(struct names *n, const struct view *v)
 	if (!strcmp(kind, "proc_exec") && (u64)view__get(v, "time") > t->imaged) {
 		t->imaged = (u64)view__get(v, "time");
 		t->task.exe = t->task.command = 0;
+	}
+	/* the new program may have no rank */
+	if (!strcmp(kind, "proc_exec") && (u64)view__get(v, "time") > t->ranked) {
+		t->ranked = (u64)view__get(v, "time");
+		t->task.world_size = 0;
 	}
 	if (!strcmp(kind, "proc_task")) {
 		t->task.ppid = (u32)view__get(v, "ppid");

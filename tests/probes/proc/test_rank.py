@@ -16,8 +16,12 @@ ENVIRONMENTS = {
     "a": ("RANK=1 WORLD_SIZE=2 LOCAL_RANK=0 PASSWORD=hunter2", (1, 2, 0)),
     "b": ("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=3", (0, 3, -1)),
     "c": ("RANK=hunter2 WORLD_SIZE=2", None),
+    "d": ("RANK=1 WORLD_SIZE=4 LOCAL_RANK=1", (1, 4, 1)),
 }
-SCRIPT = "".join(f"env {text} sh -c 'echo {name} $$; sleep 0.5; exit 0' & " for name, (text, _) in ENVIRONMENTS.items()) + "wait"
+USUAL = "sleep 0.5; exit 0"
+# This one runs another program, which has no rank.
+LAST = {"d": "exec env -u RANK sleep 0.5"}
+SCRIPT = "".join(f"env {text} sh -c 'echo {name} $$; {LAST.get(name, USUAL)}' & " for name, (text, _) in ENVIRONMENTS.items()) + "wait"
 
 
 def main():
@@ -26,7 +30,7 @@ def main():
     path = os.path.join(workdir(), "rank.sonde")
     environment = {k: v for k, v in os.environ.items() if "RANK" not in k and not k.startswith(("SLURM_", "PMI_"))}
     run = subprocess.run([SONDE, "record", "-o", path, "-t", "proc", "--", "sh", "-c", SCRIPT], env=environment, capture_output=True, text=True)
-    pids = {line.split()[0]: int(line.split()[1]) for line in run.stdout.splitlines() if line[:2] in ("a ", "b ", "c ")}
+    pids = {line.split()[0]: int(line.split()[1]) for line in run.stdout.splitlines() if line[:2] in ("a ", "b ", "c ", "d ")}
     trace = Trace(path)
     found = {e["pid"]: (e["rank"], e["world_size"], e["local_rank"]) for e in trace.events("proc_rank")}
     for name, (text, rank) in ENVIRONMENTS.items():
@@ -39,6 +43,7 @@ def main():
     names = {e["pid"]: e["args"]["name"] for e in chrome if e["name"] == "process_name"}
     order = {e["pid"]: e["args"]["sort_index"] for e in chrome if e["name"] == "process_sort_index"}
     ok(names[pids["a"]] == "rank 1: sh" and names[pids["c"]] == "sh", "exports name processes by their ranks", names)
+    ok(names[pids["d"]] == "sleep" and pids["d"] not in order, "a program that its process runs later without a rank has none", names, order)
     ok(order[pids["b"]] < order[pids["a"]] < 0 and pids["c"] not in order, "and sort them", order)
     done()
 
