@@ -68,9 +68,6 @@ def by_signals():
     inside = [c for kind in ("cuda_alloc", "sched_off", "sched_run") for c in trace.events(kind)
               if any(a < c["start"] < b - 500_000_000 and c["time"] < b for a, b in pauses)]
     ok(pauses and not inside, "spans of the pauses are discarded", inside[:3])
-    points = [e for kind in ("sample_wake", "sched_throttle", "net_retransmit", "gil_drop") for e in trace.events(kind)
-              if any(a < e["time"] < b - 500_000_000 for a, b in pauses)]
-    ok(not points, "and so are measurements without a duration", points[:3])
     check_export(path, trace, pauses)
     selected = subprocess.run([SONDE, "report", path, "--time", "0..100"], capture_output=True, text=True, check=True).stdout
     ok("the recording was paused for the rest" in selected, "a report of a selected time says how much of it was paused", selected[-300:])
@@ -79,6 +76,48 @@ def by_signals():
     ok(" of " in [line for line in sonde.messages.splitlines() if " events in " in line][0].split(" lost")[0], "and so does the end of the recording",
        sonde.messages)
     puppet.end()
+
+
+CONTEND = """
+import threading, time
+lock = threading.Lock()
+def spin():
+    while True:
+        pass
+def hold():
+    while True:
+        with lock:
+            time.sleep(0.02)
+        time.sleep(0.001)
+for function in (spin, spin, hold, hold):
+    threading.Thread(target=function, daemon=True).start()
+print("ready", flush=True)
+time.sleep(1000)
+"""
+
+
+def points():
+    """Threads that hand over the GIL and a lock all the time: what has no duration is recorded outside of pauses only."""
+    path = os.path.join(TMP, "points")
+    with subprocess.Popen(["/usr/bin/python3", "-c", CONTEND], stdout=subprocess.PIPE, text=True) as contend:
+        try:
+            contend.stdout.readline()
+            sonde = Sonde(path, "-t", "gil,sample", "--off-cpu", "-p", str(contend.pid))
+            for sig in (signal.SIGUSR2, signal.SIGUSR1):
+                time.sleep(1.5)
+                sonde.process.send_signal(sig)
+            time.sleep(1.5)
+            status = sonde.end()
+        finally:
+            contend.kill()
+    trace = Trace(path)
+    pauses = [(e["start"], e["time"]) for e in trace.events("meta_pause")]
+    for kind in ("gil_drop", "sample_wake"):
+        times = [e["time"] for e in trace.events(kind)]
+        inside = [t for t in times if any(a < t < b - 500_000_000 for a, b in pauses)]
+        before, after = (sum(1 for t in times if t < pauses[0][0]), sum(1 for t in times if t > pauses[-1][1])) if pauses else (0, 0)
+        ok(status == 0 and pauses and not inside and before and after, f"{kind}: recorded before and after a pause, and not in it",
+           (len(inside), before, after), pauses, sonde.messages)
 
 
 def all_paused():
@@ -119,6 +158,7 @@ def wrong():
 
 
 by_signals()
+points()
 all_paused()
 with_command()
 wrong()
