@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=240 waits
+# test: timeout=240
+# It runs alone: closing its perf events takes a global lock in the kernel.
 """-p: the given processes, the children they had and the ones they fork later are recorded, and no other process, with each kind
 of link."""
 import glob

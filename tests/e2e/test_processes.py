@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=240 waits
+# test: timeout=240
+# It runs alone: closing its perf events takes a global lock in the kernel.
 """The two processes of a recording: the rights of each, and what remains if one of them is killed."""
 import glob
 import os

@@ -43,6 +43,7 @@ static void export_to(const struct exporter *x, void *arg)
 	const struct kind_summary *kinds;
 	struct trace_filter filter = { 0 };
 	const struct schema_event *one[2] = { 0 };
+	char why[256];
 	u32 n;
 
 	kinds = trace__kinds(e.trace, &n);
@@ -52,9 +53,15 @@ static void export_to(const struct exporter *x, void *arg)
 		e.event = one[0] = kinds[0].event;
 		filter.kinds = one;
 	}
+	e.choice = x->check ? "1" : NULL;
+	if (x->check && x->check(e.trace, e.choice, why, sizeof(why)))
+		return;
 	e.path = x->needs_file ? ":memory:" : "x.zst";
 	e.out = fopen("/dev/null", "w");
-	if (e.out && export__run(&e, x, &filter) == -EINVAL)
+	if (!e.out)
+		return;
+	e.fd = fileno(e.out);
+	if (export__run(&e, x, &filter) == -EINVAL)
 		abort();
 	fclose(e.out);
 }
