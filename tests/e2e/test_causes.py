@@ -83,7 +83,7 @@ def convoy():
 
 def sleeper():
     p = Planted("sleep", "sleep")
-    p.says(r"slept (9[5-9]|100)% of 2\.\d+ s .*: 40 times in (clock_)?nanosleep, 5\d\.\d+ ms each", "how often and where")
+    p.says(r"slept (9[5-9]|100)% of 2\.\d+ s: 40 times in (clock_)?nanosleep, 5\d\.\d+ ms each", "how often and where")
 
 
 def has_requests(path):

@@ -32,7 +32,7 @@ def main():
 	root = json.loads(text)
 	lost = sum(again - probes for _, again, probes in said.values())
 	ok(sum(r["retransmits"] for r in root["tables"]["peers"]) == lost and
-	   any(f["text"].startswith(f"{lost} segment") for f in root["findings"]), "the report counts only lost segments as retransmitted",
+	   any(f["text"].startswith(f"{lost} TCP segment") for f in root["findings"]), "the report counts only lost segments as retransmitted",
 	   root["findings"])
 	done()
 

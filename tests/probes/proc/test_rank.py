@@ -19,8 +19,8 @@ ENVIRONMENTS = {
     "d": ("RANK=1 WORLD_SIZE=4 LOCAL_RANK=1", (1, 4, 1)),
 }
 USUAL = "sleep 0.5; exit 0"
-# This one runs another program, which has no rank.
-LAST = {"d": "exec env -u RANK sleep 0.5"}
+# This one runs another program, which has no rank, after its own rank was read.
+LAST = {"d": "sleep 1; exec env -u RANK sleep 0.5"}
 SCRIPT = "".join(f"env {text} sh -c 'echo {name} $$; {LAST.get(name, USUAL)}' & " for name, (text, _) in ENVIRONMENTS.items()) + "wait"
 
 
