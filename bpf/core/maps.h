@@ -15,8 +15,8 @@ enum process_flags {
 	PROCESS_TREE = 8, /* named by -p, the command that sonde runs, or a descendant of one */
 	PROCESS_COMM = 16, /* --comm: its name matches now */
 	PROCESS_CGROUP = 32, /* --cgroup: it is in one of them now */
-	PROCESS_USER = 64, /* --scope user: its user is that user now */
-	/* it was selected recently and is being introduced to the families, even if it has left the set again */
+	PROCESS_USER = 64, /* --scope user: its user is now the one to whom the recording is limited */
+	/* it was selected recently, and the families are being given its threads, even if it has left the set again */
 	PROCESS_JOINING = 128,
 };
 
@@ -181,7 +181,7 @@ struct ring_bell_map {
 };
 
 /*
- * Element 0: 1 while the recording is held, so that programs do no expensive work for records that would be discarded.
+ * Element 0: 1 in a pause, so that programs do no expensive work for records that would be discarded.
  */
 struct recording_held_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -5,8 +5,8 @@
 
 /*
  * The record of the placed call that ends at this site: the open call with the stack pointer that the function had at
- * its entry. The loader derives that stack pointer from the function's code. The call is no longer open then, and the
- * topmost one of *thread is the call that it was made in.
+ * its entry. The loader derives that stack pointer from the function's code. The call is no longer open then:
+ * the topmost open call of *thread is the one in which it was made.
  */
 static __always_inline struct span *placed__close(struct pt_regs *ctx, u64 cookie, struct thread **thread)
 {

@@ -14,7 +14,7 @@ extern u32 python_last_id; /* the last id that was assigned here: odd numbers; t
 struct python_learned {
 	struct python_file_key file;
 	struct python_process process;
-	u64 before; /* the last address before anonymous memory; 0: the address is not in anonymous memory */
+	u64 before; /* if the address is in anonymous memory, the last address before this memory, otherwise 0 */
 	u32 known; /* the file is a CPython */
 	u32 inside; /* the address is in a mapping of the file */
 };

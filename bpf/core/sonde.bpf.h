@@ -47,9 +47,9 @@
 #include "stack.h"
 
 /*
- * Goes between the comparisons of a number with its lower and its upper bound. Without it clang compares once, a copy
- * from which the lower bound was subtracted, and the verifiers of 6.1 and 6.12 then know no bounds of the number
- * itself ("unbounded memory access").
+ * Goes between the comparisons of a number with its lower and its upper bound. Without it clang subtracts the lower
+ * bound from a copy of the number and makes a single comparison with the copy. The verifiers of 6.1 and 6.12 then know
+ * no bounds of the number itself ("unbounded memory access").
  */
 #define KEEP_BOUND(number) barrier_var(number)
 

@@ -18,14 +18,14 @@ enum raw_record {
 	RAW_CODE,
 };
 
-/* The raw records of a family, up to three, for `event` of its host code. */
+/* A family can have three kinds of raw record. They are passed to the function `event` of its host code. */
 #define RAW_FAMILIES	      0xff40
 #define RAW_OF(family)	      (RAW_FAMILIES + (family))
 #define RAW_SECOND_OF(family) (RAW_FAMILIES + FAMILY_MAX + (family))
 #define RAW_THIRD_OF(family)  (RAW_FAMILIES + 2 * FAMILY_MAX + (family))
 #define RAW_FAMILY(id)	      (((id)-RAW_FAMILIES) & (FAMILY_MAX - 1))
 
-/* Frames of a stack that are walked at most; the stack of a deeper one begins with a FRAME_CUT. */
+/* The most frames of a stack that are walked; a deeper stack is recorded with a FRAME_CUT as its outermost frame. */
 #define STACK_FRAMES 256
 /* The same in sched_waking, where a walk delays the wake-up of another thread. */
 #define STACK_FRAMES_SHORT 64

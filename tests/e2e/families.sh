@@ -15,7 +15,7 @@ if [[ ! -d $folder/build/obj && -d ${B:-build}/obj ]]; then
 	with_families "$folder/build/gen/config"
 	cp -r "${B:-build}/obj" "${B:-build}/bpf" "$folder/build/"
 	grep -rlE --include='*.d' 'sonde\.skel\.h' "$folder/build/obj" | sed 'p; s/d$/o/' | xargs -r rm
-	# what make knows of the headers that an object includes
+	# the dependency files, from which make knows the headers of each object, have to name the new folder
 	find "$folder/build/obj" "$folder/build/bpf" -name '*.d' -exec sed -i "s|^build/|$folder/build/|" {} +
 fi
 with_families

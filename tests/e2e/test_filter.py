@@ -22,7 +22,7 @@ A_ROUND = {"cudaMalloc": 1, "cudaMemcpyAsync": 1, "cudaLaunchKernel": 1, "cudaMe
 
 
 def calls(path):
-    """{pid: {function: calls}}, and the calls without a duration."""
+    """({pid: {function: calls}}, number of calls without a duration, number of probe hits that the filter excluded)"""
     trace = Trace(path)
     names = {e["number"]: trace.strings.get(e["name"], e["name"]) if isinstance(e["name"], int) else e["name"]
              for e in trace.events("meta_probe")}

@@ -45,7 +45,7 @@ class Trace:
         return rows["tables"]["blame"][0]["native"], text.splitlines()[0], text
 
 
-# the recorder writes this; traces of other tests lack it
+# sonde record writes the field `gil` of samples, which the schema that the tests share lacks
 for event in stacks_lib.SCHEMA["events"]:
     if event["name"] == "sample_cpu":
         event["fields"].append({"name": "gil", "type": "unsigned", "size": 4, "offset": event["size"]})

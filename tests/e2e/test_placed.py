@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Calls that end in every possible way (tests/e2e/placed), with placed probes and with return probes: the program's results are
-right, and each call is in the trace once with its arguments and the way it ended. The program is built with a family from
-outside the tree."""
+"""Calls that end in every possible way (tests/e2e/placed), with placed probes (docs/placement.md) and with return probes: the
+target's results are right, and each call is in the trace once with its arguments and the way it ended. sonde is built with a
+family from outside the tree, which probes these calls."""
 # test: timeout=600
 import collections
 import os
@@ -92,6 +92,7 @@ def check_common(run, f, how):
     ok(run.status == 0 and run.after == "after 0", f"{how}: results are right after detaching too, including exceptions",
        f"{run.status} {run.after} {run.messages if run.status else ''}")
     mask = (1 << 64) - 1
+    # f is the prefix of the functions: p, placed probes; s, return probes. Those without a prefix have placed probes.
     names = [n for n in run.truth if n.startswith(f + "_") and n[2:] != "recurse"] + \
         [n for n in run.truth if f == "p" and n[1] != "_"]
     bad = [(n, run.truth[n], seen(run, n)) for n in names
@@ -131,7 +132,7 @@ def check_placed(run, how):
 
 
 def nested(run, how):
-    """Each call of `thrower` must be within a call of `middle` or `bare`."""
+    """Each call of `thrower` must be within a call of `outer`, which calls it by way of other functions."""
     outers = sorted((c["start"], c["time"]) for c in run.calls["outer"])
     starts = [s for s, _ in outers]
     import bisect

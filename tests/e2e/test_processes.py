@@ -95,7 +95,8 @@ def check_worker_killed(target):
     sonde.kill()
     sonde.communicate()
     ok(probed > 0 and wait_gone(attacher), "the worker is killed: the attacher ends", probed)
-    differing = wait_clean(target)  # the kernel may still remove those of the recording before, if it was slow
+    # waits, because the kernel may still be removing breakpoints of the recording before
+    differing = wait_clean(target)
     ok(not differing, "the attacher has removed the probes", differing)
 
 

@@ -57,7 +57,7 @@ def gone(links, programs):
 
 
 def link_info(fd, *pointers):
-    """struct bpf_link_info of a link. It is passed to the kernel with these (format, values) pairs at offset 16."""
+    """struct bpf_link_info of a link. pointers: (offset, format, values...) of members that are set before the call."""
     info = ctypes.create_string_buffer(256)
     for at, form, *values in pointers:
         struct.pack_into(form, info, at, *values)
@@ -146,7 +146,7 @@ def one(i, target, library):
     try:
         links, programs = held(sonde.pid)
         time.sleep(0.1)
-    finally:  # not inherited: the reader of this test's output would wait for its end
+    finally:  # ends sonde also after an error: it has this test's output open, whose reader would wait for its end
         sonde.send_signal(2)
     _, err = sonde.communicate(timeout=120)
     problems = []

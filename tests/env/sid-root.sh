@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Makes a Debian sid root file system with the newest CPythons, once, and prints
-# its path: processes in it are to sonde what those of a container are. Kept under
-# $SONDE_TEST_CACHE or build/; mirror, proxy and certificates are the host's.
+# its path. sonde sees the processes in it as it sees those of a container. The root
+# is kept under $SONDE_TEST_CACHE or build/; it is installed with the host's mirror,
+# proxy and certificates.
 set -eu
 
 top=$(cd "$(dirname "$0")/../.." && pwd)

@@ -9,7 +9,10 @@
 
 struct verifier;
 
-/* Kills its child by pid: the process must wait for its children itself and report those that ended. */
+/*
+ * The verifier kills its child by pid. So the calling process must wait for its children itself, and pass the pid of
+ * each that has ended to verifier__ended.
+ */
 struct verifier *verifier__new(void);
 void verifier__free(struct verifier *v);
 /* A child of the process has been waited for, and its pid may be reused: the verifier drops it if it was its own. */

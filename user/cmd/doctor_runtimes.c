@@ -39,8 +39,8 @@ struct search {
 	struct table *table;
 	struct seen *seen;
 	u32 n_seen;
-	const char *remote; /* file system of the first file that was not opened for that */
-	u32 n_remote, n_foreign; /* number of such files; of processes outside the scope */
+	const char *remote; /* file system of the first file that was not opened because its file system is remote */
+	u32 n_remote, n_foreign; /* number of such files; number of processes outside the scope */
 	struct note_taker *taker;
 	char failed[256]; /* the first file that could not be examined */
 	u32 n_failed;

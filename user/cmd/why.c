@@ -104,7 +104,10 @@ static int record(const struct why_args *a, char *path)
 	return subcommand__run(argv);
 }
 
-/* Prints the chain of causes before the summary, for people and one process; programs get one object, the summary. */
+/*
+ * Prints the summary, and before it the chain of causes if there is one process and the format is a table. JSON and CSV
+ * have only the summary, so that the output is a single object.
+ */
 static int report(const struct why_args *a, char *path)
 {
 	char pid[16];

@@ -58,7 +58,7 @@ static struct listed *list_all(const struct diff *d, u32 *n)
 	return list;
 }
 
-/* Does y describe the same time as x, but more exactly? */
+/* Does x describe the same time as y, but more exactly? */
 static bool is_covered_by(const struct listed *y, const struct listed *x)
 {
 	if (x->key->process != y->key->process || (x->e->score > 0) != (y->e->score > 0) || x == y)
@@ -75,6 +75,7 @@ static bool is_covered_by(const struct listed *y, const struct listed *x)
 	}
 }
 
+/* Does the entry get a sentence? Not if its change is small, or if another entry describes the same time. */
 static bool is_said(const struct listed *list, u32 n, u32 i)
 {
 	if (fabs(list[i].e->score) < SCORE_LEAST)
@@ -223,7 +224,7 @@ static const struct column call_columns[] = {
 
 static struct value p99_of(const struct diff_entry *e, u32 side)
 {
-	/* not const, because the samples are sorted; their values do not change */
+	/* stats__percentile() sorts the durations in place, so it takes no const pointer; their values do not change */
 	struct stats *times = (struct stats *)&e->side[side].times;
 
 	return times->count ? V_U64(stats__percentile(times, 99)) : V_NONE;

@@ -27,7 +27,7 @@ static char *times(const struct diff_figure *f, const char *more, char *buf, siz
 	return buf;
 }
 
-/* ": 40.2% of the time instead of 20.0% (a difference of 20.2, of which noise explains 1.9)" */
+/* Adds ": 40.2% of the time instead of 20.0% (+20.2; noise explains up to 1.9)". */
 static void add_rates(struct text_buffer *s, const struct diff_figure *f, const char *of)
 {
 	double difference = f->side[DIFF_AFTER] - f->side[DIFF_BEFORE];

@@ -32,7 +32,7 @@ static const char *base_of(const char *text, const char *end)
 	return base;
 }
 
-/* The next argument of a command line: [*from, *to). false: there is none. */
+/* Sets [*from, *to) to the next argument of a command line, after the one that ends at *to. false: there is none. */
 static bool next(const char **from, const char **to)
 {
 	*from = *to + strspn(*to, " ");
@@ -40,7 +40,7 @@ static bool next(const char **from, const char **to)
 	return *from < *to;
 }
 
-/* false: the command line names no script. */
+/* Writes the file name of the script, or the module, that an interpreter runs. false: the command line names none. */
 static bool script(const char *command, char *buf, size_t size)
 {
 	const char *from, *to = command, *base;

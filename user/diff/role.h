@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The role of a process or thread, which is the same in every run of a program: by it those of two traces are matched.
+ * The role of a process or thread, which is the same in every run of a program. The processes and threads of two traces
+ * are matched by their roles.
  */
 #ifndef SONDE_DIFF_ROLE_H
 #define SONDE_DIFF_ROLE_H

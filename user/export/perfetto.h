@@ -10,13 +10,13 @@
  *	perfetto_sched.c	the scheduler's own tracks
  *	perfetto_marks.c	losses, counters
  *	perfetto_stacks.c	samples, stacks of slices
- *	perfetto_gil.c		who held the GIL while whom waited
- *	perfetto_gpu.c		what GPUs did, and the calls that asked for it
- *	perfetto_gpu_counters.c	how busy they were, their memory, what is not known of them
+ *	perfetto_gil.c		tracks `GIL blame`: which code held the GIL during each wait
+ *	perfetto_gpu.c		the work of GPUs, and the calls that launched it
+ *	perfetto_gpu_counters.c	counters of GPUs: use, memory, what could not be recorded of them
  *
- * A .zst is a row of zstd frames, each of which stands alone: what a packet
- * refers to (names, tracks, threads) is emitted again in the frame. So everything
- * emitted remembers its last frame.
+ * A .zst is a sequence of zstd frames, each of which can be read alone: what a
+ * packet refers to (names, tracks, threads) is emitted again in the packet's frame.
+ * So for each of these the number of the last frame that has it is stored.
  */
 #ifndef SONDE_EXPORT_PERFETTO_H
 #define SONDE_EXPORT_PERFETTO_H
@@ -64,7 +64,7 @@ enum intern {
 	INTERN_LAUNCH_ARGUMENT = 1001,
 };
 
-/* What identifies an interned text: its address or, if that is not stable, what it names, or its hash. */
+/* The key of an interned text: its address, or if that is not stable, the stack or thread that it names or its hash. */
 enum intern_by { BY_ADDRESS, BY_STACK, BY_THREAD, BY_TEXT };
 
 /* Kinds of tracks, beside the ids of events */

@@ -15,7 +15,7 @@
 #define STEPS_MIN 4
 /* A cause below this part of the loop's time explains nothing. */
 #define SHARE_MIN 10
-/* Operators that are longer do not suffer from what is between them. */
+/* For longer operators the time between two of them does not matter. */
 #define SMALL_NS 50000u
 
 static struct finding *add(const struct torch_loop *l, enum finding_kind kind, u64 lost, struct findings *out)
@@ -54,7 +54,7 @@ static bool add_loader(const struct torch_loop *l, struct findings *out)
 
 	if (lost < l->total_ns / SHARE_MIN)
 		return false;
-	/* a finding that is made from waits has the code that waited */
+	/* a finding of this kind that was made from waits is better: it has the code that waited */
 	f = has_finding(out, FINDING_LOADER, l->pid) ? NULL : add(l, FINDING_LOADER, lost, out);
 	if (!f)
 		return true;
@@ -107,7 +107,7 @@ static void add_slow(const struct torch_steps *steps, const struct torch_loop *l
 			 text__ns(own, sizeof(own), part_more), torch__name(steps->torch, part->name));
 }
 
-/* The cost of the probes lies between operators as well, so that it must be known. */
+/* The time between operators contains costs of the probes, so there is no finding if these costs are not known. */
 static void add_small(const struct torch_steps *steps, const struct torch_loop *l, struct findings *out)
 {
 	u64 in = 0, calls = 0, between = 0, distances = 0;
@@ -137,7 +137,8 @@ static void add_small(const struct torch_steps *steps, const struct torch_loop *
 
 /*
  * Copies between types and devices, and reads of values, for which a program waits until the GPU has computed them.
- * Their share is that of the time that the steps take without probes, as the copies' own time is without them.
+ * The share is computed without the probes' time on both sides: it is the copies' time without probes divided by the
+ * steps' time without probes.
  */
 static void add_copies(const struct torch_steps *steps, const struct torch_loop *l, struct findings *out)
 {

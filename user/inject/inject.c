@@ -112,7 +112,10 @@ static bool proc_is_ours(void)
 	return readlink("/proc/self", link, sizeof(link) - 1) > 0 && strtoul(link, NULL, 10) == (unsigned long)getpid();
 }
 
-/* Takes the lock for loading into this process: only root and the process's user can take one of these. */
+/*
+ * Takes the lock for loading into this process: on roots, sonde's lock file, to which only root has access, or on own,
+ * a file of the process, which only root and the process's user can open. Negative: not used.
+ */
 static bool take_turn(int roots, int own, u32 pid)
 {
 	return roots >= 0 ? lock__take(roots, LOCK_INJECT + pid) : own < 0 || !flock(own, LOCK_EX | LOCK_NB);
@@ -128,7 +131,7 @@ static void wait_for_others(u32 pid)
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%u/mem", pid);
-	/* without the folder, root uses no lock: the process's user could block this one */
+	/* root does not use this lock, even if it can't open the lock file: the process's user could hold it */
 	if (geteuid())
 		own = open(path, O_RDONLY | O_CLOEXEC);
 	for (u32 i = 0; i < OTHERS && !take_turn(roots, own, pid); i++)

@@ -43,7 +43,7 @@ struct activity_interval {
 	enum activity_cause cause;
 	/* number of the call or wait, for activity__name; ACTIVITY_CAUSE_BASE + cause if there is none */
 	u32 reason;
-	bool uninterruptible; /* blocked, or had blocked in `call`, and not woken by signals: mostly in disk I/O */
+	bool uninterruptible; /* the thread is blocked, or was before, in a wait that no signal ends: mostly disk I/O */
 	bool begins; /* `reason` differs from that of the previous interval in the same scheduler span */
 	struct thread_key waker; /* of a blocked interval: the thread that ended the wait; 0: none, or not known */
 	/* The following fields are 0 without ACTIVITY_DETAILS. */
@@ -77,8 +77,9 @@ void activity__free(struct activity *a);
 int activity__read(struct activity *a, int (*fn)(const struct activity_interval *i, void *arg), void *arg);
 
 /*
- * Instead of activity__read: loads [from, to) of the added threads (of all if none was added) and forgets what was
- * loaded before. 0 or negative errno.
+ * For use instead of activity__read: activity__load loads the interval [from, to) of the threads that
+ * activity__add_thread has added, or of all threads if none was added, and discards what was loaded before. Both return
+ * 0 or negative errno.
  */
 int activity__add_thread(struct activity *a, u32 pid, u32 tid);
 /* Forgets all threads, so that those added from now on are the only ones. */

@@ -22,7 +22,7 @@ enum activity_cause {
 	ACTIVITY_LIBRARY, /* a call of another library */
 	ACTIVITY_DISK,
 	ACTIVITY_FAULT, /* a page fault that reads from a disk */
-	ACTIVITY_RECLAIM, /* the kernel frees memory because it is short */
+	ACTIVITY_RECLAIM, /* the kernel reclaims or compacts memory, because too little is free */
 	ACTIVITY_CONNECT, /* a connection is being made */
 	/* of a thread in a system call, whose name decides which of these it is */
 	ACTIVITY_SLEEP, /* nanosleep and the like */

@@ -52,7 +52,7 @@ static const struct rule python_rules[] = {
 	{ "/concurrent/futures/thread.py", "_worker", LOCK_KIND_QUEUE },
 };
 
-/* Objects whose frames implement waits and do not identify them. */
+/* Objects whose functions implement waits: the code that waits is the one that calls them. */
 static const char *const mechanisms[] = { "libc.so", "libc-2.",	  "libpthread", "ld-linux", "ld-musl", "libstdc++",
 					  "libc++",  "libpython", "python",	"[vdso]",   "_queue.", "libgcc_s" };
 

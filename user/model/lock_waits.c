@@ -284,7 +284,7 @@ static int set_kinds(struct lock_waits *l)
 		if (w->kind == LOCK_KIND_MUTEX && lock_kind__is_native_lock(l->stacks, w->stack))
 			((struct lock_object *)map__value(&l->locks, w->lock))->is_native = true;
 		has_owner[w->lock] = has_owner[w->lock] || w->owner;
-		/* the memory may be another kind of lock at another time */
+		/* decides only for this wait: at another time the memory may contain another kind of lock */
 		if (w->by_exit)
 			w->kind = LOCK_KIND_JOIN;
 	}
@@ -300,7 +300,10 @@ static int set_kinds(struct lock_waits *l)
 	return ns && has_owner ? 0 : -ENOMEM;
 }
 
-/* Only waits that last longer than this can have relevant releases further from the selected time. */
+/*
+ * Waits and releases are also read for this long before and after the selected time. Releases that are further away
+ * matter only to waits that are longer than this.
+ */
 #define MARGIN 60000000000ull /* ns */
 
 int lock_waits__load(struct lock_waits *l, const struct query *q, const struct stacks *stacks,

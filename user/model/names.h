@@ -13,7 +13,7 @@ struct names;
 
 struct task {
 	u32 pid, tid; /* numbers of the kernel or of a merged trace */
-	u32 id; /* tid; if an earlier task had it, the id that readings of the trace have instead (trace__set_tasks) */
+	u32 id; /* the tid; if an earlier task had the same one, a number that replaces it (trace__set_tasks) */
 	u32 ppid, ns_pid; /* 0: not known */
 	char comm[16]; /* the last name, NUL-padded but not always terminated: use task__name */
 	u32 exe, command; /* string ids; 0: not known */
@@ -64,8 +64,8 @@ void names__container(const struct names *n, u32 pid, const char **container, co
 /* The text of a field of unit `string`; "" for 0 or an unknown one. */
 const char *names__string(const struct names *n, u32 id);
 /*
- * Returns the mangled name of a GPU kernel if f is field `name` of gpu_kernel, the number that the process's shim gave
- * it; NULL: another field, or not known.
+ * Returns the mangled name of a GPU kernel if f is field `name` of gpu_kernel, which contains the number that the
+ * process's shim gave the name; NULL: f is another field, or the name is not known.
  */
 const char *names__kernel_of(const struct names *n, const struct view *v, const struct schema_field *f);
 /*
@@ -77,8 +77,8 @@ const char *names__torch(const struct names *n, const struct view *v, char *buf,
 void names__each_process(const struct names *n, void (*fn)(const struct task *t, void *arg), void *arg);
 
 /*
- * Writes the name of the thread, else of its process; of a Python process with the interpreter's name the script or
- * module that it runs. Returns buf; NULL: not known.
+ * Writes the name of the thread, else of its process. If a process has the name of the Python interpreter, its script
+ * or module is written instead. Returns buf; NULL: not known.
  */
 const char *names__title(const struct names *n, char *buf, size_t size, u32 pid, u32 tid);
 /* Writes "rank 3: train.py" of a process that has a rank in distributed training. Returns buf; NULL: it has none. */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Limits what names store in a recording, which may last for days. Texts: the most recently used. The recording's
- * writer has two generations of STRINGS_MAX texts and STRINGS_BYTES each, and emits each use of a text; with
- * generations of twice that size a text is stored here as long as the writer refers to it. Tasks: all that live, as far
- * as there is room.
+ * Limits what names store in a recording, which may last for days. Of texts the most recently used are stored. The
+ * recording's writer stores two generations, of STRINGS_MAX texts and STRINGS_BYTES each. Generations here are twice as
+ * large, so a text is stored at least as long as the writer refers to it. Of tasks all that live are stored, as far as
+ * there is room.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -76,7 +76,7 @@ const char *recent_texts__use(struct recent_texts *t, const void *key)
 	u32 before = t->table.young.n;
 	char **text = recent__find(&t->table, key);
 
-	/* a new generation retains the texts in use */
+	/* recent__find() has moved the text to the young generation, so *text stays valid if that becomes the old */
 	if (text)
 		count_bytes(t, before, strlen(*text));
 	return text ? *text : NULL;

@@ -26,7 +26,10 @@ static int by_number(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Tasks without a recorded start existed before the trace, or if the number was reused, from their first event on. */
+/*
+ * A task without a recorded start counts as older than the trace; if an earlier task had its number, it counts as
+ * started at its first event.
+ */
 static struct candidate candidate_of(struct named_task *t)
 {
 	u64 start = t->task.start ? t->task.start : t->before ? t->seen : 0;
@@ -133,7 +136,7 @@ const struct named_task *names__find(const struct names *n, u32 pid, u32 tid)
 	struct task_key key = { names__number(n, pid), names__number(n, tid ? tid : pid) };
 	struct named_task **instance;
 
-	/* a number without events, such as a lock's owner: take the main thread of this process */
+	/* a main thread may be named by its number alone, as the owner of a lock is: the process's id is its id, too */
 	tid = !tid || tid == key.pid ? pid : tid;
 	instance = map__find(&n->instances, &tid);
 	if (instance && (tid == pid || (*instance)->task.pid == key.pid))

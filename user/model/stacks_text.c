@@ -110,7 +110,10 @@ char *stack_frame__function(const struct stack_frame *f, char *buf, size_t size)
 	return buf;
 }
 
-/* Replaces ';', which separates frames. Cleaning never shortens, so no more of the name is read than fits. */
+/*
+ * Appends a name without ';', which separates frames. Cleaning never shortens a text, so only as many bytes of the name
+ * are read as fit into the buffer.
+ */
 static size_t put_clean(const char *name, char *buf, size_t size, size_t used)
 {
 	size_t len = used < size ? strnlen(name, size - used) : 0;

@@ -25,7 +25,11 @@ static int by_start(const void *a, const void *b)
 struct open_spans {
 	const struct thread_waits *thread;
 	u32 next; /* index of the first span that has not begun */
-	u32 top[RANKS][2]; /* heads of lists by rank and `blocked`, last begun first, which may have ended; or NONE */
+	/*
+	 * For each rank, and each value of wait_span.blocked, the head of a list of spans, the last begun first; NONE:
+	 * the list is empty. A span stays in its list after its end until top_at() removes it.
+	 */
+	u32 top[RANKS][2];
 	u32 *below; /* for each span: the next one in its list */
 };
 
@@ -48,7 +52,10 @@ static u32 top_at(struct open_spans *o, u32 rank, u32 blocked, u64 time)
 	return *top;
 }
 
-/* Returns the span that counts at `time`: of the highest rank, and of these the last begun. */
+/*
+ * Returns the span that counts at `time`: of the highest rank, and of these the last begun. blocked: the thread is
+ * uninterruptible, so that spans which count only then are included.
+ */
 static u32 best_at(struct open_spans *o, bool blocked, u64 time)
 {
 	for (u32 rank = RANKS; rank-- > 0;) {

@@ -94,7 +94,7 @@ char *print__cell(const struct column *c, const struct value *v)
 		break;
 	case VALUE_S64:
 		if (c->show == SHOW_SECONDS)
-			/* The interval is from 0 to v; v is negative before the trace's start. */
+			/* v, which is negative before the trace's start, is passed as the difference of two times */
 			text__seconds(buf, sizeof(buf), v->s < 0 ? 0 : (u64)v->s, v->s < 0 ? 0 - (u64)v->s : 0, 6);
 		else if (c->show == SHOW_BYTES)
 			format_u64(buf + (v->s < 0), sizeof(buf) - 1, c->show, v->s < 0 ? 0 - (u64)v->s : (u64)v->s);
@@ -193,7 +193,7 @@ static void fit_widths(const struct table *t, size_t *widths, size_t terminal)
 	while (line > terminal && (c = widest(t, widths, &next)) >= 0) {
 		size_t least = text__width(t->columns[c].heading);
 
-		/* as wide as the second widest, then both by one */
+		/* makes it as wide as the second widest; if it is that already, narrower by one */
 		next = next > least ? next : least;
 		excess = widths[c] > next ? widths[c] - next : 1;
 		excess = excess < line - terminal ? excess : line - terminal;
@@ -274,7 +274,7 @@ static size_t first_clause(const char *text)
 {
 	size_t n = strcspn(text, ":;.");
 
-	/* "srv.py:12" has them, too */
+	/* in "srv.py:12" these characters do not end the clause, because no space follows */
 	while (text[n] && text[n + 1] && text[n + 1] != ' ')
 		n += 1 + strcspn(text + n + 1, ":;.");
 	return n;

@@ -142,7 +142,7 @@ static int compare_rows(const void *a, const void *b, void *arg)
 
 	if (c)
 		return s->down ? -c : c;
-	/* Equal rows keep their order, since qsort is not stable. */
+	/* qsort is not stable, so rows with equal values are ordered by their numbers. */
 	return (i > j) - (i < j);
 }
 

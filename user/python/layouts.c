@@ -189,8 +189,8 @@ static const struct offset_indices indices[] = {
 
 #define COOKIE "xdebugpy"
 /*
- * The offsets of 3.13 lack func_state.next_version. It is at EPOCH_313 where PyInterpreterState has the size SIZE_313,
- * as in Include/internal/pycore_interp.h of 3.13.0.
+ * _Py_DebugOffsets of 3.13 lacks the offset of func_state.next_version (python_layout.interp_epoch). It is EPOCH_313 if
+ * PyInterpreterState has the size SIZE_313, as in Include/internal/pycore_interp.h of 3.13.0.
  */
 #define SIZE_313  194968
 #define EPOCH_313 17000
@@ -268,8 +268,8 @@ int python__layout_of_offsets(const u64 *words, u32 n, struct python_layout *out
 		.frame_instr = words[p->frame_instr],
 		.frame_owner = words[p->frame_owner],
 		/*
-		 * skips FRAME_OWNED_BY_CSTACK (3.13), that and FRAME_OWNED_BY_INTERPRETER (3.14), the latter alone
-		 * (3.15)
+		 * Owners from 3 on are FRAME_OWNED_BY_CSTACK in 3.13, this and FRAME_OWNED_BY_INTERPRETER in 3.14, and
+		 * only the latter in 3.15.
 		 */
 		.owner_skipped = 3,
 		.code_name = words[p->code_name],

@@ -13,8 +13,8 @@
 
 #define FILES_MAX 64 /* each uses up to two descriptors, of which a child may open only few */
 /*
- * Of all files' tables; beyond it, the least recently used files are closed. Those of libtorch_cpu have 110 MB, and
- * take 0.2 s to read.
+ * The most bytes of all files' tables together. If there are more, the least recently used files are closed. The tables
+ * of libtorch_cpu have 110 MB, and take 0.2 s to read.
  */
 #define BYTES_MAX (192ULL << 20)
 

@@ -101,8 +101,8 @@ static void choose_methods(struct session *s)
 }
 
 struct python_walks {
-	bool any; /* some family that is on walks Python stacks */
-	bool at_calls; /* because of an option, at the start of its calls */
+	bool any; /* a recorded family walks Python stacks */
+	bool at_calls; /* such a family does so at the start of its calls, because of an option */
 };
 
 static void note_python(struct session *s, const struct family_host *h, void *arg)

@@ -64,8 +64,8 @@ void object__forget_file(struct object *o);
  */
 void object__store_facts(struct session *s, struct object *o, const struct examination *x);
 /*
- * objects.c: calls the family's is_runtime once more, soon and with its hint, for all mapped objects that it rejected:
- * they may have been examined before the one that needs them.
+ * objects.c: calls the family's is_runtime once more, soon and with its hint, for all mapped objects that it rejected.
+ * They may have been examined before the object that led to the hint.
  */
 void objects__hint(struct session *s, u8 family);
 /* Returns the object of a mapping; NULL: it is not known. */

@@ -109,7 +109,7 @@ int session__resume(struct session *s, const char *family)
 	return ret;
 }
 
-/* The programs' own check: the clock of samples ticks on. */
+/* Programs that stay attached in a pause, such as that of the sampling clock, check this map themselves. */
 STEERING(held) = {
 	.map = "recording_held",
 	.key_size = sizeof(u32),
@@ -204,7 +204,10 @@ static bool is_measured_point(const struct schema_event *e)
 	return false;
 }
 
-/* Spans that began before the pause are kept, as they end intervals that did. */
+/*
+ * Was the event measured in the pause? Spans that began before the pause are kept: each ends an interval of which a
+ * part lies outside of the pause.
+ */
 bool pause__discards(const struct session *s, const struct event *e, u32 size)
 {
 	const struct schema_event *kind;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Programs that this kernel refuses, or that can't be attached: what the recording lacks without each. A program is a
- * part of its family, or the family records nothing without it, or the whole recording does not.
+ * Programs that this kernel refuses, or that can't be attached: what the recording lacks without each. Without a
+ * program of the first kind a part of its family's events is missing, without one of the second kind the family
+ * records nothing, and without one of the third kind the whole recording is impossible.
  */
 #include "record/refused.h"
 
@@ -88,7 +89,10 @@ static int note(struct session *s, struct program *p, const char *why, bool all)
 	return 0;
 }
 
-/* Programs with the same text are dropped together: an event's start without its end would be wrong. */
+/*
+ * Disables all programs of the family whose parts have the same description. They belong together: with one that
+ * records the start of events and without the one that records their end, events would be wrong.
+ */
 static void drop_part(struct session *s, const struct program *p, const struct family_part *part)
 {
 	for (u32 i = 0; part && !part->all && i < s->embedded.probes.n_programs; i++) {
@@ -221,7 +225,7 @@ int refused__apply(struct session *s, char *err, size_t len)
 
 		if (p->load_error)
 			ret = take_out(s, p, p->refusal ? p->refusal : strerror(-p->load_error), err, len);
-		/* the deferred programs get theirs later */
+		/* so that the error is not handled again when this is called for the deferred programs */
 		p->load_error = 0;
 	}
 	if (ret)

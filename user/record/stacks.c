@@ -300,7 +300,7 @@ static void give_up_waiting(struct session *s, struct map *codes)
 		give_up_frames(s, map__value(codes, i));
 }
 
-/* Frees the entries of the previous epoch. Call it when the rings were emptied since, or enough time has passed. */
+/* Frees the entries of the previous epoch. Call it when no record of that epoch can arrive any more. */
 static void end_fading(struct session *s)
 {
 	struct stack_records *st = s->stacks;

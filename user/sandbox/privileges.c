@@ -91,6 +91,7 @@ int privileges__injector(bool opens)
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return -errno;
+	/* CAP_DAC_OVERRIDE, the last one of the list, is kept only if `opens` is set */
 	return keep(list, ARRAY_LEN(list) - !opens, NULL, 0);
 }
 
@@ -180,7 +181,10 @@ static void note_root(char *lacks, size_t len)
 		     "it is still root's, and owns root's files: it was not given CAP_SETUID and CAP_SETGID");
 }
 
-/* -ENOMEM, or 0: a kernel may have no filters, but a limit of memory set from outside must not keep them out. */
+/*
+ * Returns 0 or -ENOMEM. A kernel that has no filters is only noted in lacks; but a process that limits sonde's memory
+ * must not be able to prevent the filter.
+ */
 static int filter_calls(enum syscalls_role role, char *lacks, size_t len)
 {
 	int err = syscalls__confine(role);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * arm64. The kernel simulates (arch/arm64/kernel/probes/decode-insn.c, arm_probe_decode_insn(), Linux 6.1 to 6.18):
- * b, bl, b.cond, cbz, tbz, br, blr, ret, adr, adrp and loads of a literal. A nop is simulated only since 6.13 and
- * therefore not counted. The kernel refuses instructions that neither that function nor aarch64_insn_is_steppable()
- * accepts: system calls, exclusives, branches with pointer authentication, and hints other than nop, bti and pointer
- * signing.
+ * b, bl, b.cond, cbz, tbz, br, blr, ret, adr, adrp and loads of a literal. A nop is simulated only since 6.13, so it is
+ * not classified as emulated. The kernel refuses instructions that neither that function nor
+ * aarch64_insn_is_steppable() accepts: system calls, exclusives, branches with pointer authentication, and hints other
+ * than nop, bti and pointer signing.
  */
 #include <elf.h>
 

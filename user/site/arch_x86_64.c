@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * x86-64. The kernel emulates (arch/x86/kernel/uprobes.c, branch_setup_xol_ops() and push_setup_xol_ops(), Linux 6.1
- * to 6.18): push of a register, one-byte nop, call and jmp to an immediate address, jcc. Nops with prefixes are
- * refused by some 6.1 kernels and longer ones are emulated only since 6.17, so neither is counted. uprobe_init_insn()
+ * to 6.18): push of a register, one-byte nop, call and jmp to an immediate address, jcc. Some 6.1 kernels refuse nops
+ * with prefixes, and longer nops are emulated only since 6.17, so neither is classified as emulated. uprobe_init_insn()
  * refuses instructions with a lock prefix or a segment prefix other than fs and gs.
  */
 #include <elf.h>

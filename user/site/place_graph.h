@@ -23,7 +23,7 @@ struct builder {
 	int error;
 };
 
-/* The function is not understood, for this reason if there is none yet. */
+/* Marks the function as not understood. The first reason is kept. */
 void builder__refuse(struct builder *b, const char *why);
 /* The part that an address lies in, NULL: none */
 struct part *graph__part(struct graph *g, u64 addr);

@@ -143,7 +143,7 @@ int chunk_table__scan(struct chunk_table *table, const struct trace *t)
 			continue;
 		cut_off = res == CUT_OFF;
 		res = resynchronize(&s);
-		/* a frame that seemed cut off but has a whole frame after it had a wrong size */
+		/* if a whole frame follows, the frame that seemed to be cut off is damaged: its size is wrong */
 		table->faults += !cut_off || res == WHOLE;
 	}
 	if (res == CUT_OFF)

@@ -50,8 +50,9 @@ static u64 value(const struct rows *r, int index, u32 row)
 }
 
 /*
- * Returns a moment at which the task certainly had its number. A row's own thread may have ended, and its number been
- * reused, before the end of its last span is recorded. Other tasks in a row are known at its end.
+ * Returns a moment at which the task certainly had its number. own: the task is the row's own thread or process. That
+ * may have ended, and its number may have been reused, before the end of its last span is recorded; it had its number
+ * at the span's start. Other tasks, such as a waker, had their numbers at the span's end.
  */
 static u64 moment_of(const struct rows *r, const struct moments *m, bool own, u32 row)
 {

@@ -7,7 +7,10 @@
 
 void signals__withstand(const char *name)
 {
-	/* SIGKILL can't be ignored: `timeout -s KILL` sends it to the process group, `killall -9 sonde` by name */
+	/*
+	 * SIGKILL can't be ignored. `timeout -s KILL` sends it to the process group and `killall -9 sonde` to all
+	 * processes with a name, so this process leaves the group and changes its name.
+	 */
 	setsid();
 	prctl(PR_SET_NAME, name);
 	/* sonde's parent may send these to processes that it finds in other ways */

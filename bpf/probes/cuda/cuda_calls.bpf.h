@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Programs of calls that the runtime (cuda_*.bpf.c) and the driver (probes/cudadrv/cudadrv_*.bpf.c) have with the same
- * arguments, by groups in the same order. `e` is the event of either: they have these fields in common (cuda_fields.h).
- * They are macros because the two events are different types.
+ * Bodies of programs for calls that the runtime (cuda_*.bpf.c) and the driver (probes/cudadrv/cudadrv_*.bpf.c) both
+ * have, with the same arguments. Both list the functions in the same order of groups. `e` is the event of either, which
+ * have these fields in common (cuda_fields.h). They are macros because the two events are different types.
  */
 #ifndef SONDE_CUDA_CALLS_BPF_H
 #define SONDE_CUDA_CALLS_BPF_H
@@ -10,7 +10,8 @@
 #include "core/args.h"
 
 /*
- * The return of a call that stores a handle through its pointer argument, which is SPAN_OUT; 0: this one stores none.
+ * At the return, reads the handle that the call has stored at the address SPAN_OUT(e), one of its arguments; 0: this
+ * call stores none.
  */
 #define CUDA_HANDLE_RETURN(name, type, field)                        \
 	static __always_inline void name(struct type *e)             \
@@ -88,7 +89,7 @@ enum {
 		}                                 \
 	} while (0)
 
-/* Groups of allocations; the others of a family follow. */
+/* Groups of allocations that both families have; a family's own groups begin at ALLOC_COMMON. */
 enum {
 	ALLOC_PLAIN,
 	ALLOC_HOST,

@@ -64,7 +64,10 @@ static __always_inline bool has_accounting(void)
 	return bpf_core_field_exists(((struct task_struct *)0)->ioac.read_bytes);
 }
 
-/* Introduces threads that exist already: run when tracing begins, and when a process becomes a runtime. */
+/*
+ * Follows threads that exist already, and stores their counters. It runs when tracing begins, and when a process maps a
+ * runtime.
+ */
 SEC("?iter/task")
 int disk_begin(struct bpf_iter__task *ctx)
 {
@@ -373,7 +376,7 @@ static long write_unused(void *map, const struct cache_key *key, struct disk_cac
 			cache__write(c, key, start);
 		return 0;
 	}
-	/* the sum has been unused for another second */
+	/* the last sum was emitted RESTS_NS ago, and nothing has been added since */
 	bpf_map_delete_elem(&disk_caches, key);
 	/* a thread may have added between the two calls */
 	cache__write(c, key, start);

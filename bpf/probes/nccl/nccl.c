@@ -55,13 +55,13 @@ static struct libraries *libraries_of(const struct session *s)
 	return session__state(s, EVENT_FAMILY(ID_nccl_library));
 }
 
-/* The most layouts for files that processes of one user, other than root, were the first to map. */
+/* The most layouts for files that a user other than root mapped first, counted for each user. */
 #define USER_LAYOUTS (NCCL_LAYOUTS / 4)
 
 /* A job that takes longer than this is stopped. */
 #define JOB_NS 15000000000ULL
 
-/* Largest offset in a communicator, whose size is about 100 KiB. */
+/* The largest accepted offset in a communicator, whose size is 16 KiB to 1.2 MB in the versions of docs/nccl.md. */
 #define COMM_MAX (16U << 20)
 
 static bool check_layout(const void *key, const void *value)
@@ -109,6 +109,7 @@ static void finish_job(struct session *s, struct library *l, int err, const stru
 	u32 index = l - libraries_of(s)->list;
 
 	l->event.event.time = session__now(s);
+	/* add_library() has set it to minus the time at which the job was started */
 	l->event.took += l->event.event.time;
 	if (err) {
 		l->event.why = session__intern(s, dwarf__error(err));

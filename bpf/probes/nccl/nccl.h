@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Events of NVIDIA's NCCL. Source: nccl.h of NCCL 2.21.5, 2.27.7 and 2.32.3. docs/nccl.md defines the bytes of a
- * call, and the source of a communicator's rank.
+ * Events of NVIDIA's NCCL. Its functions and numbers are those of nccl.h of NCCL 2.21.5, 2.27.7 and 2.32.3.
+ * docs/nccl.md defines the bytes of a call, and describes how the rank in a communicator is found.
  *
  * The event's probe says which function was called. pnccl* are other names of the same functions: a call by either
  * name is recorded under the name without the p.
@@ -125,7 +125,7 @@ enum nccl_source {
 	NCCL_FROM_MEMORY = 2, /* the communicator's memory */
 };
 
-/* Emitted after the call that created a communicator, and at its first use: see source. */
+/* Emitted after the call that created a communicator, and at the first use of one not yet described from its memory. */
 struct nccl_communicator {
 	struct event event;
 	u64 comm UNIT(hex) DOC("communicator: identifies it in its process until it is destroyed");

@@ -265,10 +265,10 @@ int BPF_PROG(net_received, struct sock *sk)
 
 /*
  * A tail-loss probe sends the last segment again after about two round trips without an answer, whether it was lost
- * or not: on the loopback device a receiver that delays its acknowledgement causes one. tcp_send_loss_probe() runs
- * from the timer whose kind is pending until it has sent, and only before the connection assumes a loss; a timeout
- * clears the kind first, and a fast retransmission is made in recovery. If the kernel lacks these fields, probes
- * count as retransmissions.
+ * or not: on the loopback device a receiver that delays its acknowledgement causes one. While tcp_send_loss_probe()
+ * sends, icsk_pending still has the kind of its timer, and the connection is not in recovery. A retransmission after a
+ * timeout is sent when icsk_pending has been cleared, and a fast retransmission in recovery. If the kernel lacks these
+ * fields, probes count as retransmissions.
  */
 static __always_inline bool is_loss_probe(const struct sock *sk)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Host code of the syscall family: introduces threads that exist already, and reads the calls that were only counted.
+ * Host code of the syscall family: runs the iterators that follow threads which exist already, and that write the sums
+ * of short calls.
  */
 #include "syscall.h"
 

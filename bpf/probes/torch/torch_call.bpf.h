@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Open calls of the torch family, and samples of what its programs take. */
+/* Open calls of the torch family, and samples of the time that its BPF programs take. */
 #ifndef SONDE_TORCH_CALL_BPF_H
 #define SONDE_TORCH_CALL_BPF_H
 
@@ -21,13 +21,13 @@ static __always_inline struct torch_call *torch__around(struct thread *th, u32 d
 	return EVENT_FAMILY(call->span.event.id) == TORCH_FAMILY ? call : NULL;
 }
 
-/* One in 256, by the lowest bits of a time. */
+/* Selects one program run in 256, by the lowest bits of its time. */
 static __always_inline bool torch__is_sampled(u64 now)
 {
 	return !(now & 255);
 }
 
-/* Sends a time from which the host code calculates what a call costs. */
+/* Sends the duration of a program run. From these the host code calculates what a call costs. */
 __weak __noinline int torch__sample(u32 kind, u32 ns)
 {
 	struct torch_sample s = { .kind = kind, .ns = ns };

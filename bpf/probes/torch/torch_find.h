@@ -54,7 +54,7 @@ struct torch_variable {
 	bool is_prefixed; /* the call has prefixes, with which the kernel does not emulate it */
 };
 
-/* Returns false if the code of the function is another one. */
+/* Returns false if the function does not begin in this way. */
 bool torch_find__variable(struct elf *elf, const struct elf_symbol *function, struct torch_variable *out);
 /* Which word of a torch::autograd::Node is its sequence_nr_, by the code of its operator(); 0: not known. */
 u32 torch_find__node_sequence(struct elf *elf, const struct elf_symbol *operator);

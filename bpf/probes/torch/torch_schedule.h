@@ -10,7 +10,7 @@ struct session;
 struct torch_process {
 	u32 pid;
 	u32 phase; /* enum step_phase */
-	u64 step; /* with which it began */
+	u64 step; /* the first step of this phase */
 	u64 active_since; /* ns; 0: it is not active */
 };
 
@@ -19,14 +19,14 @@ struct torch_active {
 };
 
 struct torch_schedule {
-	struct torch_process *processes; /* that have ended a step */
+	struct torch_process *processes; /* processes that have ended a step */
 	u32 n;
-	struct torch_active *active; /* phases that are over, and not yet written as what lies between pauses */
+	struct torch_active *active; /* active phases that have ended; the pauses around them are not written yet */
 	u32 n_active;
 	u64 drained, ticked; /* session__drained() and the time at the last tick */
 	u64 read_until; /* ns: each record from before this time was handled */
 	u64 postponed; /* the most steps by which a process is late */
-	bool is_started, has_begun; /* the first tick was; a process has ended a step */
+	bool is_started, has_begun; /* is_started: there has been a tick; has_begun: a process has ended a step */
 	bool has_done; /* a process has ended its last cycle */
 };
 

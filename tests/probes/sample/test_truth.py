@@ -53,7 +53,7 @@ def check(rec, name, points):
     ok(not set(lines) - set(line_truth), f"{name}: no line without code has samples", set(lines) - set(line_truth))
     ok(deepest == 201, f"{name}: a recursion of 200 calls is complete", deepest)
     ok(gil > 0.98 * samples, f"{name}: the only thread holds the GIL", f"{gil} of {samples}")
-    # a surplus sample would be another thread's
+    # too much CPU time would mean that samples of another thread are in the trace
     ratio, fits = cpu_time(rec.of("sample_cpu"), sum(truth.values()))
     ok(fits, f"{name}: the sampled CPU time is the program's", f"{ratio:.3f} with {samples} samples")
     return shares(functions)

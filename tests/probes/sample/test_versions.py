@@ -14,7 +14,7 @@ from recording import Recording
 from sample_lib import WORK, Stacks, allowed, python_of, shares, worst
 from tap import done, ok, skip
 
-POINTS = 5  # gives at least 1,000 samples
+POINTS = 5  # percentage points; a run has at least 1,000 samples
 
 
 def too_far(truth, seen):

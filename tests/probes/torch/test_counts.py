@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Operators, backward nodes and ranges of eleven ways to use PyTorch (workloads.py), by name as often as torch.profiler counts them in the same
-calls. What the profiler shows that is none of these is named in OTHERS. SONDE_TORCH_PYTHON may list several Pythons.
+"""Eleven programs use PyTorch in different ways (workloads.py). sonde records as many operators, backward nodes and ranges of each name as
+torch.profiler counts in the same calls. Other names that the profiler has match OTHERS. SONDE_TORCH_PYTHON may list several Pythons.
 test: timeout=600"""
 import collections
 import json

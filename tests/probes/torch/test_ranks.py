@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Report ranks: of two ranks over gloo, the one with a planted delay, its phase, its code and the time that the other one waits are those that
-the ranks' own clocks measured.
+"""Report ranks: one of two ranks over gloo has a planted delay. The report names this rank, the phase and the code of the delay, and
+the times agree with what the ranks' own clocks measured, also the time for which the other rank waits.
 The delay is in the data loader, or where the arguments say (`forward`).
 test: timeout=300"""
 import json
@@ -37,8 +37,9 @@ def check(where):
     own = sum(rows[1][f"{p}_ns"] for p in ("data", "forward", "backward", "optimizer", "other")) - \
         sum(rows[0][f"{p}_ns"] for p in ("data", "forward", "backward", "optimizer", "other"))
     waited = rows[0]["waited_ns"] - rows[1]["waited_ns"]
-    # what the slow rank's own code took longer is what the other one waits; both contain the work itself, which varies
-    # on a busy machine
+    # The other rank waits for as long as the slow rank's own code takes longer. The first comparison is with the phases
+    # of the report, which contain the work itself, so it is closer than that with the delay: on a busy machine the work
+    # varies.
     ok(abs(waited - own) < 0.1 * own, f"{where}: rank 0 waited for as long as rank 1 took longer", waited, own)
     ok(abs(waited - slept) < 0.25 * slept, f"{where}: that is about the planted delay", waited, slept)
     found, text = result["findings"][0]["figures"], result["findings"][0]["text"]
