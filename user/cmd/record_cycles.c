@@ -124,11 +124,12 @@ static int write_one(struct record_args *a, u32 cycle)
 
 int record_cycles__write(struct record_args *a)
 {
-	struct existing *e = mmap(NULL, sizeof(*e), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct existing *e;
 	u32 n = 0;
 	int status;
 
 	/* cppcheck-suppress invalidFunctionArg */
+	e = mmap(NULL, sizeof(*e), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (e == MAP_FAILED) {
 		cmd__error("out of memory");
 		return EXIT_FAILED;

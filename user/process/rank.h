@@ -27,8 +27,8 @@ struct rank_parser {
 
 void rank_parser__add(struct rank_parser *p, const char *bytes, size_t n);
 /*
- * Call it once all was added. An entry without its NUL does not count, as it may have been cut. The first launcher in the table that set both a rank
- * and a size counts.
+ * Call it once all was added. An entry without its NUL does not count, as it may have been cut. The first launcher in
+ * the table that set both a rank and a size counts.
  */
 struct process_rank rank_parser__result(struct rank_parser *p);
 
