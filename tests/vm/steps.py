@@ -298,7 +298,7 @@ def alone():
 # Checks that hold only with -p, or that concern losses, which together() judges once for the shared recording
 ALONE = re.compile("lost|no losses|without loss|one that outlasts the trace|there is nothing else|children run their last|"
                    "the kernel counted|osrt: time off the CPU|"
-                   # under emulation functions may be looked up after the program has ended; alone this is judged on each kernel
+                   # under emulation functions may be looked up after the program has ended; judged alone on each kernel
                    r"the stack has take\(\)")
 
 

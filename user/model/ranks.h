@@ -7,8 +7,8 @@
  * A collective ends in all ranks at about the same time, so in each step the rank that was last to reach its
  * collectives spends the least time in them. What another rank spends there beyond that, it waited for that rank. A
  * rank with fewer collectives in a step than another is left out of this step: its records were lost, or it waits for
- * other ranks. Where the program numbers its steps (ProfilerStep#N), this needs no common clock; other steps are matched
- * by time, so in a merged trace the clocks of the machines must differ by less than half a step.
+ * other ranks. Where the program numbers its steps (ProfilerStep#N), this needs no common clock; other steps are
+ * matched by time, so in a merged trace the clocks of the machines must differ by less than half a step.
  */
 #ifndef SONDE_MODEL_RANKS_H
 #define SONDE_MODEL_RANKS_H
