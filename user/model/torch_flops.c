@@ -41,9 +41,7 @@ static const u64 *sizes_of(const struct tensors *t, u32 argument, u32 dimensions
 /* A product of sizes; they are untrusted, so it may be too large, and is cut then. */
 static u64 times(u64 a, u64 b)
 {
-	u64 product;
-
-	return __builtin_mul_overflow(a, b, &product) ? ~0ull : product;
+	return saturate__product(a, b);
 }
 
 /* Each formula returns false where the sizes are not known. first: the number of its first argument. */

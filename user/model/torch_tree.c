@@ -29,16 +29,6 @@ static u64 less(u64 a, u64 b)
 	return a > b ? a - b : 0;
 }
 
-static u64 plus(u64 a, u64 b)
-{
-	return a + b < a ? ~0ULL : a + b;
-}
-
-static u64 times(u64 n, u64 ns)
-{
-	return ns && n > ~0ULL / ns ? ~0ULL : n * ns;
-}
-
 /* Calls within it may have been handed out as being in no other call, and then their time was counted. */
 static void count_outer(struct torch *t, struct torch_pending *p)
 {
@@ -75,7 +65,7 @@ static void join(struct torch_pending *into, const struct torch_pending *p)
 	into->call.total_ns += p->call.total_ns;
 	into->call.inner += p->call.inner;
 	into->call.hits += p->call.hits;
-	into->entries_ns = plus(into->entries_ns, plus(p->entries_ns, p->call.entry_ns));
+	into->entries_ns = saturate__sum(into->entries_ns, saturate__sum(p->entries_ns, p->call.entry_ns));
 	into->call.bytes = sum_of(into->call.bytes, p->call.bytes);
 	into->call.device_ns += p->call.device_ns;
 	into->call.flops = saturate__sum(into->call.flops, p->call.flops);
@@ -117,7 +107,7 @@ static void merge(struct torch *t, struct torch_span *c, const struct torch_span
 		c->has_flops = child->has_flops;
 	if (c->sequence < 0)
 		c->sequence = child->sequence;
-	c->probes_ns = plus(c->probes_ns, child->probes_ns);
+	c->probes_ns = saturate__sum(c->probes_ns, child->probes_ns);
 	t->coverage.merged++;
 }
 
@@ -127,17 +117,19 @@ static u64 own_cost(const struct torch *t, const struct torch_span *c)
 	if (!t->coverage.is_corrected)
 		return 0;
 	if (c->kind == TORCH_RANGE)
-		return times(2, t->cost_hit);
-	return plus(plus(less(t->cost_call, t->cost_entry), c->entry_ns), times(c->hits, t->cost_hit));
+		return saturate__product(2, t->cost_hit);
+	return saturate__sum(saturate__sum(less(t->cost_call, t->cost_entry), c->entry_ns),
+			     saturate__product(c->hits, t->cost_hit));
 }
 
 /* Returns what the probes take of the call's duration. */
 static u64 cost_of(const struct torch *t, const struct torch_pending *p)
 {
 	const struct torch_span *c = &p->call;
-	u64 calls = plus(times(c->inner, less(t->cost_call, t->cost_entry)), times(c->hits, t->cost_hit));
+	u64 calls = saturate__sum(saturate__product(c->inner, less(t->cost_call, t->cost_entry)),
+				  saturate__product(c->hits, t->cost_hit));
 
-	return t->coverage.is_corrected ? plus(t->cost_own, plus(p->entries_ns, calls)) : 0;
+	return t->coverage.is_corrected ? saturate__sum(t->cost_own, saturate__sum(p->entries_ns, calls)) : 0;
 }
 
 /* Sums up the children, and with them the call. */
@@ -152,7 +144,8 @@ static void complete(const struct torch *t, struct torch_pending *p, const struc
 	for (u32 i = 0; i < n; i++) {
 		c->children += children[i].n;
 		inner += children[i].n + children[i].call.inner;
-		p->entries_ns = plus(p->entries_ns, plus(children[i].entries_ns, children[i].call.entry_ns));
+		p->entries_ns =
+			saturate__sum(p->entries_ns, saturate__sum(children[i].entries_ns, children[i].call.entry_ns));
 		c->hits += children[i].call.hits;
 		/* the start and end of a range are a hit each, which an operator around them has counted */
 		c->hits += c->kind == TORCH_RANGE && children[i].call.kind == TORCH_RANGE ? 2 : 0;
@@ -171,7 +164,7 @@ static void complete(const struct torch *t, struct torch_pending *p, const struc
 	/* ranges have no count of their own, and calls within may be lost */
 	if (c->inner < inner)
 		c->inner = inner;
-	p->entries_ns = plus(p->entries_ns, times(c->inner - inner, t->cost_entry));
+	p->entries_ns = saturate__sum(p->entries_ns, saturate__product(c->inner - inner, t->cost_entry));
 	c->total_ns = less(c->end - c->start, cost_of(t, p));
 	c->self_ns = less(c->total_ns, total);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Floating-point numbers as integers. C leaves the conversion of a number that the integer type can't hold undefined,
- * and traces can hold any number: such a number becomes the nearest integer of the type, NaN becomes 0.
+ * Numbers of a trace, which can be any, in integers. A result that the integer type can't hold becomes the nearest
+ * integer of the type. That of a floating-point number is undefined in C; NaN becomes 0.
  */
 #ifndef SONDE_UTIL_SATURATE_H
 #define SONDE_UTIL_SATURATE_H
@@ -32,6 +32,13 @@ static inline u64 saturate__round(double d)
 static inline u64 saturate__sum(u64 a, u64 b)
 {
 	return a + b < a ? ~0ull : a + b;
+}
+
+static inline u64 saturate__product(u64 a, u64 b)
+{
+	u64 product;
+
+	return __builtin_mul_overflow(a, b, &product) ? ~0ull : product;
 }
 
 #endif
