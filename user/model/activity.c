@@ -353,7 +353,6 @@ void activity__choose(struct activity *a)
 	for (u32 i = 0; i < a->threads.n; i++)
 		activity_thread__forget(map__value(&a->threads, i));
 	map__free(&a->threads);
-	map__init(&a->threads, sizeof(struct thread_key), sizeof(struct activity_thread));
 	a->chosen = true;
 }
 

@@ -312,15 +312,10 @@ static void forget(struct live *l)
 	l->old_wakes = l->wakes;
 	map__init(&l->wakes, sizeof(struct wake_key), sizeof(struct waker));
 	map__free(&l->functions);
-	map__init(&l->functions, sizeof(u32), sizeof(struct function));
 	map__free(&l->cpu);
-	map__init(&l->cpu, sizeof(struct time_key), sizeof(u64));
 	map__free(&l->off);
-	map__init(&l->off, sizeof(struct time_key), sizeof(u64));
 	map__free(&l->sites);
-	map__init(&l->sites, sizeof(u32), sizeof(struct site));
 	map__free(&l->throttles);
-	map__init(&l->throttles, sizeof(u32), sizeof(struct live_throttle));
 	l->n_waits = 0;
 	l->waits_lost = l->samples = l->samples_ns = l->slices_ns = l->pauses_ns = 0;
 }

@@ -144,7 +144,6 @@ int lock_futexes__load(struct lock_futexes **out, struct trace *trace)
 	if (!err)
 		err = sum_up(l);
 	map__free(&l->users);
-	map__init(&l->users, sizeof(struct futex_key), sizeof(struct user));
 	return err;
 }
 

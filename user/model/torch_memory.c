@@ -251,7 +251,6 @@ static int forget_blocks(struct torch *t, u64 time)
 	if (t->sums && t->memory.n)
 		t->sums->has_forgotten = true;
 	map__free(&t->memory);
-	map__init(&t->memory, sizeof(struct torch_address), sizeof(struct torch_block));
 	return err;
 }
 

@@ -131,7 +131,6 @@ void waits__forget(struct waits *w)
 		free(t->segments);
 	}
 	map__free(&w->threads);
-	map__init(&w->threads, sizeof(struct thread_key), sizeof(struct thread_waits));
 	w->n_details = 0;
 }
 

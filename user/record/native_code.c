@@ -307,10 +307,8 @@ static const struct code_place *place_at(struct native_code *n, struct open_file
 		f->over_budget = true;
 		session__gave_up(n->session, path, "its symbols exceed sonde's limit of memory for files");
 	}
-	if (f->places.n >= PLACES_MAX) {
+	if (f->places.n >= PLACES_MAX)
 		map__free(&f->places);
-		map__init(&f->places, sizeof(u64), sizeof(struct code_place));
-	}
 	p = map__get(&f->places, &offset);
 	if (p)
 		fill_place(f, p, &found);

@@ -176,10 +176,8 @@ const struct code_place *symbols__at(struct symbols *s, u64 offset)
 	p = map__find(&s->places, &addr);
 	if (p)
 		return p;
-	if (s->places.n >= CACHE_MAX) {
+	if (s->places.n >= CACHE_MAX)
 		map__free(&s->places);
-		map__init(&s->places, sizeof(u64), sizeof(struct code_place));
-	}
 	p = map__get(&s->places, &addr);
 	if (p)
 		find(s, addr, p);

@@ -29,6 +29,7 @@ struct map {
 };
 
 void map__init(struct map *m, size_t key_size, size_t value_size);
+/* Frees the entries. The map is empty then, and can be used again. */
 void map__free(struct map *m);
 /* Returns the value; NULL: there is none. */
 void *map__find(const struct map *m, const void *key);
