@@ -48,14 +48,14 @@ static void put_label(struct export *e, u32 pid)
 /* Viewers sort processes by this number, which is 0 where it is not stated. */
 static void put_rank(struct export *e, u32 pid)
 {
-	const struct task *t = names__task(e->names, pid, 0);
+	s64 order = names__rank_order(e->names, pid);
 
-	if (!t || !t->world_size)
+	if (!order)
 		return;
 	chrome__next_event(e);
 	fprintf(e->out,
 		"{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%u,\"tid\":0,\"args\":{\"sort_index\":%lld}}",
-		chrome__number(pid), (s64)t->rank - (1 << 24));
+		chrome__number(pid), order);
 }
 
 /* Names a process and a thread at their first event. */

@@ -26,8 +26,7 @@ enum { TRACK_COUNTER = 8, TRACK_RANK = 12, TRACK_PROCESS_ORDERING = 19 };
 #define ROOT_TRACK     0 /* has no events; states that processes have ranks */
 #define ORDER_EXPLICIT 1
 
-/* The order of processes: those with a rank in distributed training by it, others, and those that have only instants */
-#define ORDER_RANKS  (-(s64)(1 << 24))
+/* The order of processes: those with a rank (names__rank_order), others, and those that have only instants */
 #define ORDER_OTHERS 0
 #define ORDER_IDLE   1
 
@@ -164,7 +163,7 @@ static struct track *process_key(struct perfetto *p, u32 pid)
 static void describe_process(struct perfetto *p, struct track *t, u32 pid, s64 order)
 {
 	const struct task *task = names__task(p->e->names, pid, 0);
-	bool has_rank = task && task->world_size && task->rank < (u32)-ORDER_RANKS;
+	s64 by_rank = names__rank_order(p->e->names, pid);
 	size_t at, process;
 
 	t->frame = p->frame;
@@ -172,7 +171,7 @@ static void describe_process(struct perfetto *p, struct track *t, u32 pid, s64 o
 	packet__begin(p, moment_of(task));
 	at = pb__begin(&p->packet, PACKET_TRACK_DESCRIPTOR);
 	pb__int(&p->packet, TRACK_UUID, t->uuid);
-	pb__int(&p->packet, TRACK_RANK, has_rank ? ORDER_RANKS + task->rank : order);
+	pb__int(&p->packet, TRACK_RANK, by_rank ? by_rank : order);
 	process = pb__begin(&p->packet, TRACK_PROCESS_DESCRIPTOR);
 	put_process_fields(p, pid, task);
 	pb__end(&p->packet, process);

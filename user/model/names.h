@@ -83,6 +83,8 @@ void names__each_process(const struct names *n, void (*fn)(const struct task *t,
 const char *names__title(const struct names *n, char *buf, size_t size, u32 pid, u32 tid);
 /* Writes "rank 3: train.py" of a process that has a rank in distributed training. Returns buf; NULL: it has none. */
 const char *names__rank_title(const struct names *n, char *buf, size_t size, u32 pid);
+/* Returns the number by which viewers sort processes: negative and by rank if it has one, 0 if not. */
+s64 names__rank_order(const struct names *n, u32 pid);
 /* Writes the process's container, else its systemd service, "nginx.service"; "": in none, or not known. Returns buf. */
 char *names__service(const struct names *n, char *buf, size_t size, u32 pid);
 /* Writes "train.py 4711", or without a name "process 4711" or "thread 4712". Returns buf. */

@@ -104,3 +104,13 @@ const char *names__rank_title(const struct names *n, char *buf, size_t size, u32
 	snprintf(buf, size, "rank %u: %s", t->rank, title ?: "?");
 	return buf;
 }
+
+/* Ranks are below it (user/process/rank.h); those of a foreign trace may not be. */
+#define RANKS (1 << 24)
+
+s64 names__rank_order(const struct names *n, u32 pid)
+{
+	const struct task *t = names__task(n, pid, 0);
+
+	return t && t->world_size && t->rank < RANKS ? (s64)t->rank - RANKS : 0;
+}
