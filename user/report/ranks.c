@@ -108,16 +108,6 @@ static void write_name(const struct query *args, const struct rank *k, char *buf
 		names__label(args->names, buf, size, k->loop->pid, 0);
 }
 
-/* Returns the time in collectives of all ranks. */
-static u64 in_collectives(const struct ranks *r)
-{
-	u64 ns = 0;
-
-	for (u32 i = 0; i < r->n; i++)
-		ns += r->list[i].loop->phase_total_ns[PHASE_COLLECTIVE];
-	return ns;
-}
-
 static int add_straggler(const struct ranks *r, const struct query *args, struct report_output *out)
 {
 	const struct rank *k = ranks__straggler(r);
@@ -153,19 +143,20 @@ static int add_straggler(const struct ranks *r, const struct query *args, struct
 
 static void add_notes(const struct ranks *r, struct report_output *out)
 {
-	bool lacks_rank = false, lacks_collectives = false;
+	bool lacks_rank = false, lacks_collectives = false, has_collectives = false;
 
 	for (u32 i = 0; i < r->n; i++) {
 		lacks_rank |= !r->list[i].has_number;
 		lacks_collectives |= !r->list[i].has_collectives;
+		has_collectives |= r->list[i].has_collectives;
 	}
 	if (r->is_ambiguous)
 		report_output__note(
 			out,
 			"Several processes have the same rank, and not all can be assigned to a job by their parent processes, so these are not compared.");
-	if (lacks_collectives && in_collectives(r))
+	if (lacks_collectives && has_collectives)
 		report_output__note(out, "A rank without collectives is not compared with the others.");
-	if (r->n && !in_collectives(r))
+	if (r->n && !has_collectives)
 		report_output__note(
 			out,
 			"No thread waited for a collective on a CPU, so for whom ranks wait is not known: with NCCL, GPUs wait.");
