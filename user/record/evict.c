@@ -128,8 +128,8 @@ static bool is_candidate(const struct objects *all, const struct object *o)
 }
 
 /*
- * Detaching waits about 50 ms, for many objects together as for one. Records that name an object are handled before it
- * is evicted.
+ * Detaching waits about 50 ms, for many objects together as for one. When their probes are gone, the records that name
+ * an object are handled before it is evicted.
  */
 static void evict_batch(struct session *s, struct object **some, u32 n)
 {
@@ -139,14 +139,14 @@ static void evict_batch(struct session *s, struct object **some, u32 n)
 	for (u32 i = 0; i < n; i++)
 		if (some[i]->id)
 			ids[n_ids++] = some[i]->id;
-	drain__all(s);
+	drain__rings(s);
 	if (n_ids)
 		err = attacher__drop_all(s->attacher, ids, n_ids);
+	drain__all(s);
 	/* an object that still has probes is kept, because events name it */
 	for (u32 i = 0; i < n; i++)
 		if (!err || !some[i]->id)
 			evict(s, some[i]);
-	drain__all(s);
 }
 
 static void evict_unmapped(struct session *s, struct list *l)
