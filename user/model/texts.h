@@ -20,7 +20,7 @@ static inline u32 texts__number(struct map *m, const char *text)
 	char key[TEXTS_LEN] = ""; /* keys are compared whole, with the zeros behind the text */
 	u32 *number;
 
-	memcpy(key, text, strnlen(text, sizeof(key) - 1));
+	memccpy(key, text, 0, sizeof(key) - 1);
 	number = map__get(m, key);
 	if (number && !*number)
 		*number = m->n;
