@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: parallel
+# test: parallel gate
 """The docs match the program: generated tables, links, commands, and the headings and columns of printed output."""
 import difflib
 import glob
@@ -213,11 +213,6 @@ def output_is_true():
             ok(now == text.split("\n"), f"README.md: `{command}` prints this", "\n".join(now))
 
 
-def readme_is_short():
-    n = len(text_of("README.md").splitlines())
-    ok(n <= 260, f"README.md is short: {n} lines")
-
-
 def options_leave_families_theirs():
     """getopt_long accepts a prefix of an option: --net=all would be read as an option --network-x."""
     families = re.findall(r"^(\w+)", say("list", "families").split("\n", 1)[1], re.M)
@@ -236,5 +231,4 @@ switches()
 examples()
 commands_parse()
 output_is_true()
-readme_is_short()
 done()
