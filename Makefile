@@ -28,7 +28,12 @@ endif
 # `make lint` and .ci/run
 WARN         := -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror) -Wno-unused-parameter
 SONDE_CPP    := -D_GNU_SOURCE -Iuser -Ibpf -I$(B)/gen -DSONDE_VERSION='"$(VERSION)"' $(CPPFLAGS)
-CFLAGS       ?= -O2 -g
+# The sanitized program is compiled in half the time without the optimizer's last steps and debuggers' types
+CFLAGS       ?= $(if $(filter 1,$(SAN)),-O1 -g1,-O2 -g)
+# Where ccache is installed, trees share the objects of equal sources
+CCACHE       := $(shell command -v ccache)
+# Paths in debug information are relative to the tree
+MAP          := -ffile-prefix-map=$(CURDIR)=.
 SONDE_CFLAGS := -std=gnu11 $(WARN) $(CFLAGS) $(SAN_FLAGS)
 SONDE_LD     := $(LDFLAGS) $(SAN_FLAGS)
 LDLIBS       := -lbpf -ldw -lelf -lcap -lseccomp -lzstd -lxxhash -lcjson -lcapstone -liberty -llzma -lsqlite3 -lncursesw -ltinfo -lz -ldl -lpthread -lm
@@ -79,7 +84,7 @@ $(B)/obj/user/export/html.o: $(B)/gen/html.html.inc
 
 $(B)/bpf/%.o: %.bpf.c $(B)/gen/config | $(B)/gen/syscall_nr.h
 	@mkdir -p $(@D)
-	$(call say,BPF)$(CLANG) $(BPF_CFLAGS) -MMD -MP -c $< -o $@
+	$(call say,BPF)$(CCACHE) $(CLANG) $(BPF_CFLAGS) $(MAP) -MMD -MP -c $< -o $@
 
 $(B)/gen/sonde.bpf.o: $(BPF_OBJS)
 	$(call say,LINK)$(BPFTOOL) gen object $@ $^
@@ -90,7 +95,7 @@ $(B)/gen/sonde.skel.h: $(B)/gen/sonde.bpf.o
 
 $(B)/obj/%.o: %.c $(B)/gen/config | $(B)/gen/sonde.skel.h
 	@mkdir -p $(@D)
-	$(call say,CC)$(CC) $(SONDE_CPP) $(SONDE_CFLAGS) -MMD -MP -c $< -o $@
+	$(call say,CC)$(CCACHE) $(CC) $(SONDE_CPP) $(SONDE_CFLAGS) $(MAP) -MMD -MP -c $< -o $@
 
 # Listing the events reads them as recording does: an id used twice or a tag without sense fails the build
 $(B)/sonde: $(B)/obj/user/main.o $(LIB_OBJS)
@@ -136,7 +141,12 @@ WORK_CFLAGS = -std=gnu11 -O2 -g -fno-omit-frame-pointer -Wall -D_GNU_SOURCE= -Ib
 $(if $(wildcard $(CUDA)/13/include),$(foreach v,$(notdir $(patsubst %/lib/,%,$(wildcard $(NCCL)/*/lib/))),$(eval $(call nccl_rules,$(v)))))
 $(foreach v,12 13,$(if $(wildcard $(CUDA)/$(v)/lib),$(eval $(call cuda_rules,$(v)))))
 
-$(CHECKS) $(BENCHES): $(B)/%: $(B)/obj/%.o $(LIB_OBJS)
+# A test is linked with one object of all of user/ but main.c, which halves the CPU time of linking
+$(B)/all.o: $(LIB_OBJS)
+	$(call say,LINK)$(CC) -nostdlib -r $^ -o $@
+# This test reads the types of its own program
+$(B)/obj/tests/unit/dwarf.o: SONDE_CFLAGS += -g
+$(CHECKS) $(BENCHES): $(B)/%: $(B)/obj/%.o $(B)/all.o
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(SONDE_LD) $^ $(LDLIBS) -lm -o $@
 $(WORKLOADS): $(B)/%: %.c $(B)/gen/config
@@ -154,7 +164,7 @@ FUZZ_FLAGS := -fsanitize=address,undefined -fno-sanitize=pointer-overflow -fno-s
 FUZZERS    := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/*.c))
 $(B)/fuzz/obj/%.o: %.c $(B)/gen/config | $(B)/gen/sonde.skel.h
 	@mkdir -p $(@D)
-	$(call say,CC)$(CLANG) $(SONDE_CPP) -DFUZZ -std=gnu11 -w -O1 -g1 $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c $< -o $@
+	$(call say,CC)$(CCACHE) $(CLANG) $(SONDE_CPP) -DFUZZ -std=gnu11 -w -O1 -g1 $(FUZZ_FLAGS) $(MAP) -fsanitize=fuzzer-no-link -MMD -MP -c $< -o $@
 $(B)/fuzz/obj/user/export/flame.o: $(B)/gen/flame.html.inc
 $(B)/fuzz/obj/user/export/html.o: $(B)/gen/html.html.inc
 $(FUZZERS): $(B)/fuzz/%: $(B)/fuzz/obj/tests/fuzz/%.o $(LIB_SRCS:%.c=$(B)/fuzz/obj/%.o)
@@ -166,24 +176,38 @@ benches: $(BENCHES) $(B)/tests/golden/make_gpu_trace
 workloads: $(WORKLOADS) $(CUDA_WORKLOADS) $(NCCL_WORKLOADS) $(FAKES)
 	@:
 
-# T=smoke: the tests whose `test:` line says so, which need neither CUDA nor a network: a minute
-test: $(if $(filter smoke,$(T)),test-smoke,test-all)
+# What records live does so alone on the machine (tests/lib/live_lock.py)
+ALONE := SONDE_LIVE_LOCK=1 flock -o /run/lock/sonde-live.lock
+
+# Without T the gate: what must pass before a change lands, in 20 minutes. T=PATTERN: only the tests whose names match;
+# T=smoke: those that need neither CUDA nor a network, a minute; T=all: all tests, 40 minutes
+test: $(if $(T),test-$(if $(filter smoke,$(T)),smoke,some),test-gate)
 	@:
+test-gate:
+	@scripts/gate.sh
 test-smoke:
 	@scripts/deps.sh build smoke
 	@tests/run smoke
-test-all:
+test-some:
 	@scripts/deps.sh build test
 	@scripts/cuda.sh 12 13 || true
-	@scripts/nccl.sh || true
+	@scripts/nccl.sh $(if $(filter gate,$(T)),2.32.3) || true
 	@scripts/cupti.sh 12 13 || true
-	@tests/run $(if $(T),'$(T)')
+	@tests/run $(if $(filter-out all,$(T)),'$(T)')
+
+# The gate on a clone of HEAD, as a landing runs it. Its output is stored in build/gate/COMMIT
+gate:
+	@scripts/gate.sh --clone
+
+# All that the gate leaves out, in parts; PART=NAME: one of them; PART=list prints them with what they cost
+check-all:
+	@scripts/check-all.sh $(PART)
 
 # 1,000 times on and off a busy program, 500 kills, and 1,000 times into one: three quarters of an hour; then a shim
 # that sleeps for an hour, and an hour of churn whose recording must not grow. M=10: ten minutes of that alone
 ifdef M
 stress: all $(FAKES)
-	@tests/stress/memory.py $(M)
+	@$(ALONE) tests/stress/memory.py $(M)
 else
 stress:
 	@scripts/deps.sh build test
@@ -194,7 +218,7 @@ stress:
 	@STRESS=1 ROUNDS=1000 tests/run 'probes/gpu/test_inject.py'
 	@STRESS=1 DORMANT=3600 tests/run 'probes/gpu/test_dormant'
 	@$(MAKE) --no-print-directory all $(FAKES)
-	@tests/stress/memory.py
+	@$(ALONE) tests/stress/memory.py
 endif
 
 # Inputs made up by libFuzzer: two minutes for each target, or S=600 seconds each, or TOTAL=60 for all; T=elf: one of
@@ -209,7 +233,7 @@ bench:
 	@scripts/deps.sh peers || echo "bpftrace can't be had: what it is compared with is skipped"
 	@scripts/cuda.sh 13 || true
 	@$(MAKE) --no-print-directory all benches workloads
-	@tests/bench/run $(if $(T),'$(T)')
+	@$(ALONE) tests/bench/run $(if $(T),'$(T)')
 
 demo:
 	@scripts/deps.sh build demo
@@ -224,19 +248,19 @@ readme:
 	@scripts/cuda.sh 13 || true
 	@scripts/cupti.sh 13 || true
 	@$(MAKE) --no-print-directory all workloads
-	scripts/readme-reports.py --record $(B)/sonde $(B)/readme README.md docs/reading-a-trace.md
+	$(ALONE) scripts/readme-reports.py --record $(B)/sonde $(B)/readme README.md docs/reading-a-trace.md
 
 # PostgreSQL, Redis and PyTorch with and without sonde: some ten minutes. Then gunicorn, PyTorch with a thread that
 # spins and CPython's own tests, in four ways each: some ten more
 real: all
-	tests/real/run
-	tests/real/python.py
-	tests/real/pytorch.py
+	$(ALONE) tests/real/run
+	$(ALONE) tests/real/python.py
+	$(ALONE) tests/real/pytorch.py
 
 # Programs with one planted cause each, judged by the first lines of the report, into docs/incidents.md; N='NAME..' runs
 # some
 incidents: all
-	@tests/incidents/run.py $(or $(N),--markdown docs/incidents.md)
+	@$(ALONE) tests/incidents/run.py $(or $(N),--markdown docs/incidents.md)
 
 fresh:
 	@scripts/deps.sh fresh
@@ -248,7 +272,7 @@ distros:
 	@$(MAKE) --no-print-directory dist > /dev/null
 	@scripts/distros.sh $(DISTRO)
 
-# Debian's kernels under QEMU: all of them, or K=6.1,newest; QUICK=1: what .ci/run has time for
+# Debian's kernels under QEMU: all of them, or K=6.1,newest; QUICK=1: what the gate has time for, on 6.1
 vm:
 	@scripts/deps.sh build test vm
 	@scripts/cuda.sh 12 13 || true
@@ -256,10 +280,11 @@ vm:
 	@$(if $(QUICK),,tests/vm/compilers.sh || true)
 	@tests/vm/run $(if $(QUICK),--quick) $(if $(K),K=$(K))
 
-# Compiles everything with warnings as errors: into a folder of its own, unless the caller's whole build is such a one
+# Compiles everything with warnings as errors: into a folder of its own, unless the caller's whole build is such a one.
+# QUICK=1: without cppcheck
 lint:
 	@scripts/deps.sh build lint
-	@scripts/lint.sh $(if $(filter 1,$(WERROR)),$(B),$(B)/lint)
+	@QUICK=$(QUICK) scripts/lint.sh $(if $(filter 1,$(WERROR)),$(B),$(B)/lint)
 
 # Tables that are made from the program
 docs: all
@@ -310,5 +335,5 @@ deps-build: FORCE
 -include $(shell find $(B)/bpf $(B)/obj $(B)/tests $(B)/fuzz -name '*.d' 2>/dev/null)
 
 FORCE:
-.PHONY: all docs deps-build checks fuzzers fuzz benches workloads test test-smoke test-all stress bench demo readme real incidents fresh vm lint format compile_commands.json install uninstall dist clean FORCE
+.PHONY: all docs deps-build checks fuzzers fuzz benches workloads test test-gate test-smoke test-some gate check-all stress bench demo readme real incidents fresh vm lint format compile_commands.json install uninstall dist clean FORCE
 .DELETE_ON_ERROR:

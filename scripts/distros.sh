@@ -45,6 +45,7 @@ sources() { # with a compiler
 	mkdir -p "build/roots/$suite-packages/partial" "$root/var/cache/apt/archives"
 	mount --bind "build/roots/$suite-packages" "$root/var/cache/apt/archives"
 	step "packages" "$root" "apt-get update -qq; cd /root/sonde && scripts/deps.sh build smoke && cc --version && clang --version && python3 --version"
+	lend_ccache "$root"
 	step "make" "$root" "cd /root/sonde && make"
 	mount_tracing "$root"
 	SHOW=1 step "smoke" "$root" "cd /root/sonde && make test T=smoke"

@@ -104,6 +104,15 @@ lend() { # ROOT SUITE
 	echo force-unsafe-io > "$to/etc/dpkg/dpkg.cfg.d/unsafe-io"
 }
 
+# What the host has compiled from the same text by the same compiler is not compiled again
+lend_ccache() { # ROOT
+	local folder
+	folder=$(command -v ccache > /dev/null && ccache --get-config cache_dir) || return 0
+	mkdir -p "$folder" "$1/root/.cache/ccache"
+	mount --bind "$folder" "$1/root/.cache/ccache"
+	inside "$1" "apt-get update -qq && apt-get install -y -qq --no-install-recommends ccache" > /dev/null 2>&1 || true
+}
+
 wheel_dirs() { # local folders that pip's settings name
 	{
 		cat /etc/pip.conf /root/.config/pip/pip.conf /root/.pip/pip.conf 2> /dev/null || true
@@ -131,7 +140,9 @@ inside() { # ROOT COMMAND: what a login there would have, and the host's ways ou
 	while read -r v; do
 		keep+=("$v")
 	done < <(env | grep -E '^([a-z]+_proxy|[A-Z]+_PROXY|PIP_[A-Z_]+|WERROR|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE)=')
-	env -i HOME=/root TERM=dumb LANG=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin FRESH=1 \
+	# One recording at a time on a machine, in whatever root (tests/lib/live_lock.py)
+	SONDE_LIVE_LOCK=1 flock -o /run/lock/sonde-live.lock \
+		env -i HOME=/root TERM=dumb LANG=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin FRESH=1 \
 		"${keep[@]}" chroot "$1" /bin/bash -c "$2" < /dev/null
 }
 

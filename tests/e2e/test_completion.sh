@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: parallel
+# test: parallel gate
 # The completions of bash and zsh, and the manual pages that are generated from --help.
 set -u
 # shellcheck source=tests/lib/tap.sh

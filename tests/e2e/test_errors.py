@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=120
+# test: timeout=120 gate
 """Bad input gets a message with the failure, the object, the reason and the remedy, and the exit status in the manual."""
 import os
 import resource

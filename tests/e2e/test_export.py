@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: parallel
+# test: parallel gate
 """Synthetic traces, exported to every format and read back: names with invalid bytes, spans that overlap or begin
 together, losses, a recording that was cut off, a file whose end is torn."""
 import json

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: parallel timeout=300
+# test: parallel timeout=300 gate
 """Synthetic GPU work (gpu_scene.py) in every format, read back with the official message classes, trace_processor, JSON and
 SQL; a recording that was cut off; a million kernels in bounded memory."""
 import collections

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: parallel timeout=180
+# test: parallel timeout=180 gate
 """A synthetic trace of stacks in the stack formats: folded, speedscope, pprof. Their contents are compared with what was
 written to the trace, not with what sonde reads from it."""
 import collections

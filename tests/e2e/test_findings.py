@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: parallel
+# test: parallel gate
 """The findings at the top of a report: they are the same in every format, have their figures, and name the flags that show more."""
 import csv
 import json

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: parallel
+# test: parallel gate
 """Planted causes in traces of the default set, beside traces in which each is just not true."""
 import json
 import os

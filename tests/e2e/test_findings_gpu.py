@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: parallel
+# test: parallel gate
 """Findings on GPUs, on calls of CUDA and NCCL and on connections: planted in synthetic traces, each beside one in which it is just not true."""
 import tempfile
 

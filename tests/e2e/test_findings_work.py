@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: parallel
+# test: parallel gate
 """Whose work others wait for, and what a line costs in all: planted in traces of the default set, beside traces in which it is not true."""
 import tempfile
 

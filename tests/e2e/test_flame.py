@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=300 parallel
+# test: timeout=300 parallel gate
 """The flame graph page: its markup, and its behaviour in a headless Chromium with mouse and keyboard. Totals are
 compared with those that the trace was written with."""
 import html.parser

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: parallel
+# test: parallel gate
 """The C function that `report gil` names for a GIL holder: which samples count, and the text of the finding."""
 import json
 import os

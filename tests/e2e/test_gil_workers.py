@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: parallel
+# test: parallel gate
 """The finding of `report gil` for a server with several workers adds up the time of one function in all of them."""
 import os
 import subprocess

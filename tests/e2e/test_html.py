@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=300 parallel
+# test: timeout=300 parallel gate
 """The HTML report: its content against `sonde report --format json`, what hostile names become of, its size, and what it does in a
 headless Chromium with a mouse and a keyboard."""
 import html.parser

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: gate
 """--comm selects a process when its name changes: threads that existed before are followed from then on."""
 import os
 import subprocess

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: parallel
+# test: parallel gate
 """docs/json.md lists every key of every report's JSON with its type."""
 import json
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=240
+# test: timeout=240 gate
 """sonde is killed by SIGKILL at 50 random moments while it traces a program that calls the real libcudart. Every
 other time its whole process group is killed, as `timeout -s KILL` does.
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: gate
 """
 Several traces merged into one. Two sondes record at once, one of them in a time namespace and with another boot id, as if on another
 machine. Aligned by CLOCK_REALTIME, its events must be at their true times, as both recordings have the same hardware clock.

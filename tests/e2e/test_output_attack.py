@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: gate
 """Another user places FIFOs and links where root's sonde writes: sonde neither follows them nor hangs."""
 import os
 import resource

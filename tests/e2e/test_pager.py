@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: parallel
+# test: parallel gate
 """What a terminal gets: the pager for output that is longer than the screen, its rights, colours, and tables that fit. Everything runs in
 a pseudo-terminal."""
 import fcntl

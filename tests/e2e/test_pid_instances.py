@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: parallel
+# test: parallel gate
 """Two processes with one pid and threads with one tid: apart from the ids, every report and export must equal that of the same two
 processes with different ids."""
 import collections

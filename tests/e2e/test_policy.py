@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: gate
 """--scope and --trusted-files, with a second account: which users' processes are recorded, and which users' files are probed."""
 import json
 import os

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: gate
 """sonde's processes have the rights that docs/security.md states, and a compromised worker is refused everything else."""
 import importlib.util
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: parallel
+# test: parallel gate
 """The finding of `report python` does not call C code below a function calls, as a loop that adds integers makes none."""
 import os
 import subprocess

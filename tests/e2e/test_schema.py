@@ -3,7 +3,7 @@
 """Old traces must stay readable, so ids, fields and their order must not change: compares each family's events and fields in
 `sonde list` with tests/probes/FAMILY/schema.golden. Additions fail too, until `tests/e2e/test_schema.py --update` has
 stored them; lines that the update changes or removes break old traces.
-test: parallel"""
+test: parallel gate"""
 import os
 import sys
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=120
+# test: timeout=120 gate
 """
 `sonde top` of a program with a planted contention for the GIL: the plain lines, the screen in a pseudo terminal, which it must
 restore, and invalid command lines.

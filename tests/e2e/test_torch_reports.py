@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: parallel
+# test: parallel gate
 """Reports of PyTorch on loops of a known shape: the phases of their steps, and the causes that are named only where they are true."""
 import json
 import tempfile

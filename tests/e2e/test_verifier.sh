@@ -3,7 +3,7 @@
 # Limits the number of instructions that the kernel's verifier processes for each BPF program. Verifying takes most of
 # the time of a start, and one more loop or inlined function can double it. Instructions don't depend on the machine's
 # speed, as time does.
-# test: timeout=300 parallel
+# test: timeout=300 parallel gate
 set -uo pipefail
 cd "${ROOT:-$(dirname "$0")/../..}" || exit
 program_max=50000

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=120
+# test: timeout=120 gate
 """`sonde report FILE why`: a thread that waits for a lock, whose holder sleeps, explained to the end."""
 import json
 import os

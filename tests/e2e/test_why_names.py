@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: parallel
+# test: parallel gate
 """`sonde report FILE why NAME` in synthetic traces: what names mean whose part occurs several times."""
 import json
 import tempfile

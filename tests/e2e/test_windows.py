@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: parallel
+# test: parallel gate
 """Figures are of the traced time: reports and stacks cut CUDA and NCCL calls, GPU work, waits and samples at its edges, for each of
 several traces at its own edges."""
 import json

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: gate
 """Calls every traced function of the real CUDA runtime once: the arguments in the trace are those passed."""
 import os
 import shutil

@@ -3,7 +3,7 @@
 """Four threads and two forked children call the real CUDA runtime: the trace has each call of each thread, in order, with its
 return code and with times within the program's own, for each kind of link. Perf events are tested with the small fake
 libcudart, as each site needs one and the kernel takes up to 0.1 s to detach each.
-test: timeout=300 brief"""
+test: timeout=300 gate"""
 import os
 import shutil
 import sys

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Compares the functions that the family's BPF programs name with those of the real libcudart (functions.txt and installed
 versions): each name exists, none is probed twice, and with --cuda=all none is left out.
-test: parallel"""
+test: parallel gate"""
 import fnmatch
 import glob
 import os

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Compares the functions that the family's BPF programs name with NVIDIA's lists of the driver's functions (functions.txt and
 installed headers): each name exists, none is probed twice, and --cudadrv=all adds all others.
-test: parallel"""
+test: parallel gate"""
 import collections
 import fnmatch
 import glob

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: brief
+# test: gate
 """Only driver calls within a recorded runtime call are left out; all others are recorded. Uses the doubles: their libcuda
 logs each of its calls."""
 import collections

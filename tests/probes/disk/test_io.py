@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: brief
+# test: gate
 """Known reads and writes of a file on a real disk: compares each request, fault and cache miss with the program's list, the
 file's extents (FIEMAP) and the kernel's counters of the process (/proc/PID/io, getrusage)."""
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=120 brief
+# test: timeout=120
 """The C function in which the GIL was held: planted functions, in a stripped interpreter and in one with symbols."""
 import json
 import os

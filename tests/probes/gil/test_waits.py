@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=240
+# test: timeout=240 gate
 """
 Every wait for the GIL is recorded once, with its time and the thread whose drop ended
 it, in each CPython. Compared with the log of the preloaded truth library.

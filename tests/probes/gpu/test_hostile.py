@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: gate
 """Family gpu with a hostile target, and the shim's semaphores in processes that fork."""
 import os
 import re

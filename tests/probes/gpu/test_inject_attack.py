@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: gate
 """`sonde inject` by root into another user's process with a forged C library: root's files must not change."""
 import os
 

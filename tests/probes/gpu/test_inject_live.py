@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=240 waits
+# test: timeout=240 waits gate
 """Recordings of programs into which the shim was loaded while they ran: they have all later work of the simulated device."""
 import collections
 import os

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Tests the model and the reports on the shim's records without eBPF: the records are read within the process and written as a
 trace. Runtime calls, which uprobes would record, are added around the driver calls."""
-# test: timeout=200 parallel brief
+# test: timeout=200 parallel gate
 import collections
 import os
 import subprocess

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The shim needs no function that an older glibc lacks. scripts/fresh.sh loads it in Debian 11."""
-# test: parallel
+# test: parallel gate
 import re
 import subprocess
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The shim loads no library from folders in which other users can write, although CUPTI and its own libraries are searched for there."""
-# test: parallel
+# test: parallel gate
 import os
 import shutil
 import subprocess

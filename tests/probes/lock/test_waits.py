@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: brief waits
+# test: gate waits
 """Futex waits, compared with the program's own list: their number, holder, waker and stack."""
 import errno
 import os

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Communicators of a fake libnccl: created before the trace, created in every way, destroyed and created again, in a child process;
 with and without debug information. Also results through pointers, and a call that never returns.
-test: timeout=300 brief"""
+test: timeout=300 gate"""
 import os
 import shutil
 import subprocess

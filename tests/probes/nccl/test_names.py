@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Compares the functions that the family's BPF programs name with those of the real NCCL (functions.txt and installed versions):
 each exists, none is probed twice, and program nccl_other has exactly those that return no ncclResult_t.
-test: parallel"""
+test: parallel gate"""
 import glob
 import os
 import re

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: gate
 """Retransmitted segments, and tail-loss probes, which are no sign of loss: their numbers equal the kernel's counters."""
 import json
 import os

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: gate
 """Connections that are open when the recording stops, while others start and end: each is recorded once, with its own addresses."""
 import os
 import socket

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: brief
+# test: gate
 """TCP connections over the loopback device, IPv4 and IPv6: bytes, ports and owners of both ends are those of the program's list."""
 import os
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: gate
 """Processes whose threads end at once on several CPUs: each thread's end is recorded, regardless of which ended last."""
 import collections
 import os

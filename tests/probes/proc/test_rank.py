@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: gate
 """Ranks: the numbers of a process's environment that launchers set, and nothing else of it."""
 import json
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=240 waits
+# test: timeout=240 waits gate
 """
 Compares `sonde dump` with faulthandler for parked threads of each CPython. Also: the GIL, a thread that runs constantly, 200
 threads, and processes that it can't inspect.

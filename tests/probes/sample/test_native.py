@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: gate
 """A C program: shares of its functions, exact native stacks, its total sleep, and no programs or links left afterwards."""
 import collections
 import glob

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: brief
+# test:
 """Off-CPU time by Python function and reason, compared with the program's own clock."""
 import collections
 import json

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: brief
+# test: gate
 """The waker of each sleep, the delay until the thread ran, and the state in which it was off the CPU, for a known number of each."""
 import os
 

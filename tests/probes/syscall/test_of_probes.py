@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: gate
 """The system calls by which the kernel handles probed returns are caused by sonde: no event and no report has them."""
 import os
 import subprocess

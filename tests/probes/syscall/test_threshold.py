@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: gate
 """--osrt-threshold leaves out short calls and counts them; invalid numbers are refused."""
 import os
 import subprocess

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Eleven programs use PyTorch in different ways (workloads.py). sonde records as many operators, backward nodes and ranges of each name as
 torch.profiler counts in the same calls. Other names that the profiler has match OTHERS. SONDE_TORCH_PYTHON may list several Pythons.
-test: timeout=600"""
+test: timeout=600 gate"""
 import collections
 import json
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: brief
+# test: gate
 """
 A program whose time is mostly spent in stack walks of its recorded calls: the sampling program interrupts these walks, and
 each of its samples must still have the stack of the calling function.
