@@ -5,8 +5,7 @@
  * version has what is declared here, and later members are read only from a CUPTI that is new enough.
  * tests/fakes/cuda/layouts.c compares this file with NVIDIA's headers field by field.
  */
-#ifndef SHIM_CUPTI_H
-#define SHIM_CUPTI_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -243,5 +242,3 @@ struct cupti {
 
 /* In find.c. Returns 0; -EAGAIN: the process has not loaded libcuda (yet); -ENOENT with the reason in why. */
 int cupti__find(struct cupti *c, char *why, size_t len);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by the files of cupti-shim/. docs/gpu.md explains how they work together. */
-#ifndef SHIM_SHIM_H
-#define SHIM_SHIM_H
+#pragma once
 
 #include <time.h>
 
@@ -119,5 +118,3 @@ static inline uint64_t shim__now(void)
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Counts what is not in the trace: lost records, and hits of probes. */
-#ifndef SONDE_COUNT_BPF_H
-#define SONDE_COUNT_BPF_H
+#pragma once
 
 #include "maps.h"
 #include "process.bpf.h"
@@ -55,5 +54,3 @@ static __always_inline bool probe__is_selected(u64 cookie)
 		h->skipped++;
 	return false;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * The files and sockets that descriptors refer to: events of the families that observe how threads use them (syscall,
  * sample).
  */
-#ifndef SONDE_FILE_H
-#define SONDE_FILE_H
+#pragma once
 
 #include "core/event.h"
 
@@ -54,5 +53,3 @@ struct syscall_peer {
 	u32 net DOC("of a listener, as in syscall_file");
 } EVENT(syscall_peer, 0x0705,
 	"one of the first 16 processes that had the other end of a pipe or connection open, or listened at a port, when tracing ended");
-
-#endif

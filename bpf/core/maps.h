@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Maps and configuration shared by all BPF programs and the loader; defined in core.bpf.c. */
-#ifndef SONDE_MAPS_H
-#define SONDE_MAPS_H
+#pragma once
 
 #include "event.h"
 #include "meta.h"
@@ -222,6 +221,4 @@ extern const volatile bool no_args; /* leave command lines and paths out of the 
 extern const volatile bool test_unreadable_code;
 extern const volatile u64 ring_size; /* bytes of data, a power of two */
 extern const volatile u64 ring_mark; /* bytes in a ring above which its producers wake the loader */
-#endif
-
 #endif

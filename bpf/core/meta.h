@@ -3,8 +3,7 @@
  * Events about the trace itself, family 00. The loader writes them; they are declared like any other event, so that a
  * reader needs no second mechanism.
  */
-#ifndef SONDE_META_H
-#define SONDE_META_H
+#pragma once
 
 #include "event.h"
 
@@ -195,5 +194,3 @@ struct meta_pause {
 	struct event event;
 	u64 start UNIT(moment) DOC("nothing of targets was recorded from here to the event's time");
 } EVENT(meta_pause, 0x000e, "a part of the traced time in which the recording was paused");
-
-#endif

@@ -4,8 +4,7 @@
  * contains what unwinding needs: the registers, the newest bytes of the stack (for functions without frame pointers),
  * and the chain of frame pointers (for the callers beyond those bytes).
  */
-#ifndef SONDE_NATIVE_H
-#define SONDE_NATIVE_H
+#pragma once
 
 #include "types.h"
 
@@ -26,5 +25,3 @@ struct native_stack {
 	u8 stack[NATIVE_WINDOW];
 	u64 chain[NATIVE_CHAIN]; /* only `links` elements are sent; chain[0] is the link that bp points to */
 };
-
-#endif

@@ -6,8 +6,7 @@
  * All state is in a map and not on the stack. The verifier tracks the value of each number on the stack, and would
  * follow each iteration of a loop separately.
  */
-#ifndef SONDE_PATH_BPF_H
-#define SONDE_PATH_BPF_H
+#pragma once
 
 #include "core/sonde.bpf.h"
 
@@ -75,5 +74,3 @@ static __always_inline u32 path__write(struct path_room *r)
 	barrier_var(len);
 	return len > PATH_ROOM ? PATH_ROOM : len;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Placed calls; sonde.bpf.h includes this file. */
-#ifndef SONDE_PLACED_BPF_H
-#define SONDE_PLACED_BPF_H
+#pragma once
 
 /*
  * The record of the placed call that ends at this site: the open call with the stack pointer that the function had at
@@ -74,5 +73,3 @@ static __always_inline struct span *placed__close(struct pt_regs *ctx, u64 cooki
  */
 #define PLACED(fn, where, type)		 PLACED__PROGRAM(fn, "placed/" where, type)
 #define PLACED_IF(word, fn, where, type) PLACED__PROGRAM(fn, "placed+" #word "/" where, type)
-
-#endif

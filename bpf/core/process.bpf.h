@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Which processes are recorded, and whose threads a family follows. Programs check this before anything else. */
-#ifndef SONDE_PROCESS_BPF_H
-#define SONDE_PROCESS_BPF_H
+#pragma once
 
 #include <bpf/bpf_helpers.h>
 
@@ -111,5 +110,3 @@ static __always_inline bool thread__followed(struct task_struct *task, u32 *vers
 
 /* The value that a task storage has for a task, or NULL. Most tasks have no storage at all, which one load shows. */
 #define task__stored(map, task) ((task)->bpf_storage ? bpf_task_storage_get(map, task, 0, 0) : NULL)
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Code objects: how they are identified and sent to the loader (docs/python.md). */
-#ifndef SONDE_PYTHON_CODE_BPF_H
-#define SONDE_PYTHON_CODE_BPF_H
+#pragma once
 
 #include "core/python_memory.bpf.h"
 
@@ -206,5 +205,3 @@ __weak __noinline int python__send_code_here(struct python_thread *t, struct pyt
 
 	return t && known && w.l ? python__send_code(&w, code, id, NULL) : 1;
 }
-
-#endif

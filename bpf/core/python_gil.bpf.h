@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Does a thread hold its interpreter's GIL? The memory that is read is a struct _gil_runtime_state. */
-#ifndef SONDE_PYTHON_GIL_BPF_H
-#define SONDE_PYTHON_GIL_BPF_H
+#pragma once
 
 #include "core/gil_held.h"
 #include "core/python_walk.bpf.h"
@@ -30,5 +29,3 @@ static __always_inline u32 python__gil_held(struct task_struct *task, u64 *gil)
 		*gil = at;
 	return (u32)head[2] == 1 && head[1] == state ? GIL_HELD_YES : GIL_HELD_NO;
 }
-
-#endif

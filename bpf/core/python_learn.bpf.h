@@ -4,8 +4,7 @@
  * too late: on a busy machine it handles the process's mappings long after the first wait for the GIL, and the
  * attacher refuses data addresses that are not mapped yet when the code is mapped.
  */
-#ifndef SONDE_PYTHON_LEARN_BPF_H
-#define SONDE_PYTHON_LEARN_BPF_H
+#pragma once
 
 #include "core/python_memory.bpf.h"
 
@@ -113,5 +112,3 @@ __weak __noinline int python__known_here(void)
 	loss__count(0, LOSS_UNKNOWN, bpf_ktime_get_ns());
 	return 0;
 }
-
-#endif

@@ -5,8 +5,7 @@
  * These functions take the task whose memory is read. NULL means the current task, whose memory is read without
  * faults. Only sleepable programs, which define PYTHON_WALK_TASKS, can read the memory of another task.
  */
-#ifndef SONDE_PYTHON_MEMORY_BPF_H
-#define SONDE_PYTHON_MEMORY_BPF_H
+#pragma once
 
 #include "core/stack.bpf.h"
 #include "core/python.h"
@@ -244,6 +243,4 @@ static __always_inline u64 state_word(const struct python_thread *t, u32 offset)
 #define PYTHON_LOOP(n, function, context, task) bpf_loop(n, task ? function##_there : function##_here, context, 0)
 #else
 #define PYTHON_LOOP(n, function, context, task) bpf_loop(n, function##_here, context, 0)
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Finds a thread's PyThreadState (docs/python.md). */
-#ifndef SONDE_PYTHON_STATE_BPF_H
-#define SONDE_PYTHON_STATE_BPF_H
+#pragma once
 
 #include "core/python_memory.bpf.h"
 
@@ -174,5 +173,3 @@ static __always_inline u64 python__own_state(struct python_walk *w, const struct
 	}
 	return python__read_state(t, l, s->found, task) ? s->found : 0;
 }
-
-#endif

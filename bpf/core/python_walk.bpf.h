@@ -4,8 +4,7 @@
  * its code object. The walk hashes what identifies them; a map has the id of a stack that was seen before. The frames
  * of a new stack are looked up one by one from the outermost one inwards, and new frames are sent.
  */
-#ifndef SONDE_PYTHON_WALK_BPF_H
-#define SONDE_PYTHON_WALK_BPF_H
+#pragma once
 
 #include "core/python_code.bpf.h"
 #include "core/python_state.bpf.h"
@@ -356,5 +355,3 @@ static __always_inline u32 python__walk_current(u64 state, u64 gil, u32 frames)
 	t->busy = 0;
 	return id;
 }
-
-#endif

@@ -30,8 +30,7 @@
  * kernels have in BPF, or an exchange. The producer loads tail before it stores into freed room: a control dependency
  * orders that.
  */
-#ifndef SONDE_RING_H
-#define SONDE_RING_H
+#pragma once
 
 #include "event.h"
 
@@ -92,5 +91,3 @@ static inline __attribute__((always_inline)) void ring__commit(u64 *at, u32 byte
 	__asm__ __volatile__("" ::: "memory");
 	*(volatile u64 *)at = bytes;
 }
-
-#endif

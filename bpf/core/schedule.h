@@ -3,8 +3,7 @@
  * Which steps of a training loop are recorded (`sonde record --schedule`), with the meaning of
  * torch.profiler.schedule().
  */
-#ifndef SONDE_SCHEDULE_H
-#define SONDE_SCHEDULE_H
+#pragma once
 
 #include "types.h"
 
@@ -53,5 +52,3 @@ static inline u32 step_schedule__phase(const volatile struct step_schedule *s, u
 
 	return phase == STEP_IDLE && step_schedule__own_phase(s, step + 1) == STEP_ACTIVE ? STEP_WARMUP : phase;
 }
-
-#endif

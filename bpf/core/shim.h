@@ -9,8 +9,7 @@
  * shim_batch followed by its records, each a struct shim_record and the body of its kind, padded to a multiple of 8
  * bytes. Times are CLOCK_MONOTONIC as the target sees it. docs/gpu.md lists the sources of the fields' meanings.
  */
-#ifndef SONDE_SHIM_H
-#define SONDE_SHIM_H
+#pragma once
 
 #include "event.h"
 
@@ -289,5 +288,3 @@ struct shim_state {
 	enum gpu_shim_state state;
 	u32 groups DOC("bits: 0 kernels, 1 copies, 2 synchronization, 3 memory, 4 graphs, 5 graphs' nodes, 6 calls");
 };
-
-#endif

@@ -31,8 +31,7 @@
  * libbpf's own sections (tp_btf/...). A program with section iter/task runs once when tracing stops and writes what
  * is still open, see iter__write().
  */
-#ifndef SONDE_BPF_H
-#define SONDE_BPF_H
+#pragma once
 
 #include "event.h"
 #include "meta.h"
@@ -450,5 +449,3 @@ static __always_inline long iter__write(struct seq_file *seq, void *record, u32 
 }
 
 #include "placed.bpf.h"
-
-#endif

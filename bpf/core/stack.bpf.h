@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The tree of stack frames: assigns ids to frames and sends new frames to the loader. */
-#ifndef SONDE_STACK_BPF_H
-#define SONDE_STACK_BPF_H
+#pragma once
 
 #include "core/sonde.bpf.h"
 #include "core/stack.h"
@@ -56,5 +55,3 @@ __weak __noinline int stack__push(u32 caller, u32 kind, u32 code, u64 place, u32
 	bpf_map_update_elem(&stack_nodes, &key, &id, BPF_ANY);
 	return id;
 }
-
-#endif

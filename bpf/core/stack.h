@@ -5,8 +5,7 @@
  * turns these into meta_frame and meta_code (user/record/stacks.c). Raw records are not events and are not in the
  * trace.
  */
-#ifndef SONDE_STACK_H
-#define SONDE_STACK_H
+#pragma once
 
 #include "event.h"
 
@@ -62,5 +61,3 @@ struct raw_code {
 	u8 width; /* bytes per character of a text: 1 (Latin-1), 2, 4; 0: it could not be read */
 	u8 data[RAW_CODE_CHUNK]; /* only the `size` bytes in use are sent */
 };
-
-#endif

@@ -4,8 +4,7 @@
  * which has its own main and generates inputs. `make checks` builds it with the main below, which runs the files in its
  * arguments, so that each input in seeds/NAME/ becomes a test.
  */
-#ifndef SONDE_FUZZ_H
-#define SONDE_FUZZ_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -44,6 +43,4 @@ int main(int argc, char **argv)
 	free(room);
 	return argc < 2;
 }
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What the files of tests/gpu/work share: a GPU with the kernels loaded, and calls that are written down. */
-#ifndef GPU_WORK_H
-#define GPU_WORK_H
+#pragma once
 
 #include "driver.h"
 #include "truth.h"
@@ -67,5 +66,3 @@ int work__reset(struct gpu *g);
 int work__fork(struct gpu *g, const char *self);
 int work__exit(struct gpu *g, bool at_once);
 int work__contexts(struct gpu *g);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Traces of scheduler spans and waits, and the intervals that model/activity.h makes of them as text and sums. */
-#ifndef SONDE_ACTIVITY_SUPPORT_H
-#define SONDE_ACTIVITY_SUPPORT_H
+#pragma once
 
 #include "model/activity.h"
 #include "test.h"
@@ -126,5 +125,3 @@ static inline const char *read_all(u32 tid, u32 flags, u32 window)
 	activity_windows_max = most;
 	return err ? "failed" : r.text;
 }
-
-#endif

@@ -12,8 +12,7 @@
  * to unregister, leaking uprobe", Linux 6.18). No process has a reason to kill the attacher. When the worker ends for
  * any reason, its side of the socket is closed, and the attacher detaches in order and exits.
  */
-#ifndef SONDE_ATTACH_ATTACHER_H
-#define SONDE_ATTACH_ATTACHER_H
+#pragma once
 
 #include "attach/steering.h"
 #include "kernel/link.h"
@@ -135,5 +134,3 @@ int attacher__refused(const struct attacher *a);
 bool attacher__stuck(const struct attacher *a);
 /* Detaches what is left and waits until the attacher has ended, unless it is stuck. NULL-safe. */
 void attacher__free(struct attacher *a);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Between attacher.c, which makes requests, and attacher_exchange.c, which sends them and receives the answers. */
-#ifndef SONDE_ATTACH_ATTACHER_PRIVATE_H
-#define SONDE_ATTACH_ATTACHER_PRIVATE_H
+#pragma once
 
 #include "attach/attacher_wire.h"
 
@@ -35,5 +34,3 @@ int attacher__call_opener(struct attacher *a, size_t len, int fd, int *fd_out);
 int attacher__ask_opener_for_fd(struct attacher *a, size_t len, int beside);
 /* An answer in parts, each within the time limit; a NUL is appended. */
 int attacher__call_opener_for_bytes(struct attacher *a, int fd, char **out, size_t *len);
-
-#endif

@@ -3,8 +3,7 @@
  * The messages between the worker and the attacher, over a SOCK_SEQPACKET socket: one request, one reply. See
  * attach/attacher.h.
  */
-#ifndef SONDE_ATTACH_ATTACHER_WIRE_H
-#define SONDE_ATTACH_ATTACHER_WIRE_H
+#pragma once
 
 #include "attach/attacher.h"
 #include "attach/deferred.h"
@@ -88,5 +87,3 @@ void attacher__raise_limits(void);
 /* The attacher's main function: answers requests until the socket is closed. */
 void attacher__serve(int sock, const struct probes *probes, const struct attacher_options *options)
 	__attribute__((noreturn));
-
-#endif

@@ -7,8 +7,7 @@
  * meanwhile on another CPU. It is forked before the attacher drops its privileges, reads nothing but the programs that
  * libbpf has relocated, sends the descriptors to the attacher and ends.
  */
-#ifndef SONDE_ATTACH_DEFERRED_H
-#define SONDE_ATTACH_DEFERRED_H
+#pragma once
 
 #include "core/event.h"
 #include "kernel/probes.h"
@@ -40,5 +39,3 @@ u32 deferred__collect(struct deferred *d, struct deferred_refusal *refusals);
 void deferred__misses(const struct deferred *d, u64 misses[FAMILY_MAX]);
 /* NULL-safe */
 void deferred__free(struct deferred *d);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by the parts of `sonde doctor`, each in a file user/cmd/doctor_*.c. */
-#ifndef SONDE_CMD_DOCTOR_H
-#define SONDE_CMD_DOCTOR_H
+#pragma once
 
 #include "cmd/scope.h"
 #include "kernel/embedded.h"
@@ -41,5 +40,3 @@ void doctor__system(struct doctor *d); /* doctor_system.c: mounts, settings, nam
 void doctor__families(struct doctor *d); /* doctor_families.c */
 void doctor__runtimes(struct doctor *d); /* doctor_runtimes.c */
 void doctor__gpu(struct doctor *d); /* doctor_gpu.c */
-
-#endif

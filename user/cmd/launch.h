@@ -2,8 +2,7 @@
 /*
  * The command of `record -- CMD ARGS`: a child that runs CMD once the probes are attached, so that all of it is traced.
  */
-#ifndef SONDE_CMD_LAUNCH_H
-#define SONDE_CMD_LAUNCH_H
+#pragma once
 
 #include "core/types.h"
 
@@ -44,5 +43,3 @@ void launch__signal(struct launch *l, int sig);
 bool launch__ended(struct launch *l, bool wait);
 /* Ends a child that was not let run. */
 void launch__abandon(struct launch *l);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* `sonde record`: the command line (record.c, record_options.c) and the recording (record_run.c, record_inject.c). */
-#ifndef SONDE_CMD_RECORD_H
-#define SONDE_CMD_RECORD_H
+#pragma once
 
 #include "cmd/launch.h"
 #include "cmd/pids.h"
@@ -90,5 +89,3 @@ void record_end__print(struct session *s, const char *path, enum end_reason reas
 int record__run(struct record_args *a);
 /* Has a signal asked for the end of the recording? */
 bool record__is_stopped(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* `sonde list probes --resolve` reports where each probe would be in a file, or in the files that a process maps. */
-#ifndef SONDE_CMD_RESOLVE_H
-#define SONDE_CMD_RESOLVE_H
+#pragma once
 
 #include "cmd/scope.h"
 #include "kernel/embedded.h"
@@ -16,5 +15,3 @@ struct resolve_options {
 /* Adds tables `places` and `totals`, to be printed before bpf is closed. Returns 0 or negative errno with a message. */
 int resolve__add(const struct embedded *bpf, struct report_output *out, const struct resolve_options *options,
 		 char *err, size_t len);
-
-#endif

@@ -6,8 +6,7 @@
  * precedence over /etc/sonde.conf, and that over the default: root, also by sudo, traces all users' processes, and
  * users with capabilities their own; probes go into files of any owner, and remote files are not opened.
  */
-#ifndef SONDE_CMD_SCOPE_H
-#define SONDE_CMD_SCOPE_H
+#pragma once
 
 #include "record/session.h"
 
@@ -52,5 +51,3 @@ bool scope__allows(const struct scope *s, u32 pid, char *why, size_t len);
  * Returns the user's name or number; valid until the next call. Call it before a seccomp filter: it uses name services.
  */
 const char *scope__user_name(uid_t uid);
-
-#endif

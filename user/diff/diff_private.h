@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by the files of user/diff: what is compared. */
-#ifndef SONDE_DIFF_DIFF_PRIVATE_H
-#define SONDE_DIFF_DIFF_PRIVATE_H
+#pragma once
 
 #include "diff/diff.h"
 #include "diff/noise.h"
@@ -95,5 +94,3 @@ void diff__output(const struct diff *d, struct report_output *out);
 /* diff_text.c: the sentence on a change. Returns buf. */
 char *diff_text__change(const struct diff *d, const struct diff_key *key, const struct diff_entry *e, char *buf,
 			size_t size);
-
-#endif

@@ -6,8 +6,7 @@
  * vary from trace to trace, too. Neighbouring slices are not independent, so the variance is also estimated from blocks
  * of two and of four of them, and the largest result counts.
  */
-#ifndef SONDE_DIFF_NOISE_H
-#define SONDE_DIFF_NOISE_H
+#pragma once
 
 #include "core/types.h"
 
@@ -36,5 +35,3 @@ void noise_sum__ratio(struct noise_sum *out, const struct noise_sum *n, const st
 
 /* The value that Student's t with so many degrees of freedom exceeds, on both sides together, with probability p. */
 double noise__student(double p, u32 freedom);
-
-#endif

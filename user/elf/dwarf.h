@@ -6,8 +6,7 @@
  * privileges and with limits on time and memory calls libdw. If the file makes it crash or loop, the answer is an
  * error.
  */
-#ifndef SONDE_ELF_DWARF_H
-#define SONDE_ELF_DWARF_H
+#pragma once
 
 #include "elf/elf.h"
 #include "sandbox/sandbox.h"
@@ -62,5 +61,3 @@ struct dwarf_question {
 void dwarf_job__answer(int sock, const struct dwarf_question *q, int fd);
 /* The text of an error of these functions. */
 const char *dwarf__error(int err);
-
-#endif

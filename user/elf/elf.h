@@ -3,8 +3,7 @@
  * An ELF file, untrusted: what the attacher and the families' host code need from it. Addresses are those in the file
  * (before relocation), offsets are offsets in the file.
  */
-#ifndef SONDE_ELF_ELF_H
-#define SONDE_ELF_ELF_H
+#pragma once
 
 #include <stddef.h>
 
@@ -134,5 +133,3 @@ u32 elf__plt_stubs(struct elf *elf, const char *name, u64 *addrs, u32 max);
 void elf__each_slot(struct elf *elf, bool (*fn)(const char *name, u64 slot, void *arg), void *arg);
 /* Addresses of the GOT entries of an imported function: `call *slot(%rip)` (-fno-plt) uses them. Returns as above. */
 u32 elf__got_slots(struct elf *elf, const char *name, u64 *addrs, u32 max);
-
-#endif

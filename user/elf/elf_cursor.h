@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Reads numbers of unwind tables, whose contents are untrusted. For elf_frame.c and elf_unwind.c. */
-#ifndef SONDE_ELF_ELF_CURSOR_H
-#define SONDE_ELF_ELF_CURSOR_H
+#pragma once
 
 #include <string.h>
 
@@ -112,5 +111,3 @@ static inline u64 get_encoded(struct cursor *c, u8 encoding, bool relative)
  * or -ENOENT.
  */
 int elf__find_fde(struct elf *elf, u64 addr, u64 *fde, u64 *start, u64 *size);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Internal to the files that implement elf.h. */
-#ifndef SONDE_ELF_ELF_PRIVATE_H
-#define SONDE_ELF_ELF_PRIVATE_H
+#pragma once
 
 #include <gelf.h>
 
@@ -67,5 +66,3 @@ const char *elf__string_table(struct elf *elf, u32 section, u64 *size);
 bool elf__symbols(struct elf *elf, u32 type, struct elf_symbols *out);
 /* The ith symbol and its name; NULL if it has none or i is out of range. */
 const char *elf_symbols__get(const struct elf_symbols *s, u64 i, Elf64_Sym *sym);
-
-#endif

@@ -3,8 +3,7 @@
  * Merges stacks into a tree of calls, in which equal callers are one node even if their frames have different ids; each
  * node has the time spent in it. The tree's size depends on the number of different stacks, not of events.
  */
-#ifndef SONDE_EXPORT_CALLS_H
-#define SONDE_EXPORT_CALLS_H
+#pragma once
 
 #include "model/stacks.h"
 #include "util/map.h"
@@ -76,5 +75,3 @@ int call_functions__drop_unused(struct call_functions *f, struct call_tree *cons
 
 /* Calls fn for each node with a value of its own, callers first; path[0..n) leads from the outermost node to it. */
 int call_tree__each(const struct call_tree *t, int (*fn)(const struct call_node *path[], u32 n, void *arg), void *arg);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by the files of the exporter for chrome://tracing. */
-#ifndef SONDE_EXPORT_CHROME_H
-#define SONDE_EXPORT_CHROME_H
+#pragma once
 
 #include "export/export.h"
 #include "export/lane.h"
@@ -63,5 +62,3 @@ int chrome_torch__put_steps(struct export *e);
 
 /* chrome_gpu.c: writes GPU work, and launches that only CUPTI recorded; reads the trace once more. */
 int chrome__put_gpu_work(struct export *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* A format to which traces are converted is one file here, which fills a struct exporter and registers it. */
-#ifndef SONDE_EXPORT_EXPORT_H
-#define SONDE_EXPORT_EXPORT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -50,5 +49,3 @@ const struct exporter *exporter__find(const char *name);
 void exporter__each(void (*fn)(const struct exporter *x, void *arg), void *arg);
 /* Calls begin, rows for all rows (filter NULL: everything), and end. Returns 0 or negative errno. */
 int export__run(struct export *e, const struct exporter *x, const struct trace_filter *filter);
-
-#endif

@@ -5,8 +5,7 @@
  * A process numbers its devices itself: device 0 of one may be device 3 of another (CUDA_VISIBLE_DEVICES). So GPUs are
  * identified by UUID and numbered anew: each gets the number that its first process uses, if that is free.
  */
-#ifndef SONDE_EXPORT_GPUS_H
-#define SONDE_EXPORT_GPUS_H
+#pragma once
 
 #include "model/gpu.h"
 #include "model/stacks.h"
@@ -63,5 +62,3 @@ struct gpu_launches {
 };
 bool gpu_launches__first(struct gpu_launches *l, u64 number);
 void gpu_launches__free(struct gpu_launches *l);
-
-#endif

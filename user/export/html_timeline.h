@@ -5,8 +5,7 @@
  * thread's cells become longer until all runs are at most so many, so the page's size has a bound that does not depend
  * on the trace's.
  */
-#ifndef SONDE_EXPORT_HTML_TIMELINE_H
-#define SONDE_EXPORT_HTML_TIMELINE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -68,5 +67,3 @@ int html_timeline__add(struct html_timeline *t, struct timeline_key key, u64 fro
  * -ENOMEM.
  */
 int html_timeline__write(const struct html_timeline *t, const struct query *q, FILE *out);
-
-#endif

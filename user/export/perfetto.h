@@ -18,8 +18,7 @@
  * packet refers to (names, tracks, threads) is emitted again in the packet's frame.
  * So for each of these the number of the last frame that has it is stored.
  */
-#ifndef SONDE_EXPORT_PERFETTO_H
-#define SONDE_EXPORT_PERFETTO_H
+#pragma once
 
 #include <zstd.h>
 
@@ -247,5 +246,3 @@ int perfetto__count_gil(struct perfetto *p, const struct view *v);
 /* Writes the marks and counters that are known only at the end. */
 void perfetto__finish_marks(struct perfetto *p);
 void perfetto__free_marks(struct perfetto *p);
-
-#endif

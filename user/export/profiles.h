@@ -3,8 +3,7 @@
  * The data of formats that show stacks (folded, flame, pprof, speedscope): a tree of calls for each kind of event with
  * a stack. Kinds are found by the names of their fields, so older and newer traces work, too.
  */
-#ifndef SONDE_EXPORT_PROFILES_H
-#define SONDE_EXPORT_PROFILES_H
+#pragma once
 
 #include "export/calls.h"
 #include "export/export.h"
@@ -65,5 +64,3 @@ int profiles__end(struct export *e, int (*put)(struct export *e, const struct pr
 void profiles__note(const struct profiles *p, bool only_one, char *buf, size_t size);
 /* Returns the first profile with events, NULL if there is none. */
 const struct profile *profiles__first(const struct profiles *p);
-
-#endif

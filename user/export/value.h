@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The value of a field as all formats write it: enums and kernels by name, strings as text. */
-#ifndef SONDE_EXPORT_VALUE_H
-#define SONDE_EXPORT_VALUE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -38,5 +37,3 @@ const char *event__title(const struct names *names, const struct view *v, u16 pr
 
 /* Returns "not returned", "return not seen" etc. for a bit of enum event_flags, NULL for other bits. */
 const char *event_flag__text(u16 bit);
-
-#endif

@@ -3,8 +3,7 @@
  * Explains the time of a subject level by level. A level divides times of threads by kinds of wait, and finds the
  * thread that is responsible for the largest part. The next level divides the time of this thread during those waits.
  */
-#ifndef SONDE_FINDINGS_CHAIN_H
-#define SONDE_FINDINGS_CHAIN_H
+#pragma once
 
 #include "findings/subject.h"
 
@@ -62,5 +61,3 @@ void chain__free(struct chain *c);
 
 /* Returns the name in CSV and JSON: "cause". */
 const char *chain_end__key(enum chain_end end);
-
-#endif

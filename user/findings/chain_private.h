@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by chain.c, which follows a chain, and chain_level.c, which explains one level. */
-#ifndef SONDE_FINDINGS_CHAIN_PRIVATE_H
-#define SONDE_FINDINGS_CHAIN_PRIVATE_H
+#pragma once
 
 #include "findings/chain.h"
 
@@ -61,5 +60,3 @@ int chain_reading__sample(struct chain_reading *r, const struct chain_times *tim
 /* The processes that ran most while the level's threads were runnable. 0 or negative errno. */
 int chain_reading__find_cpu_users(struct chain_reading *r);
 void chain_reading__free(struct chain_reading *r);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Sets the kind of finding of each cell of the wait profile, and the code that identifies it. */
-#ifndef SONDE_FINDINGS_CLASSIFY_H
-#define SONDE_FINDINGS_CLASSIFY_H
+#pragma once
 
 #include "findings/finding.h"
 
@@ -26,5 +25,3 @@ struct stack_parts {
 /* Returns what this function of a library waits for, an enum finding_kind; FINDING_NONE: not known. */
 u8 classify__rule(const struct stack_frame *f);
 struct stack_parts stack_parts__of(const struct stacks *stacks, u32 stack);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What a process computed, by its samples */
-#ifndef SONDE_FINDINGS_COMPUTE_H
-#define SONDE_FINDINGS_COMPUTE_H
+#pragma once
 
 #include "findings/finding.h"
 
@@ -29,5 +28,3 @@ char *computed__activity(const struct computed *c, char *buf, size_t size);
  * time that its garbage collector took, 0 to 1: a finding of its own states it.
  */
 double computed__complete(const struct finding_input *in, struct finding *f);
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * Shared by cpu.c, which finds why threads waited for a CPU, and cpu_users.c, which finds who had the CPUs meanwhile.
  */
-#ifndef SONDE_FINDINGS_CPU_PRIVATE_H
-#define SONDE_FINDINGS_CPU_PRIVATE_H
+#pragma once
 
 #include "findings/group.h"
 
@@ -48,5 +47,3 @@ struct cpus {
 
 /* Adds the process that had the CPUs for which the group's threads waited, and whether the kernel prefers it. */
 void cpus__add_users(const struct cpus *c, const struct group *g, struct finding *f);
-
-#endif

@@ -4,8 +4,7 @@
  * and adds findings; findings.c ranks and merges them, finding_text.c writes the sentences. docs/adding-a-finding.md
  * shows how to add one.
  */
-#ifndef SONDE_FINDINGS_FINDING_H
-#define SONDE_FINDINGS_FINDING_H
+#pragma once
 
 #include "findings/profile.h"
 #include "model/activity.h"
@@ -172,5 +171,3 @@ void finding__write(struct finding *f, const struct query *q);
  */
 #define FINDING_EVIDENCE (4 * 4096 + 512) /* each byte of a path takes up to four */
 void finding__evidence(const struct finding *f, const struct query *q, char *buf, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Groups cells of the wait profile that make one finding: of one process, kind and function of the user's code. */
-#ifndef SONDE_FINDINGS_GROUP_H
-#define SONDE_FINDINGS_GROUP_H
+#pragma once
 
 #include "findings/finding.h"
 
@@ -60,5 +59,3 @@ void finding__add_detail(struct finding *f, const char *text);
 void finding__waits_for_known(struct finding *f);
 /* Sets the finding's weight by its kind, which the caller may have changed. */
 void group__weigh(const struct finding_input *in, const struct group *g, struct finding *f);
-
-#endif

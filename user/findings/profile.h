@@ -3,8 +3,7 @@
  * The wait profile: what all threads did, summed in one pass over the activity. A cell is one thread in one state,
  * call, stack and so on; modules read cells, or groups of them (findings/group.h).
  */
-#ifndef SONDE_FINDINGS_PROFILE_H
-#define SONDE_FINDINGS_PROFILE_H
+#pragma once
 
 #include "model/activity.h"
 #include "model/stacks.h"
@@ -109,5 +108,3 @@ static inline struct profile_cell *profile__cell(const struct profile *p, u32 i)
 {
 	return map__value(&p->cells, i);
 }
-
-#endif

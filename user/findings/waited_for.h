@@ -3,8 +3,7 @@
  * What a wait for another thread or process comes to in the end: the thread at the end of the chain of waits, and its
  * activity.
  */
-#ifndef SONDE_FINDINGS_WAITED_FOR_H
-#define SONDE_FINDINGS_WAITED_FOR_H
+#pragma once
 
 #include "findings/group.h"
 
@@ -20,5 +19,3 @@ bool waited_for__follow(const struct finding_input *in, const struct group *g, s
  * sleep meanwhile? Then the waits are for something to do, too.
  */
 bool waited_for__is_idle(const struct finding_input *in, const struct group *g);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Stops a thread of another process with ptrace, calls functions in it, and restores it. */
-#ifndef SONDE_INJECT_TRACEE_H
-#define SONDE_INJECT_TRACEE_H
+#pragma once
 
 #include "core/types.h"
 
@@ -77,5 +76,3 @@ int tracee__call(struct tracee *t, u64 function, const u64 *args, u32 n, u64 sta
  * ns since tracee__seize.
  */
 u64 tracee__release(struct tracee *t);
-
-#endif

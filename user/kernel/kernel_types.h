@@ -4,8 +4,7 @@
  * types embedded in them. libbpf compares each name with those of all types that it is given, and the kernel has
  * about 130,000.
  */
-#ifndef SONDE_KERNEL_KERNEL_TYPES_H
-#define SONDE_KERNEL_KERNEL_TYPES_H
+#pragma once
 
 struct btf;
 
@@ -16,5 +15,3 @@ struct btf;
 const char *kernel_types__path(void);
 /* Fills that file; call it before an object that was opened with it is loaded. Returns 0 or negative errno. */
 int kernel_types__write(const struct btf *object);
-
-#endif

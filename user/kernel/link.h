@@ -3,8 +3,7 @@
  * Uprobe links. Debian 12's libbpf (1.1) supports neither uprobe_multi nor uprobe_session, so these use bpf(2) here
  * and nowhere else. Constants and layouts: include/uapi/linux/bpf.h, Linux 6.6 (multi) and 6.13 (session).
  */
-#ifndef SONDE_KERNEL_LINK_H
-#define SONDE_KERNEL_LINK_H
+#pragma once
 
 #include "core/meta.h"
 
@@ -66,5 +65,3 @@ void links__free(struct links *l);
 
 /* Creates a multi link by bpf(2): returns its descriptor or negative errno. */
 int link__create_multi(int prog_fd, u32 attach_type, const struct link_sites *sites);
-
-#endif

@@ -7,8 +7,7 @@
  * relocates the programs but loads a stand-in of two instructions for each; several threads then load the real ones,
  * whose descriptors replace those of the stand-ins.
  */
-#ifndef SONDE_KERNEL_LOADER_H
-#define SONDE_KERNEL_LOADER_H
+#pragma once
 
 #include "kernel/probes.h"
 #include "kernel/refused_maps.h"
@@ -40,5 +39,3 @@ void loader__load_deferred(deferred_program_fn *fn, void *arg);
 u32 loader__deferred_needs(int *fds, u32 max);
 /* Frees what is kept of the deferred programs. */
 void loader__forget_deferred(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The BPF object's programs by family, and the numbers by which events and hit counters identify each probe. */
-#ifndef SONDE_KERNEL_PROBES_H
-#define SONDE_KERNEL_PROBES_H
+#pragma once
 
 #include "schema/schema.h"
 #include "util/map.h"
@@ -61,5 +60,3 @@ u16 probes__number(const struct probes *p, const struct program *program, const 
  * memory, or no number is left for the owner.
  */
 u16 probes__add(struct probes *p, const struct program *program, const char *function, u32 owner);
-
-#endif

@@ -20,8 +20,7 @@
  *
  * Where several spans of families are open at a time, model/waits.h says which one counts.
  */
-#ifndef SONDE_MODEL_ACTIVITY_H
-#define SONDE_MODEL_ACTIVITY_H
+#pragma once
 
 #include "model/query.h"
 #include "model/waits.h"
@@ -100,5 +99,3 @@ const struct lock_futexes *activity__futexes(const struct activity *a);
 
 /* The average number of events in a window and the most windows of a trace; tests set small numbers. */
 extern u32 activity_window, activity_windows_max;
-
-#endif

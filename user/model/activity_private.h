@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by activity.c, which makes intervals, and activity_load.c, which loads the spans that they are made of. */
-#ifndef SONDE_MODEL_ACTIVITY_PRIVATE_H
-#define SONDE_MODEL_ACTIVITY_PRIVATE_H
+#pragma once
 
 #include "model/activity.h"
 #include "model/span_list.h"
@@ -49,5 +48,3 @@ struct activity {
 /* Reads a window; what was loaded is forgotten. 0 or negative errno. */
 int activity__load_window(struct activity *a, u64 from, u64 to);
 void activity_thread__forget(struct activity_thread *t);
-
-#endif

@@ -3,8 +3,7 @@
  * Explains what threads did while a GPU waited for them: from their activity, the files that they read and the samples
  * of their stacks.
  */
-#ifndef SONDE_MODEL_EXPLAINER_H
-#define SONDE_MODEL_EXPLAINER_H
+#pragma once
 
 #include "model/activity.h"
 #include "model/gpu_gaps.h"
@@ -61,5 +60,3 @@ int explainer_sources__read(struct explainer_sources *s);
 struct explainer_thread *explainer_sources__thread(const struct explainer_sources *s, u32 pid, u32 tid);
 /* Returns the number of a text, "decode (loader.py)"; 0: not known, or no memory. *kind: enum explainer_function */
 u32 explainer_sources__function(const struct explainer_sources *s, u32 stack, u32 *kind);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What every output states about its trace: where and when it was made, whether it is whole, and what is missing. */
-#ifndef SONDE_MODEL_FACTS_H
-#define SONDE_MODEL_FACTS_H
+#pragma once
 
 #include "model/losses.h"
 #include "trace/reader.h"
@@ -64,5 +63,3 @@ u64 trace_facts__realtime(const struct trace_facts *f, u64 monotonic);
 struct loss_times trace_facts__times(const struct trace_facts *f);
 /* Text that says why the recording ended. */
 const char *end__reason(s64 reason);
-
-#endif

@@ -12,8 +12,7 @@
  * walked there; between a drop and a take there is no holder. With --gil=full takings are recorded too, and no
  * holder has to be inferred. Each wait is cut along this time line.
  */
-#ifndef SONDE_MODEL_GIL_H
-#define SONDE_MODEL_GIL_H
+#pragma once
 
 #include "model/view.h"
 #include "util/map.h"
@@ -104,5 +103,3 @@ int gil_model__new(struct gil_model **out, struct trace *t, u64 from, u64 to, co
 		   const struct gil_listener *listener, void *arg);
 int gil_model__advance(struct gil_model *m, u64 to);
 void gil_model__free(struct gil_model *m);
-
-#endif

@@ -10,8 +10,7 @@
  * Without a shim there are only the calls. They are emitted as work too, with the host's times and marked so
  * (host_time): reports then show when the host launched work, not when the device ran it.
  */
-#ifndef SONDE_MODEL_GPU_H
-#define SONDE_MODEL_GPU_H
+#pragma once
 
 #include "model/names.h"
 #include "trace/reader.h"
@@ -137,5 +136,3 @@ const char *gpu_model__demangled(struct gpu_model *m, const char *mangled);
 const char *gpu_model__short_name(struct gpu_model *m, const char *mangled);
 /* "[CUDA memcpy Host-to-Device]", "[CUDA memset]", the names that Nsight uses */
 const char *gpu_work__operation(const struct gpu_work *w);
-
-#endif

@@ -4,8 +4,7 @@
  * the work that ended it and its launch. Device numbers are per process, so devices are keyed by process and
  * number.
  */
-#ifndef SONDE_MODEL_GPU_BUSY_H
-#define SONDE_MODEL_GPU_BUSY_H
+#pragma once
 
 #include "model/gpu.h"
 #include "model/query.h"
@@ -108,5 +107,3 @@ static inline u64 gpu_device__idle(const struct gpu_device_sum *d)
 {
 	return gpu_device__time(d) - d->busy_ns;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * What the thread that launched the work after a gap did during the gap. A gap is cut into parts of one cause each that
  * tile it. Until the launch returned, the cause is the thread's activity; after that it is the device or the stream.
  */
-#ifndef SONDE_MODEL_GPU_GAPS_H
-#define SONDE_MODEL_GPU_GAPS_H
+#pragma once
 
 #include "model/gpu_busy.h"
 #include "model/texts.h"
@@ -77,5 +76,3 @@ void gpu_gaps__free(struct gpu_gaps *g);
 const char *gap_cause__key(enum gap_cause cause);
 /* "waited for the GIL, held by decode (loader.py)" */
 char *gap_cause__text(enum gap_cause cause, const char *of, char *buf, size_t size);
-
-#endif

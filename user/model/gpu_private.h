@@ -13,8 +13,7 @@
  *	gpu_memory.c	allocations
  *	gpu_names.c	C++ names
  */
-#ifndef SONDE_MODEL_GPU_PRIVATE_H
-#define SONDE_MODEL_GPU_PRIVATE_H
+#pragma once
 
 #include "core/shim.h"
 #include "model/gpu.h"
@@ -246,5 +245,3 @@ static inline bool gpu_model__is_selected(const struct gpu_model *m, u64 start, 
 {
 	return (end > m->from || (end == start && end >= m->from)) && (!m->to || start < m->to);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Current activity, for `sonde top`: sums up the records of each interval as they arrive. Memory is bounded regardless
  * of what the targets do: entries that were not used for long are evicted, and named again when they reappear.
  */
-#ifndef SONDE_MODEL_LIVE_H
-#define SONDE_MODEL_LIVE_H
+#pragma once
 
 #include "model/stacks.h"
 #include "schema/schema.h"
@@ -98,5 +97,3 @@ int live__feed(struct live *l, const void *record, u32 size);
 int live__cut(struct live *l, u64 now, struct live_view *out);
 /* Names of processes, valid until the next live__feed. */
 const struct names *live__names(const struct live *l);
-
-#endif

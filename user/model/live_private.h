@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by live.c, which stores records, and live_sums.c, which sums them up. */
-#ifndef SONDE_MODEL_LIVE_PRIVATE_H
-#define SONDE_MODEL_LIVE_PRIVATE_H
+#pragma once
 
 #include "model/live.h"
 #include "model/names.h"
@@ -132,5 +131,3 @@ int live__add_time(struct map *times, struct time_key key, u64 ns);
 int live__on_off(struct live *l, const struct view *v);
 int live__on_wake(struct live *l, const struct view *v);
 int live__on_throttle(struct live *l, const struct view *v);
-
-#endif

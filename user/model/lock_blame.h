@@ -11,8 +11,7 @@
  *
  * A wait for a condition, a queue and the like belongs as a whole to the thread that ended it, and is not followed.
  */
-#ifndef SONDE_MODEL_LOCK_BLAME_H
-#define SONDE_MODEL_LOCK_BLAME_H
+#pragma once
 
 #include "model/activity.h"
 #include "model/lock_kind.h"
@@ -85,5 +84,3 @@ int lock_blame__activities(const struct lock_blame *b, u32 i,
 			   void *arg);
 /* Returns the ns of waits without holders, because there were too many waits or segments. */
 u64 lock_blame__left_out(const struct lock_blame *b);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by lock_segments.c, which cuts waits, and lock_blame.c, which sums up what the holders did. */
-#ifndef SONDE_MODEL_LOCK_BLAME_PRIVATE_H
-#define SONDE_MODEL_LOCK_BLAME_PRIVATE_H
+#pragma once
 
 #include "model/lock_blame.h"
 #include "model/lock_waits.h"
@@ -57,5 +56,3 @@ struct lock_blame {
 int lock_segments__cut(struct lock_blame *b);
 /* lock_kind__code with a cache */
 u32 lock_blame__code(struct lock_blame *b, u32 stack);
-
-#endif

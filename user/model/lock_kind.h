@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Classifies a wait on a futex by the stack of the waiting thread. */
-#ifndef SONDE_MODEL_LOCK_KIND_H
-#define SONDE_MODEL_LOCK_KIND_H
+#pragma once
 
 #include "model/stacks.h"
 
@@ -35,5 +34,3 @@ const char *lock_kind__text(enum lock_kind kind);
  * the interpreter. 0: none
  */
 u32 lock_kind__code(const struct stacks *s, u32 stack);
-
-#endif

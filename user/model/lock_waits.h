@@ -3,8 +3,7 @@
  * All waits for locks in a trace and their releases: the input of lock_blame.h. Long waits come from sample_wake (the
  * code that ends a wait) and sample_off (the code that waits), others from lock_wait of family lock.
  */
-#ifndef SONDE_MODEL_LOCK_WAITS_H
-#define SONDE_MODEL_LOCK_WAITS_H
+#pragma once
 
 #include "model/lock_kind.h"
 #include "model/query.h"
@@ -84,5 +83,3 @@ static inline const struct lock_object *lock_waits__lock(const struct lock_waits
 {
 	return map__value(&l->locks, i);
 }
-
-#endif

@@ -6,8 +6,7 @@
  * clocks in each trace. The pids and tids of each further machine are raised by MERGE_TASKS, above any that Linux
  * gives. Texts, probes, objects, frames and code are numbered anew.
  */
-#ifndef SONDE_MODEL_MERGE_H
-#define SONDE_MODEL_MERGE_H
+#pragma once
 
 #include "trace/reader.h"
 
@@ -29,5 +28,3 @@ int merge__traces(struct trace *const *traces, const char *const *files, u32 n, 
  * machine of its own.
  */
 u32 merge__host(struct trace *const *traces, u32 i);
-
-#endif

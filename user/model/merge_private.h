@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by merge.c, which writes the merged trace, and merge_schema.c, which joins the schemas of the inputs. */
-#ifndef SONDE_MODEL_MERGE_PRIVATE_H
-#define SONDE_MODEL_MERGE_PRIVATE_H
+#pragma once
 
 #include "model/merge.h"
 #include "model/timebase.h"
@@ -42,5 +41,3 @@ struct merge {
 int merge__fail(struct merge *m, int code, const char *file, const char *what);
 /* Makes the schema of the merged trace from those of the inputs. 0 or negative errno. */
 int merge__join_schemas(struct merge *m);
-
-#endif

@@ -3,8 +3,7 @@
  * Names for numbers: functions of probes, threads and processes, texts. Fed from a whole trace, or by each record of a
  * recording.
  */
-#ifndef SONDE_MODEL_NAMES_H
-#define SONDE_MODEL_NAMES_H
+#pragma once
 
 #include "model/view.h"
 #include "util/map.h"
@@ -89,5 +88,3 @@ s64 names__rank_order(const struct names *n, u32 pid);
 char *names__service(const struct names *n, char *buf, size_t size, u32 pid);
 /* Writes "train.py 4711", or without a name "process 4711" or "thread 4712". Returns buf. */
 char *names__label(const struct names *n, char *buf, size_t size, u32 pid, u32 tid);
-
-#endif

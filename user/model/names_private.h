@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by names.c, names_tasks.c, names_torch.c and names_recent.c. */
-#ifndef SONDE_MODEL_NAMES_PRIVATE_H
-#define SONDE_MODEL_NAMES_PRIVATE_H
+#pragma once
 
 #include "model/names.h"
 #include "util/recent.h"
@@ -69,5 +68,3 @@ const char *recent_texts__use(struct recent_texts *t, const void *key);
 void recent_texts__init(struct recent_texts *t, size_t key_size);
 /* Evicts tasks if too many are known, ended ones first; call before adding one. */
 void names__bound_tasks(struct names *n);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The pauses of the recordings that a trace was merged of. A moment is paused if every trace that was live then was. */
-#ifndef SONDE_MODEL_PAUSES_H
-#define SONDE_MODEL_PAUSES_H
+#pragma once
 
 #include "trace/reader.h"
 
@@ -34,5 +33,3 @@ int pauses__add(struct pauses *p, u16 input, u64 from, u64 to);
 /* Fills `joint`. Call it once, after all was added. 0 or -ENOMEM */
 int pauses__join(struct pauses *p);
 void pauses__free(struct pauses *p);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The selected part of a trace: a time, processes and threads; and facts about the trace as a whole. */
-#ifndef SONDE_MODEL_QUERY_H
-#define SONDE_MODEL_QUERY_H
+#pragma once
 
 #include "model/facts.h"
 #include "model/names.h"
@@ -38,5 +37,3 @@ bool query__has_family(const struct query *q, const char *family);
 struct trace_window query__window(const struct query *q);
 /* Returns the ns of the trace in the selected time, without the time between merged recordings. */
 u64 query__duration(const struct query *q);
-
-#endif

@@ -10,8 +10,7 @@
  * other ranks. Where the program numbers its steps (ProfilerStep#N), this needs no common clock; other steps are
  * matched by time, so in a merged trace the clocks of the machines must differ by less than half a step.
  */
-#ifndef SONDE_MODEL_RANKS_H
-#define SONDE_MODEL_RANKS_H
+#pragma once
 
 #include "model/torch_steps.h"
 
@@ -43,5 +42,3 @@ void ranks__free(struct ranks *r);
 const struct rank *ranks__straggler(const struct ranks *r);
 /* Returns the phase that takes a rank longer than the others by most, and its average and theirs in ns. */
 enum torch_phase ranks__slow_phase(const struct ranks *r, const struct rank *rank, u64 *own_ns, u64 *others_ns);
-
-#endif

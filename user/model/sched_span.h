@@ -2,8 +2,7 @@
 /*
  * The scheduler's events: when a thread was on and off a CPU. No other file decodes the kinds sched_run and sched_off.
  */
-#ifndef SONDE_MODEL_SCHED_SPAN_H
-#define SONDE_MODEL_SCHED_SPAN_H
+#pragma once
 
 #include "model/query.h"
 #include "probes/sched/sched.h"
@@ -62,5 +61,3 @@ int sched_spans__read(const struct query *q, u32 parts, int (*fn)(const struct s
 /* As sched_spans__read for spans off a CPU only. */
 int sched_spans__read_off(const struct query *q, u32 parts, int (*fn)(const struct sched_span *s, void *arg),
 			  void *arg);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Spans of one kind and thread, looked up by time. */
-#ifndef SONDE_MODEL_SPAN_LIST_H
-#define SONDE_MODEL_SPAN_LIST_H
+#pragma once
 
 #include "core/types.h"
 
@@ -29,5 +28,3 @@ const struct listed_span *span_list__at(const struct span_list *l, u64 time, u64
 /* The same, faster where the times of successive calls rise. */
 const struct listed_span *span_list__next(struct span_list *l, u64 time, u64 *until);
 void span_list__free(struct span_list *l);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The stacks of a trace: resolves the ids in fields of unit `stack`. */
-#ifndef SONDE_MODEL_STACKS_H
-#define SONDE_MODEL_STACKS_H
+#pragma once
 
 #include "core/meta.h"
 #include "trace/reader.h"
@@ -64,5 +63,3 @@ char *stacks__function(const struct stacks *s, u32 id, char *buf, size_t size);
  * Returns the length; size or more: it was cut.
  */
 size_t stacks__folded(const struct stacks *s, u32 id, char *buf, size_t size);
-
-#endif

@@ -10,8 +10,7 @@
  * As torch.profiler does, a call whose only child has the same name is one call with it, so that an operator that calls
  * its own overload counts once.
  */
-#ifndef SONDE_MODEL_TORCH_H
-#define SONDE_MODEL_TORCH_H
+#pragma once
 
 #include "model/query.h"
 #include "util/map.h"
@@ -80,5 +79,3 @@ struct torch_coverage {
 	bool has_shapes, has_memory, has_device;
 };
 const struct torch_coverage *torch__coverage(const struct torch *t);
-
-#endif

@@ -6,8 +6,7 @@
  * As in torch.profiler, memory that aten::empty or a similar operator allocates is counted for that operator. A site
  * names the call around it, for which the memory was allocated.
  */
-#ifndef SONDE_MODEL_TORCH_MEMORY_H
-#define SONDE_MODEL_TORCH_MEMORY_H
+#pragma once
 
 #include "model/torch_steps.h"
 
@@ -85,5 +84,3 @@ const struct torch_growth *torch_growths__main(const struct torch_growths *g);
  */
 char *torch_growths__text(const struct torch_growths *g, const struct torch_memory_sums *m, const char *line, char *buf,
 			  size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by torch.c, torch_tree.c, torch_parts.c and torch_flops.c. */
-#ifndef SONDE_MODEL_TORCH_PRIVATE_H
-#define SONDE_MODEL_TORCH_PRIVATE_H
+#pragma once
 
 #include "model/torch.h"
 
@@ -117,5 +116,3 @@ int torch_parts__take(struct torch *t, struct torch_span *c);
 u32 torch_flops__formula(const char *name);
 /* Returns false if the tensors that it needs are not recorded. */
 bool torch_flops__count(u32 formula, const struct torch_tensor *tensors, u32 n, u64 *flops);
-
-#endif

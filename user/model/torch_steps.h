@@ -9,8 +9,7 @@
  * last, so that a node of that number or a higher one begins the next pass. Operators between the phase before a
  * backward pass and that pass are its forward pass.
  */
-#ifndef SONDE_MODEL_TORCH_STEPS_H
-#define SONDE_MODEL_TORCH_STEPS_H
+#pragma once
 
 #include "model/torch.h"
 
@@ -91,5 +90,3 @@ const char *torch_phase__name(enum torch_phase phase);
 enum torch_phase torch_loop__slow_phase(const struct torch_loop *l, u64 *more_ns);
 /* Returns the name whose own time in the longest step is most above that in a typical one; NULL: there is none. */
 const struct torch_part *torch_loop__slow_part(const struct torch_loop *l, u64 *more_ns);
-
-#endif

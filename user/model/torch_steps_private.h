@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by torch_steps.c, torch_phases.c and torch_forward.c. */
-#ifndef SONDE_MODEL_TORCH_STEPS_PRIVATE_H
-#define SONDE_MODEL_TORCH_STEPS_PRIVATE_H
+#pragma once
 
 #include "model/torch_steps.h"
 
@@ -56,5 +55,3 @@ void torch_marks__free(struct torch_marks *m);
 
 /* torch_forward.c: reads the operators; sums them, by gap and by step. 0 or negative errno. */
 int torch_forward__read(struct torch_steps *s, struct torch_gaps *gaps);
-
-#endif

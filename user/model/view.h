@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* A view of one event, which is either in a chunk's columns or a raw record from a ring. */
-#ifndef SONDE_MODEL_VIEW_H
-#define SONDE_MODEL_VIEW_H
+#pragma once
 
 #include "trace/reader.h"
 
@@ -34,5 +33,3 @@ const char *schema_field__constant(const struct schema_field *f, s64 value);
 
 /* Reads a field by name, which is slow. */
 s64 view__get(const struct view *v, const char *name);
-
-#endif

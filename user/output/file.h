@@ -4,8 +4,7 @@
  * unless requested. It has no name until it is published: so an existing file at its path is replaced, never written to
  * or followed, and no unfinished file is found there.
  */
-#ifndef SONDE_OUTPUT_FILE_H
-#define SONDE_OUTPUT_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ int output__check(const struct output *out, char *err, size_t len);
 void output__close(struct output *out);
 /* Closes the file and removes it if it was created. */
 void output__discard(struct output *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The output of a command in the selected format: findings, which are sentences, then tables with typed columns. */
-#ifndef SONDE_OUTPUT_TABLE_H
-#define SONDE_OUTPUT_TABLE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -186,5 +185,3 @@ bool report_output__failed(const struct report_output *out);
 
 /* Writes the whole output. Returns 0 or, if a write failed, negative errno. */
 int report_output__print(const struct report_output *out, const struct output_options *options, FILE *file);
-
-#endif

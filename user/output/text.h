@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Texts for people: makes untrusted names harmless, formats numbers with units. */
-#ifndef SONDE_OUTPUT_TEXT_H
-#define SONDE_OUTPUT_TEXT_H
+#pragma once
 
 #include "core/types.h"
 
@@ -68,5 +67,3 @@ void text__add(struct text_buffer *t, const char *format, ...) __attribute__((fo
 
 /* Size of a buffer for any of the numbers and times above. */
 #define TEXT_NUMBER 48
-
-#endif

@@ -6,8 +6,7 @@
  * snapshot__read_tasks do all that needs a privilege; the other functions read untrusted memory and files, and need
  * none.
  */
-#ifndef SONDE_PYTHON_SNAPSHOT_H
-#define SONDE_PYTHON_SNAPSHOT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -102,5 +101,3 @@ u64 snapshot__word(const struct snapshot *l, u64 address);
 /* In snapshot_frames.c: reads the stack of a thread, with retries. Returns 0 or -ENOMEM. */
 int snapshot__stack(struct snapshot *l, struct snapshot_thread *t);
 void snapshot__free_codes(struct snapshot *l);
-
-#endif

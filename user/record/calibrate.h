@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Finds out by trying which programs of the families this kernel refuses, and what tracepoint programs cost. */
-#ifndef SONDE_RECORD_CALIBRATE_H
-#define SONDE_RECORD_CALIBRATE_H
+#pragma once
 
 #include "core/event.h"
 #include "kernel/features.h"
@@ -28,5 +27,3 @@ struct family_refusal {
  */
 int calibrate__families(const struct features *f, const char *families, struct family_cost costs[FAMILY_MAX],
 			struct family_refusal refusals[FAMILY_MAX], char *err, size_t len);
-
-#endif

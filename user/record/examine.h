@@ -8,8 +8,7 @@
  * compromise the child could have written the other files, too. A file that all users may write has a child of its
  * own.
  */
-#ifndef SONDE_RECORD_EXAMINE_H
-#define SONDE_RECORD_EXAMINE_H
+#pragma once
 
 #include "elf/dwarf.h"
 #include "record/file_facts.h"
@@ -205,5 +204,3 @@ struct code_question {
 int examine__code_at(struct session *s, const struct code_question *c, struct found_code *out, struct found_end *end);
 /* The text of such an error: "the process that parsed it crashed". */
 const char *examine__why(int err);
-
-#endif

@@ -4,8 +4,7 @@
  * of its SITE programs in a binary, tracepoints that are attached only while they are needed, facts about each
  * process for the BPF programs. Most families have no host code.
  */
-#ifndef SONDE_RECORD_FAMILY_H
-#define SONDE_RECORD_FAMILY_H
+#pragma once
 
 #include <stdio.h>
 
@@ -316,4 +315,3 @@ int mapping__bias(const struct file_facts *file, const struct mapping *m, u64 *b
  * are on.
  */
 bool runtime__is_one(struct elf *elf, const char *path, bool hint);
-#endif

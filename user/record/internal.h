@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Internal to the files of user/record/. */
-#ifndef SONDE_RECORD_INTERNAL_H
-#define SONDE_RECORD_INTERNAL_H
+#pragma once
 
 #include "core/maps.h"
 #include "kernel/embedded.h"
@@ -363,5 +362,3 @@ void metadata__hits(struct session *s);
 void metadata__cost(struct session *s);
 u64 metadata__total_hits(struct session *s, u64 *skipped);
 u64 metadata__probes_ns(struct session *s, u64 hits);
-
-#endif

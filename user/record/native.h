@@ -3,8 +3,7 @@
  * Native stacks in a recording: unwinds what the BPF programs read of a thread (core/native.h), names the functions,
  * and writes new frames and functions into the trace. docs/sampling.md describes the method and its accuracy.
  */
-#ifndef SONDE_RECORD_NATIVE_H
-#define SONDE_RECORD_NATIVE_H
+#pragma once
 
 #include "core/native.h"
 #include "process/process.h"
@@ -35,5 +34,3 @@ void native__tick(struct native *n, u64 now);
 /* Frees all caches. */
 void native__trim(struct native *n);
 void native__sizes(const struct native *n, table_size_fn *fn, void *arg);
-
-#endif

@@ -3,8 +3,7 @@
  * Finds the function at an address of a process: from mappings and the files' symbols; writes the trace's events
  * meta_code.
  */
-#ifndef SONDE_RECORD_NATIVE_CODE_H
-#define SONDE_RECORD_NATIVE_CODE_H
+#pragma once
 
 #include "elf/elf.h"
 #include "record/native.h"
@@ -35,5 +34,3 @@ void native_code__tick(struct native_code *n, u64 now);
 /* Closes all files and frees caches. */
 void native_code__trim(struct native_code *n);
 void native_code__sizes(const struct native_code *n, table_size_fn *fn, void *arg);
-
-#endif

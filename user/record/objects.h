@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Mapped files with code. Shared by objects.c (which files there are) and attach.c (the probes in a file). */
-#ifndef SONDE_RECORD_OBJECTS_H
-#define SONDE_RECORD_OBJECTS_H
+#pragma once
 
 #include "record/examine.h"
 #include "record/internal.h"
@@ -98,5 +97,3 @@ void remote__refuse(struct session *s, struct object *o, u32 magic);
 void remote__note_process(struct session *s, const struct mapping *m);
 /* In hung.c: reports that the object's file system does not answer. */
 void object__refuse_hung(struct session *s, const struct object *o);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Programs that this kernel refuses, and what a recording lacks without them. */
-#ifndef SONDE_RECORD_REFUSED_H
-#define SONDE_RECORD_REFUSED_H
+#pragma once
 
 #include "record/internal.h"
 
@@ -31,5 +30,3 @@ void refused__warn(struct session *s);
 /* Writes the refused programs that are not in the trace yet. */
 void refused__write(struct session *s);
 void refused__free(struct session *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The reader's side of the rings that core/ring.h describes. */
-#ifndef SONDE_RECORD_RING_H
-#define SONDE_RECORD_RING_H
+#pragma once
 
 #include "core/ring.h"
 
@@ -25,5 +24,3 @@ bool rings__pending(const struct rings *rs);
 void rings__close(struct rings *rs);
 /* In a forked process: unmaps the records. NULL-safe. */
 void rings__forget(struct rings *rs);
-
-#endif

@@ -3,8 +3,7 @@
  * One recording: open the BPF object, choose families, load, attach, drain into the trace, stop. Commands use the
  * functions below; the struct is internal to this directory.
  */
-#ifndef SONDE_RECORD_SESSION_H
-#define SONDE_RECORD_SESSION_H
+#pragma once
 
 #include <signal.h>
 #include <sys/types.h>
@@ -116,5 +115,3 @@ struct session_times {
 struct session_times session__times(const struct session *s);
 /* Messages about what could not be attached, oldest first; NULL: no more. malloc'ed. */
 char *session__next_warning(struct session *s);
-
-#endif

@@ -3,8 +3,7 @@
  * The names and unwinding rules for the code addresses of a mapped file, for native stacks: a sorted table built once
  * per file, and a cache of answers.
  */
-#ifndef SONDE_RECORD_SYMBOLS_H
-#define SONDE_RECORD_SYMBOLS_H
+#pragma once
 
 #include "elf/elf.h"
 
@@ -27,5 +26,3 @@ void symbols__free(struct symbols *s);
 u64 symbols__bytes(const struct symbols *s);
 /* Returns the code at an offset in the file, valid until the next call. NULL: it is not code, or no memory. */
 const struct code_place *symbols__at(struct symbols *s, u64 offset);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Sums copies and sets by operation, for cuda-mem-time and cuda-mem-size. */
-#ifndef SONDE_REPORT_CUDA_MEM_H
-#define SONDE_REPORT_CUDA_MEM_H
+#pragma once
 
 #include "report/cuda_work.h"
 
@@ -25,5 +24,3 @@ static inline double cuda_mem__bandwidth(u64 bytes, u64 ns)
 {
 	return ns ? (double)bytes * 1e9 / (double)ns : 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Reads GPU work for reports cuda-kern, cuda-kern-launch, cuda-mem-time, cuda-mem-size and cuda-trace. */
-#ifndef SONDE_REPORT_CUDA_WORK_H
-#define SONDE_REPORT_CUDA_WORK_H
+#pragma once
 
 #include "model/gpu.h"
 #include "model/stacks.h"
@@ -43,5 +42,3 @@ u32 cuda_work__line(struct cuda_work *c, const struct gpu_launch *l);
 void cuda_work__add_notes(const struct cuda_work *c, struct report_output *out, const char *nothing);
 /* Adds a note if calls were made while the shim was off in their process. */
 void cuda_work__add_unwatched_note(const struct gpu_coverage *t, struct report_output *out);
-
-#endif

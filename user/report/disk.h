@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The sums of report disk. */
-#ifndef SONDE_REPORT_DISK_H
-#define SONDE_REPORT_DISK_H
+#pragma once
 
 #include "model/query.h"
 #include "model/stats.h"
@@ -53,5 +52,3 @@ struct disk_report {
 /* Reads the trace. 0 or negative errno; in both cases the sums have to be freed. */
 int disk_report__read(struct disk_report *d, const struct query *args);
 void disk_report__free(struct disk_report *d);
-
-#endif

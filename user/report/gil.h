@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Counts waits for the GIL, for report gil and the summary. */
-#ifndef SONDE_REPORT_GIL_H
-#define SONDE_REPORT_GIL_H
+#pragma once
 
 #include "model/gil.h"
 #include "model/stacks.h"
@@ -118,5 +117,3 @@ struct gil_native_share {
 const char *gil_natives__main_function(const struct gil_natives *n, u32 side, struct gil_native_share *share);
 /* Adds notes on the limits of these figures */
 void gil_natives__add_notes(const struct gil_natives *n, struct report_output *out);
-
-#endif

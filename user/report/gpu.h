@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Determines how busy devices were and why they were idle, for report gpu and the summary. */
-#ifndef SONDE_REPORT_GPU_H
-#define SONDE_REPORT_GPU_H
+#pragma once
 
 #include "model/gpu_gaps.h"
 #include "report/report.h"
@@ -18,5 +17,3 @@ void gpu_report__free(struct gpu_report *r);
 void gpu_report__add_host_findings(const struct gpu_report *r, struct report_output *out);
 /* Adds notes on the limits of these figures. */
 void gpu_report__add_notes(const struct gpu_report *r, struct report_output *out);
-
-#endif

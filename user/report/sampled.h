@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Sums the records of family sample by stack, for reports python, lines and stacks. */
-#ifndef SONDE_REPORT_SAMPLED_H
-#define SONDE_REPORT_SAMPLED_H
+#pragma once
 
 #include "model/stacks.h"
 #include "report/report.h"
@@ -32,5 +31,3 @@ const u32 *sampled__path(struct sampled *s, u32 stack, u32 *n);
 int sampled__innermost_python(const struct sampled *s, const u32 *path, u32 n);
 /* Adds notes on the limits of the figures; returns false, after adding a finding, if there are no samples. */
 bool sampled__add_notes(const struct sampled *s, const struct query *args, struct report_output *out);
-
-#endif

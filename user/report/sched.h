@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Sums threads' time on and off the CPUs, for report sched and the summary. */
-#ifndef SONDE_REPORT_SCHED_H
-#define SONDE_REPORT_SCHED_H
+#pragma once
 
 #include "model/stats.h"
 #include "report/report.h"
@@ -34,5 +33,3 @@ struct sched_report {
 /* Returns 0 or negative errno; call sched_report__free in any case. */
 int sched_report__read(struct sched_report *s, const struct query *args);
 void sched_report__free(struct sched_report *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Findings about training steps, for the reports steps and summary. */
-#ifndef SONDE_REPORT_STEPS_H
-#define SONDE_REPORT_STEPS_H
+#pragma once
 
 #include "model/torch_steps.h"
 #include "report/report.h"
@@ -11,5 +10,3 @@
  * longer.
  */
 void steps__add_findings(const struct torch_steps *s, const struct query *args, struct report_output *out, u32 max);
-
-#endif

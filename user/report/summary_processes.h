@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The processes of the summary: their table, and what of their time no event explains. */
-#ifndef SONDE_REPORT_SUMMARY_PROCESSES_H
-#define SONDE_REPORT_SUMMARY_PROCESSES_H
+#pragma once
 
 #include "model/cuda_calls.h"
 #include "report/gil.h"
@@ -47,5 +46,3 @@ int summary_processes__add_unexplained(const struct summary_processes *s, struct
 /* Adds the finding on how many processes were traced. It is the last one, as it does not explain slowness. */
 void summary_processes__add_count(const struct summary_processes *s, struct report_output *out, u32 shown,
 				  u32 uninteresting);
-
-#endif

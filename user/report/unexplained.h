@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Finds options of `record` that would have explained more about processes with a runtime. */
-#ifndef SONDE_REPORT_UNEXPLAINED_H
-#define SONDE_REPORT_UNEXPLAINED_H
+#pragma once
 
 #include "report/report.h"
 
@@ -18,5 +17,3 @@ struct explained {
  */
 void unexplained__add_findings(const struct query *args, const struct explained *processes, u32 n,
 			       struct report_output *out);
-
-#endif

@@ -7,8 +7,7 @@
  * time and memory are limited. It can only give wrong answers about the files that it was given, and its answers are
  * checked like any untrusted input.
  */
-#ifndef SONDE_SANDBOX_SANDBOX_H
-#define SONDE_SANDBOX_SANDBOX_H
+#pragma once
 
 #include "core/types.h"
 
@@ -62,5 +61,3 @@ struct forkserver *forkserver__start(sandbox_serve *serve, void *arg, void (*for
 int forkserver__fork(struct forkserver *f, struct sandbox *out);
 /* Ends the server and its children. NULL-safe. */
 void forkserver__free(struct forkserver *f);
-
-#endif

@@ -3,8 +3,7 @@
  * The kinds of events, their fields, families and options: from the BPF object's BTF when recording, from a trace's
  * first frame when reading.
  */
-#ifndef SONDE_SCHEMA_SCHEMA_H
-#define SONDE_SCHEMA_SCHEMA_H
+#pragma once
 
 #include "core/event.h"
 
@@ -102,5 +101,3 @@ const char *schema_field__value_name(const struct schema_field *f, s64 value);
 bool schema_event__outlasts(const struct schema_event *e);
 /* Is it the number of a process or thread? */
 bool schema_field__is_task(const struct schema_field *f);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* A growing buffer. */
-#ifndef SONDE_TRACE_BYTES_H
-#define SONDE_TRACE_BYTES_H
+#pragma once
 
 #include <errno.h>
 #include <stdlib.h>
@@ -51,5 +50,3 @@ static inline void bytes__free(struct bytes *b)
 	free(b->at);
 	memset(b, 0, sizeof(*b));
 }
-
-#endif

@@ -10,8 +10,7 @@
  *
  * then read it row by row. A NULL field reads as 0 or "", so that older traces without the field work.
  */
-#ifndef SONDE_TRACE_READER_H
-#define SONDE_TRACE_READER_H
+#pragma once
 
 #include "schema/schema.h"
 #include "trace/writer.h"
@@ -154,5 +153,3 @@ static inline u64 row_numbers__at(const struct row_numbers *n, u32 i)
 
 /* Returns the *len bytes of a FIELD_TEXT or FIELD_TAIL, which are not NUL-terminated. */
 const char *rows__text(const struct rows *r, const struct schema_field *f, u32 i, u32 *len);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by the reader's files. */
-#ifndef SONDE_TRACE_READER_PRIV_H
-#define SONDE_TRACE_READER_PRIV_H
+#pragma once
 
 #include <zstd.h>
 
@@ -120,5 +119,3 @@ bool windows__leave_out(const struct trace *t, u64 begin, u64 end);
 int rows__chunk_header(struct rows *r, const struct trace *t, const struct chunk *c, struct chunk_header *h);
 /* Decodes a column if needed; NULL: it is constant. */
 const u64 *rows__values(const struct rows *r, u32 index);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Writes a .sonde file (docs/format.md) in bounded memory; no record waits in it longer than a second. */
-#ifndef SONDE_TRACE_WRITER_H
-#define SONDE_TRACE_WRITER_H
+#pragma once
 
 #include "schema/schema.h"
 
@@ -55,5 +54,3 @@ u64 trace_writer__refused(const struct trace_writer *w, u32 family, u64 *first, 
 u64 trace_writer__bytes(const struct trace_writer *w);
 u64 trace_writer__events(const struct trace_writer *w);
 void trace_writer__free(struct trace_writer *w);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Between writer.c, which takes records, and writer_chunk.c, which writes chunks and indexes of them. */
-#ifndef SONDE_TRACE_WRITER_PRIVATE_H
-#define SONDE_TRACE_WRITER_PRIVATE_H
+#pragma once
 
 #include "trace/kind.h"
 #include "trace/strings.h"
@@ -42,5 +41,3 @@ void frame__put(u8 *to, u32 payload);
 /* Writes an index frame of the chunks since the last one. */
 int trace_writer__write_index(struct trace_writer *w, u32 flags);
 int trace_writer__cut_chunk(struct trace_writer *w);
-
-#endif

@@ -3,8 +3,7 @@
  * Growing arrays, each a pointer and a number of elements. The capacity follows from that number (4, 8, 16, ...) and is
  * stored nowhere, so only these macros may allocate such an array. Elements may be removed.
  */
-#ifndef SONDE_UTIL_ARRAY_H
-#define SONDE_UTIL_ARRAY_H
+#pragma once
 
 #include "core/types.h"
 
@@ -32,5 +31,3 @@ size_t array__capacity(size_t n);
 
 /* The number of elements of a declared array */
 #define ARRAY_LEN(array) (sizeof(array) / sizeof((array)[0]))
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#ifndef SONDE_UTIL_FILE_H
-#define SONDE_UTIL_FILE_H
+#pragma once
 
 /*
  * Opens a regular file for reading at an untrusted path. Other kinds of files are not opened, because opening a
@@ -16,5 +15,3 @@ int file__open_regular(const char *path);
 int file__find_in_root(const char *root, const char *path);
 /* Opens the file of an O_PATH descriptor for reading if it is a regular file; closes the descriptor. */
 int file__reopen_regular(int at);
-
-#endif

@@ -3,8 +3,7 @@
  * A hash table from keys of one fixed size to values of one fixed size. A value's address does not change; entries are
  * in order of insertion until one is removed. Zero a key's padding: keys are compared as bytes.
  */
-#ifndef SONDE_UTIL_MAP_H
-#define SONDE_UTIL_MAP_H
+#pragma once
 
 #include "core/types.h"
 
@@ -44,5 +43,3 @@ u64 map__hash_bytes(const void *data, size_t size);
 /* i < m->n */
 const void *map__key(const struct map *m, u32 i);
 void *map__value(const struct map *m, u32 i);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#ifndef SONDE_UTIL_PATH_H
-#define SONDE_UTIL_PATH_H
+#pragma once
 
 #include <stdbool.h>
 #include <string.h>
@@ -28,5 +27,3 @@ static inline bool path__ends_with(const char *path, const char *end)
 
 	return len >= n && !strcmp(path + len - n, end);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * The clock, and the time that the steps of a start take: with SONDE_TEST=timing each is a line on stderr, for
  * tests/bench/bench_start.py.
  */
-#ifndef SONDE_UTIL_TIMING_H
-#define SONDE_UTIL_TIMING_H
+#pragma once
 
 #include "core/types.h"
 
@@ -12,5 +11,3 @@
 u64 timing__now(void);
 /* Ends a step, which took the time since the last call. */
 void timing__step(const char *what);
-
-#endif

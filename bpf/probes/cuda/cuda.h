@@ -5,8 +5,7 @@
  * The event's probe says which function was called. The variants of a function for a thread's default stream (_ptsz,
  * _ptds) are separate functions.
  */
-#ifndef SONDE_CUDA_H
-#define SONDE_CUDA_H
+#pragma once
 
 #include "core/event.h"
 #include "core/gil_held.h"
@@ -178,5 +177,3 @@ struct cuda_event {
 struct cuda_call {
 	struct call call;
 } EVENT(cuda_call, 0x0315, "any other call of the runtime (--cuda=all)");
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Fields that events of the CUDA runtime (cuda.h) and of the driver (probes/cudadrv/cudadrv.h) have in common. */
-#ifndef SONDE_CUDA_FIELDS_H
-#define SONDE_CUDA_FIELDS_H
+#pragma once
 
 #include "core/event.h"
 #include "core/gil_held.h"
@@ -68,5 +67,3 @@
 	u32 api_flags DOC("as passed")
 
 /* clang-format on */
-
-#endif

@@ -7,8 +7,7 @@
  * thread's default stream (_ptsz, _ptds) are separate functions. A call that the runtime or the driver makes within a
  * recorded call is left out, except for cudadrv_function: see docs/cudadrv.md.
  */
-#ifndef SONDE_CUDADRV_H
-#define SONDE_CUDADRV_H
+#pragma once
 
 #include "core/event.h"
 #include "core/gil_held.h"
@@ -189,5 +188,3 @@ struct cudadrv_context {
 	u32 api_flags DOC("as passed");
 	s32 device DOC("device number; -1: the call does not name one");
 } EVENT(cudadrv_context, 0x0619, "a context created, retained, released, reset or destroyed");
-
-#endif

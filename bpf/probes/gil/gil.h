@@ -4,8 +4,7 @@
  * take_gil() and drop_gil() in Python/ceval_gil.h (3.8 to 3.11) and Python/ceval_gil.c (3.12 to 3.15). docs/gil.md
  * describes how waits are found and attributed.
  */
-#ifndef SONDE_GIL_H
-#define SONDE_GIL_H
+#pragma once
 
 #include "core/event.h"
 
@@ -80,5 +79,3 @@ struct gil_range {
 	u64 text, text_size; /* its code */
 	u64 data, data_size; /* _PyRuntime, which contains the main interpreter's GIL */
 };
-
-#endif

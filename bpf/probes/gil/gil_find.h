@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Host code that finds the waits for the GIL in a binary, see docs/gil.md. */
-#ifndef SONDE_GIL_FIND_H
-#define SONDE_GIL_FIND_H
+#pragma once
 
 #include "elf/elf.h"
 
@@ -50,5 +49,3 @@ struct gil_libc_place {
 
 /* Returns 0, or -ENOENT with the reason in *why. */
 int gil_find__libc(struct elf *elf, struct gil_libc_place *out, const char **why);
-
-#endif

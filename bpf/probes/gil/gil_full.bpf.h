@@ -8,8 +8,7 @@
  * holds gil->mutex, so that the values read there are exact. The address of the signalled condition leads to that of
  * the GIL.
  */
-#ifndef SONDE_GIL_FULL_BPF_H
-#define SONDE_GIL_FULL_BPF_H
+#pragma once
 
 /*
  * offset from cond: pthread_cond_t cond, pthread_mutex_t mutex, pthread_cond_t switch_cond, pthread_mutex_t
@@ -201,5 +200,3 @@ static __always_inline void full__still_open(struct gil_open *o, struct task_str
 	}
 	o->hold_start = o->switch_start = 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The present and past holders of each GIL, as gil.bpf.c's programs observed them, in maps. Included once. */
-#ifndef SONDE_GIL_HOLDERS_BPF_H
-#define SONDE_GIL_HOLDERS_BPF_H
+#pragma once
 
 #include "core/sonde.bpf.h"
 #include "core/stack_budget.bpf.h"
@@ -254,5 +253,3 @@ static __always_inline u32 holder_of(struct gil_periods *p, u64 process, u64 swi
 		return 0;
 	return then->tid ?: tid_of(process, then->state);
 }
-
-#endif

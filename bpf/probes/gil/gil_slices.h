@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Host code that measures in slices of time where waits come too fast, see docs/gil.md. */
-#ifndef SONDE_GIL_SLICES_H
-#define SONDE_GIL_SLICES_H
+#pragma once
 
 #include "record/family.h"
 
@@ -29,5 +28,3 @@ void gil_slices__watched(struct gil_slices *g, struct session *s, bool watched);
 enum gil_slices_change gil_slices__tick(struct gil_slices *g, struct session *s, u64 now);
 /* Ends slicing when the recording ends. */
 void gil_slices__stop(struct gil_slices *g, struct session *s);
-
-#endif

@@ -3,8 +3,7 @@
  * Work of GPUs as the shim in the target reads it from CUPTI (docs/gpu.md). Times are the device's, converted to
  * CLOCK_MONOTONIC; event gpu_clock has the error.
  */
-#ifndef SONDE_GPU_H
-#define SONDE_GPU_H
+#pragma once
 
 #include "core/shim.h"
 
@@ -86,5 +85,3 @@ struct gpu_shim {
 	struct shim_state shim;
 	char text[];
 } EVENT(gpu_shim, 0x0d0f, "the shim started, stopped, or can't record");
-
-#endif

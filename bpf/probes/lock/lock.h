@@ -4,8 +4,7 @@
  * Sources: include/uapi/linux/futex.h; glibc's struct __pthread_mutex_s (bits/struct_mutex.h, 2.2 to
  * 2.42) for the owner.
  */
-#ifndef SONDE_LOCK_H
-#define SONDE_LOCK_H
+#pragma once
 
 #include "core/event.h"
 
@@ -45,5 +44,3 @@ struct lock_site {
 	u32 module UNIT(string) DOC("the file mapped there");
 	u32 symbol UNIT(string) DOC("function and offset in it; empty: not known");
 } EVENT(lock_site, 0x0a02, "the name of a call site, once per process");
-
-#endif

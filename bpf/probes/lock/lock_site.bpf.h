@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Which code waits for a lock: the call site is searched for on the stack, because libraries have no frame pointers. */
-#ifndef SONDE_LOCK_SITE_BPF_H
-#define SONDE_LOCK_SITE_BPF_H
+#pragma once
 
 #include "core/sonde.bpf.h"
 #include "lock.h"
@@ -216,5 +215,3 @@ static __noinline int find_site(struct lock_wait *w, struct pt_regs *regs, struc
 	w->caller2 = frame[1];
 	return 0;
 }
-
-#endif

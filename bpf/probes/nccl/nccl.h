@@ -6,8 +6,7 @@
  * The event's probe says which function was called. pnccl* are other names of the same functions: a call by either
  * name is recorded under the name without the p.
  */
-#ifndef SONDE_NCCL_H
-#define SONDE_NCCL_H
+#pragma once
 
 #include "core/event.h"
 
@@ -160,5 +159,3 @@ struct nccl_library {
 
 /* The size of the maps that nccl.c and the programs share. */
 #define NCCL_LAYOUTS 64
-
-#endif

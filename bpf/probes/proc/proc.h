@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Events of processes and threads: their identity, start and end. Sources: include/linux/sched.h, kernel/exit.c. */
-#ifndef SONDE_PROC_H
-#define SONDE_PROC_H
+#pragma once
 
 #include "core/event.h"
 
@@ -74,5 +73,3 @@ struct proc_rank {
 	u32 host UNIT(string) DOC("name of the machine");
 } EVENT(proc_rank, 0x0108,
 	"the rank of a process in distributed training, by its environment (RANK and WORLD_SIZE, or those of MPI or Slurm)");
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Events of sampling: the code in which threads spend CPU time, and in which they are off the CPU. docs/sampling.md
  * explains it. */
-#ifndef SONDE_SAMPLE_H
-#define SONDE_SAMPLE_H
+#pragma once
 
 #include "core/event.h"
 #include "core/file.h"
@@ -138,5 +137,3 @@ struct raw_wake {
 	u8 bounded;
 	struct native_stack native; /* ip 0: not taken */
 };
-
-#endif

@@ -4,8 +4,7 @@
  * often, which the loader then follows like one with a runtime. So a native service is in the trace, at no cost to all
  * others.
  */
-#ifndef SONDE_SAMPLE_BUSY_BPF_H
-#define SONDE_SAMPLE_BUSY_BPF_H
+#pragma once
 
 #include "core/sonde.bpf.h"
 #include "sample.h"
@@ -63,5 +62,3 @@ static __always_inline void count_busy(struct task_struct *task, u64 now)
 		return;
 	report_busy(task, now);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The records of sample.bpf.c: where they are made, and the fields that both kinds have. Included once. */
-#ifndef SONDE_SAMPLE_RECORD_BPF_H
-#define SONDE_SAMPLE_RECORD_BPF_H
+#pragma once
 
 #include "core/native.bpf.h"
 #include "core/python.bpf.h"
@@ -135,5 +134,3 @@ static __always_inline void bare(struct raw_sample *raw, struct task_struct *tas
 	raw->native.links = 0;
 	raw->native.window = 0;
 }
-
-#endif

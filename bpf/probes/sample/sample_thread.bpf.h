@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The state of each thread that sampling follows. */
-#ifndef SONDE_SAMPLE_THREAD_BPF_H
-#define SONDE_SAMPLE_THREAD_BPF_H
+#pragma once
 
 #include "core/file.bpf.h"
 #include "sample.h"
@@ -37,5 +36,3 @@ struct sample_threads_map {
 };
 
 extern struct sample_threads_map sample_threads SEC(".maps");
-
-#endif

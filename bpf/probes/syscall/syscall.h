@@ -4,8 +4,7 @@
  * that sonde was built on (scripts/syscalls.sh). The trace contains them as the values of enum syscall_nr, so that it
  * reads the same elsewhere.
  */
-#ifndef SONDE_SYSCALL_H
-#define SONDE_SYSCALL_H
+#pragma once
 
 #include "core/event.h"
 #include "core/file.h"
@@ -43,5 +42,3 @@ struct syscall_threshold {
 	struct event event;
 	u64 threshold UNIT(ns) DOC("calls shorter than this are only counted");
 } EVENT(syscall_threshold, 0x0704, "short calls have no events of their own in this trace");
-
-#endif

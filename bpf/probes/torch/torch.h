@@ -3,8 +3,7 @@
  * Events of PyTorch (libtorch_cpu). What is probed, and which versions were examined: docs/torch.md. Layouts:
  * torch/csrc/autograd/function.h, ATen/core/dispatch/OperatorEntry.h, c10/core/TensorImpl.h of PyTorch 2.13.
  */
-#ifndef SONDE_TORCH_H
-#define SONDE_TORCH_H
+#pragma once
 
 #include "core/event.h"
 #include "core/schedule.h"
@@ -219,5 +218,3 @@ struct torch_phase {
 	u32 cycle DOC("as in torch_step");
 	enum step_phase phase;
 } EVENT(torch_phase, 0x0e11, "a phase of --schedule begins in a process");
-
-#endif

@@ -3,8 +3,7 @@
  * Finds the functions of libtorch_cpu that the torch family probes, by the names of its symbols. The file is
  * untrusted.
  */
-#ifndef SONDE_TORCH_FIND_H
-#define SONDE_TORCH_FIND_H
+#pragma once
 
 #include "elf/elf.h"
 
@@ -66,5 +65,3 @@ void torch_functions__free(struct torch_functions *f);
  * does not show it; then the name is that of its C++ class, aten::add_Tensor.
  */
 bool torch_find__name(struct elf *elf, const struct torch_function *f, char *name, size_t len);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* --schedule and --step, for torch.c. */
-#ifndef SONDE_TORCH_SCHEDULE_H
-#define SONDE_TORCH_SCHEDULE_H
+#pragma once
 
 #include "torch.h"
 
@@ -37,5 +36,3 @@ void torch_schedule__tick(struct session *s, struct torch_schedule *t, u64 now);
 /* Call it before the recording stops. */
 void torch_schedule__finish(struct session *s, struct torch_schedule *t);
 void torch_schedule__free(struct torch_schedule *t);
-
-#endif

@@ -4,8 +4,7 @@
  * With --schedule the program that ends a step decides whether the next one is recorded, so that exactly the active
  * steps are, although attaching and detaching the other probes takes the loader longer than a step.
  */
-#ifndef SONDE_TORCH_STEP_BPF_H
-#define SONDE_TORCH_STEP_BPF_H
+#pragma once
 
 #include "core/schedule.h"
 #include "core/sonde.bpf.h"
@@ -171,5 +170,3 @@ __weak __noinline int torch__end_step(struct torch_range *e)
 		torch__begin_step(l, l->boundary);
 	return 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The simulated machine, inside libcuda's double. All under machine.lock. */
-#ifndef FAKE_DEVICE_H
-#define FAKE_DEVICE_H
+#pragma once
 
 #include "fake.h"
 
@@ -71,5 +70,3 @@ void machine__wait_until(uint64_t moment);
 uint64_t machine__busy_until(uint32_t context);
 /* How long a kernel that is launched with these parameters runs. */
 uint64_t kernel__ns(const struct fake_kernel *k, void **parameters);
-
-#endif

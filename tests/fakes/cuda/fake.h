@@ -20,8 +20,7 @@
  *			CALL_ms=0, CALL_hang=0	it takes so long; it never returns
  *			next_stuck=0		the next record is the same one
  */
-#ifndef FAKE_CUDA_H
-#define FAKE_CUDA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -80,5 +79,3 @@ void fake__dump(enum fake_op op, fake_tool tool);
 /* A correlation id for what this thread calls next, and the calls within. */
 uint32_t fake__enter(void);
 void fake__leave(void);
-
-#endif
