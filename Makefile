@@ -50,7 +50,7 @@ FAMILIES   := $(patsubst %/,%,$(wildcard bpf/probes/*/) $(EXTRA_FAMILIES))
 BPF_SRCS  := $(wildcard bpf/core/*.bpf.c) $(foreach d,$(FAMILIES),$(wildcard $(d)/*.bpf.c))
 BPF_OBJS  := $(BPF_SRCS:%.bpf.c=$(B)/bpf/%.o)
 # All of user/ but main.c, and the families' host side
-LIB_SRCS  := $(filter-out user/main.c,$(wildcard user/*.c user/*/*.c)) \
+LIB_SRCS  := $(filter-out user/main.c,$(wildcard user/*.c user/*/*.c user/*/*/*.c)) \
              $(foreach d,$(FAMILIES),$(filter-out %.bpf.c,$(wildcard $(d)/*.c)))
 LIB_OBJS  := $(LIB_SRCS:%.c=$(B)/obj/%.o)
 

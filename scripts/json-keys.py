@@ -131,7 +131,7 @@ def preprocessed(path, build):
 def keys(build):
     """{key: (types, shows, meanings, files)}"""
     found = {}
-    for path in sorted(glob.glob(os.path.join(ROOT, "user/*/*.[ch]"))):
+    for path in sorted(glob.glob(os.path.join(ROOT, "user/*/**/*.[ch]"), recursive=True)):
         with open(path) as f:
             text = f.read()
         # macros define some of the columns

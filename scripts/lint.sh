@@ -110,7 +110,7 @@ directions() {
 		folder=$(basename "$folder")
 		[[ -v "below[$folder]" ]] || { echo "user/$folder: scripts/lint.sh does not say what it may include" && bad=1; }
 		local allowed="$folder ${below[$folder]-}"
-		grep -nE "^#include \"(${folders// /|})/" "user/$folder"/*.[ch] |
+		grep -rnE "^#include \"(${folders// /|})/" --include='*.[ch]' "user/$folder" |
 			grep -vE "#include \"(${allowed// /|})/" && bad=1
 	done
 	return $bad

@@ -11,7 +11,7 @@
 #include "probes/sched/sched.h"
 #include "probes/syscall/syscall.h"
 #include "findings/about.h"
-#include "report/gpu.h"
+#include "report/gpu/gpu.h"
 #include "random.h"
 #include "test.h"
 
