@@ -46,7 +46,7 @@ struct clock_bounds {
 struct clock {
 	struct clock_sample list[CLOCK_SAMPLES]; /* ring buffer */
 	uint32_t n, next;
-	uint64_t kept; /* host time of the last permanent sample */
+	uint64_t last_permanent; /* host time of the last permanent sample */
 	struct clock_bounds bounds;
 };
 

@@ -98,7 +98,7 @@ declare -A below=(
 	[findings]="model output schema trace util" [report]="findings model output schema trace util"
 	[diff]="findings model output schema trace util"
 	[export]="findings report model output schema trace util" [sandbox]="util" [process]="util"
-	[elf]="process sandbox util" [site]="elf util" [kernel]="schema util" [attach]="elf kernel process sandbox schema site util"
+	[elf]="process sandbox util" [site]="elf util" [kernel]="schema util" [attach]="elf kernel process python sandbox schema site util"
 	[python]="elf process sandbox util" [inject]="elf process sandbox util"
 	[record]="attach elf kernel process python sandbox schema site trace util"
 	[cmd]="attach diff elf export findings inject kernel model output process python record report sandbox schema site trace util"

@@ -36,7 +36,7 @@ struct syscall_file {
 	u32 peer_pid UNIT(task)
 		DOC("UNIX socket: the process that connected, listened or made the pair (SO_PEERCRED), 0: not known");
 	u64 other_end UNIT(hex)
-		DOC("id of the other end of a pipe or connection, whose processes syscall_peer names; 0: none");
+		DOC("id of the other end of a pipe or connection (syscall_peer names its processes); 0: none");
 	u32 net DOC("of an IP socket: inode number of its network namespace");
 	char path[] DOC(
 		"seen from the file system's own root when the file was first used; a UNIX socket's name, or its peer's");

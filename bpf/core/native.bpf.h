@@ -30,7 +30,7 @@ struct native_walk {
 };
 
 /*
- * Reads the i-th link of the chain of frame pointers. The walk ends at a link that is not plausible; the loader
+ * Reads the i-th link of the chain of frame pointers. The walk ends at a link that is not plausible; the worker
  * checks that the addresses are code.
  */
 static __always_inline long native__link(u32 i, struct native_walk *w, struct task_struct *other)

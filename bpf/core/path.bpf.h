@@ -19,7 +19,7 @@ struct path_room {
 	u64 names[PATH_DEPTH]; /* addresses of the component names in kernel memory, from leaf to root */
 	u32 components;
 	u32 length; /* bytes of the path so far */
-	u8 before[PATH_RECORD_ROOM]; /* the record lies at the end of this */
+	u8 before[PATH_RECORD_ROOM]; /* the record lies at the end of this array, directly before the path */
 	char path[PATH_ROOM + PATH_NAME_ROOM] __attribute__((aligned(8)));
 };
 

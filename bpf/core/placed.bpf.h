@@ -4,7 +4,7 @@
 
 /*
  * The record of the placed call that ends at this site: the open call with the stack pointer that the function had at
- * its entry. The loader derives that stack pointer from the function's code. The call is no longer open then:
+ * its entry. The worker derives that stack pointer from the function's code. The call is no longer open then:
  * the topmost open call of *thread is the one in which it was made.
  */
 static __always_inline struct span *placed__close(struct pt_regs *ctx, u64 cookie, struct thread **thread)
@@ -67,9 +67,8 @@ static __always_inline struct span *placed__close(struct pt_regs *ctx, u64 cooki
 	static __always_inline void fn##_entry(struct pt_regs *ctx, struct type *e, u32 group)
 
 /*
- * A call of any function, C++ included, that is probed without changing its return address: the loader finds the ends
+ * A call of any function, C++ included, that is probed without changing its return address: the worker finds the ends
  * of the function in its code. The record begins with struct span, because the return value is not known at these
  * ends. An exception that leaves the function sets EVENT_UNWOUND.
  */
-#define PLACED(fn, where, type)		 PLACED__PROGRAM(fn, "placed/" where, type)
-#define PLACED_IF(word, fn, where, type) PLACED__PROGRAM(fn, "placed+" #word "/" where, type)
+#define PLACED(fn, where, type) PLACED__PROGRAM(fn, "placed/" where, type)

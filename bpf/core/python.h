@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The input of the Python stack walker, which the loader writes: the address of a process's CPython runtime, and the
+ * The input of the Python stack walker, which the worker writes: the address of a process's CPython runtime, and the
  * layout of its structs.
  */
 #pragma once

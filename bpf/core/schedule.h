@@ -44,7 +44,8 @@ static inline u32 step_schedule__own_phase(const volatile struct step_schedule *
 }
 
 /*
- * Without warmup the last step before an active one takes its place, because probes must be attached before it begins.
+ * Returns the phase of a step. Without warmup, the last step before the active ones counts as warmup, because probes
+ * must be attached before an active step begins.
  */
 static inline u32 step_schedule__phase(const volatile struct step_schedule *s, u64 step)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Frames and code objects on their way from BPF to the loader. BPF numbers frames and code objects at their first
- * occurrence and sends what it read of them once, as raw records. The loader, which has line tables and symbols,
+ * Frames and code objects on their way from BPF to the worker. BPF numbers frames and code objects at their first
+ * occurrence and sends what it read of them once, as raw records. The worker, which has line tables and symbols,
  * turns these into meta_frame and meta_code (user/record/stacks.c). Raw records are not events and are not in the
  * trace.
  */
@@ -9,7 +9,7 @@
 
 #include "event.h"
 
-/* Ids of records that only the loader reads; ids of families end below. */
+/* Ids of records that only the worker reads; ids of families end below. */
 #define RAW_FIRST 0xff00
 
 enum raw_record {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Integer types shared by the BPF programs and the loader. */
+/* Integer types shared by the BPF programs and user code. */
 #pragma once
 
 #ifdef __bpf__

@@ -119,7 +119,7 @@ def write_program(folder, name, text):
 def record(folder, name, script, *args, options=()):
     """The program with these arguments, recorded from its first line to its end: the trace, and what the program printed."""
     path = os.path.join(folder, name + ".sonde")
-    target = subprocess.Popen([sys.executable, script, *map(str, args)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    target = subprocess.Popen([sys.executable, "-W", "ignore", script, *map(str, args)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     recording = Sonde(path, "-p", str(target.pid), *options)
     out = target.communicate("go\n")[0]
     recording.end(None)

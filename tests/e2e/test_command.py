@@ -41,7 +41,7 @@ int main(int argc, char **argv)
 	if (argc > 2 && !late)
 		return 99;
 	if (late) /* a file is examined through the process that maps it: it has to last until then */
-		usleep(500000);
+		usleep(2000000);
 	return atoi(argv[1]);
 }
 """

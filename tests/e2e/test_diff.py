@@ -80,7 +80,7 @@ def check_errors(tmp, trace):
     shutil.copy(trace, short)
     os.truncate(short, os.path.getsize(trace) - 20)
     people = say("diff", trace, short)
-    ok("after: The recording was cut off" in people, "of a truncated file what is lost is said", people[-600:])
+    ok("after: The trace was cut off" in people, "of a truncated file what is lost is said", people[-600:])
 
 
 def main():

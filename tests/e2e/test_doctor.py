@@ -130,7 +130,7 @@ def no_file_systems():
 
 def pid_namespace():
     status, t = doctor(["unshare", "-fp", "--mount-proc"])
-    ok(status == 1 and check(t, "pid namespace") == "one of its own" and "--pid=host" in " ".join(remedies(t)),
+    ok(status == 1 and check(t, "pid namespace") == "not the host's" and "--pid=host" in " ".join(remedies(t)),
        "in another pid namespace: exit 1, as from record, with advice", (status, t))
 
 

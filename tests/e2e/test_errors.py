@@ -51,6 +51,8 @@ def usage():
     expect("no command", 2, ["record", "report"])
     expect("unknown command", 2, ["frobnicate"], "frobnicate")
     expect("unknown option", 2, ["--frobnicate", "--help"], "record", "--frobnicate")
+    for option in (["--python-function", "train"], ["--python-functions-trace=FILE.json"]):
+        expect("a trace of named Python functions", 2, ["is refused", "0.8 us", "-F 999"], "record", *option)
     expect("list sorted by a column that is not there", 2, ["no table of list", "colour", "families: name"], "list", "--sort", "colour")
     expect("unknown family", 2, ["cudda", "cuda", "gil"], "record", "-t", "cudda", "-d", "1", "-o", path("a"))
     expect("unknown family option", 2, ["--cuda=nothing"], "record", "--cuda=nothing", "-d", "1", "-o", path("a"))
@@ -86,6 +88,7 @@ def usage():
        done.stderr + done2.stderr)
     expect("-d 0", 2, ["-d"], "record", "-d", "0")
     expect("-p with an empty list", 2, ["-p"], "record", "-p", "")
+    expect("an empty option of a family", 2, ["--torch=shapes, has an empty option"], "record", "--torch=shapes,", "-d", "0.2")
     expect("--comm with an empty list", 2, ["--comm"], "record", "--comm", ",", "-d", "0.2")
     expect("--comm that is longer than any process's name", 2, ["--comm", "x" * 16, "15 characters"], "record", "--comm", "x" * 16, "-d", "0.2",
            "-o", path("a"))
@@ -122,7 +125,7 @@ def privileges():
     # root without the capability, and root with it: the message does not advise to become root
     sleeper = subprocess.Popen(["setpriv", "--reuid=1", "--clear-groups", "sleep", "20"])
     wait_for(lambda: open(f"/proc/{sleeper.pid}/comm").read() == "sleep\n")
-    expect("dump by root without CAP_SYS_PTRACE: the message names the capability", 1, ["may not be read", "CAP_SYS_PTRACE"], "dump",
+    expect("dump by root without CAP_SYS_PTRACE: the message names the capability", 1, ["cannot read its memory", "CAP_SYS_PTRACE"], "dump",
            str(sleeper.pid), prefix=("setpriv", "--bounding-set=-sys_ptrace"))
     expect("inject by root without CAP_SYS_PTRACE: the message names the capability", 1, ["not loaded", "CAP_SYS_PTRACE"], "inject", str(sleeper.pid),
            prefix=("setpriv", "--bounding-set=-sys_ptrace"))
@@ -146,7 +149,7 @@ def targets():
     ok(not os.path.exists(path("b")), "and leaves no file")
     expect("one of two pids vanished: exit 3", 3, [str(gone.pid)], "record", "-p", f"{gone.pid},{os.getpid()}", "-d", "0.2",
            "-o", path("c"))
-    sleeper = subprocess.Popen(["sleep", "0.7"])
+    sleeper = subprocess.Popen(["sleep", "3"])
     began = time.monotonic()
     code, _, err = run("record", "-p", str(sleeper.pid), "-d", "20", "-o", path("d"))
     ok(code == 0 and time.monotonic() - began < 10, "ends when every -p target has ended", err)
@@ -180,6 +183,12 @@ def outputs():
     expect("-f overwrites", 0, [], "record", "-f", "-d", "0.2", "-o", path("whole"))
     ok(before > 0, "without -f the existing file is unchanged")
     ok(stat.S_IMODE(os.stat(path("whole")).st_mode) == 0o600, "a trace has mode 0600")
+    os.mkdir(path("directory"))
+    os.mkfifo(path("fifo"))
+    for name, status, words in (("directory", 1, "Is a directory"), ("fifo", 2, "is a FIFO")):
+        code, _, err = run("record", "-d", "0.2", "-o", path(name))
+        ok(code == status and words in err and " -f" not in err, f"-o {name} is refused, without advice of -f, which is refused, too", err)
+        expect(f"-f -o {name}", status, [words], "record", "-d", "0.2", "-f", "-o", path(name))
     expect("a directory that does not exist", 1, [path("no/such"), "No such file"], "record", "-d", "0.2", "-o",
            path("no/such"))
     run("record", "-d", "0.2", "-o", path("sudo"), env={"SUDO_UID": "1234", "SUDO_GID": "1235"})
@@ -187,7 +196,7 @@ def outputs():
     ok((st.st_uid, st.st_gid) == (1234, 1235), "a trace is owned by the user behind sudo", st)
     first = subprocess.Popen([SONDE, "record", "-t", "proc", "-d", "20", "-o", path("taken")], stderr=subprocess.PIPE, text=True)
     first.stderr.readline()
-    expect("-f does not overwrite a trace that another recording writes", 1, [path("taken"), "recorded into"], "record", "-f", "-d", "0.2", "-o",
+    expect("-f does not overwrite a trace that another recording writes", 1, [path("taken"), "is recording to"], "record", "-f", "-d", "0.2", "-o",
            path("taken"))
     first.send_signal(signal.SIGINT)
     first.communicate(timeout=20)
@@ -211,7 +220,15 @@ cp {path('small')}/t {path('cut')}; exit $status"""
     expect("the trace up to then is readable", 0, ["cut off"], "report", path("cut"))
 
 
+def few_descriptors():
+    for hard, status, words in ((4096, 0, []), (40, 1, ["at most 40 files", "ulimit -Hn"])):
+        # without CAP_SYS_RESOURCE root can't raise the hard limit
+        expect(f"at most 40 open files, a hard limit of {hard}", status, words, "record", "-t", "proc", "-d", "0.2", "-f", "-o", path("few"),
+               prefix=["setpriv", "--bounding-set", "-sys_resource", "prlimit", f"--nofile=40:{hard}"])
+
+
 def files():
+    expect("a pipe is not read as a trace", 1, ["not a regular file"], "report", "/dev/stdin", prefix=["sh", "-c", "true | \"$@\"", "sh"])
     expect("no such file", 1, [path("nothere"), "no such file"], "report", path("nothere"))
     expect("a foreign file", 1, ["/etc/passwd", "not a sonde trace"], "report", "/etc/passwd")
     open(path("zero"), "w").close()
@@ -234,6 +251,12 @@ def files():
     damaged[len(damaged) // 2] ^= 0x55
     open(path("damaged"), "wb").write(damaged)
     expect("damage is found by info --verify", 1, [path("damaged")], "info", "--verify", path("damaged"))
+    damaged = bytearray(whole)
+    damaged[-40] ^= 0x55  # in the final index, which ends the file
+    open(path("damaged"), "wb").write(damaged)
+    code, out, err = run("report", path("damaged"))
+    ok(code == 0 and "damaged" in out + err and "cut off" not in out + err, "a complete trace with a damaged index is reported as damaged, not as cut off",
+       out + err)
     expect("info --verify passes an intact file", 0, [], "info", "--verify", path("whole"))
 
 
@@ -256,6 +279,7 @@ def main():
     namespaces()
     outputs()
     full_disk()
+    few_descriptors()
     files()
     stopping()
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=240 gate
+# test: timeout=240 parallel
 """Two recordings of the scheduler, the GIL, CUDA calls and processes, one of them killed, are exported and compared event by event.
 trace_processor, if it can be installed, must read the file without complaint."""
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=120
+# test: timeout=120 waits
 """Waits for locks of files, by flock() and by fcntl() of both kinds: each program knows who held the lock, where, and how long it waited."""
 import json
 import os

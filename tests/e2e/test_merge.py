@@ -62,6 +62,11 @@ def exported(text, origin):
     return {pid: sorted(times) for pid, times in found.items()}
 
 
+def cpus(text, pid):
+    """The CPU of each run of the process, in an export as text"""
+    return [int(m[1]) for m in re.finditer(rf"\b{pid}/\d+\s+sched\s+sched_run\b.* cpu=(\d+)", text)]
+
+
 def main():
     work = "import time\nend = time.monotonic() + 8\nwhile time.monotonic() < end: time.sleep(0.003)"
     target = subprocess.Popen(["/usr/bin/python3", "-c", work])
@@ -87,6 +92,9 @@ def main():
     error = max((abs(x - y) for x, y in zip(moved, true_b[target.pid])), default=None)
     ok(len(moved) == len(true_b[target.pid]) and error <= 1000,
        f"the second trace's events are within 1 us of their times ({error} ns at most)", f"{len(moved)} of {len(true_b[target.pid])}")
+    expected = sorted(e["cpu"] + a.head["machine"]["cpus"] for e in b.events("sched_run") if e["pid"] == target.pid)
+    found = sorted(cpus(both.stdout, target.pid + HOST))
+    ok(found == expected != [], "the CPUs of the second machine have numbers above those of the first", len(found), len(expected))
     ok(str(HOST) in both.stderr, "a message says which pids belong to which trace", both.stderr)
     one = run("report", path("a.sonde"), path("a.sonde"), "sched")
     ok(one.returncode == 0 and "twice" in one.stdout + one.stderr, "two traces of one machine with overlapping times: a message", one.stdout[:500])

@@ -3,7 +3,7 @@
 # A family is a folder: one from outside the tree is built in, listed, recorded and
 # read back, with its own report, finding and format, without a change to any file of
 # the tree. Its files are the examples of docs/adding-*.md.
-# test: timeout=300
+# test: timeout=300 parallel
 set -euo pipefail
 cd "${ROOT:-$(dirname "$0")/../..}"
 tmp=${TMPDIR:-/tmp}/new-family.$$

@@ -28,7 +28,7 @@ def record(*options):
     os.environ["SONDE_SECRET"] = SECRET
     puppet = Puppet(library=os.path.join(DIRECTORY, "libcudart.so.97"))
     sonde = Sonde(path("t"), "-t", "+sched,syscall,lock,disk,net", "-p", str(puppet.pid), *options, "--", "sh", "-c",
-                  f"cd {DIRECTORY}; ./program {SECRET}=1; cat {DIRECTORY}/program >{DIRECTORY}/copy; sleep 0.3; exit 0; : {SECRET}")
+                  f"cd {DIRECTORY}; ./program {SECRET}=1; cat {DIRECTORY}/program >{DIRECTORY}/copy; sleep 2; exit 0; : {SECRET}")
     puppet.do("calls 1 5")
     puppet.exec(os.path.join(DIRECTORY, "python3"))
     puppet.do("calls 6 5")

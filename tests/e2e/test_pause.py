@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=120
+# test: timeout=120 waits
 """--start-paused, SIGUSR1 and SIGUSR2: calls are recorded while the recording is not paused, and reports are of that time alone."""
 import json
 import os

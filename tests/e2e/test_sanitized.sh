@@ -46,6 +46,7 @@ for format in $(names formats); do
 	status=0
 	[[ $format != csv ]] || more=(--event sched_run)
 	[[ $format != cycle ]] || status=2 # the recording had no schedule
+	[[ $format != kineto ]] || more=(--event $$)
 	sanitized "export to $format" "$status" "$sonde" export "$tmp/trace" --to "$format" "${more[@]}" -o "$tmp/out.$format"
 done
 done_testing

@@ -177,7 +177,7 @@ def check_screen():
         ok(all(text in s.seen for text in shown), "the screen shows the GIL, the holder and the function", repr(s.seen))
         ok(not s.restored(), "top switches the terminal to its own screen")
         s.key("?")
-        ok(s.until("sort functions by their own time"), "? shows the help", repr(s.seen))
+        ok(s.until("sort functions by self time"), "? shows the help", repr(s.seen))
         s.key("?")
         s.until("LOAD%")
         s.key("s")

@@ -30,7 +30,7 @@ def tiles(result):
 def check_chain(name, result, waited_ns):
     levels = result["tables"]["levels"]
     first, last = levels[0], levels[-1]
-    ok(len(levels) == 2 and first["kind"] == "lock" and first["function"] == "handle" and first["by_function"] == "holder",
+    ok(len(levels) == 2 and first["kind"] == "lock" and first["function"] == "handle" and first["caused_by_function"] == "holder",
        f"{name}: it waited for a lock in handle(), held by holder()", json.dumps(levels))
     # its own clock also counts the time from the wake-up until it has a CPU
     delay_ns = sum(p["total_ns"] for p in result["tables"]["parts"] if p["depth"] == first["depth"] and p["kind"] == "cpu")
@@ -61,9 +61,9 @@ def check_peer(tmp):
     trace, _ = record(tmp, "asking", write_program(tmp, "asking.py", ASKING), 2)
     levels = why(trace, "ask")["tables"]["levels"]
     first, last = levels[0], levels[-1]
-    ok(first["kind"] == "peer" and first["function"] == "ask" and first["by_pid"] not in (None, first["pid"]),
+    ok(first["kind"] == "peer" and first["function"] == "ask" and first["caused_by_pid"] not in (None, first["pid"]),
        "a wait for another process", json.dumps(levels))
-    ok(len(levels) == 2 and last["pid"] == first["by_pid"] and last["kind"] == "sleep" and last["function"] == "answer"
+    ok(len(levels) == 2 and last["pid"] == first["caused_by_pid"] and last["kind"] == "sleep" and last["function"] == "answer"
        and last["end"] == "cause", "which slept", json.dumps(levels))
 
 

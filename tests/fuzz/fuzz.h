@@ -18,9 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* Keeps the compiler from removing the computation of a value. */
 static inline void fuzz__use(uint64_t value)
 {
-	static volatile uint64_t used;
-
-	used += value;
+	__asm__ volatile("" : : "r"(value));
 }
 
 #ifndef FUZZ

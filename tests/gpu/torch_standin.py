@@ -80,7 +80,7 @@ def window(gpu, kind):
     must(cuda.cuEventRecord(gpu.events[1], gpu.stream))
     gpu.synchronize()
     must(cuda.cuEventElapsedTime(ctypes.byref(ms), *gpu.events))
-    line = {"kind": kind, "begin": begin, "end": now(), "steps": STEPS, "event_ns": round(ms.value * 1e6),
+    line = {"kind": kind, "begin": begin, "end": now(), "recorded": [begin, begin], "steps": STEPS, "event_ns": round(ms.value * 1e6),
             "threads": [int(t) for t in os.listdir("/proc/self/task")]}
     return dict(line, **seen(STEPS)) if PROFILE else line
 

@@ -5,9 +5,10 @@
 #include "driver.h"
 #include "truth.h"
 
-#define ADD_N	   4096 /* floats of a vector_add */
-#define LANE_BYTES (1 << 20)
-#define STAMPS	   64 /* kernels that can be timed by their own clock */
+#define ADD_N	    4096 /* floats of a vector_add */
+#define LANE_BYTES  (1 << 20)
+#define LANE_RESULT (LANE_BYTES / 2 / sizeof(float)) /* index of the second half */
+#define STAMPS	    64 /* kernels that can be timed by their own clock */
 
 struct gpu {
 	cu_device device;
@@ -24,7 +25,7 @@ struct lane {
 	cu_stream stream;
 	uint32_t number; /* of the stream in the truth, from 1 */
 	cu_address memory[3];
-	float *pinned, *pageable; /* LANE_BYTES each */
+	float *pinned, *pageable; /* LANE_BYTES each; what is copied from the device comes into the second half */
 };
 
 /* CUDA, device 0 and its primary context; current in this thread. */

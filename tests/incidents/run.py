@@ -54,7 +54,7 @@ PYTHON = os.environ.get("INCIDENTS_PYTHON", os.path.join(B, "venv/bin/python"))
 LINES = 3
 POINTS = 5  # allowed error of a share in a report
 # Packages of the Python Package Index that the programs import
-PACKAGES = ("gunicorn", "flask", "uvicorn", "fastapi", "requests", "redis", "celery[redis]", "psycopg2-binary", "numpy")
+PACKAGES = ("gunicorn", "flask", "django", "uvicorn", "fastapi", "requests", "redis", "celery[redis]", "psycopg2-binary", "numpy")
 
 
 class Missing(Exception):

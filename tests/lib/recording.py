@@ -81,10 +81,10 @@ class Recording:
 			target.stdin.flush()
 			if stop_after:
 				self.messages += self.tracer.communicate(timeout=limit)[1]
-			self.steal = steal_ns() - self.steal
 			self.output = target.communicate(timeout=limit)[0].splitlines()
 			if not stop_after:
 				self.messages += self.tracer.communicate(timeout=limit)[1]
+			self.steal = steal_ns() - self.steal
 		finally:
 			for p in (target, self.tracer):
 				if p.poll() is None:

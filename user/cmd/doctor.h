@@ -30,8 +30,6 @@ struct doctor {
 void doctor__check(struct doctor *d, const char *group, const char *check, const char *state, const char *what);
 /* Adds a row to table `missing`: what is missing, its effect here, and the command that adds it. */
 void doctor__missing(struct doctor *d, const char *what, const char *effect, const char *remedy);
-/* Reads the first line of a small file without its newline; returns false, and "" in buf, if it cannot be read. */
-bool doctor__read_line(const char *path, char *buf, size_t len);
 
 void doctor__kernel(struct doctor *d); /* doctor_kernel.c */
 void doctor__confinement(struct doctor *d); /* doctor_confinement.c */

@@ -20,9 +20,9 @@ struct launch {
 	char shim[4096]; /* path of the library that CUDA loads into it; "": none */
 	pid_t pid; /* 0: none */
 	struct session *session; /* traces it, and sends it signals where needed; NULL: none yet */
-	int go; /* pipe: a byte lets the child run CMD */
-	int failed; /* pipe: the child writes errno if it cannot run CMD */
-	bool ended;
+	int start_pipe; /* pipe: a byte lets the child run CMD */
+	int error_pipe; /* pipe: the child writes errno if it cannot run CMD */
+	bool has_ended;
 	int status; /* as in a shell: 128+N if signal N ended it */
 	void **maps; /* mapped by launch__map */
 	u32 n_maps;

@@ -9,7 +9,7 @@
 struct resolve_options {
 	const char *target; /* a file or a pid */
 	const char *placed; /* glob of functions to examine as placed calls; or NULL */
-	struct scope scope; /* as scope__resolve left it */
+	struct scope scope; /* as scope__apply_to_processes left it */
 };
 
 /* Adds tables `places` and `totals`, to be printed before bpf is closed. Returns 0 or negative errno with a message. */

@@ -28,6 +28,6 @@ struct function_sums {
 void function_sums__init(struct function_sums *s, struct diff *d, u32 side, struct map *roles);
 void function_sums__free(struct function_sums *s);
 /* Adds time for which a thread of the role ran. 0 or -ENOMEM. */
-int function_sums__add_run(struct function_sums *s, const struct diff_role *role, const float *slices);
+int function_sums__add_run(struct function_sums *s, const struct diff_role *role, const float *bins);
 /* Reads the samples and adds the functions to what is compared. 0 or negative errno. */
 int function_sums__finish(struct function_sums *s, const struct stacks *stacks);

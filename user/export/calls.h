@@ -42,12 +42,12 @@ struct call_node {
 
 struct call_tree {
 	struct call_functions *functions;
-	bool lines; /* two lines of one function are two nodes */
+	bool has_lines; /* two lines of one function are two nodes */
 	struct call_node *nodes; /* 0: the root; parents precede their children */
 	u32 n;
 	struct map children; /* struct child_key -> u32 */
-	struct map known; /* struct known_key -> u32: the last node of a stack */
-	u32 *way; /* scratch: [STACKS_DEEPEST] frames still to be added */
+	struct map stack_nodes; /* struct known_key -> u32: the last node of a stack */
+	u32 *pending; /* scratch: [STACKS_DEEPEST] frames still to be added */
 };
 
 int call_functions__init(struct call_functions *f, const struct stacks *stacks);

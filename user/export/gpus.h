@@ -14,8 +14,8 @@
 #define GPUS_MAX 1024 /* no machine has more; further GPUs share the last number */
 
 struct gpu {
-	bool taken; /* a device has this number */
-	bool known; /* a shim recorded its description */
+	bool is_used; /* a device has this number */
+	bool is_described; /* a shim recorded its description */
 	char model[65]; /* untrusted, "" if not known */
 	u32 major, minor; /* compute capability; 0: not known */
 	u64 memory; /* bytes; 0: not known */

@@ -19,8 +19,8 @@
 /* Zero the padding. */
 struct what {
 	u32 reason; /* of struct activity_interval */
-	u32 stack, by_stack; /* 0: not known */
-	struct thread_key by; /* tid 0: not known */
+	u32 stack, caused_by_stack; /* 0: not known */
+	struct thread_key caused_by; /* tid 0: not known */
 };
 
 struct whats {

@@ -16,7 +16,7 @@ struct interval {
 
 /* A span on the lane that lies in no other. */
 struct lane_span {
-	struct interval at;
+	struct interval interval;
 	bool is_leaf; /* nothing was written inside it */
 };
 

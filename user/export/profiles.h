@@ -27,8 +27,8 @@ struct profile {
 	const struct schema_field *period; /* weight of an event that is not a span; NULL: 1 */
 	bool in_ns; /* values are ns; false: they count events */
 	u64 events, total; /* in the tree; blame counts the segments of waits */
-	u64 without; /* part of total without a stack */
-	u64 least; /* nodes with less were merged into their callers (profiles__limit); 0: none */
+	u64 without_stack; /* part of total without a stack */
+	u64 min_ns; /* nodes with less were merged into their callers (profiles__limit); 0: none */
 	struct call_tree tree;
 };
 
@@ -43,8 +43,8 @@ struct profiles {
 	char name[128]; /* of a kind that is not predefined */
 };
 
-/* Can `option` of --event be shown (NULL: all)? Returns 0, or -EINVAL with a message that lists the valid ones. */
-int profiles__check(const struct trace *t, const char *option, char *why, size_t len);
+/* Can the choice be shown (NULL: all)? Returns 0, or -EINVAL and in e->why a message that lists the valid ones. */
+int profiles__check(struct export *e);
 /* Returns 0 or negative errno; call profiles__free in both cases. */
 int profiles__init(struct profiles *p, const struct export *e, bool lines);
 int profiles__add(struct profiles *p, const struct rows *rows);

@@ -23,10 +23,6 @@ void field_value__get(struct field_value *out, const struct names *names, const 
 bool field__is_common(const struct schema_event *e, const struct schema_field *f);
 /* Is f the id of a stack? */
 bool field__is_stack(const struct schema_field *f);
-/* Does the event describe what existed before tracing, or a name, and is not on a time line? */
-bool event__is_inventory(const struct schema_event *e);
-/* Is it neither inventory nor about the trace itself? Exports leave out such events of pauses. */
-bool event__is_measured(const struct schema_event *e);
 /* Buffer size for the title of an event */
 #define EVENT_TITLE 256
 /*

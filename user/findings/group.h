@@ -37,9 +37,9 @@ int groups__make(struct groups *g, const struct finding_input *in, u64 kinds, en
 void groups__free(struct groups *g);
 
 /* Returns the value of a field with most time in the group's cells. */
-enum group_field { GROUP_STACK, GROUP_REASON, GROUP_OBJECT, GROUP_BY, GROUP_BY_STACK };
+enum group_field { GROUP_STACK, GROUP_REASON, GROUP_OBJECT, GROUP_CAUSED_BY, GROUP_CAUSED_BY_STACK };
 struct group_most {
-	u64 value; /* GROUP_BY: pid << 32 | tid */
+	u64 value; /* GROUP_CAUSED_BY: pid << 32 | tid */
 	u64 ns, times;
 };
 struct group_most group__most(const struct finding_input *in, const struct group *g, enum group_field field);
@@ -49,6 +49,10 @@ int groups__each_finding(const struct finding_input *in, enum finding_kind kind,
 			 int (*fn)(const struct finding_input *in, const struct group *g, struct finding *f, void *arg),
 			 void *arg);
 
+/* Names the thread of another process that ended most of the group's waits, if there is one. */
+void group__add_ender(const struct finding_input *in, const struct group *g, struct finding *f);
+/* Makes the finding one about waits for something to do. */
+void group__set_idle(const struct finding_input *in, const struct group *g, struct finding *f);
 /* Adds a finding with the group's times, code, call and stack; NULL: no memory, or it took too little time. */
 struct finding *group__add_finding(const struct finding_input *in, const struct group *g, enum finding_kind kind,
 				   struct findings *out);

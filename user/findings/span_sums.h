@@ -9,7 +9,7 @@
 
 struct span_sum {
 	u64 ns, n, longest;
-	u64 freed, full; /* of collections: freed objects, number of collections of the oldest generation */
+	u64 freed, full_collections; /* of collections: freed objects, number of collections of the oldest generation */
 	u32 stack; /* of most of the time */
 	char name[128]; /* of imports: the module that took longest */
 };

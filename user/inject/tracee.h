@@ -21,8 +21,8 @@ struct tracee {
 	u64 mask; /* the signals that the thread had blocked */
 	u8 xstate[TRACEE_XSTATE_MAX]; /* its vector and floating-point registers */
 	size_t xstate_size;
-	siginfo_t kept; /* a signal that can't be blocked and arrived during a call; the release delivers it */
-	int kept_signal; /* 0: none */
+	siginfo_t pending; /* a signal that can't be blocked and arrived during a call; the release delivers it */
+	int pending_signal; /* 0: none */
 };
 
 /* The program counter, stack pointer and frame pointer that the thread had when it was interrupted. */

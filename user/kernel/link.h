@@ -51,7 +51,7 @@ struct links *links__new(void);
 #define LINK_USER_SITES_MAX 65536
 /* Is there room for these sites? */
 bool links__has_room(const struct links *l, const struct link_sites *sites);
-/* Attaches a program to n sites of a file. Returns 0 or negative errno. */
+/* Attaches a program to n sites of a file. Returns 0, or a negative errno, and then none of them is attached. */
 int links__attach(struct links *l, const struct bpf_program *prog, enum attach_method method,
 		  const struct link_sites *sites);
 /* Takes ownership of a link's descriptor. Returns 0, or -ENOMEM after closing it. */

@@ -37,7 +37,7 @@ enum activity_cause {
 	ACTIVITY_UNINTERRUPTIBLE,
 	ACTIVITY_STOPPED, /* by job control, a debugger, the freezer, .. */
 	/* of a thread whose state is unknown */
-	ACTIVITY_NOT_RECORDED, /* the trace has no scheduler events */
+	ACTIVITY_NOT_RECORDED, /* the scheduler was not recorded, or not at this time (record --cost-limit) */
 	ACTIVITY_LOST, /* scheduler events of this time were lost */
 	ACTIVITY_UNOBSERVED, /* the thread was not followed in this time */
 	ACTIVITY_CAUSES

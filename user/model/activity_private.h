@@ -16,14 +16,14 @@ struct sched_time {
 struct sched_times {
 	struct sched_time *spans; /* by their start and by their end, once sorted */
 	u32 n;
-	u32 at; /* index of the first span that ends after the current time */
+	u32 current; /* index of the first span that ends after the current time */
 };
 
 struct activity_thread {
-	struct sched_times on, off;
-	struct span_list gil; /* kind: enum gil_holding, by: the holder, of: its stack; also of later windows */
-	struct span_list off_stacks; /* of: the stack */
-	u64 done; /* intervals were emitted up to this time; 0: none was */
+	struct sched_times on_cpu, off_cpu;
+	struct span_list gil; /* kind: enum gil_holding, thread: the holder, detail: its stack; also of later windows */
+	struct span_list off_stacks; /* detail: the stack */
+	u64 emitted_until; /* intervals were emitted up to this time; 0: none was */
 	bool ended; /* the thread ended before the current window */
 	u64 span_from; /* start of the scheduler span that the last interval was in */
 	u32 last_reason;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* C++ names, demangled by libiberty. */
+/* Names of C++ and Rust, demangled by libiberty. */
 #pragma once
 
 #include <setjmp.h>

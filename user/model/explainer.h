@@ -32,15 +32,15 @@ struct explainer_hint {
  * result.
  */
 int explainer__explain(struct explainer *d, u32 pid, u32 tid, u64 from, u64 to, const struct explainer_hint *hint,
-		       int (*fn)(enum gap_cause cause, u32 of, u64 ns, void *arg), void *arg);
+		       int (*fn)(enum gap_cause cause, u32 object, u64 ns, void *arg), void *arg);
 
 /* Spans that the activity model lacks: calls with their files, and samples of running threads */
 enum explainer_source { EXPLAINER_CALLS, EXPLAINER_SAMPLES, EXPLAINER_SOURCES };
 
-/* `kind` of EXPLAINER_CALLS; `of` is the number of a text. */
+/* `kind` of EXPLAINER_CALLS; `detail` is the number of a text. */
 enum explainer_call { EXPLAINER_READS = 1, EXPLAINER_WRITES, EXPLAINER_POLLS };
 
-/* Flags in `kind` of EXPLAINER_SAMPLES; the span is the CPU time that the sample represents, `of` its function or 0. */
+/* Flags in `kind` of EXPLAINER_SAMPLES; the span is the sample's CPU time, `detail` its function or 0. */
 enum explainer_function { EXPLAINER_PYTHON = 1, EXPLAINER_LOADER = 2 };
 
 struct explainer_thread {

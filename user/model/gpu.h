@@ -2,8 +2,8 @@
 /*
  * GPU work, joined with the host calls that launched it.
  *
- * Two views are merged. The shim's (family gpu) has the device's times and a correlation id for each work
- * item; event gpu_call, the driver's launch function, has the same id, a thread and host times. The uprobes' view
+ * Two views are merged. The shim's (family gpu) has the device's times and a correlation id for each work item; event
+ * gpu_call, CUDA's launch function as CUPTI saw it, has the same id, a thread and host times. The uprobes' view
  * (families cuda and cudadrv) has arguments, what the call returned, the Python stack and whether the thread had the
  * GIL. A gpu_call lies within the outermost call of its thread that was recorded, up to the clocks' error.
  *

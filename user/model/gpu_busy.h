@@ -57,7 +57,7 @@ struct gpu_gap {
 	u32 context, stream;
 	u32 tid; /* the thread that launched the work that ended it; 0: not known */
 	u64 launch_start, launch_end; /* 0: not known */
-	u64 launch_before; /* end of the previous work in that stream; 0: not known */
+	u64 launch_before; /* when the launch of the previous work in that stream began; 0: not known */
 	const char *call; /* the function that launched it; NULL: not known */
 	const char *name; /* the work that ended it: a kernel, mangled, or an operation */
 	bool is_kernel;

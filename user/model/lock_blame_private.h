@@ -38,7 +38,7 @@ struct lock_blame {
 	struct map activities; /* struct lock_activity_key -> struct lock_activity */
 	struct map row_waiters; /* struct row_waiter -> u32 number of the last counted wait plus 1 */
 	struct map codes; /* u32 stack -> u32 frame */
-	struct map usual; /* struct user_key -> struct vote for the most frequent stack */
+	struct map frequent_stacks; /* struct user_key -> struct vote for the most frequent stack */
 	/* Caches of the last lookups: most segments of a thread are of one row. */
 	struct lock_row_key last_row_key;
 	struct lock_row *last_row; /* NULL: none yet */

@@ -26,6 +26,8 @@ enum lock_kind lock_kind__of_native(const struct stack_frame *f);
  * as those of Python, may be used to signal something.
  */
 bool lock_kind__is_native_lock(const struct stacks *s, u32 stack);
+/* Does it wait until a channel of Rust has room for a message? */
+bool lock_kind__is_send(const struct stacks *s, u32 stack);
 /* "lock", "condition", "end of a thread" */
 const char *lock_kind__text(enum lock_kind kind);
 /*

@@ -23,7 +23,7 @@ struct lock_key {
 struct lock_object {
 	enum lock_kind kind; /* by most of its waits' time */
 	bool is_three_state; /* its futex has three values: 0 free, 1 held, 2 held with waiters */
-	bool is_native; /* functions of the C library wait for it that are for locks alone */
+	bool is_native; /* threads wait for it in functions of the C library that only take locks */
 	struct thread_key users[2]; /* the first two threads that wait for it or release it */
 	u32 n_users; /* 3: more than two */
 	u32 first, n; /* its releases in lock_waits.releases, by time */
@@ -44,7 +44,7 @@ struct lock_waited {
 
 struct lock_release {
 	u64 time;
-	struct thread_key by;
+	struct thread_key thread;
 	u32 stack; /* 0: not known */
 	u32 wait; /* index of the wait that it ended */
 };

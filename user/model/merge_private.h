@@ -10,6 +10,7 @@ struct merge_input {
 	struct trace *trace;
 	const char *file;
 	u32 host; /* number of the machine; 0: that of the first trace */
+	u32 first_cpu; /* is added to the numbers of CPUs */
 	bool same_clock; /* its clock is that of the first trace */
 	struct timebase base;
 	u16 *probes; /* the merged trace's number of each probe; [0x10000] */
@@ -28,7 +29,6 @@ struct merge {
 	u16 objects;
 	u32 frames, codes; /* numbered so far */
 	const struct trace_window *part; /* of merge__part; NULL: all of the traces is written */
-	bool (*is_limited)(const struct schema_event *e);
 	u8 *record;
 	char *err;
 	size_t len;

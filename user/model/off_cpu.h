@@ -7,7 +7,7 @@
 #define OFF_CPU_MAX (16u << 20) /* stored spans: 384 MiB; with more, nothing is known */
 
 struct off_cpu {
-	bool known; /* the trace has scheduler spans, and not too many */
+	bool is_known; /* the trace has scheduler spans, and not too many */
 	u64 counted; /* sum of the ns that off_cpu__inside returned */
 	struct map threads; /* u32 tid -> struct off_thread */
 	u32 spans;

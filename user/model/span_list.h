@@ -6,13 +6,13 @@
 
 struct listed_span {
 	u64 from, to; /* ns */
-	u32 kind, of, by; /* the meaning depends on the list */
+	u32 kind, detail, thread; /* the meaning depends on the list */
 };
 
 struct span_list {
 	struct listed_span *spans; /* by start and, once sorted, by end, too */
 	u32 n;
-	u32 near; /* index that span_list__next found last */
+	u32 last_found; /* index that span_list__next found last */
 };
 
 /* 0 or -ENOMEM */

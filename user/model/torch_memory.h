@@ -71,6 +71,8 @@ struct torch_growths {
 	u64 bytes; /* of steady ones: in at least half of the steps */
 };
 
+/* Of an event torch_alloc: was memory freed? */
+bool torch_memory__is_release(const struct view *v);
 /* Reads the trace. 0 or negative errno; torch_memory__free in any case. */
 int torch_memory__new(struct torch_memory_sums **out, const struct query *q);
 void torch_memory__free(struct torch_memory_sums *m);

@@ -12,7 +12,7 @@ struct torch_pending {
 	/* of it and the calls within it: what was counted in outer_ns of calls and in cost_ns of the coverage */
 	u64 counted_ns, counted_cost_ns;
 	u64 counted_flops; /* the same of outer_flops */
-	u64 entries_ns; /* what the programs at the entries of the calls within it took */
+	u64 cold_ns; /* what traps within it took beyond the cost of one that was measured with warm caches */
 };
 
 /* Memory that is allocated */

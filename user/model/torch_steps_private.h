@@ -36,12 +36,16 @@ struct torch_last {
 	u64 parent; /* start of the range around it; 0: there is none */
 };
 
-/* A part of a step between phases. The time from its first to its last operator is of this phase. */
+/*
+ * A part of a step between phases. The time from its first to its last operator is of this phase. Without an operator
+ * all of it is of the backward pass if it lies between two parts of a pass.
+ */
 struct torch_gap {
 	u64 start, end;
 	u64 first, last; /* 0: it has no operator */
 	struct torch_last outer[2]; /* of those in no other operator; the second: in a range */
 	enum torch_phase phase;
+	bool is_in_pass; /* nodes ran right before and after it */
 };
 
 struct torch_gaps {

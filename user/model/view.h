@@ -25,6 +25,11 @@ struct common_fields {
 };
 struct common_fields common_fields__of(const struct schema_event *e);
 
+/* Loops over rows with a view of each, `struct view v`: over all of them, or while the condition is true. */
+#define ROWS_EACH(v, of) ROWS_WHILE(true, v, of)
+#define ROWS_WHILE(condition, v, of) \
+	for (struct view v = { .event = rows__event(of), .rows = of }; (condition) && v.i < rows__count(of); v.i++)
+
 /*
  * Returns the constant's name for an error ("ENOENT" for -2) or a signal ("TERM" for 15), by the field's unit; NULL:
  * none.

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The file that a command writes: regular, mode 0600, owned by the user behind sudo, and never over an existing file
- * unless requested. It has no name until it is published: so an existing file at its path is replaced, never written to
- * or followed, and no unfinished file is found there.
+ * The file that a command writes. Standard output, /dev/null and /dev/full are used as they are. Any other file is
+ * created: regular, mode 0600, owned by the user behind sudo. An existing file is replaced only if requested. The file
+ * has no name until it is published: so an existing file at its path is never written to or followed, and no unfinished
+ * file is found there.
  */
 #pragma once
 
@@ -12,9 +13,9 @@
 
 struct output {
 	int fd;
-	int folder; /* the folder that will contain it, opened with O_PATH */
+	int dir; /* the directory that will contain it, opened with O_PATH */
 	char path[4096];
-	char draft[32]; /* its temporary name in the folder; "": none */
+	char temporary[32]; /* its temporary name in `dir`; "": none */
 	bool created; /* it has its name, so that output__discard may remove it */
 	bool unnamed; /* it has no name yet: output__publish gives it */
 	bool force;

@@ -30,6 +30,9 @@ struct value {
 #define V_S64(x)  ((struct value){ .type = VALUE_S64, .s = (x) })
 #define V_DBL(x)  ((struct value){ .type = VALUE_DOUBLE, .d = (x) })
 #define V_TEXT(x) (value__text(x))
+/* Values that are unknown if they are empty or 0 */
+#define V_TEXT_IF(x) (*(x) ? V_TEXT(x) : V_NONE)
+#define V_U64_IF(x)  ((x) ? V_U64(x) : V_NONE)
 /* NULL is an unknown value. */
 static inline struct value value__text(const char *text)
 {

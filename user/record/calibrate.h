@@ -15,7 +15,7 @@ struct family_cost {
 /* Programs of a family that a recording would have to do without on this kernel. */
 struct family_refusal {
 	u32 programs; /* how many */
-	bool all; /* the family records nothing */
+	bool is_whole_family; /* the family records nothing */
 	char text[384]; /* the first program, the reason, and what reports lack */
 };
 

@@ -27,5 +27,5 @@ struct file_facts {
 		struct python_runtime runtime;
 	} python;
 	/* By family: what its host's `sites` has filled */
-	u64 own[FAMILY_MAX][FAMILY_FACTS_MAX / sizeof(u64)];
+	u64 family_facts[FAMILY_MAX][FAMILY_FACTS_MAX / sizeof(u64)];
 };

@@ -30,6 +30,8 @@ u32 native__stack(struct native *n, const struct native_thread *t);
  * Returns the id of the function at one address in the trace; 0: none. *address becomes the offset in the mapped file.
  */
 u32 native__function(struct native *n, u32 pid, u64 time, u64 *address);
+/* Returns the trace's id of a coroutine's frame at a line of its function; 0: all ids are used up, or no memory. */
+u32 native__coroutine(struct native *n, u32 caller, u32 code, u32 line);
 void native__tick(struct native *n, u64 now);
 /* Frees all caches. */
 void native__trim(struct native *n);

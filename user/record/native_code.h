@@ -16,6 +16,7 @@ struct native_place {
 	u64 offset; /* in the file, or the address if there is no file */
 	bool mapped; /* the address is in a code mapping */
 	bool named;
+	bool is_unread; /* the file can't be opened any more, as its process has ended: the function has no name */
 	bool interpreter, python_call; /* see struct code_place */
 	bool starts; /* in libc or the loader: such frames at the outer end start the program or thread */
 	int unwind_error;

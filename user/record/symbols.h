@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The names and unwinding rules for the code addresses of a mapped file, for native stacks: a sorted table built once
- * per file, and a cache of answers.
+ * The names and unwinding rules for the code addresses of a mapped file, for native stacks: a sorted table
+ * built once per file. Names are read from the file when they are needed.
  */
 #pragma once
 
@@ -10,7 +10,8 @@
 struct symbols;
 
 struct code_place {
-	const char *name; /* of the function; NULL: no symbol covers it. Valid as long as the symbols */
+	const char *name; /* of the function; NULL: no symbol covers it */
+	char text[320]; /* the name, which may be cut; "": it is not from a symbol */
 	u64 function; /* file address of the function's start, or of the code itself if that is unknown */
 	bool has_function; /* function is known, from a symbol or the unwind tables */
 	bool interpreter; /* a loop that executes Python bytecode */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A report is one file in this folder, which fills a struct report and registers it. It reads events and fills tables;
- * user/output prints and sorts them.
+ * A report is one file in a folder below this one, which fills a struct report and registers it. It reads events and
+ * fills tables; user/output prints and sorts them.
  */
 #pragma once
 

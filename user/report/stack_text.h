@@ -10,7 +10,7 @@
 
 struct stack_texts {
 	size_t used; /* bytes so far; zeroed at the start */
-	u32 cut;
+	u32 n_cut;
 };
 
 /* Returns stacks__folded() as a malloc'ed text; NULL without a stack or memory. */

@@ -31,7 +31,7 @@ struct column {
 	u8 first; /* transform with which the next chunk starts */
 	u8 patience; /* chunks until a dictionary is tried again */
 	u32 rows;
-	u32 room; /* of each plane, rows */
+	u32 capacity; /* of each plane, rows */
 	u64 base;
 	u64 previous;
 	u8 *planes[8];

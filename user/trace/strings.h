@@ -22,7 +22,7 @@ struct string_entry {
 struct string_table {
 	struct bytes text;
 	struct string_entry *entries;
-	u32 n, room;
+	u32 n, capacity;
 	u32 *slots; /* index in entries + 1; 0: empty */
 	u32 n_slots; /* a power of two */
 };

@@ -13,19 +13,19 @@ struct refused {
 
 struct trace_writer {
 	int fd;
-	int error; /* of the first failed write, after which nothing is written */
+	int error; /* of the first write that failed or of a lack of memory; nothing is written after it; 0: none */
 	const struct schema *schema;
 	struct kind **kinds; /* one for each event of the schema, made when it first occurs */
 	struct kind **by_id[256]; /* [id >> 8][id & 0xff]: points into kinds */
 	ZSTD_CCtx *zstd;
-	struct bytes chunk; /* as it is written */
+	struct bytes chunk; /* where a chunk or an index frame is composed before it is written */
 	struct buffer_use chunk_use;
 	struct bytes index; /* entries of the next index frame */
 	u32 index_chunks;
 	u64 index_before; /* offset of the previous index frame */
 	struct strings strings;
 	struct refused refused[FAMILY_MAX];
-	u64 rows, raw; /* in the next chunk */
+	u64 rows, raw; /* number of the records that wait for the next chunk, and their bytes */
 	u64 chunks, events, offset;
 	u64 now; /* of the last tick */
 	u64 waiting_since; /* 0: not known yet */

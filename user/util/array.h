@@ -31,3 +31,8 @@ size_t array__capacity(size_t n);
 
 /* The number of elements of a declared array */
 #define ARRAY_LEN(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Is a number among those listed? IS_ONE_OF(signal, SIGINT, SIGTERM) */
+#define IS_ONE_OF(number, ...) \
+	array__has((const u32[]){ __VA_ARGS__ }, sizeof((const u32[]){ __VA_ARGS__ }) / sizeof(u32), number)
+bool array__has(const u32 *array, size_t n, u32 number);

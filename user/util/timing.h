@@ -7,6 +7,10 @@
 
 #include "core/types.h"
 
+#include <time.h>
+
+/* Returns the ns of a clock; 0: there is no such clock. */
+u64 timing__clock(clockid_t clock);
 /* CLOCK_MONOTONIC, ns */
 u64 timing__now(void);
 /* Ends a step, which took the time since the last call. */

@@ -44,7 +44,7 @@ struct cuda_launch {
 	u32 block_y DOC("threads of a block");
 	u32 block_z DOC("threads of a block");
 	CUDA_STACK_FIELDS;
-} EVENT(cuda_launch, 0x0302, "a kernel launch; of a launch on several devices, the first");
+} EVENT(cuda_launch, 0x0302, "a kernel launch; of a launch on several devices, that on the first device");
 
 struct cuda_set {
 	struct call call;

@@ -18,7 +18,7 @@
 
 #define CUDA_POOL_FIELDS \
 	u64 pool UNIT(hex) DOC("memory pool; 0 if creating it failed"); \
-	u64 bytes UNIT(bytes) DOC("that the pool retains, of a trim")
+	u64 bytes UNIT(bytes) DOC("of a trim: the bytes that the pool may retain")
 
 #define CUDA_STREAM_WAIT_FIELDS \
 	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream"); \

@@ -69,7 +69,7 @@ struct proc_rank {
 	struct event event;
 	u32 rank DOC("its number among the processes of the training, from 0");
 	u32 world_size DOC("number of these processes");
-	s32 local_rank DOC("its number among those of its machine; -1: not known");
+	s32 local_rank DOC("its number among the ranks of its machine; -1: not known");
 	u32 host UNIT(string) DOC("name of the machine");
 } EVENT(proc_rank, 0x0108,
-	"the rank of a process in distributed training, by its environment (RANK and WORLD_SIZE, or those of MPI or Slurm)");
+	"the rank of a process in distributed training, from its environment (RANK and WORLD_SIZE, or the variables of MPI or Slurm)");

@@ -13,7 +13,7 @@
 struct import_place {
 	u64 audit; /* address of the call of the audit hooks */
 	bool name_fourth; /* the module is that call's fourth argument, else its third */
-	u64 done[IMPORT_ENDS_MAX]; /* after the calls of importlib, with and without -X importtime */
+	u64 after_calls[IMPORT_ENDS_MAX]; /* after the calls of importlib, with and without -X importtime */
 	u32 n_done;
 };
 

@@ -26,8 +26,7 @@ struct {
 
 /*
  * A record of the thread's own: with sample_back the stack that it had when it left the CPU from its own code, else the
- * record that is being filled. A program at the return of schedule() can be preempted, so a record of the CPU would not
- * do.
+ * record that is being filled by sample_scheduled: that can be preempted, so a record of the CPU would not do.
  */
 struct {
 	TASK_STORAGE(struct raw_sample);
@@ -82,7 +81,7 @@ static __always_inline void fill(struct raw_sample *raw, struct task_struct *tas
 		read_gil(raw, task);
 }
 
-/* The same without a stack: the loader takes that of a similar interval. */
+/* The same without a stack: the worker takes that of a similar interval. */
 static __always_inline void fill_unstacked(struct raw_sample *raw, struct task_struct *task, u64 now, u16 flags)
 {
 	if (!fill_call(raw, task, now, flags))

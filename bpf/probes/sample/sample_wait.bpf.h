@@ -37,7 +37,7 @@ static __always_inline s64 of_timespec(u64 address, s64 unit, struct task_struct
 	return time[0] < 1000000000 ? time[0] * SECOND_NS + time[1] * unit : FOREVER;
 }
 
-/* Converts a moment into the time from the start of the wait; for CLOCK_REALTIME the loader does it. */
+/* Converts a moment into the time from the start of the wait; for CLOCK_REALTIME the worker does it. */
 static __always_inline void set_moment(struct raw_sample *raw, s64 moment, bool realtime)
 {
 	raw->timeout = moment;

@@ -50,6 +50,7 @@ bool torch_find__is_clone(const struct elf_symbol *boxed);
 struct torch_variable {
 	u64 call, after; /* addresses of the call and of the instruction that follows it */
 	u32 offset; /* of the variable from the call's result */
+	u64 base; /* of the call's result in the library's block of such variables */
 	bool is_prefixed; /* the call has prefixes, with which the kernel does not emulate it */
 };
 

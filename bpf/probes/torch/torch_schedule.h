@@ -30,7 +30,7 @@ struct torch_schedule {
 };
 
 int torch_schedule__configure(struct session *s);
-void torch_schedule__hold(struct session *s, bool held);
+void torch_schedule__set_suspended(struct session *s, bool suspend);
 void torch_schedule__event(struct session *s, struct torch_schedule *t, const struct torch_phase *e);
 void torch_schedule__tick(struct session *s, struct torch_schedule *t, u64 now);
 /* Call it before the recording stops. */

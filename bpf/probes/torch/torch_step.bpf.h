@@ -73,7 +73,7 @@ __weak __noinline int torch__is_active(void)
 	struct torch_loop *l = bpf_map_lookup_elem(&torch_loops, &tgid);
 
 	if (!l || l->started != task__process_start(task))
-		return !recording__is_held();
+		return !recording__is_suspended();
 	return l->phase == STEP_ACTIVE;
 }
 

@@ -59,6 +59,8 @@ extern struct machine machine;
 void truth__flush(void);
 void machine__init(void);
 void machine__tell(const struct fake_record *r);
+/* Whether this thread is within a call of libcudart. */
+bool machine__is_in_runtime(void);
 /* Makes the context if it is not there. */
 struct context *machine__context(uint32_t number);
 struct stream *machine__null_stream(uint32_t context);

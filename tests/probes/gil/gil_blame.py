@@ -11,10 +11,12 @@ import subprocess
 
 import gil_lib
 import tap
+from other_work import DISTURBED, OtherWork
 from sonde_cli import Sonde
 
 SECONDS = 1.6
-TRIES = 3
+TRIES = 6
+TRIES_DISTURBED = 8  # while the rest of the machine uses the CPUs
 running = []
 
 # scene: the planted pairs of holder and waiter; the first must be on top of the report
@@ -141,14 +143,20 @@ def act(python, place, names, options):
 def check_python(python, place, options):
     """
     Without --gil=full sonde misses that another thread takes the free GIL while the woken waiter has no CPU yet, and counts that time
-    for the waiter. On a busy machine this may be much, so a scene may be repeated.
+    for the waiter. On a busy machine this may be much, so a scene may be repeated, and more often where other work or a hypervisor is
+    known to have taken the CPUs.
     """
+    work = OtherWork()
     result = act(python, place, PLANTED, options)
-    for _attempt in range(1, TRIES):
+    for attempt in range(1, TRIES_DISTURBED):
         again = [name for name, (_, wrong) in result.items() if wrong]
-        if again:
-            tap.note("%s: again: %s" % (python.name, [(n, result[n][1]) for n in again]))
-            result.update(act(python, place, again, options))
+        if not again or (attempt >= TRIES and work.share() < DISTURBED):
+            break
+        tap.note("%s: other work took %.0f%% of a CPU; again: %s" % (python.name, 100 * work.share(), [(n, result[n][1]) for n in again]))
+        work = OtherWork()
+        # one by one, so that they have the CPUs to themselves
+        for name in again:
+            result.update(act(python, place, [name], options))
     for name, (_apart, wrong) in result.items():
         tap.ok(not wrong, "%s, %s: the planted pair is on top, its time within 2%%, and said in words" % (python.name, name),
                "\n".join(wrong))

@@ -2,6 +2,7 @@
 """Shared by the GIL's tests: all CPythons, their helpers, a recording together with the log of a preloaded library (the truth)."""
 import bisect
 import collections
+import contextlib
 import functools
 import glob
 import json
@@ -90,6 +91,19 @@ def each_python(what, fn):
             tap.skip("%s, %s" % (what, name), missing[name])
 
 
+@contextlib.contextmanager
+def script(python, path):
+    """The command that runs a script by this CPython, in whose root it is copied"""
+    if python.root == "/":
+        yield [python.exe, path]
+        return
+    with tempfile.TemporaryDirectory(prefix="sonde-script-", dir=python.root + "/tmp") as folder:
+        os.chmod(folder, 0o755)
+        copy = shutil.copy(path, folder)
+        # -S, as this root has no site-packages
+        yield ["/usr/sbin/chroot", python.root, python.exe, "-S", copy[len(python.root):]]
+
+
 class Workplace:
     """A directory with the helpers, also in other roots. It is removed at the end."""
 
@@ -160,14 +174,14 @@ def start_work(place, python, kind, seconds, threads):
     return p
 
 
-def record(python, place, kind, seconds, threads, switches="", truth=True, options=(), on_live=None):
-    """Records gil_work.py, which runs with the truth library. Calls on_live() before the workload begins."""
+def record(python, place, kind, seconds, threads, switches="", truth=True, options=(), on_live=None, families="gil", read=None):
+    """Records gil_work.py, which runs with the truth library. Calls on_live() before the workload begins, and read(path, trace) at the end."""
     from sonde_trace import Trace
     work, truth_file = _start_workload(python, place, kind, seconds, threads, truth)
     out = os.path.join(place.here, "gil.sonde")
     sonde = None
     try:
-        sonde = Sonde(out, "-t", "gil", *options, "-p", str(work.pid), "-d", str(SLOW * (seconds + 30)), mode=switches)
+        sonde = Sonde(out, "-t", families, *options, "-p", str(work.pid), "-d", str(SLOW * (seconds + 30)), mode=switches)
         if on_live:
             on_live()
         printed = work.communicate("\n", timeout=SLOW * (seconds + 30))[0]
@@ -192,6 +206,8 @@ def record(python, place, kind, seconds, threads, switches="", truth=True, optio
                        losses, sonde.process.returncode, sonde.messages,
                        {kind: list(trace.events(kind)) for kind in ("gil_hold", "gil_switch")}, truth_switches,
                        min([e["live"] for e in trace.events("meta_object") if e["live"]] or [0]))
+    if read:
+        read(out, trace)
     os.unlink(out)
     return result
 

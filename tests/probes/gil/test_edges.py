@@ -104,15 +104,21 @@ def holder_that_never_waits(python):
         tap.note("%s: waits, and those before the name, of each try: %s" % (python.name, [t[:2] for t in tries]))
 
 
-def open_when_killed():
+def killed_while_waiting():
     p = work("spin", 5, 3)
     sonde = Sonde("-p", str(p.pid))
     go(p)
     time.sleep(0.5)
     p.kill()
     p.wait()
-    waits = sonde.stop(interrupt=False)
-    still = [w for w in waits if w["flags"] & OPEN]
+    return [w for w in sonde.stop(interrupt=False) if w["flags"] & OPEN]
+
+
+def open_when_killed():
+    for _ in range(3):
+        still = killed_while_waiting()
+        if still:  # both threads may be between two timed waits
+            break
     tap.ok(1 <= len(still) <= 3, "waits that a killed process leaves open are recorded", still)
 
 
@@ -131,7 +137,7 @@ def starts_late(switches, how):
                              env={"PATH": "/usr/bin:/bin", "LD_LIBRARY_PATH": copy})
         running.append(p)
         p.stdout.readline()
-        time.sleep(0.5)
+        time.sleep(2)  # for the library to be probed
         mapped = lib in open("/proc/%d/maps" % p.pid).read()
         p.communicate("\n", timeout=30)
         waits = [w for w in sonde.stop() if w["pid"] == p.pid]

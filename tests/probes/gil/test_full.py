@@ -16,6 +16,7 @@ HOLDS = 20  # a minimum: 200 and more on a quiet machine, 42 beside 12 other bus
 NO_DURATION = 4  # enum event_flags
 # such a wait is short: one that differs by more was preempted between the two clock readings
 APART_NS = 10000
+TRIES = 4  # recordings, while too many waits of one were preempted
 
 
 def times_agree(mine, truth):
@@ -45,7 +46,8 @@ def check_holds(name, r):
         tap.ok(len(both) == known and good, "%s: hold times within 1%%" % name, "%d of %d; %s" % (len(both), known, said))
 
 
-def check_switches(name, r):
+def switch_times(r):
+    """The waits for a forced switch: ({tid: (number recorded, true number)}, [(ns, true ns)])"""
     mine, truth = collections.defaultdict(list), collections.defaultdict(list)
     for s in r.full["gil_switch"]:
         if not s["flags"] & OPEN:
@@ -54,24 +56,40 @@ def check_switches(name, r):
         if start > r.live:
             truth[tid].append((start, end - start))
     counts = {t: (len(mine[t]), len(truth[t])) for t in set(mine) | set(truth)}
-    if not truth:
+    return counts, [(x[1], y[1]) for t in sorted(truth) for x, y in zip(sorted(mine[t]), sorted(truth[t]))]
+
+
+def check_switches(name, r, again):
+    """
+    again(): another recording of the same workload. If more than a tenth of the waits were preempted, by another
+    thread or by the hypervisor, their times prove nothing.
+    """
+    for tries_left in range(TRIES - 1, -1, -1):
+        counts, times = switch_times(r)
+        near = [(a, b) for a, b in times if abs(a - b) <= APART_NS]
+        out = len(times) - len(near)
+        is_quiet = out <= max(3, 0.1 * len(times))
+        if is_quiet or not tries_left or any(a != b for a, b in counts.values()):
+            break
+        tap.note("%s: %d of %d waits were preempted between the two clock readings; recording again" % (name, out, len(times)))
+        r = again()
+    if not counts:
         return tap.skip("%s: waits for a forced switch" % name, "the machine was so busy that no thread had to wait for one")
     tap.ok(all(a == b for a, b in counts.values()), "%s: waits for a forced switch" % name, counts)
-    a = [x for t in sorted(truth) for _, x in sorted(mine[t])]
-    b = [x for t in sorted(truth) for _, x in sorted(truth[t])]
-    near = [(x, y) for x, y in zip(a, b) if abs(x - y) <= APART_NS]
-    total, true = sum(x for x, _ in near), sum(y for _, y in near)
-    tap.ok(len(a) == len(b) and len(a) - len(near) <= max(3, 0.1 * len(a)) and
-           abs(total - true) <= 0.01 * true + 2 * gil_lib.SLACK_NS * len(near),
-           "%s: their times" % name, "%d ns, truly %d; %d left out" % (total, true, len(a) - len(near)))
+    total, true = sum(a for a, _ in near), sum(b for _, b in near)
+    tap.ok(is_quiet and abs(total - true) <= 0.01 * true + 2 * gil_lib.SLACK_NS * len(near),
+           "%s: their times" % name, "%d ns, truly %d; %d of %d left out" % (total, true, out, len(times)))
 
 
 def check_python(python):
-    spin = gil_lib.record(python, place, "spin", SECONDS, 3, options=["--gil=full"])
+    def record_spin():
+        return gil_lib.record(python, place, "spin", SECONDS, 3, options=["--gil=full"])
+
+    spin = record_spin()
     hold = gil_lib.record(python, place, "hold", SECONDS, 3, options=["--gil=full"])
     check_holds("%s, spinning in Python" % python.name, spin)
     check_holds("%s, holding in C" % python.name, hold)
-    check_switches("%s, spinning in Python" % python.name, spin)
+    check_switches("%s, spinning in Python" % python.name, spin, record_spin)
     wrong = gil_lib.compare_counts(hold)
     a = gil_lib.add(gil_lib.attribution(spin), gil_lib.attribution(hold))
     tap.ok(not wrong and gil_lib.good(a) and a.wrong == 0, "%s: waits, and who dropped it" % python.name,

@@ -12,10 +12,11 @@ import subprocess
 import tempfile
 import time
 
+import proc_files
 from inject_lib import BUILD, SHIM, SONDE, TARGET, Target, has_shim, inject
 from shim_lib import DOUBLES, training
 from tap import done, ok, skip, skip_all
-from waiting import wait_state
+from waiting import wait_for, wait_state
 
 ODD = os.path.join(BUILD, "tests", "probes", "gpu", "inject_odd")
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
@@ -192,12 +193,18 @@ def places():
     t.kill()
 
 
+def wait_injected(pid):
+    """Waits until sonde has stopped a thread of the process to let it load the shim, and the thread runs again for that."""
+    ok(wait_for(lambda: any((proc_files.status(pid, tid) or {}).get("TracerPid", "0") != "0" for tid in proc_files.threads(pid))), "sonde has a thread")
+    time.sleep(0.3)
+
+
 def held_up():
     """Another thread holds the loader's lock for a while or for too long; signals or SIGKILL arrive meanwhile."""
-    short = built("slow1.so", SLOW, "-shared", "-fPIC", "-DSECONDS=2")
+    short = built("slow1.so", SLOW, "-shared", "-fPIC", "-DSECONDS=3")
     t = Target([ODD, "loads", short])
     p = subprocess.Popen([SONDE, "inject", str(t.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(0.7)
+    wait_injected(t.pid)
     for _ in range(3):
         libc.tgkill(t.pid, t.pid, signal.SIGUSR1)
         time.sleep(0.05)
@@ -218,25 +225,25 @@ def held_up():
     t.kill()
     t = Target([ODD, "loads", long])
     p = subprocess.Popen([SONDE, "inject", str(t.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(0.7)
+    wait_injected(t.pid)
     os.kill(t.pid, 9)
     out, err = p.communicate(timeout=30)
     ok(p.returncode == 1 and "it ended" in err, "the target is killed meanwhile: a message", out, err)
     t.kill()
     t = Target([ODD, "loads", short])
     p = subprocess.Popen([SONDE, "inject", str(t.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(0.5)
+    wait_injected(t.pid)
     p.send_signal(signal.SIGTERM)
     p.communicate(timeout=30)
-    time.sleep(2)
+    time.sleep(3)
     status = t.end()
     ok(status == 0 and "errno 99" in t.output, "sonde gets SIGTERM meanwhile: it completes the injection", status, t.output)
     t = Target([ODD, "loads", short])
     p = subprocess.Popen([SONDE, "inject", str(t.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
-    time.sleep(0.5)
+    wait_injected(t.pid)
     os.killpg(p.pid, signal.SIGKILL)
     p.communicate(timeout=30)
-    time.sleep(2)
+    time.sleep(3)
     status = t.end()
     ok(status == 0 and "errno 99" in t.output, "sonde's process group is killed meanwhile: the injection is completed", status, t.output)
 

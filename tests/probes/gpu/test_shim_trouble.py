@@ -3,6 +3,7 @@
 """The shim's failures: calls of CUPTI that fail or hang, other profilers, device resets, many tracers, exec."""
 # test: timeout=300 parallel waits
 import collections
+import concurrent.futures
 import os
 import signal
 import time
@@ -48,9 +49,15 @@ FAILURES = {
 }
 
 
+def at_once(run, cases):
+    """The results of run() for each case; four at a time, because they mostly wait"""
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        return list(pool.map(run, cases))
+
+
 def failures(version):
-    for call, (states, words) in FAILURES.items():
-        r = Shimmed(version, "-n", "80", "-p", "5000", cupti=setting(**{call: 999, "result_string": 7}))
+    runs = at_once(lambda call: Shimmed(version, "-n", "80", "-p", "5000", cupti=setting(**{call: 999, "result_string": 7})), FAILURES)
+    for (call, (states, words)), r in zip(FAILURES.items(), runs, strict=True):
         said = texts(r)
         ok(r.status == 0 and r.states() == states and words in said and (words or not said),
            f"CUDA {version}: {call} fails: the program continues, and the reason is reported", r.status, r.got["shim"], r.errors)
@@ -71,12 +78,16 @@ def failures(version):
        f"CUDA {version}: an invalid buffer does not block the shim", r.status, r.got["dropped"])
 
 
+def hang(case):
+    call, after = case
+    began = time.monotonic()
+    r = Shimmed(newest, "-n", "100", "-p", "5000", cupti=setting(**{call + "_hang": 1, call + "_after": after}))
+    return call, r, time.monotonic() - began
+
+
 def hangs():
-    for call, after in (("flush", 3), ("timestamp", 20), ("disable", 1), ("next", 100), ("unsubscribe", 1)):
-        began = time.monotonic()
-        r = Shimmed(newest, "-n", "100", "-p", "5000", cupti=setting(**{call + "_hang": 1, call + "_after": after}), wait=False)
-        r.finish()
-        took = time.monotonic() - began
+    cases = (("flush", 3), ("timestamp", 20), ("disable", 1), ("next", 100), ("unsubscribe", 1))
+    for call, r, took in at_once(hang, cases):
         wall = sum(e["end"] for e in r.truth["call"][-1:]) - sum(e["start"] for e in r.truth["call"][:1])
         print(f"# {call}: the program worked {wall / 1e9:.1f} s, ended after {took:.1f} s")
         ok(r.status == 0 and 2.5 < took - wall / 1e9 < 9 and r.states() == [STARTED], f"{call} hangs: the program ends at most 3 s later", r.status, took,

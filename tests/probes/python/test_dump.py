@@ -48,11 +48,11 @@ class Work:
                 self.host_pid = int(f.read().split()[0])
         return self
 
-    def settle(self):
-        """Waits until all threads have slept for a while, as on a busy machine a thread may take long to park."""
+    def settle(self, tids=()):
+        """Waits until these or all threads have slept for a while, as on a busy machine a thread may take long to park."""
         before, end = None, time.monotonic() + 30
         while time.monotonic() < end:
-            threads = {tid: proc_files.status(self.host_pid, tid) for tid in proc_files.threads(self.host_pid)}
+            threads = {tid: proc_files.status(self.host_pid, tid) for tid in tids or proc_files.threads(self.host_pid)}
             now = {tid: (s["State"][0], s["voluntary_ctxt_switches"], s["nonvoluntary_ctxt_switches"]) for tid, s in threads.items() if s}
             if now == before and all(state == "S" for state, *_ in now.values()):
                 return
@@ -137,6 +137,8 @@ def check_gil(python):
     holders, waiters, bad = set(), set(), []
     with Work(python, "spin") as work:
         spinners = set(work.native.values()) - {work.p.pid}
+        # until it has started the others, the main thread waits for the GIL too
+        work.settle([work.host_pid])
         for i in range(60):
             # on a busy machine a thread may be off the CPU for long
             if i >= 12 and holders and waiters:

@@ -42,6 +42,17 @@ __attribute__((noinline)) static void deep(int depth, unsigned long n)
 	sink += room[0];
 }
 
+/* Rounds differ by more than a sampling period, as rounds of equal length could synchronize with the clock. */
+static unsigned long round_size;
+
+static void draw_round_size(void)
+{
+	static unsigned int drawn = 1;
+
+	drawn = (drawn * 1103515245 + 12345) & 0x7fffffff;
+	round_size = 500000 + drawn % 1000000;
+}
+
 #define WORK(name, index, clock, what)                                \
 	__attribute__((noinline)) static void name(void)              \
 	{                                                             \
@@ -52,9 +63,9 @@ __attribute__((noinline)) static void deep(int depth, unsigned long n)
 		spent[index] += now(clock) - start;                   \
 	}
 
-WORK(seventy, 0, CLOCK_THREAD_CPUTIME_ID, burn(700000))
-WORK(twenty, 1, CLOCK_THREAD_CPUTIME_ID, burn(200000))
-WORK(ten, 2, CLOCK_THREAD_CPUTIME_ID, deep(100, 100000))
+WORK(seventy, 0, CLOCK_THREAD_CPUTIME_ID, burn(round_size / 10 * 7))
+WORK(twenty, 1, CLOCK_THREAD_CPUTIME_ID, burn(round_size / 10 * 2))
+WORK(ten, 2, CLOCK_THREAD_CPUTIME_ID, deep(100, round_size / 10))
 
 #ifdef __x86_64__
 /* As compilers generate it, the unwind table refers to the frame pointer's slot up to the return. */
@@ -115,6 +126,7 @@ int main(int argc, char **argv)
 			short_nap();
 			tiny_nap();
 		} else {
+			draw_round_size();
 			seventy();
 			twenty();
 			ten();

@@ -6,14 +6,19 @@ import collections
 import glob
 import os
 import platform
+import re
 import subprocess
 import time
 
+import proc_files
 from recording import Recording, workdir
 from sample_lib import CUT, HERE, Stacks, allowed, cpu_time, shares, worst
+from sonde_trace import Trace
 from tap import done, ok, skip
 
+SONDE = os.environ.get("SONDE", "build/sonde")
 OFF_SLEEP = 4
+LOSS_UNKNOWN = 14 # bpf/core/meta.h
 
 
 def built(*flags):
@@ -126,35 +131,78 @@ def off_cpu():
     ok(not rec.of("sample_cpu"), "no samples of the clock, which was not requested")
 
 
-def read(path):
-    try:
-        with open(path) as f:
-            return f.read()
-    except OSError:
-        return ""
+def loaded():
+    """The names of this family's programs in the kernel"""
+    p = subprocess.run(["bpftool", "prog", "show"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return re.findall(r"name (sample_\w+)", p.stdout)
+
+
+def recordings():
+    return sum(proc_files.read(path) == "sonde-attacher\n" for path in glob.glob("/proc/[0-9]*/comm"))
+
+
+def with_filter():
+    """Where a filter selects processes there is nothing for the iterator that finds processes to follow."""
+    name, trace = "with a filter no iterator looks for processes", os.path.join(workdir(), "filter.sonde")
+    rec = subprocess.Popen([SONDE, "record", "-t", "sample", "--off-cpu", "-p", str(os.getpid()), "-d", "2", "-f", "-o", trace],
+                           stderr=subprocess.PIPE, text=True)
+    begun, found, others = any("tracing into" in line for line in rec.stderr), loaded(), recordings() - 1
+    rec.communicate()
+    if others > 0:
+        skip(name, "another recording runs")
+    else:
+        ok(begun and "sample_switch" in found and "sample_waiters" not in found, name, found)
 
 
 def nothing_left():
     # the kernel frees them with a delay
     for _ in range(60):
-        p = subprocess.run(["bpftool", "prog", "show"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        own = [line for line in p.stdout.splitlines() if "name sample_" in line]
+        own = loaded()
         if not own:
             break
         time.sleep(0.5)
     # another recording may run
-    if any(read(path) == "sonde-attacher\n" for path in glob.glob("/proc/[0-9]*/comm")):
+    if recordings():
         skip("no BPF program is left", "another recording runs")
     else:
         ok(not own, "no BPF program is left", own)
 
 
+def ended():
+    """Programs that end, and whose files are removed, before their functions are named: each such stack is counted."""
+    program, trace = os.path.join(workdir(), "short"), os.path.join(workdir(), "ended.sonde")
+    source = "#include <unistd.h>\nint main(void) { usleep(400000); for (volatile long i = 0; i < 40000000; i++); }"
+    subprocess.run(["cc", "-O0", "-x", "c", "-", "-o", program], check=True, text=True, input=source)
+    # sonde knows the mappings of the first two before they compute, but is stopped until their files are removed
+    script = """for i in 1 2 3 4; do
+        cp $0 $0.gone$i
+        $0.gone$i &
+        sleep 0.2
+        [ $i -gt 2 ] || kill -STOP $PPID
+        wait
+        # those of the last two are looked up ten times a second
+        [ $i -le 2 ] || sleep 0.5
+        rm $0.gone$i
+        kill -CONT $PPID
+    done"""
+    p = subprocess.run([SONDE, "record", "-f", "-o", trace, "-t", "sample", "-F", "499", "--", "sh", "-c", script, program],
+                       stderr=subprocess.PIPE, text=True)
+    trace = Trace(trace)
+    stacks, found = Stacks(trace), collections.Counter()
+    for e in trace.events("sample_cpu"):
+        names = [f.name for f in stacks.stack(e["stack"]) if "short.gone" in f.file]
+        found[any(name.startswith("short.gone") for name in names)] += bool(names)
+    lost = sum(e["count"] for e in trace.events("meta_loss") if e["reason"] == LOSS_UNKNOWN)
+    ok(p.returncode == 0 and found[True] == lost and sum(found.values()) > 10,
+       f"stacks without names of programs that ended are counted as losses: {found[True]} of {sum(found.values())}", lost, p.stderr)
+    ok(lost > 0 and found[False], "programs that ended before they were looked up have no names, others do", found)
+
+
 def wrong_usage():
-    sonde = os.environ.get("SONDE", "build/sonde")
     for args, text in ((["-F", "0"], "samples a second"), (["-F", "x"], "samples a second"), (["-F", "-5"], "samples"),
                        (["-F", "99999999"], "perf_event_max_sample_rate"), (["--off-cpu=0"], "nanoseconds"),
                        (["--off-cpu=1ms"], "nanoseconds")):
-        p = subprocess.run([sonde, "record", *args, "-d", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        p = subprocess.run([SONDE, "record", *args, "-d", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         ok(p.returncode == 2 and text in p.stderr, f"record {' '.join(args)} is wrong usage", p.stderr)
 
 
@@ -162,6 +210,8 @@ on_cpu()
 popped()
 without_frame_pointers()
 off_cpu()
+with_filter()
+ended()
 nothing_left()
 wrong_usage()
 done()

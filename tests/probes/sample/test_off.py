@@ -9,7 +9,7 @@ from recording import EVENT_OPEN, Recording
 from sample_lib import WORK, Stacks, python_of
 from tap import done, ok
 
-GIL, LOCK, SLEEP, POLL, IO, CHILD = 2, 3, 4, 5, 8, 9
+GIL, LOCK, SLEEP, IO, CHILD = 2, 3, 4, 8, 9
 PYTHON3 = "/usr/bin/python3"
 
 

@@ -2,17 +2,39 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """A training loop with a DataLoader, for test_dataloader.py. After a line on stdin it trains for SECONDS in each mode: its workers compute
 (slow) or read from a disk (disk), it has no workers (own), or none of these (fed). For each it prints the mode, start and end (CLOCK_MONOTONIC,
-ns), the time in the loader, the batches, and the CPU time and time in __getitem__ of the workers, in ns."""
+ns), the time in the loader's range, the time in next(), the batches, and the CPU time and time in __getitem__ of the workers, in ns."""
 import os
 import tempfile
 import time
 
 import torch
+from torch.autograd.profiler import record_function
 from torch.utils.data import DataLoader, Dataset
 
 SECONDS = 1.2
 FILE = 64 << 20
 clocks = torch.zeros(2, 2, dtype=torch.int64).share_memory_()  # by worker: CPU time and time in __getitem__, ns
+
+in_range = {"began": 0, "ns": 0}  # of the loader's range: when it began (CLOCK_MONOTONIC), and its time so far
+
+
+def time_ranges():
+    """Times what runs within the range by which PyTorch marks the loader. next() takes longer: it also runs the two operators that begin and end
+    the range. The range begins in the first of them and ends in the second, so its time lies between the two."""
+    enter, leave = record_function.__enter__, record_function.__exit__
+
+    def entered(self):
+        result = enter(self)
+        if "DataLoader" in self.name:
+            in_range["began"] = time.monotonic_ns()
+        return result
+
+    def left(self, *error):
+        if "DataLoader" in self.name:
+            in_range["ns"] += time.monotonic_ns() - in_range["began"]
+        return leave(self, *error)
+
+    record_function.__enter__, record_function.__exit__ = entered, left
 
 
 def decode(number):
@@ -52,14 +74,16 @@ def train(mode, file):
     net = torch.nn.Linear(64, 10)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
     batches = iter(DataLoader(Data(mode, file), batch_size=8, num_workers=0 if mode == "own" else 2))
-    next(batches)
+    for _ in range(2):
+        next(batches)  # one of each worker, which needs time to start
     before = clocks.clone()
-    waited = steps = 0
+    steps = in_next = in_range["ns"] = 0
     start = time.monotonic_ns()
     while time.monotonic_ns() - start < SECONDS * 1e9:
         at = time.monotonic_ns()
-        rows, labels = next(batches)
-        waited += time.monotonic_ns() - at
+        batch = next(batches)
+        in_next += time.monotonic_ns() - at
+        rows, labels = batch
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(net(rows), labels).backward()
         if mode == "fed":
@@ -67,11 +91,12 @@ def train(mode, file):
         optimizer.step()
         steps += 1
     end = time.monotonic_ns()
-    print(mode, start, end, waited, steps, *(clocks - before).sum(0).tolist())
+    print(mode, start, end, in_range["ns"], in_next, steps, *(clocks - before).sum(0).tolist())
 
 
 def main():
     torch.set_num_threads(1)
+    time_ranges()
     with tempfile.NamedTemporaryFile(dir="/var/tmp") as file:
         file.write(os.urandom(1 << 20) * (FILE >> 20))
         os.fsync(file.fileno())

@@ -45,8 +45,8 @@ def check(where):
     found, text = result["findings"][0]["figures"], result["findings"][0]["text"]
     ok(found["rank"] == 1 and found["phase"] == PHASES[where] and found["last_steps"] > 0.8 * rows[1]["steps"], f"{where}: rank 1 makes the other one wait",
        text, found)
-    ok(abs(found["phase_ns"] - statistics.mean(truth[1]["slept"][1:])) < 0.1 * found["phase_ns"] + 2e6, f"{where}: its delay", found)
-    ok("read_slowly (rank_work.py" in text, f"{where}: and its code", text)
+    ok(abs(found["phase_ns"] - statistics.mean(truth[1]["slept"][1:])) < 0.1 * found["phase_ns"] + 2e6, f"{where}: the finding has the planted delay", found)
+    ok("read_slowly (rank_work.py" in text, f"{where}: the finding names the slow rank's code", text)
     summary = subprocess.run([SONDE, "report", recording.path], capture_output=True, text=True, check=True).stdout
     ok(f"rank_work.py {truth[1]['pid']} made the other ranks wait for" in summary, f"{where}: the summary states it", summary[:2000])
     return recording
@@ -57,7 +57,7 @@ def check_exports(recording):
     names = sorted(e["args"]["name"] for e in chrome["traceEvents"] if e["name"] == "process_name" and e["args"]["name"].startswith("rank "))
     ok(names == ["rank 0: rank_work.py", "rank 1: rank_work.py"], "exports name the ranks", names)
     waits = {e["name"] for e in chrome["traceEvents"] if e.get("cat") == "cpu_op" and e["name"].startswith("c10d::")}
-    ok({"c10d::Reducer::finalize_backward", "c10d::ProcessGroupGloo::AsyncWork::execute"} <= waits, "and collectives", waits)
+    ok({"c10d::Reducer::finalize_backward", "c10d::ProcessGroupGloo::AsyncWork::execute"} <= waits, "exports have the ranks' collectives", waits)
 
 
 def main():

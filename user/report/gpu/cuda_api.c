@@ -6,7 +6,6 @@
 #include "output/text.h"
 #include "report/api_columns.h"
 #include "report/report.h"
-#include "util/array.h"
 
 /* Times cover the calls in Num Calls. Calls without a duration are in Untimed, shown only if there are any. */
 #define SUMMARY_COLUMNS(show_untimed)                                       \
@@ -101,12 +100,10 @@ static void fill_returns(const struct cuda_calls *a, struct table *all, struct t
 void cuda_api__add_notes(const struct cuda_calls *a, struct report_output *out)
 {
 	u64 untimed = a->untimed - a->open;
-	char count[TEXT_NUMBER];
 
 	if (untimed)
-		report_output__note(out, "%s %sCUDA call%s recorded without a duration.",
-				    text__count(count, sizeof(count), untimed), untimed < a->calls ? "more " : "",
-				    untimed == 1 ? " was" : "s were");
+		report_output__note(out, "%s %sCUDA call%s recorded without a duration.", TEXT_COUNT(untimed),
+				    untimed < a->calls ? "more " : "", untimed == 1 ? " was" : "s were");
 	if (a->inner)
 		report_output__note(
 			out, "%llu call%s made within others: their time is also in those', and counted once in all.",

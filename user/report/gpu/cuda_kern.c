@@ -75,13 +75,10 @@ static int on_work(const struct gpu_work *w, void *arg)
 
 static void fill(struct kern_report *r, const struct map *kernels, u64 total, struct table *t)
 {
-	for (u32 i = 0; i < kernels->n; i++) {
-		struct kernel *k = map__value(kernels, i);
-
+	MAP_EACH(struct kernel *k, kernels)
 		table__add(t, V_DBL(table__percent(k->time.total, total)), V_U64(k->time.total), V_U64(k->time.count),
 			   CUDA_STATS_VALUES(&k->time), V_TEXT(cuda_work__name(&r->work, k->name)),
 			   V_TEXT(gpu_model__short_name(r->work.model, k->name)), V_TEXT(k->name));
-	}
 	table__sort(t, "total_ns");
 }
 
@@ -91,12 +88,9 @@ static u32 line_of(const struct kern_report *r, const XXH128_hash_t *name, u64 *
 	u32 line = 0;
 
 	*most = 0;
-	for (u32 i = 0; i < r->lines.n; i++) {
-		const struct line_key *key = map__key(&r->lines, i);
-		u64 ns = *(const u64 *)map__value(&r->lines, i);
-
-		if (ns > *most && !memcmp(&key->name, name, sizeof(*name))) {
-			*most = ns;
+	MAP_EACH_ENTRY(const u64 *ns, const struct line_key *key, &r->lines) {
+		if (*ns > *most && !memcmp(&key->name, name, sizeof(*name))) {
+			*most = *ns;
 			line = (u32)key->line;
 		}
 	}
@@ -106,27 +100,23 @@ static u32 line_of(const struct kern_report *r, const XXH128_hash_t *name, u64 *
 /* Adds a finding on the kernel launched most often, for traces without device times. */
 static void add_host_finding(struct kern_report *r, struct report_output *out)
 {
-	char all[TEXT_NUMBER], count[TEXT_NUMBER];
 	const struct kernel *top = NULL;
 	u64 n = 0;
 
-	for (u32 i = 0; i < r->host.n; i++) {
-		const struct kernel *k = map__value(&r->host, i);
-
+	MAP_EACH(const struct kernel *k, &r->host) {
 		n += k->time.count;
 		if (!top || k->time.count > top->time.count)
 			top = k;
 	}
 	if (top)
 		report_output__finding(out, "%s kernel%s launched, most often %s (%s); when they ran is not known.",
-				       text__count(all, sizeof(all), n), n == 1 ? " was" : "s were",
-				       cuda_work__name(&r->work, top->name),
-				       text__count(count, sizeof(count), top->time.count));
+				       TEXT_COUNT(n), n == 1 ? " was" : "s were", cuda_work__name(&r->work, top->name),
+				       TEXT_COUNT(top->time.count));
 }
 
 static void add_findings(struct kern_report *r, struct report_output *out)
 {
-	char total[TEXT_NUMBER], count[TEXT_NUMBER], average[TEXT_NUMBER], label[STACK_LABEL];
+	char label[STACK_LABEL];
 	const struct kernel *top = NULL;
 	u32 at = 0, line;
 	u64 ns;
@@ -144,10 +134,9 @@ static void add_findings(struct kern_report *r, struct report_output *out)
 		return;
 	}
 	report_output__finding(out, "%.1f%% of %s of kernel time is %s: %s time%s, %s on average.",
-			       table__percent(top->time.total, r->total), text__ns(total, sizeof(total), r->total),
-			       cuda_work__name(&r->work, top->name), text__count(count, sizeof(count), top->time.count),
-			       text__s(top->time.count),
-			       text__ns(average, sizeof(average), saturate__round(top->time.mean)));
+			       table__percent(top->time.total, r->total), TEXT_NS(r->total),
+			       cuda_work__name(&r->work, top->name), TEXT_COUNT(top->time.count),
+			       text__s(top->time.count), TEXT_NS(saturate__round(top->time.mean)));
 	line = line_of(r, map__key(&r->kernels, at), &ns);
 	if (line)
 		report_output__finding(out, "%.1f%% of that was launched by %s.", table__percent(ns, top->time.total),
@@ -164,11 +153,9 @@ static void free_kernels(struct kern_report *r, struct map *kernels)
 /* Adds a finding on a kernel that did not end: the device hangs, or the kernel is longer than the trace. */
 static void add_running_finding(const struct kern_report *r, struct report_output *out)
 {
-	char ns[TEXT_NUMBER];
-
 	if (r->running_ns)
 		report_output__finding(out, "When the trace ended %s had run for %s.",
-				       cuda_work__name(&r->work, r->running), text__ns(ns, sizeof(ns), r->running_ns));
+				       cuda_work__name(&r->work, r->running), TEXT_NS(r->running_ns));
 }
 
 static int run(const struct query *args, struct report_output *out)
@@ -184,7 +171,7 @@ static int run(const struct query *args, struct report_output *out)
 	if (!err) {
 		t->limit = 30;
 		fill(&r, &r.kernels, r.total, t);
-		host = REPORT_TABLE(out, "host_time",
+		host = REPORT_TABLE(out, "on_host",
 				    "Kernels of processes without device times: the host's time in the launch",
 				    columns);
 		host->limit = 30;

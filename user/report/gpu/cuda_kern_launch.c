@@ -26,7 +26,9 @@ struct stack_key {
 };
 
 struct stack_group {
-	u64 ns, kernels, launches, queued, delayed; /* ns between the call's return and the kernel's start */
+	u64 ns, kernels, launches;
+	u64 queued; /* ns between the call's return and the kernel's start */
+	u64 delayed; /* the part of it in which the stream ran earlier work, ns */
 	u64 last; /* number of the latest launch: numbers rise */
 	const char *name; /* of the single longest kernel */
 	u64 longest;
@@ -70,7 +72,7 @@ static const struct column line_columns[] = {
 	{ "kernels", "Kernels", VALUE_U64, SHOW_COUNT },
 	{ "launches", "Launches", VALUE_U64, SHOW_COUNT },
 	{ "queued_ns", "Queued", VALUE_U64, SHOW_NS },
-	{ "delayed_ns", "Behind others", VALUE_U64, SHOW_NS },
+	{ "delayed_ns", "Stream busy", VALUE_U64, SHOW_NS },
 	{ "line", "Launched by", VALUE_TEXT, SHOW_PLAIN },
 	{ "longest_ns", "Longest", VALUE_U64, SHOW_NS },
 	{ "longest_kernel", "Its kernel", VALUE_TEXT, SHOW_PLAIN },
@@ -153,15 +155,11 @@ static int on_work(const struct gpu_work *w, void *arg)
 
 static void fill_launches(struct launch_report *r, struct table *t)
 {
-	for (u32 i = 0; i < r->groups.n; i++) {
-		const struct launch_key *k = map__key(&r->groups, i);
-		struct launch_group *g = map__value(&r->groups, i);
-
+	MAP_EACH_ENTRY(struct launch_group *g, const struct launch_key *k, &r->groups)
 		table__add(t, V_U64(k->pid), k->tid ? V_U64(k->tid) : V_NONE, V_U64(k->device), V_U64(g->kernel.count),
 			   V_U64(g->queue.count), TIME_VALUES(&g->total), TIME_VALUES(&g->call), TIME_VALUES(&g->queue),
 			   TIME_VALUES(&g->kernel), V_TEXT(g->api), V_TEXT(cuda_work__name(&r->work, g->name)),
 			   V_U64(g->kernel.total), V_TEXT(gpu_model__short_name(r->work.model, g->name)));
-	}
 	table__sort(t, "kernel_ns");
 }
 
@@ -170,10 +168,7 @@ static void fill_stacks(struct launch_report *r, const struct map *map, bool who
 {
 	static char text[16 << 10];
 
-	for (u32 i = 0; i < map->n; i++) {
-		const struct stack_key *k = map__key(map, i);
-		const struct stack_group *g = map__value(map, i);
-
+	MAP_EACH_ENTRY(const struct stack_group *g, const struct stack_key *k, map) {
 		text[0] = '\0';
 		if (whole)
 			stacks__folded(r->work.stacks, k->stack, text, sizeof(text));
@@ -189,7 +184,7 @@ static void fill_stacks(struct launch_report *r, const struct map *map, bool who
 static void add_findings(struct launch_report *r, struct report_output *out)
 {
 	const struct stack_group *top = NULL;
-	char label[STACK_LABEL], ns[TEXT_NUMBER], number[TEXT_NUMBER];
+	char label[STACK_LABEL];
 	u32 line = 0;
 
 	for (u32 i = 0; i < r->lines.n; i++) {
@@ -202,12 +197,12 @@ static void add_findings(struct launch_report *r, struct report_output *out)
 	}
 	if (top)
 		report_output__finding(out, "%.1f%% of %s of kernel time was launched by %s, in %s launch%s.",
-				       table__percent(top->ns, r->kernel_ns), text__ns(ns, sizeof(ns), r->kernel_ns),
+				       table__percent(top->ns, r->kernel_ns), TEXT_NS(r->kernel_ns),
 				       stacks__label(r->work.stacks, line, label, sizeof(label)),
-				       text__count(number, sizeof(number), top->launches), text__es(top->launches));
+				       TEXT_COUNT(top->launches), text__es(top->launches));
 	if (r->queued)
 		report_output__finding(out, "A kernel began %s after its launch had returned, on average.",
-				       text__ns(ns, sizeof(ns), r->queue_ns / r->queued));
+				       TEXT_NS(r->queue_ns / r->queued));
 	if (r->lines.n && r->stack_ns < r->kernel_ns)
 		report_output__note(out, "%.1f%% of kernel time has no Python stack.",
 				    table__percent(r->kernel_ns - r->stack_ns, r->kernel_ns));
@@ -217,17 +212,13 @@ static void add_findings(struct launch_report *r, struct report_output *out)
 
 static void free_all(struct launch_report *r)
 {
-	for (u32 i = 0; i < r->groups.n; i++) {
-		struct launch_group *g = map__value(&r->groups, i);
-
+	MAP_EACH(struct launch_group *g, &r->groups) {
 		stats__free(&g->total, &r->work.pool);
 		stats__free(&g->call, &r->work.pool);
 		stats__free(&g->queue, &r->work.pool);
 		stats__free(&g->kernel, &r->work.pool);
 	}
-	map__free(&r->groups);
-	map__free(&r->lines);
-	map__free(&r->stacks);
+	MAPS_FREE(&r->groups, &r->lines, &r->stacks);
 	cuda_work__free(&r->work);
 }
 
@@ -261,7 +252,7 @@ static int run(const struct query *args, struct report_output *out)
 
 REPORT(cuda_kern_launch) = {
 	.name = "cuda-kern-launch",
-	.doc = "kernels from their launch to their end: call, queue and device time by thread and by line of Python",
+	.doc = "kernels by thread and line of Python: time in the launching call, in the queue and on the device",
 	.kinds = "gpu_kernel,gpu_graph",
 	.run = run,
 };

@@ -35,9 +35,7 @@ void cuda_mem__free(struct cuda_mem *c)
 	struct map *maps[] = { &c->device, &c->host };
 
 	for (u32 i = 0; i < 2; i++) {
-		for (u32 j = 0; j < maps[i]->n; j++) {
-			struct cuda_mem_group *g = map__value(maps[i], j);
-
+		MAP_EACH(struct cuda_mem_group *g, maps[i]) {
 			stats__free(&g->time, &c->work.pool);
 			stats__free(&g->size, &c->work.pool);
 		}

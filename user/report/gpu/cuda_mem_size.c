@@ -9,38 +9,30 @@ static const struct column columns[] = {
 	{ "count", "Count", VALUE_U64, SHOW_COUNT },
 	CUDA_STATS("bytes", "", SHOW_BYTES),
 	{ "operation", "Operation", VALUE_TEXT, SHOW_PLAIN },
-	{ "host_time", "By calls alone", VALUE_U64, SHOW_NEVER },
+	{ "only_by_calls", "Known from calls alone", VALUE_U64, SHOW_NEVER },
 };
 
 static void fill(const struct map *groups, bool host, struct table *t)
 {
-	for (u32 i = 0; i < groups->n; i++) {
-		struct cuda_mem_group *g = map__value(groups, i);
-
+	MAP_EACH(struct cuda_mem_group *g, groups)
 		table__add(t, V_U64(g->size.total), V_U64(g->size.count), CUDA_STATS_VALUES(&g->size),
 			   V_TEXT(g->operation), V_U64(host));
-	}
 	table__sort(t, "total_bytes");
 }
 
 static void add_findings(const struct cuda_mem *c, struct report_output *out)
 {
-	char most[TEXT_NUMBER], all[TEXT_NUMBER], average[TEXT_NUMBER];
 	const struct map *maps[] = { &c->device, &c->host };
 	const struct cuda_mem_group *top = NULL;
 
 	for (u32 i = 0; i < 2; i++)
-		for (u32 j = 0; j < maps[i]->n; j++) {
-			const struct cuda_mem_group *g = map__value(maps[i], j);
-
+		MAP_EACH(const struct cuda_mem_group *g, maps[i])
 			if (!top || g->size.total > top->size.total)
 				top = g;
-		}
 	if (top)
 		report_output__finding(out, "%s of the %s that were copied or set were %s, %s each on average.",
-				       text__bytes(most, sizeof(most), top->size.total),
-				       text__bytes(all, sizeof(all), c->bytes), top->operation,
-				       text__bytes(average, sizeof(average), saturate__u64(top->size.mean)));
+				       TEXT_BYTES(top->size.total), TEXT_BYTES(c->bytes), top->operation,
+				       TEXT_BYTES(saturate__u64(top->size.mean)));
 }
 
 static int run(const struct query *args, struct report_output *out)
@@ -62,7 +54,7 @@ static int run(const struct query *args, struct report_output *out)
 
 REPORT(cuda_mem_size) = {
 	.name = "cuda-mem-size",
-	.doc = "copies and sets by kind: count and size",
+	.doc = "copies and fills of memory by kind: count and size",
 	.kinds = "gpu_memcpy,gpu_memset",
 	.run = run,
 };

@@ -11,13 +11,12 @@ static const struct column columns[] = {
 	CUDA_STATS("ns", " (ns)", SHOW_COUNT),
 	{ "operation", "Operation", VALUE_TEXT, SHOW_PLAIN },
 	{ "bytes", "Bytes", VALUE_U64, SHOW_BYTES },
-	{ "bytes_per_s", "A second", VALUE_DOUBLE, SHOW_BYTES },
+	{ "bytes_per_s", "Bandwidth (/s)", VALUE_DOUBLE, SHOW_BYTES },
 };
 
 static void fill(const struct map *groups, u64 total, bool device, struct table *t)
 {
-	for (u32 i = 0; i < groups->n; i++) {
-		struct cuda_mem_group *g = map__value(groups, i);
+	MAP_EACH(struct cuda_mem_group *g, groups) {
 		double rate = device ? cuda_mem__bandwidth(g->size.total, g->time.total) : 0;
 
 		table__add(t, V_DBL(table__percent(g->time.total, total)), V_U64(g->time.total), V_U64(g->time.count),
@@ -29,22 +28,17 @@ static void fill(const struct map *groups, u64 total, bool device, struct table 
 
 static void add_findings(const struct cuda_mem *c, struct report_output *out)
 {
-	char ns[TEXT_NUMBER], bytes[TEXT_NUMBER], rate[TEXT_NUMBER];
 	const struct cuda_mem_group *top = NULL;
 
-	for (u32 i = 0; i < c->device.n; i++) {
-		const struct cuda_mem_group *g = map__value(&c->device, i);
-
+	MAP_EACH(const struct cuda_mem_group *g, &c->device)
 		if (!top || g->time.total > top->time.total)
 			top = g;
-	}
 	if (top)
 		report_output__finding(
 			out, "%.1f%% of the time of copies and sets (%s) was %s: %s, %s a second.",
-			table__percent(top->time.total, c->total), text__ns(ns, sizeof(ns), c->total), top->operation,
-			text__bytes(bytes, sizeof(bytes), top->size.total),
-			text__bytes(rate, sizeof(rate),
-				    saturate__u64(cuda_mem__bandwidth(top->size.total, top->time.total))));
+			table__percent(top->time.total, c->total), TEXT_NS(c->total), top->operation,
+			TEXT_BYTES(top->size.total),
+			TEXT_BYTES(saturate__u64(cuda_mem__bandwidth(top->size.total, top->time.total))));
 }
 
 static int run(const struct query *args, struct report_output *out)
@@ -55,7 +49,7 @@ static int run(const struct query *args, struct report_output *out)
 
 	if (!err) {
 		fill(&c.device, c.total, true, t);
-		t = REPORT_TABLE(out, "host_time", "Of processes without device times: the host's time in the call",
+		t = REPORT_TABLE(out, "on_host", "Of processes without device times: the host's time in the call",
 				 columns);
 		fill(&c.host, c.host_total, false, t);
 		add_findings(&c, out);
@@ -67,7 +61,7 @@ static int run(const struct query *args, struct report_output *out)
 
 REPORT(cuda_mem_time) = {
 	.name = "cuda-mem-time",
-	.doc = "copies and sets by kind: count, device time and bandwidth",
+	.doc = "copies and fills of memory by kind: count, device time and bandwidth",
 	.kinds = "gpu_memcpy,gpu_memset",
 	.run = run,
 };

@@ -43,7 +43,7 @@ static const struct column columns[] = {
 	{ "queued_ns", "Queued", VALUE_U64, SHOW_NEVER },
 	{ "graph", "Graph", VALUE_U64, SHOW_NEVER },
 	{ "graph_node", "Node", VALUE_U64, SHOW_NEVER },
-	{ "host_time", "By calls alone", VALUE_U64, SHOW_NEVER },
+	{ "only_by_calls", "Known from calls alone", VALUE_U64, SHOW_NEVER },
 	{ "open", "Not ended", VALUE_U64, SHOW_NEVER },
 };
 
@@ -102,7 +102,6 @@ static int on_work(const struct gpu_work *w, void *arg)
 static int run(const struct query *args, struct report_output *out)
 {
 	struct trace_report r = { .table = REPORT_TABLE(out, "trace", "What the devices did, by start", columns) };
-	char n[TEXT_NUMBER], ns[TEXT_NUMBER];
 	int err;
 
 	r.table->limit = 30;
@@ -110,9 +109,8 @@ static int run(const struct query *args, struct report_output *out)
 	if (!err) {
 		table__sort(r.table, "+start_ns");
 		if (r.n)
-			report_output__finding(out, "%s kernels, copies, sets and graphs in %s.",
-					       text__count(n, sizeof(n), r.n),
-					       text__ns(ns, sizeof(ns), r.last - r.first));
+			report_output__finding(out, "%s kernels, copies, sets and graphs in %s.", TEXT_COUNT(r.n),
+					       TEXT_NS(r.last - r.first));
 		cuda_work__add_notes(&r.work, out, r.n ? NULL : "No GPU work was recorded");
 	}
 	cuda_work__free(&r.work);

@@ -70,19 +70,16 @@ u32 cuda_work__line(struct cuda_work *c, const struct gpu_launch *l)
 
 void cuda_work__add_unwatched_note(const struct gpu_coverage *t, struct report_output *out)
 {
-	char n[TEXT_NUMBER];
-
 	if (t->unwatched)
 		report_output__note(
 			out,
-			"%s call%s for kernels, copies, sets and graphs came while sonde's CUPTI library was inactive in their process (it polls once a second): what the device did for them is not known.",
-			text__count(n, sizeof(n), t->unwatched), text__s(t->unwatched));
+			"%s call%s for kernels, copies, sets and graphs came while sonde's CUPTI library was inactive in their process (it polls once a second): their work on the device is not known.",
+			TEXT_COUNT(t->unwatched), text__s(t->unwatched));
 }
 
 static void say_missing(const struct gpu_coverage *t, struct report_output *out)
 {
 	u64 all = t->kernels + t->copies + t->sets + t->graphs;
-	char a[TEXT_NUMBER], b[TEXT_NUMBER];
 
 	if (t->host_time == all && all)
 		report_output__note(
@@ -92,29 +89,27 @@ static void say_missing(const struct gpu_coverage *t, struct report_output *out)
 		report_output__note(
 			out,
 			"%s of %s kernels, copies and sets are of processes without sonde's CUPTI library: for these, times are those of the calls, not the device's.",
-			text__count(a, sizeof(a), t->host_time), text__count(b, sizeof(b), all));
+			TEXT_COUNT(t->host_time), TEXT_COUNT(all));
 	if (t->dropped || t->dropped_bytes)
 		report_output__note(
 			out,
 			"%s record%s and %s of CUPTI's buffers were lost in the traced processes: counts are too small.",
-			text__count(a, sizeof(a), t->dropped), text__s(t->dropped),
-			text__bytes(b, sizeof(b), t->dropped_bytes));
+			TEXT_COUNT(t->dropped), text__s(t->dropped), TEXT_BYTES(t->dropped_bytes));
 	if (t->unjoined)
 		report_output__note(
 			out, "For %s of %s kernels, copies, sets and graphs the call that launched them is not known.",
-			text__count(a, sizeof(a), t->unjoined), text__count(b, sizeof(b), all));
+			TEXT_COUNT(t->unjoined), TEXT_COUNT(all));
 	if (t->unprobed)
-		report_output__note(out, "%s launch%s recorded by CUPTI alone: %s no Python stack.",
-				    text__count(a, sizeof(a), t->unprobed), text__es(t->unprobed),
-				    t->unprobed == 1 ? "it has" : "they have");
+		report_output__note(out, "%s launch%s that only CUPTI recorded %s no Python stack.",
+				    TEXT_COUNT(t->unprobed), text__es(t->unprobed), t->unprobed == 1 ? "has" : "have");
 	if (t->open)
-		report_output__note(out, "%s had not ended when the trace did: no sum or average has them.",
-				    text__count(a, sizeof(a), t->open));
+		report_output__note(out, "%s had not ended when the trace ended: they are in no sum or average.",
+				    TEXT_COUNT(t->open));
 	if (t->unseen)
 		report_output__note(
 			out,
 			"Of %s launch%s no kernel was seen: captured into a graph, still to run when the trace ended, or lost.",
-			text__count(a, sizeof(a), t->unseen), text__es(t->unseen));
+			TEXT_COUNT(t->unseen), text__es(t->unseen));
 	cuda_work__add_unwatched_note(t, out);
 }
 
@@ -128,11 +123,11 @@ static void tabulate(const struct gpu_coverage *t, struct report_output *out)
 		{ "graphs", "Graphs", VALUE_U64, SHOW_COUNT },
 		{ "joined", "Joined", VALUE_U64, SHOW_COUNT },
 		{ "unjoined", "Not joined", VALUE_U64, SHOW_COUNT },
-		{ "unprobed", "By CUPTI alone", VALUE_U64, SHOW_COUNT },
-		{ "host_time", "By calls alone", VALUE_U64, SHOW_COUNT },
+		{ "unprobed", "Known from CUPTI alone", VALUE_U64, SHOW_COUNT },
+		{ "only_by_calls", "Known from calls alone", VALUE_U64, SHOW_COUNT },
 		{ "open", "Not ended", VALUE_U64, SHOW_COUNT },
 		{ "unseen", "No device record", VALUE_U64, SHOW_COUNT },
-		{ "unwatched", "While off", VALUE_U64, SHOW_COUNT },
+		{ "unwatched", "While CUPTI was off", VALUE_U64, SHOW_COUNT },
 		{ "dropped_records", "Dropped", VALUE_U64, SHOW_COUNT },
 		{ "dropped_bytes", "Dropped bytes", VALUE_U64, SHOW_BYTES },
 		{ "clock_error_ns", "Clock error", VALUE_U64, SHOW_NS },
@@ -147,15 +142,13 @@ static void tabulate(const struct gpu_coverage *t, struct report_output *out)
 void cuda_work__add_notes(const struct cuda_work *c, struct report_output *out, const char *nothing)
 {
 	const struct gpu_coverage *t = &c->coverage;
-	char error[TEXT_NUMBER];
 
 	if (nothing)
 		report__nothing(c->args, out, nothing, "gpu");
 	say_missing(t, out);
 	tabulate(t, out);
 	if (t->clock_error)
-		report_output__note(out, "Device times are within %s of the host's clock.",
-				    text__ns(error, sizeof(error), t->clock_error));
+		report_output__note(out, "Device times are within %s of the host's clock.", TEXT_NS(t->clock_error));
 	if (c->pool.approximate)
 		report_output__note(out, "Medians of groups beyond %u are within 0.4%%.", STATS_EXACT);
 }

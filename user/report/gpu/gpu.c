@@ -2,8 +2,6 @@
 /* Report gpu: how busy GPUs were, by device and stream, and what the launching threads did in the gaps. */
 #include "report/gpu/gpu.h"
 
-#include <stdio.h>
-
 #include "findings/about.h"
 
 /* Number of gaps with a row of their own. */
@@ -34,17 +32,29 @@ static bool has_work(const struct gpu_report *r)
 }
 
 static const struct column device_columns[] = {
-	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },	   { "name", "Process", VALUE_TEXT, SHOW_PLAIN },
-	{ "device", "GPU", VALUE_U64, SHOW_PLAIN },	   { "model", "Model", VALUE_TEXT, SHOW_PLAIN },
-	{ "wall_ns", "Time", VALUE_U64, SHOW_NS },	   { "busy_percent", "Busy (%)", VALUE_DOUBLE, SHOW_PERCENT },
-	{ "busy_ns", "Busy", VALUE_U64, SHOW_NS },	   { "idle_ns", "Idle", VALUE_U64, SHOW_NS },
-	{ "gaps", "Gaps", VALUE_U64, SHOW_COUNT },	   { "longest_gap_ns", "Longest", VALUE_U64, SHOW_NS },
-	{ "kernel_ns", "Kernels", VALUE_U64, SHOW_NS },	   { "copy_ns", "Copies, sets", VALUE_U64, SHOW_NS },
-	{ "both_ns", "Both at once", VALUE_U64, SHOW_NS }, { "depth", "Kernels at a time", VALUE_DOUBLE, SHOW_PERCENT },
-	{ "deepest", "At most", VALUE_U64, SHOW_PLAIN },   { "kernels", "Kernels", VALUE_U64, SHOW_NEVER },
-	{ "copies", "Copies", VALUE_U64, SHOW_NEVER },	   { "sets", "Sets", VALUE_U64, SHOW_NEVER },
-	{ "graphs", "Graphs", VALUE_U64, SHOW_NEVER },	   { "copied_bytes", "Copied", VALUE_U64, SHOW_NEVER },
-	{ "from_ns", "From", VALUE_S64, SHOW_NEVER },	   { "to_ns", "To", VALUE_S64, SHOW_NEVER },
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
+	{ "name", "Process", VALUE_TEXT, SHOW_PLAIN },
+	{ "device", "GPU", VALUE_U64, SHOW_PLAIN },
+	{ "model", "Model", VALUE_TEXT, SHOW_PLAIN },
+	{ "wall_ns", "Time", VALUE_U64, SHOW_NS },
+	{ "busy_percent", "Busy (%)", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "busy_ns", "Busy", VALUE_U64, SHOW_NS },
+	{ "idle_ns", "Idle", VALUE_U64, SHOW_NS },
+	{ "gaps", "Gaps", VALUE_U64, SHOW_COUNT },
+	{ "longest_gap_ns", "Longest", VALUE_U64, SHOW_NS },
+	{ "kernel_ns", "Kernels", VALUE_U64, SHOW_NS },
+	{ "copy_ns", "Copies, sets", VALUE_U64, SHOW_NS },
+	{ "both_ns", "Overlap", VALUE_U64, SHOW_NS },
+	/* not a percentage: SHOW_PERCENT prints a number with one decimal */
+	{ "depth", "Kernels at once (avg)", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "deepest", "Most at once", VALUE_U64, SHOW_PLAIN },
+	{ "kernels", "Kernels", VALUE_U64, SHOW_NEVER },
+	{ "copies", "Copies", VALUE_U64, SHOW_NEVER },
+	{ "sets", "Sets", VALUE_U64, SHOW_NEVER },
+	{ "graphs", "Graphs", VALUE_U64, SHOW_NEVER },
+	{ "copied_bytes", "Copied", VALUE_U64, SHOW_NEVER },
+	{ "from_ns", "From", VALUE_S64, SHOW_NEVER },
+	{ "to_ns", "To", VALUE_S64, SHOW_NEVER },
 };
 
 static void fill_devices(const struct gpu_report *r, struct table *t)
@@ -86,16 +96,14 @@ static void fill_causes(const struct gpu_report *r, struct table *t)
 	const struct map *sums = &r->gaps.sums;
 	char did[TEXTS_LEN + 96];
 
-	for (u32 i = 0; i < sums->n; i++) {
-		const struct gap_sum_key *key = map__key(sums, i);
-		const struct gap_sum *s = map__value(sums, i);
+	MAP_EACH_ENTRY(const struct gap_sum *s, const struct gap_sum_key *key, sums) {
 		const struct gpu_device_key *k = gpu_busy__key(&r->busy, key->device);
-		const char *of = texts__text(&r->gaps.texts, key->of);
+		const char *object = texts__text(&r->gaps.texts, key->object);
 		u64 idle = gpu_device__idle(gpu_busy__sum(&r->busy, key->device));
 
 		table__add(t, V_U64(k->pid), V_U64(k->device), V_TEXT(gap_cause__key(key->cause)), V_U64(s->ns),
-			   V_DBL(table__percent(s->ns, idle)), V_U64(s->gaps), V_TEXT(of),
-			   V_TEXT(gap_cause__text(key->cause, of, did, sizeof(did))));
+			   V_DBL(table__percent(s->ns, idle)), V_U64(s->gaps), V_TEXT(object),
+			   V_TEXT(gap_cause__text(key->cause, object, did, sizeof(did))));
 	}
 	table__sort(t, "idle_ns");
 }
@@ -110,7 +118,7 @@ static const struct column gap_columns[] = {
 	{ "thread", "Launched by", VALUE_TEXT, SHOW_PLAIN },
 	{ "call", "Call", VALUE_TEXT, SHOW_NEVER },
 	{ "work", "Ended by", VALUE_TEXT, SHOW_PLAIN },
-	{ "percent", "of it (%)", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "percent", "of the gap (%)", VALUE_DOUBLE, SHOW_PERCENT },
 	{ "cause", "Cause", VALUE_TEXT, SHOW_NEVER },
 	{ "of", "Of", VALUE_TEXT, SHOW_NEVER },
 	{ "did", "The launching thread", VALUE_TEXT, SHOW_PLAIN },
@@ -126,15 +134,15 @@ static void fill_gaps(const struct gpu_report *r, struct table *t)
 		const struct gpu_gap *g = detail->gap;
 		const struct gpu_device_key *k = gpu_busy__key(b, g->device);
 		const struct gap_part *first = detail->n ? &detail->parts[0] : NULL;
-		const char *of = first ? texts__text(&r->gaps.texts, first->of) : NULL;
+		const char *object = first ? texts__text(&r->gaps.texts, first->object) : NULL;
 
 		table__add(t, V_U64(i + 1), V_U64(k->pid), V_U64(k->device), report__moment(b->args, g->from),
 			   V_U64(g->to - g->from), g->tid ? V_U64(g->tid) : V_NONE,
 			   V_TEXT(g->tid ? names__comm(b->args->names, k->pid, g->tid) : NULL), V_TEXT(g->call),
 			   V_TEXT(g->is_kernel && g->name ? gpu_model__short_name(b->model, g->name) : g->name),
 			   first ? V_DBL(table__percent(first->ns, g->to - g->from)) : V_NONE,
-			   V_TEXT(first ? gap_cause__key(first->cause) : NULL), V_TEXT(of),
-			   V_TEXT(first ? gap_cause__text(first->cause, of, did, sizeof(did)) : NULL));
+			   V_TEXT(first ? gap_cause__key(first->cause) : NULL), V_TEXT(object),
+			   V_TEXT(first ? gap_cause__text(first->cause, object, did, sizeof(did)) : NULL));
 	}
 }
 
@@ -152,7 +160,7 @@ static void fill_parts(const struct gpu_report *r, struct table *t)
 			const struct gap_part *p = &r->gaps.details[i].parts[k];
 
 			table__add(t, V_U64(i + 1), V_TEXT(gap_cause__key(p->cause)),
-				   V_TEXT(texts__text(&r->gaps.texts, p->of)), V_U64(p->ns));
+				   V_TEXT(texts__text(&r->gaps.texts, p->object)), V_U64(p->ns));
 		}
 }
 
@@ -170,9 +178,7 @@ static void fill_streams(const struct gpu_report *r, struct table *t)
 {
 	const struct gpu_busy *b = &r->busy;
 
-	for (u32 i = 0; i < b->streams.n; i++) {
-		const struct gpu_stream_key *k = map__key(&b->streams, i);
-		const struct gpu_stream_sum *s = map__value(&b->streams, i);
+	MAP_EACH_ENTRY(const struct gpu_stream_sum *s, const struct gpu_stream_key *k, &b->streams) {
 		const struct gpu_device_sum *d = map__find(&b->devices, &k->device);
 
 		if (!s->works)
@@ -183,37 +189,34 @@ static void fill_streams(const struct gpu_report *r, struct table *t)
 	table__sort(t, "busy_ns");
 }
 
-static const struct column asked_columns[] = {
+static const struct column host_work_columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
 	{ "name", "Process", VALUE_TEXT, SHOW_PLAIN },
 	{ "kernels", "Kernels", VALUE_U64, SHOW_COUNT },
 	{ "graphs", "Graphs", VALUE_U64, SHOW_COUNT },
 	{ "copies", "Copies", VALUE_U64, SHOW_COUNT },
 	{ "sets", "Sets", VALUE_U64, SHOW_COUNT },
-	{ "call_ns", "In these calls", VALUE_U64, SHOW_NS },
+	{ "call_ns", "Time in calls", VALUE_U64, SHOW_NS },
 };
 
-static void fill_asked(const struct gpu_report *r, struct table *t)
+static void fill_host_work(const struct gpu_report *r, struct table *t)
 {
-	for (u32 i = 0; i < r->busy.host_work.n; i++) {
-		const struct gpu_host_work *a = map__value(&r->busy.host_work, i);
-		u32 pid = *(const u32 *)map__key(&r->busy.host_work, i);
-
-		table__add(t, V_U64(pid), V_TEXT(names__comm(r->busy.args->names, pid, 0)), V_U64(a->kernels),
+	MAP_EACH_ENTRY(const struct gpu_host_work *a, const u32 *pid, &r->busy.host_work)
+		table__add(t, V_U64(*pid), V_TEXT(names__comm(r->busy.args->names, *pid, 0)), V_U64(a->kernels),
 			   V_U64(a->graphs), V_U64(a->copies), V_U64(a->sets), V_U64(a->ns));
-	}
 	table__sort(t, "call_ns");
 }
 
 static void fill(const struct gpu_report *r, struct report_output *out)
 {
-	struct table *devices = REPORT_TABLE(out, "devices", "Devices, by process", device_columns);
-	struct table *causes = REPORT_TABLE(out, "causes", "Why they were idle", cause_columns);
-	struct table *gaps = REPORT_TABLE(out, "gaps", "The longest gaps, and what took most of each", gap_columns);
+	struct table *devices = REPORT_TABLE(out, "devices", "GPUs by process", device_columns);
+	struct table *causes = REPORT_TABLE(out, "causes", "Why GPUs were idle", cause_columns);
+	struct table *gaps = REPORT_TABLE(out, "gaps", "The longest gaps, and the main cause of each", gap_columns);
 	struct table *parts = REPORT_MACHINE_TABLE(out, "parts", "The longest gaps in parts", part_columns);
 	struct table *streams = REPORT_TABLE(out, "streams", "Streams", stream_columns);
-	struct table *asked = REPORT_TABLE(out, "asked", "Asked for by processes without device times: host time alone",
-					   asked_columns);
+	struct table *calls = REPORT_TABLE(
+		out, "host_work", "Processes without device times: what they launched, and the time in these calls",
+		host_work_columns);
 
 	causes->limit = 20;
 	gaps->limit = 15;
@@ -223,7 +226,7 @@ static void fill(const struct gpu_report *r, struct report_output *out)
 	fill_gaps(r, gaps);
 	fill_parts(r, parts);
 	fill_streams(r, streams);
-	fill_asked(r, asked);
+	fill_host_work(r, calls);
 }
 
 static int run(const struct query *args, struct report_output *out)
@@ -234,7 +237,7 @@ static int run(const struct query *args, struct report_output *out)
 
 	if (!err) {
 		if (!has_work(&r))
-			report__nothing(args, out, "No GPU did anything that was recorded", "gpu");
+			report__nothing(args, out, "No work of a GPU was recorded", "gpu");
 		err = findings__add_about(&in, findings__find_gpu, out);
 		gpu_report__add_host_findings(&r, out);
 		fill(&r, out);

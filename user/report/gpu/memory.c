@@ -2,7 +2,6 @@
 /* Report memory: GPU memory that is live, at its peak, and not freed, by process and device and by allocating code. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "model/memory_sums.h"
@@ -70,9 +69,7 @@ static u32 line_of(struct memory_report *r, u32 pid, u32 stack, u32 tid)
 
 static int sum_lines(struct memory_report *r)
 {
-	for (u32 i = 0; i < r->sums.sites.n; i++) {
-		const struct memory_site_key *k = map__key(&r->sums.sites, i);
-		const struct memory_site *p = map__value(&r->sums.sites, i);
+	MAP_EACH_ENTRY(const struct memory_site *p, const struct memory_site_key *k, &r->sums.sites) {
 		struct line_key key = { k->sum, line_of(r, key_of(r, k->sum)->pid, k->stack, k->tid) };
 		struct memory_site *line = key.text ? map__get(&r->lines, &key) : NULL;
 
@@ -129,7 +126,7 @@ static const struct column device_columns[] = {
 	{ "releases", "Freed", VALUE_U64, SHOW_COUNT },
 	{ "allocated_bytes", "In all", VALUE_U64, SHOW_BYTES },
 	{ "largest_bytes", "Largest", VALUE_U64, SHOW_BYTES },
-	{ "host_time", "By calls alone", VALUE_U64, SHOW_NEVER },
+	{ "only_by_calls", "Known from calls alone", VALUE_U64, SHOW_NEVER },
 };
 
 static void fill_devices(const struct memory_report *r, struct table *t)
@@ -207,9 +204,7 @@ static const struct column live_columns[] = {
 
 static void fill_live(struct memory_report *r, struct table *t)
 {
-	for (u32 i = 0; i < r->sums.blocks.n; i++) {
-		const struct memory_block_key *k = map__key(&r->sums.blocks, i);
-		const struct memory_block *b = map__value(&r->sums.blocks, i);
+	MAP_EACH_ENTRY(const struct memory_block *b, const struct memory_block_key *k, &r->sums.blocks) {
 		const struct memory_key *sum = key_of(r, b->sum);
 
 		if (b->live)
@@ -222,7 +217,7 @@ static void fill_live(struct memory_report *r, struct table *t)
 
 static const struct column pool_columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },	   { "device", "GPU", VALUE_U64, SHOW_PLAIN },
-	{ "pool", "Pool", VALUE_U64, SHOW_HEX },	   { "size_bytes", "At most", VALUE_U64, SHOW_BYTES },
+	{ "pool", "Pool", VALUE_U64, SHOW_HEX },	   { "size_bytes", "Largest size", VALUE_U64, SHOW_BYTES },
 	{ "used_bytes", "In use", VALUE_U64, SHOW_BYTES },
 };
 
@@ -230,13 +225,9 @@ static void fill_pools(const struct memory_report *r, struct report_output *out)
 {
 	struct table *t = REPORT_TABLE(out, "pools", "Pools of cudaMallocAsync, at their largest", pool_columns);
 
-	for (u32 i = 0; i < r->sums.pools.n; i++) {
-		const struct memory_pool_key *k = map__key(&r->sums.pools, i);
-		const struct memory_pool *p = map__value(&r->sums.pools, i);
-
+	MAP_EACH_ENTRY(const struct memory_pool *p, const struct memory_pool_key *k, &r->sums.pools)
 		table__add(t, V_U64(k->pid), k->device == GPU_NO_DEVICE ? V_NONE : V_U64(k->device), V_U64(k->pool),
 			   V_U64(p->size), V_U64(p->used));
-	}
 	table__sort(t, "size_bytes");
 }
 
@@ -246,9 +237,7 @@ static const char *worst_line(const struct memory_report *r, u32 sum, bool at_en
 	const char *worst = NULL;
 
 	*bytes = 0;
-	for (u32 i = 0; i < r->lines.n; i++) {
-		const struct line_key *k = map__key(&r->lines, i);
-		const struct memory_site *p = map__value(&r->lines, i);
+	MAP_EACH_ENTRY(const struct memory_site *p, const struct line_key *k, &r->lines) {
 		u64 n = at_end ? p->live : p->peak;
 
 		if (k->sum != sum || n <= *bytes)
@@ -263,7 +252,7 @@ static void add_sum_findings(const struct memory_report *r, struct report_output
 {
 	const struct memory_key *k = key_of(r, i);
 	const struct memory_sum *s = map__value(&r->sums.sums, i);
-	char who[64], what[64], bytes[TEXT_NUMBER], share[64] = "", count[TEXT_NUMBER];
+	char who[64], what[64], share[64] = "";
 	u64 all = device_memory(r, k), most;
 	const char *line = worst_line(r, i, false, &most);
 
@@ -272,20 +261,19 @@ static void add_sum_findings(const struct memory_report *r, struct report_output
 	names__label(r->args->names, who, sizeof(who), k->pid, 0);
 	report_output__finding(
 		out, "At its peak, %.3f s after the start, %s had %s of %s%s; %.0f%% of that was allocated by %s.",
-		(double)(s64)(s->peak_time - r->args->start) / 1e9, who, text__bytes(bytes, sizeof(bytes), s->peak),
+		(double)(s64)(s->peak_time - r->args->start) / 1e9, who, TEXT_BYTES(s->peak),
 		what_of(k, what, sizeof(what)), share, table__percent(most, s->peak),
 		line ? line : "code that is not known");
 	line = worst_line(r, i, true, &most);
 	if (s->live_n)
 		report_output__finding(
 			out, "At the end %s in %s block%s had not been freed; %.0f%% of that was allocated by %s.",
-			text__bytes(bytes, sizeof(bytes), s->live), text__count(count, sizeof(count), s->live_n),
-			text__s(s->live_n), table__percent(most, s->live), line ? line : "code that is not known");
+			TEXT_BYTES(s->live), TEXT_COUNT(s->live_n), text__s(s->live_n), table__percent(most, s->live),
+			line ? line : "code that is not known");
 }
 
 static void add_findings(const struct memory_report *r, struct report_output *out)
 {
-	char count[TEXT_NUMBER];
 	u32 best = ~0u;
 	u64 peak = 0;
 
@@ -302,32 +290,29 @@ static void add_findings(const struct memory_report *r, struct report_output *ou
 		add_sum_findings(r, out, best);
 	if (r->sums.failed)
 		report_output__finding(out, "%s call%s for memory failed: `sonde report FILE cuda-api` has the errors.",
-				       text__count(count, sizeof(count), r->sums.failed), text__s(r->sums.failed));
+				       TEXT_COUNT(r->sums.failed), text__s(r->sums.failed));
 }
 
 static void say_limits(const struct memory_report *r, struct report_output *out)
 {
 	bool host = false, stacks = false;
-	char count[TEXT_NUMBER];
 
 	for (u32 i = 0; i < r->sums.sums.n; i++)
 		host = host || ((const struct memory_sum *)map__value(&r->sums.sums, i))->host_time;
 	for (u32 i = 0; i < r->sums.sites.n; i++)
 		stacks = stacks || ((const struct memory_site_key *)map__key(&r->sums.sites, i))->stack;
-	report_output__note(out, "What was allocated before the trace is not in these figures.%s%s%s",
+	report_output__note(out, "Memory that was allocated before the trace is not in these figures.%s%s%s",
 			    r->sums.unseen ? " Such blocks were freed in it: " : "",
-			    r->sums.unseen ? text__count(count, sizeof(count), r->sums.unseen) : "",
-			    r->sums.unseen ? "." : "");
+			    r->sums.unseen ? TEXT_COUNT(r->sums.unseen) : "", r->sums.unseen ? "." : "");
 	report_output__note(
 		out, "An allocator on top of CUDA's is recorded by what it takes from CUDA: PyTorch's takes segments "
 		     "with cudaMalloc and keeps them, so the tensors in them are not recorded.");
 	if (host)
 		report_output__note(
 			out,
-			"Without sonde's CUPTI library in a process its calls alone are known: not on which device they "
-			"allocated.");
+			"Of a process without sonde's CUPTI library only the calls are known, not the device on which they allocated.");
 	if (!stacks)
-		report_output__note(out, "By line of Python: record with --cuda=stacks.");
+		report_output__note(out, "For the lines of Python that allocated, record with --cuda=stacks.");
 	if (r->sums.coverage.dropped || r->sums.coverage.dropped_bytes)
 		report_output__note(out, "Records of sonde's CUPTI library were lost: these figures may be wrong.");
 }
@@ -335,7 +320,7 @@ static void say_limits(const struct memory_report *r, struct report_output *out)
 static void fill(struct memory_report *r, struct report_output *out)
 {
 	struct table *devices = REPORT_TABLE(out, "devices", "Memory by process and GPU", device_columns);
-	struct table *lines = REPORT_TABLE(out, "lines", "Who allocated it", line_columns);
+	struct table *lines = REPORT_TABLE(out, "lines", "Memory by the line that allocated it", line_columns);
 	struct table *stacks = REPORT_MACHINE_TABLE(out, "stacks", "The same by whole stacks", stack_columns);
 	struct table *live = REPORT_TABLE(out, "live", "Not freed at the end", live_columns);
 
@@ -361,15 +346,14 @@ static int run(const struct query *args, struct report_output *out)
 		err = sum_lines(&r);
 	if (!err) {
 		if (!r.sums.sums.n)
-			report__nothing(args, out, "No memory of a GPU was allocated that was recorded", "gpu");
+			report__nothing(args, out, "No allocation of GPU memory was recorded", "gpu");
 		add_findings(&r, out);
 		fill(&r, out);
 		if (r.sums.sums.n)
 			say_limits(&r, out);
 	}
 	stacks__free(r.stacks);
-	map__free(&r.lines);
-	map__free(&r.texts);
+	MAPS_FREE(&r.lines, &r.texts);
 	memory_sums__free(&r.sums);
 	return err;
 }

@@ -4,7 +4,6 @@
 #include "model/nccl_calls.h"
 #include "output/text.h"
 #include "report/report.h"
-#include "util/array.h"
 
 static const struct column function_columns[] = {
 	{ "name", "Function", VALUE_TEXT, SHOW_PLAIN },	 { "calls", "Calls", VALUE_U64, SHOW_COUNT },
@@ -28,7 +27,7 @@ static const struct column open_columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },	 { "tid", "TID", VALUE_U64, SHOW_PLAIN },
 	{ "thread", "Thread", VALUE_TEXT, SHOW_PLAIN },	 { "name", "Function", VALUE_TEXT, SHOW_PLAIN },
 	{ "comm", "Communicator", VALUE_U64, SHOW_HEX }, { "rank", "Rank", VALUE_S64, SHOW_PLAIN },
-	{ "size", "Ranks", VALUE_S64, SHOW_PLAIN },	 { "open_ns", "For", VALUE_U64, SHOW_NS },
+	{ "size", "Ranks", VALUE_S64, SHOW_PLAIN },	 { "open_ns", "Open for", VALUE_U64, SHOW_NS },
 };
 
 static const struct column failure_columns[] = {
@@ -111,11 +110,10 @@ struct unread {
 
 static int on_libraries(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct unread *u = arg;
 	const char *why, *path;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		why = names__string(u->args->names, (u32)view__get(&v, "why"));
 		path = names__string(u->args->names, (u32)view__get(&v, "path"));
 		if (!*why)

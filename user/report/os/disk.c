@@ -47,7 +47,7 @@ static const char *file_name(const struct disk_report *d, const struct file_key 
 static const struct column io_columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
 	{ "name", "Process", VALUE_TEXT, SHOW_PLAIN },
-	{ "asker", "For", VALUE_TEXT, SHOW_PLAIN },
+	{ "asker", "Issued by", VALUE_TEXT, SHOW_PLAIN },
 	{ "op", "Op", VALUE_TEXT, SHOW_PLAIN },
 	{ "ios", "I/Os", VALUE_U64, SHOW_COUNT },
 	{ "bytes", "Bytes", VALUE_U64, SHOW_BYTES },
@@ -64,16 +64,14 @@ static const struct column io_columns[] = {
 	{ "file", "File", VALUE_TEXT, SHOW_PLAIN },
 	{ "dev", "File's device", VALUE_U64, SHOW_NEVER },
 	{ "ino", "Inode", VALUE_U64, SHOW_NEVER },
-	{ "by_call", "File known by the call", VALUE_U64, SHOW_NEVER },
+	{ "named_by_call", "File known by the call", VALUE_U64, SHOW_NEVER },
 };
 
 static void fill_ios(struct disk_report *d, struct table *t)
 {
 	char file[96];
 
-	for (u32 i = 0; i < d->ios.n; i++) {
-		const struct io_key *k = map__key(&d->ios, i);
-		struct io_group *g = map__value(&d->ios, i);
+	MAP_EACH_ENTRY(struct io_group *g, const struct io_key *k, &d->ios) {
 		bool any = g->time.count != 0;
 
 		table__add(t, V_U64(k->pid), V_TEXT(names__comm(d->args->names, k->pid, 0)),
@@ -108,9 +106,7 @@ static void fill_memory(struct disk_report *d, struct table *t)
 {
 	char file[96];
 
-	for (u32 i = 0; i < d->memory.n; i++) {
-		const struct memory_key *k = map__key(&d->memory, i);
-		struct memory_group *g = map__value(&d->memory, i);
+	MAP_EACH_ENTRY(struct memory_group *g, const struct memory_key *k, &d->memory) {
 		bool any = g->faults.count != 0;
 
 		table__add(t, V_U64(k->pid), V_TEXT(names__comm(d->args->names, k->pid, 0)), V_U64(g->faults.count),
@@ -132,14 +128,10 @@ static const struct column stall_columns[] = {
 
 static void fill_stalls(struct disk_report *d, struct table *t)
 {
-	for (u32 i = 0; i < d->stalls.n; i++) {
-		const struct stall_key *k = map__key(&d->stalls, i);
-		struct stats *s = map__value(&d->stalls, i);
-
+	MAP_EACH_ENTRY(struct stats *s, const struct stall_key *k, &d->stalls)
 		table__add(t, V_U64(k->pid), V_TEXT(names__comm(d->args->names, k->pid, 0)),
 			   V_TEXT(k->kind < ARRAY_LEN(stalls) ? stalls[k->kind] : "other"), V_U64(s->count),
 			   V_U64(s->total), V_DBL(stats__median(s)), V_U64(s->max));
-	}
 	table__sort(t, "total_ns");
 }
 
@@ -154,13 +146,9 @@ static const struct column process_columns[] = {
 
 static void fill_processes(struct disk_report *d, struct table *t)
 {
-	for (u32 i = 0; i < d->processes.n; i++) {
-		const struct process *p = map__value(&d->processes, i);
-		u32 pid = *(const u32 *)map__key(&d->processes, i);
-
-		table__add(t, V_U64(pid), V_TEXT(names__comm(d->args->names, pid, 0)), V_U64(p->major), V_U64(p->minor),
-			   V_U64(p->read), V_U64(p->written));
-	}
+	MAP_EACH_ENTRY(const struct process *p, const u32 *pid, &d->processes)
+		table__add(t, V_U64(*pid), V_TEXT(names__comm(d->args->names, *pid, 0)), V_U64(p->major),
+			   V_U64(p->minor), V_U64(p->read), V_U64(p->written));
 	table__sort(t, "minor_faults");
 	table__sort(t, "major_faults");
 	table__sort(t, "written_bytes");
@@ -170,7 +158,7 @@ static void fill_processes(struct disk_report *d, struct table *t)
 static void add_findings(const struct disk_report *d, struct report_output *out)
 {
 	u64 n = 0, bytes = 0, queue = 0, device = 0, most = 0, errors = 0, stall = 0;
-	char number[TEXT_NUMBER], size[TEXT_NUMBER], who[64], file[96];
+	char who[64], file[96];
 	const struct io_key *worst = NULL;
 
 	for (u32 i = 0; i < d->ios.n; i++) {
@@ -190,20 +178,18 @@ static void add_findings(const struct disk_report *d, struct report_output *out)
 		stall += ((const struct stats *)map__value(&d->stalls, i))->total;
 	if (n)
 		report_output__finding(out, "%s I/O%s moved %s; for %.0f%% of %s time %s queued and not in the device.",
-				       text__count(number, sizeof(number), n), text__s(n),
-				       text__bytes(size, sizeof(size), bytes),
+				       TEXT_COUNT(n), text__s(n), TEXT_BYTES(bytes),
 				       queue + device ? 100.0 * (double)queue / (double)(queue + device) : 0,
 				       n == 1 ? "its" : "their", n == 1 ? "it was" : "they were");
 	if (worst)
 		report_output__finding(out, "Most of their time: %s, %s of %s, %s in total.",
 				       names__label(d->args->names, who, sizeof(who), worst->pid, 0),
 				       op_name(worst->op), file_name(d, &worst->file, worst->from, file, sizeof(file)),
-				       text__ns(number, sizeof(number), most));
+				       TEXT_NS(most));
 	if (errors)
-		report_output__finding(out, "%s I/Os failed.", text__count(number, sizeof(number), errors));
+		report_output__finding(out, "%s I/Os failed.", TEXT_COUNT(errors));
 	if (stall)
-		report_output__finding(out, "Threads reclaimed or compacted memory themselves for %s.",
-				       text__ns(number, sizeof(number), stall));
+		report_output__finding(out, "Threads reclaimed or compacted memory themselves for %s.", TEXT_NS(stall));
 }
 
 static int run(const struct query *args, struct report_output *out)

@@ -10,14 +10,13 @@
 
 static int on_files(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	const struct schema_field *path = schema_event__field(v.event, "path");
+	FIELDS_OF(rows__event(rows), path);
 	struct disk_report *d = arg;
 	const char *text;
 	char **name;
 	u32 len;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		struct file_key key = { (u64)view__get(&v, "dev"), (u64)view__get(&v, "ino") };
 
 		text = view__text(&v, path, &len);
@@ -80,23 +79,22 @@ static int on_io(struct disk_report *d, const struct view *v, const struct io_fi
 
 static int on_ios(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct io_fields f = {
-		.common = common_fields__of(v.event),
-		.issued = schema_event__field(v.event, "issued"),
-		.bytes = schema_event__field(v.event, "bytes"),
-		.dev = schema_event__field(v.event, "dev"),
-		.ino = schema_event__field(v.event, "ino"),
-		.disk_dev = schema_event__field(v.event, "disk_dev"),
-		.disk = schema_event__field(v.event, "disk"),
-		.op = schema_event__field(v.event, "op"),
-		.asker = schema_event__field(v.event, "asker"),
-		.from = schema_event__field(v.event, "file_from"),
-		.status = schema_event__field(v.event, "status"),
+		.common = common_fields__of(rows__event(rows)),
+		.issued = schema_event__field(rows__event(rows), "issued"),
+		.bytes = schema_event__field(rows__event(rows), "bytes"),
+		.dev = schema_event__field(rows__event(rows), "dev"),
+		.ino = schema_event__field(rows__event(rows), "ino"),
+		.disk_dev = schema_event__field(rows__event(rows), "disk_dev"),
+		.disk = schema_event__field(rows__event(rows), "disk"),
+		.op = schema_event__field(rows__event(rows), "op"),
+		.asker = schema_event__field(rows__event(rows), "asker"),
+		.from = schema_event__field(rows__event(rows), "file_from"),
+		.status = schema_event__field(rows__event(rows), "status"),
 	};
 	int err = 0;
 
-	for (; !err && v.i < rows__count(rows); v.i++)
+	ROWS_WHILE(!err, v, rows)
 		err = on_io(arg, &v, &f);
 	return err;
 }
@@ -111,11 +109,10 @@ static struct memory_group *memory_of(struct disk_report *d, const struct view *
 
 static int on_faults(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct disk_report *d = arg;
 	struct memory_group *g;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		g = memory_of(d, &v, false);
 		if (!g || stats__add(&g->faults, &d->pool, (u64)view__get(&v, "time") - (u64)view__get(&v, "start")))
 			return -ENOMEM;
@@ -125,10 +122,9 @@ static int on_faults(const struct rows *rows, void *arg)
 
 static int on_caches(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct memory_group *g;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		g = memory_of(arg, &v, view__get(&v, "file_from") == DISK_FILE_METADATA);
 		if (!g)
 			return -ENOMEM;
@@ -140,11 +136,10 @@ static int on_caches(const struct rows *rows, void *arg)
 
 static int on_stalls(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct disk_report *d = arg;
 	struct stats *s;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		struct stall_key key = { (u32)view__get(&v, "pid"), (u32)view__get(&v, "kind") };
 
 		s = map__get(&d->stalls, &key);
@@ -156,12 +151,11 @@ static int on_stalls(const struct rows *rows, void *arg)
 
 static int on_tasks(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct disk_report *d = arg;
 	struct process *p;
 	u32 pid;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		pid = (u32)view__get(&v, "pid");
 		p = map__get(&d->processes, &pid);
 		if (!p)
@@ -212,9 +206,5 @@ void disk_report__free(struct disk_report *d)
 		stats__free(&((struct memory_group *)map__value(&d->memory, i))->faults, &d->pool);
 	for (u32 i = 0; i < d->stalls.n; i++)
 		stats__free(map__value(&d->stalls, i), &d->pool);
-	map__free(&d->files);
-	map__free(&d->ios);
-	map__free(&d->memory);
-	map__free(&d->stalls);
-	map__free(&d->processes);
+	MAPS_FREE(&d->files, &d->ios, &d->memory, &d->stalls, &d->processes);
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Report locks, second part: which code waited for locks, which code held them, and what it did meanwhile. */
-#include <errno.h>
 #include <stdio.h>
 
 #include "model/lock_text.h"
@@ -19,13 +18,13 @@ struct filling {
 static const struct column held_columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
 	{ "lock", "Lock", VALUE_U64, SHOW_HEX },
-	{ "waiter", "Waited", VALUE_TEXT, SHOW_PLAIN },
+	{ "waiter", "Waiter", VALUE_TEXT, SHOW_PLAIN },
 	{ "waiters", "Threads", VALUE_U64, SHOW_COUNT },
 	{ "holder", "Held by", VALUE_TEXT, SHOW_PLAIN },
 	{ "holder_tid", "Thread", VALUE_U64, SHOW_NEVER },
-	{ "chain_end", "Which waited for", VALUE_TEXT, SHOW_PLAIN },
-	{ "activity", "Meanwhile it", VALUE_TEXT, SHOW_PLAIN },
-	{ "activity_percent", "of that (%)", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "chain_end", "Holder waited for", VALUE_TEXT, SHOW_PLAIN },
+	{ "activity", "Activity of the holder", VALUE_TEXT, SHOW_PLAIN },
+	{ "activity_percent", "of the wait (%)", VALUE_DOUBLE, SHOW_PERCENT },
 	{ "waits", "Waits", VALUE_U64, SHOW_COUNT },
 	{ "wait_ns", "Waited", VALUE_U64, SHOW_NS },
 	{ "share_percent", "Share %", VALUE_DOUBLE, SHOW_PERCENT },
@@ -33,8 +32,8 @@ static const struct column held_columns[] = {
 
 static const struct column signalled_columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
-	{ "kind", "For", VALUE_TEXT, SHOW_PLAIN },
-	{ "waiter", "Waited", VALUE_TEXT, SHOW_PLAIN },
+	{ "kind", "Kind", VALUE_TEXT, SHOW_PLAIN },
+	{ "waiter", "Waiter", VALUE_TEXT, SHOW_PLAIN },
 	{ "waiters", "Threads", VALUE_U64, SHOW_COUNT },
 	{ "signaller", "Ended by", VALUE_TEXT, SHOW_PLAIN },
 	{ "waits", "Waits", VALUE_U64, SHOW_COUNT },
@@ -97,7 +96,7 @@ static void add_signalled(struct filling *f, struct table *t, u32 i)
 static void add_finding(struct filling *f)
 {
 	char sentence[4 * LOCK_TEXT], time[TEXT_NUMBER];
-	u64 duration = query__duration(f->args);
+	u64 duration = query__measured(f->args);
 	u32 i = 0;
 
 	while (i < lock_blame__rows(f->blame) &&

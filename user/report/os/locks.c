@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "model/stats.h"
@@ -55,18 +54,18 @@ struct blame {
 struct site_key {
 	u64 address;
 	u32 pid;
-	u32 any; /* 1: for any process with this pid */
+	u32 is_any_process; /* 1: for any process with this pid */
 };
 
 /* Key to count the threads or sites of a lock. */
 struct tally_key {
 	struct lock_key lock;
-	u64 what;
+	u64 value;
 };
 
 struct lock {
 	struct stats time; /* of episodes */
-	u64 waits, refused, timed_out, open;
+	u64 waits, refused, timed_out, n_open;
 	u32 threads;
 	u64 site, site_n, owner, owner_n, waker, waker_n; /* the most frequent ones */
 };
@@ -82,7 +81,7 @@ struct locks {
 	struct recent episodes; /* struct episode_key -> struct episode */
 	struct map sites; /* struct site_key -> struct site */
 	struct map by_site, by_owner, by_waker, by_waiter; /* struct tally_key -> u64 */
-	struct map blame; /* struct tally_key (what: waker and waiter) -> struct blame */
+	struct map blame; /* struct tally_key (value: waker and waiter) -> struct blame */
 	u64 waits, total, open, longest_open, with_caller;
 	struct episode_key stuck;
 	struct lock_key stuck_lock;
@@ -94,19 +93,19 @@ struct fields {
 	const struct schema_field *lock, *site, *caller, *owner, *waker_tid, *episode, *result;
 };
 
-/* Counts `what`, and updates the most frequent one. */
-static int tally(struct map *m, const struct lock_key *lock, u64 what, u64 *most, u64 *most_n)
+/* Counts `value`, and updates the most frequent one. */
+static int tally(struct map *m, const struct lock_key *lock, u64 value, u64 *most, u64 *most_n)
 {
-	struct tally_key key = { *lock, what };
-	u64 *n = what ? map__get(m, &key) : NULL;
+	struct tally_key key = { *lock, value };
+	u64 *n = value ? map__get(m, &key) : NULL;
 
-	if (!what)
+	if (!value)
 		return 0;
 	if (!n)
 		return -ENOMEM;
 	if (++*n > *most_n) {
 		*most_n = *n;
-		*most = what;
+		*most = value;
 	}
 	return 0;
 }
@@ -163,7 +162,7 @@ static int on_wait(struct locks *l, const struct view *v, const struct fields *f
 	if (!lock)
 		return -ENOMEM;
 	if (view__s64(v, f->common.flags) & EVENT_OPEN) {
-		lock->open++;
+		lock->n_open++;
 		l->open++;
 		if (ns >= l->longest_open) {
 			l->longest_open = ns;
@@ -193,30 +192,28 @@ static int on_wait(struct locks *l, const struct view *v, const struct fields *f
 
 static int on_waits(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct fields f = {
-		.common = common_fields__of(v.event),
-		.lock = schema_event__field(v.event, "lock"),
-		.site = schema_event__field(v.event, "site"),
-		.caller = schema_event__field(v.event, "caller"),
-		.owner = schema_event__field(v.event, "owner"),
-		.waker_tid = schema_event__field(v.event, "waker_tid"),
-		.episode = schema_event__field(v.event, "episode"),
-		.result = schema_event__field(v.event, "result"),
+		.common = common_fields__of(rows__event(rows)),
+		.lock = schema_event__field(rows__event(rows), "lock"),
+		.site = schema_event__field(rows__event(rows), "site"),
+		.caller = schema_event__field(rows__event(rows), "caller"),
+		.owner = schema_event__field(rows__event(rows), "owner"),
+		.waker_tid = schema_event__field(rows__event(rows), "waker_tid"),
+		.episode = schema_event__field(rows__event(rows), "episode"),
+		.result = schema_event__field(rows__event(rows), "result"),
 	};
 	int err = 0;
 
-	for (; !err && v.i < rows__count(rows); v.i++)
+	ROWS_WHILE(!err, v, rows)
 		err = on_wait(arg, &v, &f);
 	return err;
 }
 
 static int on_sites(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct locks *l = arg;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		struct site site = { (u32)view__get(&v, "symbol"), (u32)view__get(&v, "module") };
 		struct site_key key = { (u64)view__get(&v, "address"), (u32)view__get(&v, "pid"), 0 };
 		struct site *own = map__get(&l->sites, &key), *any;
@@ -225,7 +222,7 @@ static int on_sites(const struct rows *rows, void *arg)
 			return -ENOMEM;
 		*own = site;
 		key.pid = names__number(l->args->names, key.pid);
-		key.any = 1;
+		key.is_any_process = 1;
 		any = map__get(&l->sites, &key);
 		if (!any)
 			return -ENOMEM;
@@ -260,7 +257,7 @@ static const char *site_name(const struct locks *l, u32 pid, u64 address, char *
 		return NULL;
 	if (!site) {
 		key.pid = names__number(l->args->names, pid);
-		key.any = 1;
+		key.is_any_process = 1;
 		site = map__find(&l->sites, &key);
 	}
 	if (!site) {
@@ -292,12 +289,12 @@ static const struct column locks_columns[] = {
 	{ "max_ns", "Max", VALUE_U64, SHOW_NS },
 	[LOCK_THREADS] = { "threads", "Threads", VALUE_U64, SHOW_COUNT },
 	{ "timed_out", "Timed out", VALUE_U64, SHOW_COUNT },
-	{ "refused", "Not waited", VALUE_U64, SHOW_NEVER },
+	{ "refused", "Returned at once", VALUE_U64, SHOW_NEVER },
 	{ "open", "Not ended", VALUE_U64, SHOW_NEVER },
 	{ "owner_tid", "Mostly held by", VALUE_U64, SHOW_PLAIN },
-	{ "owner_waits", "Waits for it", VALUE_U64, SHOW_NEVER },
+	{ "owner_waits", "Waits for that holder", VALUE_U64, SHOW_NEVER },
 	{ "waker_tid", "Released by", VALUE_U64, SHOW_PLAIN },
-	{ "waker_waits", "Wakes by it", VALUE_U64, SHOW_NEVER },
+	{ "waker_waits", "Wakes by that thread", VALUE_U64, SHOW_NEVER },
 	[LOCK_SITE] = { "site", "Waited for in", VALUE_TEXT, SHOW_PLAIN },
 	{ "site_waits", "Waits there", VALUE_U64, SHOW_NEVER },
 };
@@ -319,7 +316,7 @@ static const struct column sites_columns[] = {
 	{ "site", "Waited for in", VALUE_TEXT, SHOW_PLAIN },
 };
 
-static struct value known(u64 what)
+static struct value known_value(u64 what)
 {
 	return what ? V_U64(what) : V_NONE;
 }
@@ -339,9 +336,9 @@ static void fill_locks(struct locks *l, struct table *t)
 			   V_U64(lock->time.count), V_U64(lock->waits), V_U64(lock->time.total),
 			   timed ? V_DBL(lock->time.mean) : V_NONE, timed ? V_DBL(stats__median(&lock->time)) : V_NONE,
 			   timed ? V_U64(lock->time.max) : V_NONE, V_U64(lock->threads), V_U64(lock->timed_out),
-			   V_U64(lock->refused), V_U64(lock->open), known(lock->owner), known(lock->owner_n),
-			   known(lock->waker), known(lock->waker_n),
-			   V_TEXT(site_name(l, k->pid, lock->site, site, sizeof(site))), known(lock->site_n));
+			   V_U64(lock->refused), V_U64(lock->n_open), known_value(lock->owner),
+			   known_value(lock->owner_n), known_value(lock->waker), known_value(lock->waker_n),
+			   V_TEXT(site_name(l, k->pid, lock->site, site, sizeof(site))), known_value(lock->site_n));
 	}
 	table__sort(t, "total_ns");
 }
@@ -355,11 +352,11 @@ static void fill_blame(struct locks *l, struct table *t)
 	for (u32 i = 0; i < l->blame.n; i++) {
 		k = map__key(&l->blame, i);
 		b = map__value(&l->blame, i);
-		waiter = (u32)k->what;
-		waker = (u32)(k->what >> 32);
+		waiter = (u32)k->value;
+		waker = (u32)(k->value >> 32);
 		table__add(t, V_U64(k->lock.pid), V_U64(k->lock.lock), V_U64(waiter),
-			   V_TEXT(names__comm(l->args->names, k->lock.pid, waiter)), known(waker), V_U64(b->waits),
-			   V_U64(b->ns));
+			   V_TEXT(names__comm(l->args->names, k->lock.pid, waiter)), known_value(waker),
+			   V_U64(b->waits), V_U64(b->ns));
 	}
 	table__sort(t, "total_ns");
 }
@@ -372,7 +369,7 @@ static void fill_sites(struct locks *l, struct table *t)
 	for (u32 i = 0; i < l->by_site.n; i++) {
 		k = map__key(&l->by_site, i);
 		table__add(t, V_U64(k->lock.pid), V_U64(k->lock.lock), V_U64(*(const u64 *)map__value(&l->by_site, i)),
-			   V_TEXT(site_name(l, k->lock.pid, k->what, site, sizeof(site))));
+			   V_TEXT(site_name(l, k->lock.pid, k->value, site, sizeof(site))));
 	}
 	table__sort(t, "waits");
 }
@@ -383,7 +380,7 @@ static void fill_sites(struct locks *l, struct table *t)
  */
 static void add_shared_finding(struct locks *l, struct report_output *out, const struct table *t)
 {
-	char total[TEXT_NUMBER], who[64];
+	char who[64];
 	u32 i = 0;
 
 	while (i < t->n_rows && table__row(t, i)[LOCK_THREADS].u < 2)
@@ -395,8 +392,7 @@ static void add_shared_finding(struct locks *l, struct report_output *out, const
 				       "Of the locks that several threads waited for, 0x%llx of %s took most: %s%s%s.",
 				       row[LOCK_ADDRESS].u,
 				       names__label(l->args->names, who, sizeof(who), (u32)row[LOCK_PID].u, 0),
-				       text__ns(total, sizeof(total), row[LOCK_TOTAL].u),
-				       row[LOCK_SITE].type == VALUE_TEXT ? ", in " : "",
+				       TEXT_NS(row[LOCK_TOTAL].u), row[LOCK_SITE].type == VALUE_TEXT ? ", in " : "",
 				       row[LOCK_SITE].type == VALUE_TEXT ? row[LOCK_SITE].text : "");
 		REPORT_FIGURES(out, FIGURE("pid", row[LOCK_PID]), FIGURE("lock", row[LOCK_ADDRESS]),
 			       FIGURE("waits", row[LOCK_WAITS]), FIGURE("lock_ns", row[LOCK_TOTAL]),
@@ -406,7 +402,7 @@ static void add_shared_finding(struct locks *l, struct report_output *out, const
 
 static void add_findings(struct locks *l, struct report_output *out, const struct table *t)
 {
-	char total[TEXT_NUMBER], count[TEXT_NUMBER], who[64];
+	char who[64];
 	const struct value *top;
 	u32 locks = 0;
 
@@ -416,9 +412,8 @@ static void add_findings(struct locks *l, struct report_output *out, const struc
 		top = table__row(t, 0);
 		report_output__finding(
 			out, "%s wait%s for %u lock%s or condition%s took %s; %.0f%% of that at 0x%llx of %s%s%s.",
-			text__count(count, sizeof(count), l->waits), text__s(l->waits), locks, text__s(locks),
-			text__s(locks), text__ns(total, sizeof(total), l->total),
-			table__percent(top[LOCK_TOTAL].u, l->total), top[LOCK_ADDRESS].u,
+			TEXT_COUNT(l->waits), text__s(l->waits), locks, text__s(locks), text__s(locks),
+			TEXT_NS(l->total), table__percent(top[LOCK_TOTAL].u, l->total), top[LOCK_ADDRESS].u,
 			names__label(l->args->names, who, sizeof(who), (u32)top[LOCK_PID].u, 0),
 			top[LOCK_SITE].type == VALUE_TEXT ? ", in " : "",
 			top[LOCK_SITE].type == VALUE_TEXT ? top[LOCK_SITE].text : "");
@@ -432,7 +427,7 @@ static void add_findings(struct locks *l, struct report_output *out, const struc
 		report_output__finding(out, "%llu wait%s had not ended; the longest, of %s at 0x%llx, lasted %s.",
 				       l->open, text__s(l->open),
 				       names__label(l->args->names, who, sizeof(who), l->stuck.pid, l->stuck.tid),
-				       l->stuck_lock.lock, text__ns(total, sizeof(total), l->longest_open));
+				       l->stuck_lock.lock, TEXT_NS(l->longest_open));
 	if (l->waits && !l->with_caller)
 		report_output__note(out, "No frame pointers: callers of the call sites are not known.");
 	if (l->waits)
@@ -447,13 +442,7 @@ static void locks__free(struct locks *l)
 {
 	for (u32 i = 0; i < l->locks.n; i++)
 		stats__free(&((struct lock *)map__value(&l->locks, i))->time, &l->pool);
-	map__free(&l->locks);
-	map__free(&l->sites);
-	map__free(&l->by_site);
-	map__free(&l->by_owner);
-	map__free(&l->by_waker);
-	map__free(&l->by_waiter);
-	map__free(&l->blame);
+	MAPS_FREE(&l->locks, &l->sites, &l->by_site, &l->by_owner, &l->by_waker, &l->by_waiter, &l->blame);
 }
 
 static int run(const struct query *args, struct report_output *out)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Report net: TCP connections by process and peer: number, connect time, bytes, retransmits. */
 #include <arpa/inet.h>
-#include <stdio.h>
 
 #include "findings/about.h"
 #include "model/net_peers.h"
@@ -14,7 +13,7 @@ static const char *const sides[] = { [NET_UNKNOWN] = "earlier", [NET_CONNECTED] 
 static const struct column columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
 	{ "name", "Process", VALUE_TEXT, SHOW_PLAIN },
-	{ "direction", "Made", VALUE_TEXT, SHOW_PLAIN },
+	{ "direction", "Direction", VALUE_TEXT, SHOW_PLAIN },
 	{ "peer", "Peer", VALUE_TEXT, SHOW_PLAIN },
 	{ "port", "Server's port", VALUE_U64, SHOW_PLAIN },
 	{ "connections", "Connections", VALUE_U64, SHOW_COUNT },
@@ -33,9 +32,7 @@ static void fill(struct net_peers *n, struct table *t)
 {
 	char address[INET6_ADDRSTRLEN];
 
-	for (u32 i = 0; i < n->peers.n; i++) {
-		const struct net_peer_key *k = map__key(&n->peers, i);
-		struct net_peer *p = map__value(&n->peers, i);
+	MAP_EACH_ENTRY(struct net_peer *p, const struct net_peer_key *k, &n->peers) {
 		bool any = p->connect.count != 0;
 
 		net_peer_key__address(k, address, sizeof(address));
@@ -52,11 +49,8 @@ static void fill(struct net_peers *n, struct table *t)
 static void add_traffic(const struct net_peers *n, struct report_output *out)
 {
 	u64 connections = 0, sent = 0, received = 0, retransmits = 0, probes = 0;
-	char count[TEXT_NUMBER], a[TEXT_NUMBER], b[TEXT_NUMBER];
 
-	for (u32 i = 0; i < n->peers.n; i++) {
-		const struct net_peer *p = map__value(&n->peers, i);
-
+	MAP_EACH(const struct net_peer *p, &n->peers) {
 		connections += p->connections;
 		sent += p->sent;
 		received += p->received;
@@ -64,10 +58,9 @@ static void add_traffic(const struct net_peers *n, struct report_output *out)
 		probes += p->probes;
 	}
 	if (connections)
-		report_output__finding(out, "%s %s sent %s and received %s.",
-				       text__count(count, sizeof(count), connections),
+		report_output__finding(out, "%s %s sent %s and received %s.", TEXT_COUNT(connections),
 				       connections == 1 ? "end of a TCP connection" : "ends of TCP connections",
-				       text__bytes(a, sizeof(a), sent), text__bytes(b, sizeof(b), received));
+				       TEXT_BYTES(sent), TEXT_BYTES(received));
 	if (connections)
 		REPORT_FIGURES(out, FIGURE("connections", V_U64(connections)), FIGURE("sent_bytes", V_U64(sent)),
 			       FIGURE("received_bytes", V_U64(received)), FIGURE("retransmits", V_U64(retransmits)),
@@ -75,9 +68,9 @@ static void add_traffic(const struct net_peers *n, struct report_output *out)
 	if (probes)
 		report_output__note(
 			out,
-			"%s tail-loss probe%s: the end of what was sent, once more, because no answer had come "
-			"yet. Receivers that acknowledge late are enough for that; it is no sign of loss.",
-			text__count(count, sizeof(count), probes), text__s(probes));
+			"%s tail-loss probe%s: TCP sent the last segment again because no acknowledgement had come. "
+			"A receiver that acknowledges late is enough to cause this, so it is no sign of loss.",
+			TEXT_COUNT(probes), text__s(probes));
 }
 
 static int run(const struct query *args, struct report_output *out)

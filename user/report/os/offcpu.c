@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 
-#include "output/text.h"
 #include "findings/findings.h"
 #include "report/causes.h"
 
@@ -49,7 +48,7 @@ static int add_wait(struct offcpu *o, const struct activity_interval *i)
 	if (!p)
 		return -ENOMEM;
 	p->ns += i->to - i->from;
-	p->times += i->begins;
+	p->times += i->is_new_reason;
 	if (!i->waker.tid)
 		return 0;
 	n = map__get(&o->wakers, &waker);
@@ -86,9 +85,7 @@ static int on_interval(const struct activity_interval *i, void *arg)
 
 static void find_tops(struct offcpu *o)
 {
-	for (u32 i = 0; i < o->parts.n; i++) {
-		const struct part_key *k = map__key(&o->parts, i);
-		const struct part *p = map__value(&o->parts, i);
+	MAP_EACH_ENTRY(const struct part *p, const struct part_key *k, &o->parts) {
 		struct thread_time *t = map__find(&o->threads, &k->thread);
 
 		if (t && p->ns > t->top_ns) {
@@ -99,18 +96,16 @@ static void find_tops(struct offcpu *o)
 }
 
 static const struct column thread_columns[] = {
-	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },      { "tid", "TID", VALUE_U64, SHOW_PLAIN },
-	{ "name", "Thread", VALUE_TEXT, SHOW_PLAIN }, { "wall_ns", "Time", VALUE_U64, SHOW_NS },
-	{ "run_ns", "On CPU", VALUE_U64, SHOW_NS },   { "runnable_ns", "Runnable", VALUE_U64, SHOW_NS },
-	{ "wait_ns", "Waited", VALUE_U64, SHOW_NS },  { "top_percent", "Mostly (%)", VALUE_DOUBLE, SHOW_PERCENT },
-	{ "top", "for", VALUE_TEXT, SHOW_PLAIN },
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },	{ "tid", "TID", VALUE_U64, SHOW_PLAIN },
+	{ "name", "Thread", VALUE_TEXT, SHOW_PLAIN },	{ "wall_ns", "Time", VALUE_U64, SHOW_NS },
+	{ "run_ns", "On CPU", VALUE_U64, SHOW_NS },	{ "runnable_ns", "Runnable", VALUE_U64, SHOW_NS },
+	{ "wait_ns", "Waited", VALUE_U64, SHOW_NS },	{ "top_percent", "Main wait (%)", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "top", "Main wait", VALUE_TEXT, SHOW_PLAIN },
 };
 
 static void fill_threads(struct offcpu *o, const struct query *args, struct table *table)
 {
-	for (u32 i = 0; i < o->threads.n; i++) {
-		const struct thread_key *k = map__key(&o->threads, i);
-		const struct thread_time *t = map__value(&o->threads, i);
+	MAP_EACH_ENTRY(const struct thread_time *t, const struct thread_key *k, &o->threads) {
 		u64 wall = t->run_ns + t->runnable_ns + t->waited_ns;
 
 		table__add(table, V_U64(k->pid), V_U64(k->tid), V_TEXT(names__comm(args->names, k->pid, k->tid)),
@@ -132,7 +127,7 @@ static const struct column part_columns[] = {
 	{ "waker_pid", "Waker's PID", VALUE_U64, SHOW_NEVER },
 	{ "waker_tid", "Waker's TID", VALUE_U64, SHOW_NEVER },
 	{ "waker", "Mostly ended by", VALUE_TEXT, SHOW_PLAIN },
-	{ "waker_ns", "Ended by it", VALUE_U64, SHOW_NS },
+	{ "waker_ns", "Time it ended", VALUE_U64, SHOW_NS },
 };
 
 /* The thread that ended most of a part's time; in a map apart, because a part has many wakers. */
@@ -144,15 +139,13 @@ struct best_waker {
 static int best_wakers(const struct offcpu *o, struct map *best)
 {
 	map__init(best, sizeof(struct part_key), sizeof(struct best_waker));
-	for (u32 i = 0; i < o->wakers.n; i++) {
-		const struct waker_key *k = map__key(&o->wakers, i);
-		u64 ns = *(const u64 *)map__value(&o->wakers, i);
+	MAP_EACH_ENTRY(const u64 *ns, const struct waker_key *k, &o->wakers) {
 		struct best_waker *b = map__get(best, &k->part);
 
 		if (!b)
 			return -ENOMEM;
-		if (ns > b->ns)
-			*b = (struct best_waker){ k->waker, ns };
+		if (*ns > b->ns)
+			*b = (struct best_waker){ k->waker, *ns };
 	}
 	return 0;
 }
@@ -214,9 +207,7 @@ static int run(const struct query *args, struct report_output *out)
 	}
 	if (!o.threads.n)
 		report__nothing(args, out, "No scheduling was recorded", "sched");
-	map__free(&o.threads);
-	map__free(&o.parts);
-	map__free(&o.wakers);
+	MAPS_FREE(&o.threads, &o.parts, &o.wakers);
 	causes__free(o.causes);
 	findings__free(findings);
 	return err;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Report osrt: system calls by name (nsys's osrt_sum), thread and file, and what they returned. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -155,17 +154,16 @@ static int on_call(struct osrt *o, const struct view *v, const struct fields *f)
 
 static int on_calls(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct fields f = {
-		.common = common_fields__of(v.event),
-		.nr = schema_event__field(v.event, "nr"),
-		.file = schema_event__field(v.event, "file"),
-		.bytes = schema_event__field(v.event, "bytes"),
-		.sleeps = schema_event__field(v.event, "sleeps"),
+		.common = common_fields__of(rows__event(rows)),
+		.nr = schema_event__field(rows__event(rows), "nr"),
+		.file = schema_event__field(rows__event(rows), "file"),
+		.bytes = schema_event__field(rows__event(rows), "bytes"),
+		.sleeps = schema_event__field(rows__event(rows), "sleeps"),
 	};
 	int err = 0;
 
-	for (; !err && v.i < rows__count(rows); v.i++)
+	ROWS_WHILE(!err, v, rows)
 		if (!syscalls__is_of_probe(f.nr, view__s64(&v, f.nr)))
 			err = on_call(arg, &v, &f);
 	return err;
@@ -183,13 +181,12 @@ static int add_short(struct group *g, u64 count, u64 ns, u64 errors)
 
 static int on_shorts(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct osrt *o = arg;
 	u64 count, ns, errors;
 	u32 nr;
 	int err = 0;
 
-	for (; !err && v.i < rows__count(rows); v.i++) {
+	ROWS_WHILE(!err, v, rows) {
 		nr = (u32)view__get(&v, "nr");
 		if (syscalls__is_of_probe(o->nr, nr))
 			continue;
@@ -206,9 +203,7 @@ static int on_shorts(const struct rows *rows, void *arg)
 
 static int on_threshold(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-
-	for (; v.i < rows__count(rows); v.i++)
+	ROWS_EACH(v, rows)
 		((struct osrt *)arg)->threshold = (u64)view__get(&v, "threshold");
 	return 0;
 }
@@ -246,7 +241,7 @@ static const struct column summary_columns[] = {
 	{ "errors", "Errors", VALUE_U64, SHOW_NEVER },
 	{ "untimed", "Untimed", VALUE_U64, SHOW_NEVER },
 	{ "short_calls", "Short calls", VALUE_U64, SHOW_NEVER },
-	{ "short_ns", "Their time", VALUE_U64, SHOW_NEVER },
+	{ "short_ns", "Time of short calls", VALUE_U64, SHOW_NEVER },
 };
 
 static const struct column waits_columns[] = {
@@ -279,9 +274,9 @@ static const struct column errors_columns[] = {
 	{ "calls", "Calls", VALUE_U64, SHOW_COUNT },
 };
 
-static struct value off(const struct osrt *o, u64 ns)
+static struct value off_cpu_value(const struct osrt *o, u64 ns)
 {
-	return o->off.known ? V_U64(ns) : V_NONE;
+	return o->off.is_known ? V_U64(ns) : V_NONE;
 }
 
 static void fill_summary(struct osrt *o, struct table *t, struct table *waits)
@@ -304,11 +299,11 @@ static void fill_summary(struct osrt *o, struct table *t, struct table *waits)
 			   calls ? V_DBL((double)total / (double)calls) : V_NONE,
 			   timed ? V_DBL(stats__median(&g->time)) : V_NONE, timed ? V_U64(g->time.min) : V_NONE,
 			   g->time.count ? V_U64(g->time.max) : V_NONE, timed ? V_DBL(stats__stddev(&g->time)) : V_NONE,
-			   V_TEXT(name), off(o, g->off_ns), V_U64(g->sleeps), V_U64(g->bytes),
+			   V_TEXT(name), off_cpu_value(o, g->off_ns), V_U64(g->sleeps), V_U64(g->bytes),
 			   V_U64(g->errors + g->short_errors), V_U64(g->untimed), V_U64(g->short_count),
 			   V_U64(g->short_ns));
 		if (g->sleeps || g->errors || g->bytes || g->untimed)
-			table__add(waits, V_TEXT(name), V_U64(total), off(o, g->off_ns), V_U64(g->sleeps),
+			table__add(waits, V_TEXT(name), V_U64(total), off_cpu_value(o, g->off_ns), V_U64(g->sleeps),
 				   V_U64(g->bytes), V_U64(g->errors + g->short_errors), V_U64(g->untimed));
 	}
 	table__sort(t, "total_ns");
@@ -329,7 +324,7 @@ static void fill_threads(struct osrt *o, struct table *t)
 		timed = g->time.count;
 		table__add(t, V_U64(k->pid), V_U64(k->tid), V_TEXT(names__comm(o->args->names, k->pid, k->tid)),
 			   V_TEXT(call_name(o, k->nr, name, sizeof(name))), V_U64(g->time.count), V_U64(g->time.total),
-			   off(o, g->off_ns), timed ? V_DBL(stats__median(&g->time)) : V_NONE,
+			   off_cpu_value(o, g->off_ns), timed ? V_DBL(stats__median(&g->time)) : V_NONE,
 			   timed ? V_U64(g->time.max) : V_NONE, V_U64(g->bytes), V_U64(g->errors), V_U64(g->untimed));
 	}
 	table__sort(t, "total_ns");
@@ -385,7 +380,7 @@ static void fill_errors(struct osrt *o, struct table *t)
 
 static void add_findings(struct osrt *o, struct report_output *out, const struct table *summary)
 {
-	char total[TEXT_NUMBER], count[TEXT_NUMBER], who[64], name[128];
+	char who[64], name[128];
 	const struct value *top;
 
 	if (!summary->n_rows)
@@ -393,38 +388,37 @@ static void add_findings(struct osrt *o, struct report_output *out, const struct
 	top = table__row(summary, 0);
 	if (o->calls) {
 		report_output__finding(out, "%s system call%s took %s of their threads' time; %.1f%% of that in %s.",
-				       text__count(count, sizeof(count), o->calls), text__s(o->calls),
-				       text__ns(total, sizeof(total), o->total), top[API_PERCENT].d,
+				       TEXT_COUNT(o->calls), text__s(o->calls), TEXT_NS(o->total), top[API_PERCENT].d,
 				       top[API_NAME].text);
 		REPORT_FIGURES(out, FIGURE("calls", V_U64(o->calls)), FIGURE("total_ns", V_U64(o->total)),
 			       FIGURE("name", top[API_NAME]), FIGURE("time_percent", top[API_PERCENT]),
-			       FIGURE("off_cpu_ns", off(o, o->off.counted)));
+			       FIGURE("off_cpu_ns", off_cpu_value(o, o->off.counted)));
 	}
-	if (o->calls && o->off.known)
+	if (o->calls && o->off.is_known)
 		report_output__finding(out, "For %s of this time the threads were off the CPU.",
-				       text__ns(total, sizeof(total), o->off.counted));
+				       TEXT_NS(o->off.counted));
 	if (o->open)
 		report_output__finding(
 			out, "%llu call%s had not returned at the end of the trace; the longest was %s of %s, for %s.",
 			o->open, text__s(o->open), call_name(o, o->stuck.nr, name, sizeof(name)),
 			names__label(o->args->names, who, sizeof(who), o->stuck.pid, o->stuck.tid),
-			text__ns(total, sizeof(total), o->longest_open));
+			TEXT_NS(o->longest_open));
 	if (o->open)
 		REPORT_FIGURES(out, FIGURE("open", V_U64(o->open)), FIGURE("pid", V_U64(o->stuck.pid)),
 			       FIGURE("tid", V_U64(o->stuck.tid)), FIGURE("name", V_TEXT(name)),
 			       FIGURE("open_ns", V_U64(o->longest_open)));
 	if (o->untimed)
 		report_output__note(
-			out, "Calls that had not returned, or never do, have no time: they are in Untimed alone.");
+			out,
+			"Calls that had not returned when tracing ended have no duration: they count only in the column Untimed.");
 	if (o->threshold)
 		report_output__note(out,
-				    "%s calls shorter than %s were only counted, by process and second: they are in "
-				    "Num Calls, Total Time and Avg of the first table alone.",
-				    text__count(count, sizeof(count), o->shorts),
-				    text__ns(total, sizeof(total), o->threshold));
+				    "%s calls shorter than %s were only counted, by process and second: they are "
+				    "only in Num Calls, Total Time and Avg of the first table.",
+				    TEXT_COUNT(o->shorts), TEXT_NS(o->threshold));
 	if (o->pool.approximate)
 		report_output__note(out, "Medians of groups beyond %u calls are within 0.4%%.", STATS_EXACT);
-	if (!o->off.known)
+	if (!o->off.is_known)
 		report_output__note(out, "Time off the CPU inside of calls is known with family sched: "
 					 "`sonde record -t syscall,sched`.");
 }

@@ -3,8 +3,6 @@
 #include "report/os/sched.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "model/sched_span.h"
 #include "output/text.h"
@@ -94,8 +92,7 @@ void sched_report__free(struct sched_report *s)
 
 	for (i = 0; i < s->threads.n; i++)
 		stats__free(&((struct sched_thread *)map__value(&s->threads, i))->latency, &s->pool);
-	map__free(&s->threads);
-	map__free(&s->wakers);
+	MAPS_FREE(&s->threads, &s->wakers);
 }
 
 static const struct column columns[] = {
@@ -118,7 +115,7 @@ static const struct column columns[] = {
 	{ "waker_pid", "Waker's PID", VALUE_U64, SHOW_NEVER },
 	{ "waker_tid", "Waker's TID", VALUE_U64, SHOW_NEVER },
 	{ "waker", "Woken mostly by", VALUE_TEXT, SHOW_PLAIN },
-	{ "waker_wakes", "Wakes by it", VALUE_U64, SHOW_NEVER },
+	{ "waker_wakes", "Wakes by that thread", VALUE_U64, SHOW_NEVER },
 };
 
 static void fill(struct sched_report *s, const struct query *args, struct table *table)
@@ -151,8 +148,8 @@ static void add_findings(const struct sched_report *s, const struct query *args,
 {
 	const struct sched_key *k;
 	const struct sched_thread *t, *worst = NULL;
-	u64 run = 0, own, duration = query__duration(args);
-	char buf[TEXT_NUMBER], whole[TEXT_NUMBER], who[64];
+	u64 run = 0, own, duration = query__measured(args);
+	char who[64];
 	u32 i, at = 0;
 
 	for (i = 0; i < s->threads.n; i++) {
@@ -169,7 +166,7 @@ static void add_findings(const struct sched_report *s, const struct query *args,
 		report_output__finding(out, "%u thread%s did not run on a CPU.", s->threads.n, text__s(s->threads.n));
 	else
 		report_output__finding(out, "%u thread%s ran for %s in all: %.1f CPUs busy on average.", s->threads.n,
-				       text__s(s->threads.n), text__ns(buf, sizeof(buf), run),
+				       text__s(s->threads.n), TEXT_NS(run),
 				       duration ? (double)run / (double)duration : 0);
 	REPORT_FIGURES(out, FIGURE("threads", V_U64(s->threads.n)), FIGURE("run_ns", V_U64(run)));
 	if (worst->runnable_ns) {
@@ -178,8 +175,8 @@ static void add_findings(const struct sched_report *s, const struct query *args,
 		own = worst->run_ns + worst->runnable_ns + worst->sleep_ns + worst->blocked_ns + worst->other_ns;
 		report_output__finding(out, "%s waited longest for a CPU: %s, %.0f%% of %s.",
 				       names__label(args->names, who, sizeof(who), k->pid, k->tid),
-				       text__ns(buf, sizeof(buf), worst->runnable_ns),
-				       table__percent(worst->runnable_ns, own), text__ns(whole, sizeof(whole), own));
+				       TEXT_NS(worst->runnable_ns), table__percent(worst->runnable_ns, own),
+				       TEXT_NS(own));
 		REPORT_FIGURES(out, FIGURE("pid", V_U64(k->pid)), FIGURE("tid", V_U64(k->tid)),
 			       FIGURE("runnable_ns", V_U64(worst->runnable_ns)), FIGURE("wall_ns", V_U64(own)));
 	}

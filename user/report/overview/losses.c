@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Report losses: lost records, times before a library was probed, calls filtered out. */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 
+#include "core/meta.h"
 #include "model/facts.h"
 #include "output/text.h"
 #include "report/report.h"
@@ -11,6 +11,8 @@
 struct losses {
 	const struct query *args;
 	struct table *losses, *attach_gaps, *skipped;
+	bool has_driver; /* libcuda was probed */
+	u32 hidden; /* objects that contain a libcudart without symbols */
 };
 
 static const struct column loss_columns[] = {
@@ -32,7 +34,7 @@ static const struct column attach_gap_columns[] = {
 
 static const struct column refused_columns[] = {
 	{ "family", "Family", VALUE_TEXT, SHOW_PLAIN },	      { "program", "Program", VALUE_TEXT, SHOW_PLAIN },
-	{ "lacks", "Missing", VALUE_TEXT, SHOW_PLAIN },	      { "all", "Family off", VALUE_TEXT, SHOW_PLAIN },
+	{ "lacks", "Missing", VALUE_TEXT, SHOW_PLAIN },	      { "family_off", "Family off", VALUE_TEXT, SHOW_PLAIN },
 	{ "why", "Refused because", VALUE_TEXT, SHOW_PLAIN },
 };
 
@@ -51,12 +53,11 @@ static const char *family_name(const struct losses *l, u64 id)
 
 static int on_objects(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct losses *l = arg;
 	u64 first, live, start = l->args->start;
 	const char *why;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		first = (u64)view__get(&v, "first");
 		live = (u64)view__get(&v, "live");
 		why = names__string(l->args->names, (u32)view__get(&v, "why"));
@@ -65,6 +66,10 @@ static int on_objects(const struct rows *rows, void *arg)
 			first = start;
 		if (live && live <= first && !*why)
 			continue;
+		if (l->has_driver && !strncmp(why, WHY_HIDDEN_CUDART, strlen(WHY_HIDDEN_CUDART))) {
+			l->hidden++;
+			continue;
+		}
 		if (l->args->to && first >= l->args->to)
 			continue;
 		if (live && live <= l->args->from && !*why)
@@ -77,15 +82,24 @@ static int on_objects(const struct rows *rows, void *arg)
 	return 0;
 }
 
+static int on_driver(const struct rows *rows, void *arg)
+{
+	struct losses *l = arg;
+	const struct schema_family *f = schema__family(trace__schema(l->args->trace), "cudadrv");
+
+	ROWS_EACH(v, rows)
+		l->has_driver |= f && view__get(&v, "family") == f->id && view__get(&v, "live");
+	return 0;
+}
+
 static int on_hits(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct losses *l = arg;
 	const char *name;
 	char number[16];
 	u16 probe;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		if (!view__get(&v, "skipped"))
 			continue;
 		probe = (u16)view__get(&v, "number");
@@ -141,6 +155,11 @@ static void add_findings(const struct losses *l, struct report_output *out)
 	if (l->attach_gaps->n_rows)
 		report_output__finding(out, "%u object%s not probed from the start or not in full.",
 				       l->attach_gaps->n_rows, l->attach_gaps->n_rows == 1 ? " was" : "s were");
+	if (l->hidden)
+		report_output__finding(out,
+				       "%u object%s a libcudart without symbols, as NVIDIA's own libraries do: what "
+				       "they launch is recorded by the probes of libcuda alone.",
+				       l->hidden, l->hidden == 1 ? " contains" : "s contain");
 }
 
 static void add_refused(const struct trace_facts *f, struct report_output *out)
@@ -152,7 +171,7 @@ static void add_refused(const struct trace_facts *f, struct report_output *out)
 	t = REPORT_TABLE(out, "refused", "Programs that the kernel refused", refused_columns);
 	for (u32 i = 0; i < f->n_refused; i++)
 		table__add(t, V_TEXT(f->refused[i].family_name), V_TEXT(f->refused[i].program),
-			   V_TEXT(f->refused[i].lacks), V_TEXT(f->refused[i].all ? "yes" : "no"),
+			   V_TEXT(f->refused[i].lacks), V_TEXT(f->refused[i].is_whole_family ? "yes" : "no"),
 			   V_TEXT(f->refused[i].why));
 	report_output__finding(out, "%u program%s of sonde's did not run: the kernel refused %s.", f->n_refused,
 			       text__s(f->n_refused), f->n_refused == 1 ? "it" : "them");
@@ -171,9 +190,10 @@ static int run(const struct query *args, struct report_output *out)
 	l.attach_gaps = REPORT_TABLE(out, "attach_gaps",
 				     "Objects that were mapped before they were probed, or not probed in full",
 				     attach_gap_columns);
-	l.skipped = REPORT_TABLE(out, "skipped",
-				 "Hits of probes that are not recorded, as asked: of no target, or within another call",
-				 skipped_columns);
+	l.skipped = REPORT_TABLE(
+		out, "skipped",
+		"Hits of probes that are left out on purpose: outside of the targets, or within another call",
+		skipped_columns);
 	for (i = 0; i < f->n_losses; i++)
 		table__add(l.losses, V_TEXT(f->losses[i].family_name), V_TEXT(loss__reason(f->losses[i].reason)),
 			   V_U64(f->losses[i].count), V_S64((s64)(f->losses[i].first - f->start)),
@@ -182,7 +202,9 @@ static int run(const struct query *args, struct report_output *out)
 										   V_NONE,
 			   V_TEXT(loss__consequence(text, sizeof(text), &f->losses[i], &times)),
 			   V_TEXT(f->losses[i].path));
-	err = read_all(args, "meta_object", on_objects, &l);
+	err = read_all(args, "meta_object", on_driver, &l);
+	if (!err)
+		err = read_all(args, "meta_object", on_objects, &l);
 	if (!err)
 		err = read_all(args, "meta_hits", on_hits, &l);
 	table__sort(l.losses, "count");

@@ -36,13 +36,12 @@ static void add_pauses(const struct query *args, struct report_output *out)
 	    end = f->to && f->to < f->summary->last ? f->to : f->summary->last;
 	u64 recorded = f->from || f->to ? query__duration(args) : trace_facts__traced(f);
 	u64 all = f->from || f->to ? (end > begin ? end - begin : 0) : recorded + f->paused_ns;
-	char traced[TEXT_NUMBER], whole[TEXT_NUMBER];
 
 	if (recorded < all)
 		report_output__note(
 			out,
 			"Recorded %s of %s: the recording was paused for the rest. Rates and shares are of the recorded time.",
-			text__ns(traced, sizeof(traced), recorded), text__ns(whole, sizeof(whole), all));
+			TEXT_NS(recorded), TEXT_NS(all));
 	if (f->pauses_joined)
 		report_output__note(
 			out,
@@ -53,7 +52,6 @@ static void add_pauses(const struct query *args, struct report_output *out)
 static void add_outside(const struct query *args, struct report_output *out)
 {
 	const struct trace_facts *f = args->facts;
-	char traced[TEXT_NUMBER], from[TEXT_NUMBER], to[TEXT_NUMBER];
 
 	if (f && f->paused_ns) {
 		add_pauses(args, out);
@@ -65,9 +63,7 @@ static void add_outside(const struct query *args, struct report_output *out)
 		out,
 		"Traced for %s, from %s to %s s of the trace%s: what was recorded while probes were being attached "
 		"or detached is in no figure (`--time 0..` counts it).",
-		text__ns(traced, sizeof(traced), trace_facts__traced(f)),
-		text__seconds(from, sizeof(from), f->live, f->start, 3),
-		text__seconds(to, sizeof(to), f->stop, f->start, 3),
+		TEXT_NS(trace_facts__traced(f)), TEXT_SECONDS(f->live, f->start, 3), TEXT_SECONDS(f->stop, f->start, 3),
 		f->n_windows > 1 ? " without the time between recordings" : "");
 }
 

@@ -131,18 +131,15 @@ static int run(const struct query *args, struct report_output *out)
 {
 	struct tree t = { .args = args };
 
-	t.table = REPORT_TABLE(out, "processes", "Processes, each under who started it", columns);
+	t.table = REPORT_TABLE(out, "processes", "Processes, each below its parent", columns);
 	t.table->limit = 60;
 	map__init(&t.processes, sizeof(struct task *), sizeof(struct process));
 	names__each_process(args->names, add, &t);
 	link_children(&t);
 	/* Roots, whose parents are not in the trace, come first, then the members of cycles. */
-	for (u32 i = 0; i < t.processes.n; i++) {
-		struct process *p = map__value(&t.processes, i);
-
+	MAP_EACH(struct process *p, &t.processes)
 		if (!p->has_parent)
 			print_with_children(&t, p, 0);
-	}
 	for (u32 i = 0; i < t.processes.n; i++)
 		print_with_children(&t, map__value(&t.processes, i), 0);
 	if (!t.processes.n)
@@ -153,7 +150,7 @@ static int run(const struct query *args, struct report_output *out)
 
 REPORT(processes) = {
 	.name = "processes",
-	.doc = "the processes as a tree: who started whom, containers, command lines, from when to when",
+	.doc = "the processes as a tree, each below its parent: containers, command lines, starts and ends",
 	.kinds = "proc",
 	.run = run,
 };

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Report summary, the default: what ran and where its time went, on one page. */
-#include <stdio.h>
-
 #include "findings/findings.h"
 #include "report/causes.h"
 #include "report/gpu/cuda_api.h"

@@ -25,7 +25,7 @@
 			{ "gil_wait_ns", "Waited for GIL", VALUE_U64, SHOW_NS },                                    \
 			{ "start_ns", "Started (s)", VALUE_S64, SHOW_NEVER },                                       \
 			{ "end_ns", "Ended (s)", VALUE_S64, SHOW_SECONDS },                                         \
-			{ "families", "Seen by", VALUE_TEXT, SHOW_PLAIN },                                          \
+			{ "families", "Families", VALUE_TEXT, SHOW_PLAIN },                                         \
 			{ "runtimes", "Runtimes", VALUE_TEXT, SHOW_PLAIN },                                         \
 			{ "container", "Container", VALUE_TEXT, show_container },                                   \
 			{ "pod", "Pod", VALUE_TEXT, SHOW_NEVER }, { "command", "Command", VALUE_TEXT, SHOW_NEVER }, \
@@ -155,8 +155,7 @@ int summary_processes__read(struct summary_processes *s, const struct query *arg
 
 void summary_processes__free(struct summary_processes *s)
 {
-	map__free(&s->processes);
-	map__free(&s->kinds);
+	MAPS_FREE(&s->processes, &s->kinds);
 }
 
 int summary_processes__add(struct summary_processes *s, const struct cuda_calls *cuda, const struct gil_report *gil,
@@ -299,14 +298,13 @@ void summary_processes__add_count(const struct summary_processes *s, struct repo
 				  u32 uninteresting)
 {
 	const struct trace_facts *f = s->args->facts;
-	char duration[TEXT_NUMBER], from[TEXT_NUMBER], to[TEXT_NUMBER];
+	char duration[TEXT_NUMBER];
 	u64 ns = query__duration(s->args);
 
 	text__ns(duration, sizeof(duration), ns);
 	if (!shown && !ns)
 		report_output__finding(out, "None of this time was traced: the trace has %s to %s s.",
-				       text__seconds(from, sizeof(from), f->live, f->start, 3),
-				       text__seconds(to, sizeof(to), f->stop, f->start, 3));
+				       TEXT_SECONDS(f->live, f->start, 3), TEXT_SECONDS(f->stop, f->start, 3));
 	else if (!shown)
 		report_output__finding(out, "Nothing was recorded in %s.", duration);
 	else if (uninteresting)

@@ -197,9 +197,7 @@ static const struct column columns[] = {
 
 static void fill(const struct timeline *t, const struct query *args, struct table *table)
 {
-	for (u32 i = 0; i < t->lines.n; i++) {
-		const struct thread_key *k = map__key(&t->lines, i);
-		const struct line *line = map__value(&t->lines, i);
+	MAP_EACH_ENTRY(const struct line *line, const struct thread_key *k, &t->lines) {
 		char strip[4 * BINS + 1] = "";
 
 		for (u32 bin = 0; bin < BINS; bin++)
@@ -225,10 +223,7 @@ static const struct column bin_columns[] = {
 /* Adds the times behind the characters, for CSV and JSON. */
 static void fill_bins(const struct timeline *t, const struct query *args, struct table *table)
 {
-	for (u32 i = 0; i < t->lines.n; i++) {
-		const struct thread_key *k = map__key(&t->lines, i);
-		const struct line *line = map__value(&t->lines, i);
-
+	MAP_EACH_ENTRY(const struct line *line, const struct thread_key *k, &t->lines) {
 		for (u32 bin = 0; bin < BINS; bin++) {
 			const u64 *ns = ns_of(line, bin);
 
@@ -248,7 +243,7 @@ static int run_devices(struct timeline *t, const struct query *args, struct repo
 		devices = REPORT_TABLE(out, "devices", "GPUs over time", device_columns);
 		bins = REPORT_MACHINE_TABLE(out, "device_parts", "Parts of the GPUs' time", device_bin_columns);
 		fill_devices(t, args, devices, bins);
-		report_output__note(out, "Of a GPU: ▁ to █ busy, . idle.");
+		report_output__note(out, "In the rows of GPUs: ▁ to █ busy, . idle.");
 	}
 	gpu_busy__free(&t->busy);
 	return err;
@@ -267,7 +262,6 @@ static int run(const struct query *args, struct report_output *out)
 	struct table *bins = REPORT_MACHINE_TABLE(out, "parts", "Parts of the time", bin_columns);
 	struct trace_window w = query__window(args);
 	struct timeline t = { .from = w.from, .width = (w.to - w.from) / BINS + 1 };
-	char width[TEXT_NUMBER];
 	int err = activity__new(&t.activity, args, 0);
 
 	lines->limit = 40;
@@ -282,10 +276,10 @@ static int run(const struct query *args, struct report_output *out)
 	else
 		report_output__note(
 			out,
-			"Each character is %s: what fills most of it. ▁ to █ on a CPU; waiting: w for a CPU, "
+			"Each character stands for %s, and shows what filled most of it: ▁ to █ on a CPU; waiting: w for a CPU, "
 			"g for the GIL, l for a lock, n in NCCL, c in CUDA or another library, s in a system "
 			"call, d for a disk, i idle (for something to do), . asleep.",
-			text__ns(width, sizeof(width), t.width));
+			TEXT_NS(t.width));
 	if (!err)
 		err = run_devices(&t, args, out);
 	free_lines(&t);
@@ -296,7 +290,7 @@ static int run(const struct query *args, struct report_output *out)
 
 REPORT(timeline) = {
 	.name = "timeline",
-	.doc = "one line per thread: what it did in each part of the time",
+	.doc = "a line for each thread: what it did in each part of the time",
 	.kinds = "sched_run,sched_off",
 	.run = run,
 };

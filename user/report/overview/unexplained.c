@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "report/overview/unexplained.h"
 
+#include "model/facts.h"
 #include "output/text.h"
 
-/* Returns how long the process existed within the selected time, ns. */
+/* Returns how long the process existed within the measured part of the selected time, ns. */
 static u64 lifetime(const struct query *args, u32 pid)
 {
+	u64 unmeasured = 0;
 	const struct task *task = names__task(args->names, pid, pid);
 	struct trace_window w = query__window(args);
 
@@ -13,7 +15,9 @@ static u64 lifetime(const struct query *args, u32 pid)
 		w.from = task->start;
 	if (task && task->end && task->end < w.to)
 		w.to = task->end;
-	return query__inside(args, w.from, w.to);
+	if (args->facts)
+		unmeasured = trace_facts__unmeasured(args->facts, w.from, w.to);
+	return query__inside(args, w.from, w.to) - unmeasured;
 }
 
 /*
@@ -57,7 +61,7 @@ void unexplained__add_findings(const struct query *args, const struct explained 
 	else
 		report_output__finding(out,
 				       "What %s did in %.0f%% of %s was not recorded: `sonde record -t "
-				       "+sched,syscall,lock` shows what its threads waited for%s.",
+				       "+syscall,lock` shows what its threads waited for%s.",
 				       process, table__percent(most, of), wall,
 				       sample ? "" : ", `-F 99` where they ran");
 	REPORT_FIGURES(out, FIGURE("pid", V_U64(worst)), FIGURE("ns", V_U64(most)), FIGURE("wall_ns", V_U64(of)),

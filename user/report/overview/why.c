@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "findings/chain.h"
+#include "findings/findings.h"
 #include "output/text.h"
 #include "report/report.h"
 
@@ -56,7 +57,7 @@ static char *write_phrase(enum finding_kind kind, char *buf, size_t size)
 {
 	if (kind != FINDING_NONE)
 		return finding_kind__phrase(kind, buf, size);
-	snprintf(buf, size, "did what is not known");
+	snprintf(buf, size, "did something that is not known");
 	return buf;
 }
 
@@ -72,7 +73,7 @@ static void add_parts(struct why *w, u32 depth, u32 shift)
 	struct text_buffer s = { .buf = text, .size = sizeof(text) };
 	u32 n = order_parts(l, kinds);
 
-	/* several threads may have waited for the same one at a time */
+	/* "of waiting": the sum of several threads' waits, which may overlap */
 	text__add(&s, "%*s%s%s, %s%s:", 2 * (int)shift, "", depth ? "Meanwhile " : "",
 		  write_who(w, depth, who, sizeof(who)), text__ns(time, sizeof(time), l->ns),
 		  depth ? " of waiting" : "");
@@ -93,18 +94,18 @@ static void add_parts(struct why *w, u32 depth, u32 shift)
 static void add_place(struct why *w, u32 depth, u32 shift)
 {
 	const struct chain_level *l = &w->chain.levels[depth];
-	char text[1024], time[TEXT_NUMBER], each[TEXT_NUMBER], phrase[128], what[512];
+	char text[1024], phrase[128], what[512];
 	struct text_buffer s = { .buf = text, .size = sizeof(text) };
 
 	write_phrase(l->kind, phrase, sizeof(phrase));
 	finding_code__write(&l->code, " in ", phrase, what, sizeof(what));
 	text__add(&s, "%*s%s %s, %s", 2 * (int)shift, "", depth ? "Mostly it" : "What costs most: it", what,
-		  text__ns(time, sizeof(time), l->code_ns ? l->code_ns : l->parts[l->kind].ns));
+		  TEXT_NS(l->code_ns ? l->code_ns : l->parts[l->kind].ns));
 	if (l->kind == FINDING_COMPUTE && l->code_times)
 		text__add(&s, " (%llu sample%s)", l->code_times, text__s(l->code_times));
 	else if (l->kind != FINDING_COMPUTE && l->code_times)
 		text__add(&s, ": %llu time%s, %s%s", l->code_times, text__s(l->code_times),
-			  text__ns(each, sizeof(each), l->code_ns / l->code_times), l->code_times > 1 ? " each" : "");
+			  TEXT_NS(l->code_ns / l->code_times), l->code_times > 1 ? " each" : "");
 	if (*l->call && l->end != CHAIN_CPU)
 		text__add(&s, ", in %s%s%s", l->call, *l->object ? " of " : "", l->object);
 	text__add(&s, ".");
@@ -134,11 +135,11 @@ static void add_cpu_users(struct why *w, u32 depth, u32 shift)
 {
 	const struct chain_level *l = &w->chain.levels[depth];
 
-	report_output__finding(w->out, "%*sMeanwhile the CPUs ran %s.%s", 2 * (int)shift, "", l->object,
-			       l->cpus_percent >= CPUS_KNOWN ?
-				       "" :
-				       " In the rest of the time they were idle, or ran what is not in "
-				       "the trace; `sonde record --sched=all` records all processes.");
+	report_output__finding(
+		w->out, "%*sMeanwhile the CPUs ran %s.%s", 2 * (int)shift, "", l->object,
+		l->cpus_percent >= CPUS_KNOWN ?
+			"" :
+			" In the rest of the time they were idle, or did something that is not in the trace; `sonde record --sched=all` records all processes.");
 }
 
 /* "The lock was held by reload (srv.py:7) of python3 4713 for 96% of this time." */
@@ -147,19 +148,19 @@ static void add_by(struct why *w, u32 depth, u32 shift)
 	const struct chain_level *l = &w->chain.levels[depth];
 	char text[1024], label[64], code[512];
 	struct text_buffer s = { .buf = text, .size = sizeof(text) };
-	bool has_code = *l->by_code.function || *l->by_code.native;
+	bool has_code = *l->caused_by_code.function || *l->caused_by_code.native;
 
-	if (!l->by.pid)
+	if (!l->caused_by.pid)
 		return;
-	names__label(w->args->names, label, sizeof(label), l->by.pid, l->by.tid);
+	names__label(w->args->names, label, sizeof(label), l->caused_by.pid, l->caused_by.tid);
 	if (l->end == CHAIN_CPU) {
 		add_cpu_users(w, depth, shift);
 		return;
 	}
 	text__add(&s, "%*s", 2 * (int)shift, "");
-	finding_code__write(&l->by_code, " ", verb_of(l->kind), code, sizeof(code));
-	text__add(&s, "%s%s%s %s for %.0f%% of this time.", code, has_code ? " of" : "", l->by.tid ? "" : " threads of",
-		  label, table__percent(l->by_ns, l->code_ns));
+	finding_code__write(&l->caused_by_code, " ", verb_of(l->kind), code, sizeof(code));
+	text__add(&s, "%s%s%s %s for %.0f%% of this time.", code, has_code ? " of" : "",
+		  l->caused_by.tid ? "" : " threads of", label, table__percent(l->caused_by_ns, l->code_ns));
 	report_output__finding(w->out, "%s", text);
 }
 
@@ -177,7 +178,7 @@ static const char *end_text(enum chain_end end)
 	case CHAIN_OUTSIDE:
 		return "The chain ends here: the other end is not in this trace.";
 	case CHAIN_UNRECORDED:
-		return "The chain ends here: what that one did was not recorded; `sonde record --sched=all` records all "
+		return "The chain ends here: what that thread did was not recorded; `sonde record --sched=all` records all "
 		       "processes.";
 	case CHAIN_CYCLE:
 		return "The chain ends here: that thread is part of it already.";
@@ -189,7 +190,7 @@ static const char *end_text(enum chain_end end)
 }
 
 static const struct column part_columns[] = {
-	{ "depth", "Level", VALUE_U64, SHOW_PLAIN }, { "name", "Whose time", VALUE_TEXT, SHOW_PLAIN },
+	{ "depth", "Level", VALUE_U64, SHOW_PLAIN }, { "name", "Time of", VALUE_TEXT, SHOW_PLAIN },
 	{ "kind", "Kind", VALUE_TEXT, SHOW_PLAIN },  { "reason", "What it did", VALUE_TEXT, SHOW_PLAIN },
 	{ "total_ns", "Time", VALUE_U64, SHOW_NS },  { "share_percent", "Share %", VALUE_DOUBLE, SHOW_PERCENT },
 };
@@ -199,7 +200,7 @@ static const struct column level_columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
 	{ "tid", "TID", VALUE_U64, SHOW_PLAIN },
 	{ "threads", "Threads", VALUE_U64, SHOW_COUNT },
-	{ "name", "Whose time", VALUE_TEXT, SHOW_PLAIN },
+	{ "name", "Time of", VALUE_TEXT, SHOW_PLAIN },
 	{ "wall_ns", "Time", VALUE_U64, SHOW_NS },
 	{ "kind", "Kind", VALUE_TEXT, SHOW_PLAIN },
 	{ "lost_ns", "Lost", VALUE_U64, SHOW_NS },
@@ -207,27 +208,17 @@ static const struct column level_columns[] = {
 	{ "code_file", "File", VALUE_TEXT, SHOW_PLAIN },
 	{ "line", "Line", VALUE_U64, SHOW_PLAIN },
 	{ "native", "Native", VALUE_TEXT, SHOW_PLAIN },
-	{ "code_ns", "Lost there", VALUE_U64, SHOW_NS },
+	{ "code_ns", "Lost in this code", VALUE_U64, SHOW_NS },
 	{ "call", "Call", VALUE_TEXT, SHOW_PLAIN },
 	{ "object", "Object", VALUE_TEXT, SHOW_PLAIN },
-	{ "by_pid", "By PID", VALUE_U64, SHOW_PLAIN },
-	{ "by_tid", "By TID", VALUE_U64, SHOW_PLAIN },
-	{ "by_function", "By", VALUE_TEXT, SHOW_PLAIN },
-	{ "by_file", "By file", VALUE_TEXT, SHOW_PLAIN },
-	{ "by_line", "By line", VALUE_U64, SHOW_PLAIN },
-	{ "by_ns", "Because of it", VALUE_U64, SHOW_NS },
-	{ "end", "How it ends", VALUE_TEXT, SHOW_PLAIN },
+	{ "caused_by_pid", "Caused by PID", VALUE_U64, SHOW_PLAIN },
+	{ "caused_by_tid", "Caused by TID", VALUE_U64, SHOW_PLAIN },
+	{ "caused_by_function", "Caused by", VALUE_TEXT, SHOW_PLAIN },
+	{ "caused_by_file", "Caused by file", VALUE_TEXT, SHOW_PLAIN },
+	{ "caused_by_line", "Caused by line", VALUE_U64, SHOW_PLAIN },
+	{ "caused_by_ns", "Lost to this cause", VALUE_U64, SHOW_NS },
+	{ "end", "Why the chain ends", VALUE_TEXT, SHOW_PLAIN },
 };
-
-static struct value text_of(const char *text)
-{
-	return V_TEXT(*text ? text : NULL);
-}
-
-static struct value number_of(u64 n)
-{
-	return n ? V_U64(n) : V_NONE;
-}
 
 static void fill_parts(const struct why *w, u32 depth, struct table *t)
 {
@@ -249,13 +240,13 @@ static void fill_level(const struct why *w, u32 depth, struct table *t)
 	const struct chain_level *l = &w->chain.levels[depth];
 	char who[320];
 
-	table__add(t, V_U64(depth), number_of(l->thread.pid), number_of(l->thread.tid), V_U64(l->threads),
+	table__add(t, V_U64(depth), V_U64_IF(l->thread.pid), V_U64_IF(l->thread.tid), V_U64(l->threads),
 		   V_TEXT(write_who(w, depth, who, sizeof(who))), V_U64(l->ns), V_TEXT(finding_kind__key(l->kind)),
-		   V_U64(l->parts[l->kind].ns), text_of(l->code.function), text_of(l->code.file),
-		   number_of(l->code.line), text_of(l->code.native), V_U64(l->code_ns), text_of(l->call),
-		   text_of(l->object), number_of(l->by.pid), number_of(l->by.tid), text_of(l->by_code.function),
-		   text_of(l->by_code.file), number_of(l->by_code.line), number_of(l->by_ns),
-		   V_TEXT(chain_end__key(l->end)));
+		   V_U64(l->parts[l->kind].ns), V_TEXT_IF(l->code.function), V_TEXT_IF(l->code.file),
+		   V_U64_IF(l->code.line), V_TEXT_IF(l->code.native), V_U64(l->code_ns), V_TEXT_IF(l->call),
+		   V_TEXT_IF(l->object), V_U64_IF(l->caused_by.pid), V_U64_IF(l->caused_by.tid),
+		   V_TEXT_IF(l->caused_by_code.function), V_TEXT_IF(l->caused_by_code.file),
+		   V_U64_IF(l->caused_by_code.line), V_U64_IF(l->caused_by_ns), V_TEXT(chain_end__key(l->end)));
 }
 
 /* Do the threads of this level wait for the same as those of the level above, and in the same code? */
@@ -267,7 +258,7 @@ static bool is_alike(const struct why *w, u32 depth)
 	       !strcmp(l->code.function, above->code.function) && !strcmp(l->code.file, above->code.file);
 }
 
-/* Adds the sentences on a level, shifted by that many steps. Of levels alike the first and the last have some. */
+/* Adds the sentences on a level, shifted by that many steps. Of levels alike only the first and the last get any. */
 static u32 add_level(struct why *w, u32 depth, u32 shift, u32 *skipped)
 {
 	if (is_alike(w, depth) && depth + 1 < w->chain.n && is_alike(w, depth + 1)) {
@@ -305,6 +296,20 @@ static void add_chain(struct why *w)
 				    (double)w->chain.left_out / 1e9);
 }
 
+#define TASK_FINDINGS_MAX 3
+
+/* Adds what the asyncio tasks of the last process waited for: their thread was in the event loop, and looks idle. */
+static void add_tasks(struct why *w, const struct findings *findings)
+{
+	const struct chain_level *last = &w->chain.levels[w->chain.n - 1];
+	const struct finding *f;
+	u32 n = 0;
+
+	for (u32 i = 0; last->end == CHAIN_IDLE && (f = findings__ranked(findings, i)) != NULL; i++)
+		if (f->has_tasks && f->pid == last->thread.pid && n++ < TASK_FINDINGS_MAX)
+			report_output__finding(w->out, "%s", f->text);
+}
+
 static const struct column candidate_columns[] = {
 	{ "kind", "Kind", VALUE_TEXT, SHOW_PLAIN }, { "pid", "PID", VALUE_U64, SHOW_PLAIN },
 	{ "tid", "TID", VALUE_U64, SHOW_PLAIN },    { "name", "Name", VALUE_TEXT, SHOW_PLAIN },
@@ -324,12 +329,11 @@ static void add_candidates(struct why *w)
 	for (u32 i = 0; i < s->n_candidates; i++) {
 		const struct subject_candidate *c = &s->candidates[i];
 
-		table__add(t, V_TEXT(kinds[c->kind]), number_of(c->pid), number_of(c->tid), V_TEXT(c->name),
+		table__add(t, V_TEXT(kinds[c->kind]), V_U64_IF(c->pid), V_U64_IF(c->tid), V_TEXT(c->name),
 			   V_U64(c->ns));
 	}
 	if (s->is_cut)
-		report_output__note(w->out,
-				    "More names match: only the first %u that were found are listed, by their time.",
+		report_output__note(w->out, "More names match: the table lists only the first %u that were found.",
 				    s->n_candidates);
 }
 
@@ -363,10 +367,12 @@ static int run(const struct query *args, struct report_output *out)
 
 	if (!err)
 		err = chain__read(&w.chain, findings, args->subject);
-	if (!err && w.chain.n)
+	if (!err && w.chain.n) {
 		add_chain(&w);
-	else if (!err)
+		add_tasks(&w, findings);
+	} else if (!err) {
 		add_nothing(&w);
+	}
 	chain__free(&w.chain);
 	findings__free(findings);
 	return err;
@@ -374,7 +380,7 @@ static int run(const struct query *args, struct report_output *out)
 
 REPORT(why) = {
 	.name = "why",
-	.doc = "one process, thread, function or name explained to the end of its chain of causes",
+	.doc = "why a process, thread or function was slow: its waits, followed to the end of the chain of causes",
 	.kinds = "sched_run,sched_off",
 	.takes_subject = true,
 	.run = run,

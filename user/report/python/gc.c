@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Report gc: CPython's garbage collections by process and generation, and the code that the longest delayed. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "model/stacks.h"
@@ -70,16 +69,12 @@ static void keep_longest(struct gc_report *g, const struct pause *p)
 
 static int on_rows(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	struct common_fields f = common_fields__of(v.event);
-	const struct schema_field *generation = schema_event__field(v.event, "generation"),
-				  *collected = schema_event__field(v.event, "collected"),
-				  *uncollectable = schema_event__field(v.event, "uncollectable"),
-				  *stack = schema_event__field(v.event, "stack");
+	struct common_fields f = common_fields__of(rows__event(rows));
+	FIELDS_OF(rows__event(rows), generation, collected, uncollectable, stack);
 	struct gc_report *g = arg;
 	int err = 0;
 
-	for (; !err && v.i < rows__count(rows); v.i++) {
+	ROWS_WHILE(!err, v, rows) {
 		struct pause p = {
 			.start = (u64)view__s64(&v, f.start),
 			.ns = (u64)view__s64(&v, f.time) - (u64)view__s64(&v, f.start),
@@ -154,16 +149,12 @@ static void fill(struct gc_report *g, const struct stacks *s, struct report_outp
 	pauses = REPORT_TABLE(out, "pauses", "The longest: only this thread's code is shown, others waited for the GIL",
 			      pause_columns);
 	pauses->limit = 20;
-	for (u32 i = 0; i < g->groups.n; i++) {
-		const struct gc_key *k = map__key(&g->groups, i);
-		struct gc_group *o = map__value(&g->groups, i);
-
+	MAP_EACH_ENTRY(struct gc_group *o, const struct gc_key *k, &g->groups)
 		table__add(generations, V_U64(k->pid), V_TEXT(names__comm(g->args->names, k->pid, 0)),
 			   k->generation < 0 ? V_NONE : V_S64(k->generation), V_U64(o->time.count),
 			   V_U64(o->time.total), V_DBL(percent_of(g, o->inside)), V_DBL(stats__median(&o->time)),
 			   V_U64(stats__percentile(&o->time, 99)), V_U64(o->time.max), V_U64(o->collected),
 			   o->knows_uncollectable ? V_U64(o->uncollectable) : V_NONE);
-	}
 	table__sort(generations, "pause_ns");
 	qsort(g->longest, g->n_longest, sizeof(g->longest[0]), compare_pauses);
 	for (u32 i = 0; i < g->n_longest; i++) {
@@ -180,7 +171,7 @@ static void fill(struct gc_report *g, const struct stacks *s, struct report_outp
 /* Adds a finding on the process that spent the largest part of its time in collections. */
 static void add_findings(struct gc_report *g, const struct stacks *s, struct report_output *out)
 {
-	char who[64], total[TEXT_NUMBER], longest[TEXT_NUMBER], code[STACK_LABEL];
+	char who[64], code[STACK_LABEL];
 	const struct gc_group *worst = NULL;
 	const struct pause *p = NULL;
 	const char *in;
@@ -203,8 +194,8 @@ static void add_findings(struct gc_report *g, const struct stacks *s, struct rep
 	report_output__finding(
 		out, "%s: %llu garbage collection%s stopped it for %.2f%% of the time (%s); the longest took %s%s%s.",
 		names__label(g->args->names, who, sizeof(who), pid, 0), worst->time.count, text__s(worst->time.count),
-		percent_of(g, worst->inside), text__ns(total, sizeof(total), worst->time.total),
-		text__ns(longest, sizeof(longest), p->ns), in ? ", in " : "", in ? in : "");
+		percent_of(g, worst->inside), TEXT_NS(worst->time.total), TEXT_NS(p->ns), in ? ", in " : "",
+		in ? in : "");
 }
 
 static void free_groups(struct gc_report *g, struct map *m)

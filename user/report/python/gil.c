@@ -7,8 +7,6 @@
 #include "report/python/gil.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "output/text.h"
 #include "probes/gil/gil.h"
@@ -114,7 +112,7 @@ static int on_switched(const struct gil_switched *s, void *arg)
 	return 0;
 }
 
-static int on_busy(const struct gil_key *gil, double ns, void *arg)
+static int on_contended(const struct gil_key *gil, double ns, void *arg)
 {
 	struct gil_report *g = arg;
 	struct gil_interpreter *one = map__find(&g->interpreters, gil);
@@ -125,11 +123,11 @@ static int on_busy(const struct gil_key *gil, double ns, void *arg)
 }
 
 static const struct gil_listener listener = {
-	.wait = on_wait,
-	.segment = on_segment,
-	.held = on_held,
-	.switched = on_switched,
-	.busy = on_busy,
+	.on_wait = on_wait,
+	.on_segment = on_segment,
+	.on_hold = on_held,
+	.on_switch = on_switched,
+	.on_contended = on_contended,
 };
 
 int gil_report__read(struct gil_report *g, const struct query *args)
@@ -141,7 +139,7 @@ int gil_report__read(struct gil_report *g, const struct query *args)
 	map__init(&g->threads, sizeof(struct gil_thread_key), sizeof(struct gil_thread));
 	err = gil_blame__init(&g->blame, args);
 	/* The holder is known from events of other threads, so all threads are read. */
-	return err ? err : gil_model__read(args->trace, args->from, args->to, &args->pids, &listener, g, &g->slices);
+	return err ? err : gil_model__read(args->trace, args->from, args->to, &args->pids, &listener, g, &g->paused);
 }
 
 void gil_report__free(struct gil_report *g)
@@ -152,8 +150,7 @@ void gil_report__free(struct gil_report *g)
 		stats__free(&((struct gil_interpreter *)map__value(&g->interpreters, i))->waits.time, &g->pool);
 	for (i = 0; i < g->threads.n; i++)
 		stats__free(&((struct gil_thread *)map__value(&g->threads, i))->waits.time, &g->pool);
-	map__free(&g->interpreters);
-	map__free(&g->threads);
+	MAPS_FREE(&g->interpreters, &g->threads);
 	gil_blame__free(&g->blame);
 }
 
@@ -172,9 +169,9 @@ static const struct column interpreter_columns[] = {
 	{ "gil", "GIL", VALUE_U64, SHOW_HEX },
 	{ "threads", "Threads", VALUE_U64, SHOW_COUNT },
 	WAIT_COLUMNS,
-	{ "busy_percent", "Waited for %", VALUE_DOUBLE, SHOW_PERCENT },
-	{ "depth", "Waiters then", VALUE_DOUBLE, SHOW_PERCENT },
-	{ "depth_max", "At most", VALUE_U64, SHOW_COUNT },
+	{ "busy_percent", "With waiters (%)", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "depth", "Waiters (avg)", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "depth_max", "Waiters (max)", VALUE_U64, SHOW_COUNT },
 };
 
 static const struct column thread_columns[] = {
@@ -184,7 +181,7 @@ static const struct column thread_columns[] = {
 	{ "gil", "GIL", VALUE_U64, SHOW_HEX },
 	WAIT_COLUMNS,
 	{ "switches", "Forced switches", VALUE_U64, SHOW_COUNT },
-	{ "switch_ns", "Waited for them", VALUE_U64, SHOW_NS },
+	{ "switch_ns", "Waited for forced switches", VALUE_U64, SHOW_NS },
 };
 
 #define WAIT_VALUES(w)                                                                                 \
@@ -248,7 +245,7 @@ static int next_by_wait(const struct gil_report *g, int last)
 bool gil_report__matters(const struct gil_report *g, u64 duration)
 {
 	for (u32 i = 0; i < g->interpreters.n; i++)
-		if (((const struct gil_interpreter *)map__value(&g->interpreters, i))->busy > 0.05 * (double)duration)
+		if (((const struct gil_interpreter *)map__value(&g->interpreters, i))->busy > 0.1 * (double)duration)
 			return true;
 	return false;
 }
@@ -276,12 +273,14 @@ void gil_report__add_findings(const struct gil_report *g, struct report_output *
 			       FIGURE("wait_ns", V_U64(saturate__u64(one->inside))),
 			       FIGURE("waits", V_U64(gil_waits__count(&one->waits))));
 	}
-	if (g->slices.n && g->slices.measured)
+	if (g->paused && g->paused >= duration)
+		report_output__note(
+			out, "Waits for the GIL were not measured in this time, to limit what this costs the program.");
+	else if (g->paused)
 		report_output__note(
 			out,
-			"Waits came so fast that they were measured in %u slice%s of time, for %.0f%% of it there; counts and times are scaled up to all of it, medians, p99, maxima, signalled and timed out are of the slices.",
-			g->slices.n, text__s(g->slices.n),
-			100.0 * (double)g->slices.measured / (double)(g->slices.measured + g->slices.paused));
+			"Waits for the GIL were measured only in %.3g%% of the time, to limit what this costs the program. Counts and times are extrapolated to all of it. Medians, p99, maxima, signalled and timed out are of what was measured.",
+			100.0 * (double)(duration - g->paused) / (double)duration);
 }
 
 static int run(const struct query *args, struct report_output *out)
@@ -290,12 +289,11 @@ static int run(const struct query *args, struct report_output *out)
 	struct gil_report g;
 	int err = gil_report__read(&g, args);
 
-	interpreters =
-		REPORT_TABLE(out, "interpreters",
-			     "Interpreters (timed waits of a switch interval at most: one attempt may be several)",
-			     interpreter_columns);
+	interpreters = REPORT_TABLE(out, "interpreters",
+				    "GIL waits by interpreter (an attempt to take the GIL is one or more timed waits)",
+				    interpreter_columns);
 	gil_blame__tables(&g, out);
-	threads = REPORT_TABLE(out, "threads", "Threads that waited for the GIL (timed waits)", thread_columns);
+	threads = REPORT_TABLE(out, "threads", "GIL waits by thread", thread_columns);
 	threads->limit = 30;
 	fill_interpreters(&g, interpreters);
 	fill_threads(&g, threads);

@@ -70,7 +70,7 @@ struct gil_report {
 	struct map interpreters; /* struct gil_key -> struct gil_interpreter */
 	struct map threads; /* struct gil_thread_key -> struct gil_thread */
 	struct gil_blame blame;
-	struct gil_slices slices;
+	u64 paused; /* time that was not measured, ns */
 	struct stats_pool pool;
 	const struct names *names;
 	const struct query *args;
@@ -79,7 +79,7 @@ struct gil_report {
 /* Returns 0 or negative errno; call gil_report__free in any case. */
 int gil_report__read(struct gil_report *g, const struct query *args);
 void gil_report__free(struct gil_report *g);
-/* Did threads wait for a GIL for more than 5% of the report's duration (ns)? */
+/* Did threads wait for a GIL for more than 10% of the report's duration (ns)? */
 bool gil_report__matters(const struct gil_report *g, u64 duration);
 /* Adds findings on the at most max interpreters with the longest waits. duration is the report's, ns. */
 void gil_report__add_findings(const struct gil_report *g, struct report_output *out, u64 duration, u32 max);

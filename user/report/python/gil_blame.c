@@ -26,15 +26,15 @@ struct gil_side {
 	struct gil_key gil;
 	enum side_kind kind;
 	u32 id; /* of the thread, the code or the frame */
-	u32 waits; /* 1: the side is the waiter's */
+	u32 is_waiter; /* 1: the side is the waiter's */
 	u32 unused;
 };
 
 struct gil_side_sum {
 	struct vote frame; /* of the function itself */
-	struct vote inside; /* of the innermost frame below it */
+	struct vote inside; /* of the innermost frame of the stack */
 	double ns;
-	u64 held; /* longest */
+	u64 longest_ns; /* longest hold */
 	u32 index; /* in sides */
 };
 
@@ -52,7 +52,7 @@ struct gil_stacks_key {
 
 struct gil_pair {
 	double ns, waits;
-	u64 held; /* longest */
+	u64 longest_ns; /* longest hold */
 };
 
 int gil_blame__init(struct gil_blame *b, const struct query *args)
@@ -71,22 +71,19 @@ void gil_blame__free(struct gil_blame *b)
 {
 	stacks__free(b->stacks);
 	gil_natives__free(&b->natives);
-	map__free(&b->sides);
-	map__free(&b->pairs);
-	map__free(&b->by_stack);
-	map__free(&b->holds);
+	MAPS_FREE(&b->sides, &b->pairs, &b->by_stack, &b->holds);
 }
 
 struct who {
 	const struct gil_key *gil;
 	u32 tid, stack;
 	enum gil_holding holding;
-	bool waits;
+	bool is_waiter;
 };
 
 static struct gil_side side_of(const struct gil_blame *b, const struct who *w, u32 *frame)
 {
-	struct gil_side side = { .gil = *w->gil, .waits = w->waits };
+	struct gil_side side = { .gil = *w->gil, .is_waiter = w->is_waiter };
 	const struct stack_frame *f;
 
 	*frame = stacks__top_user(b->stacks, w->stack);
@@ -117,7 +114,7 @@ static u32 add_side(struct gil_blame *b, const struct who *w, double ns, u64 hel
 	if (b->sides.n > n)
 		sum->index = n;
 	sum->ns += ns;
-	sum->held = held > sum->held ? held : sum->held;
+	sum->longest_ns = held > sum->longest_ns ? held : sum->longest_ns;
 	vote(&sum->frame, frame, ns);
 	vote(&sum->inside, w->stack, ns);
 	return sum->index;
@@ -134,7 +131,7 @@ static int add_pair(struct gil_blame *b, struct map *m, u32 max, const void *key
 	}
 	pair->ns += ns;
 	pair->waits += new ? p->weight : 0;
-	pair->held = p->holding == GIL_HELD && p->held > pair->held ? p->held : pair->held;
+	pair->longest_ns = p->holding == GIL_HELD && p->hold_ns > pair->longest_ns ? p->hold_ns : pair->longest_ns;
 	return 0;
 }
 
@@ -171,7 +168,7 @@ int gil_blame__add(struct gil_report *g, const struct gil_segment *p, double ns)
 	struct who waiter = { &p->gil, p->waiter, p->waiter_stack, GIL_HELD, true };
 	struct gil_pair_key key;
 
-	key.holder = add_side(b, &holder, ns, held ? p->held : 0);
+	key.holder = add_side(b, &holder, ns, held ? p->hold_ns : 0);
 	key.waiter = add_side(b, &waiter, ns, 0);
 	if (!thread || key.holder == ~0u || key.waiter == ~0u)
 		return -ENOMEM;
@@ -179,7 +176,7 @@ int gil_blame__add(struct gil_report *g, const struct gil_segment *p, double ns)
 	b->free_ns += p->holding == GIL_FREE ? ns : 0;
 	b->estimated_ns += p->estimated ? ns : 0;
 	b->unknown_ns += p->holding == GIL_UNKNOWN || (held && !p->holder && !p->holder_stack) ? ns : 0;
-	/* An attempt counts once for each of its holders, even if one held the GIL repeatedly. */
+	/* An attempt counts once for successive segments with one holder; again if another held the GIL in between. */
 	new = thread->attempt != p->attempt || thread->blamed != key.holder;
 	thread->attempt = p->attempt;
 	thread->blamed = key.holder;
@@ -230,7 +227,7 @@ static const struct column stacks_columns[] = {
 	{ "share_percent", "Share %", VALUE_DOUBLE, SHOW_PERCENT },
 };
 
-static double share(const struct gil_blame *b, double ns)
+static double share_of(const struct gil_blame *b, double ns)
 {
 	return b->ns > 0 ? 100 * ns / b->ns : 0;
 }
@@ -257,7 +254,7 @@ static void fill_pairs(const struct gil_report *g, struct table *t)
 		table__add(t, V_U64(side->gil.pid), V_U64(side->gil.gil), V_TEXT(holder), V_TEXT(below ? inside : NULL),
 			   V_TEXT(native), native ? V_DBL(part.percent) : V_NONE, native ? V_U64(part.samples) : V_NONE,
 			   V_TEXT(waiter), V_U64(saturate__round(p->waits)), V_U64(saturate__round(p->ns)),
-			   V_DBL(share(b, p->ns)), p->held ? V_U64(p->held) : V_NONE);
+			   V_DBL(share_of(b, p->ns)), p->longest_ns ? V_U64(p->longest_ns) : V_NONE);
 	}
 	table__sort(t, "wait_ns");
 }
@@ -277,7 +274,7 @@ static void fill_stacks(const struct gil_report *g, struct table *t, struct repo
 		table__add(t, V_U64(k->gil.pid), V_U64(k->gil.gil),
 			   k->holding == GIL_FREE ? V_TEXT("(free)") : V_TEXT(holder), V_TEXT(waiter),
 			   k->holder_tid ? V_U64(k->holder_tid) : V_NONE, k->waiter_tid ? V_U64(k->waiter_tid) : V_NONE,
-			   V_U64(saturate__round(p->waits)), V_U64(saturate__round(p->ns)), V_DBL(share(b, p->ns)));
+			   V_U64(saturate__round(p->waits)), V_U64(saturate__round(p->ns)), V_DBL(share_of(b, p->ns)));
 		free(holder);
 		free(waiter);
 	}
@@ -298,14 +295,15 @@ void gil_blame__tables(const struct gil_report *g, struct report_output *out)
 	stacks = REPORT_MACHINE_TABLE(out, "blame_stacks", "The same by whole stacks", stacks_columns);
 	fill_stacks(g, stacks, out);
 	gil_holds__table(b, out);
-	if (share(b, b->estimated_ns) >= 0.5)
+	if (share_of(b, b->estimated_ns) >= 0.5)
 		report_output__note(
 			out,
 			"%.0f%% of the waiting is attributed by the stacks of other waits: of waits and holds shorter than %u ms only one for each %u ms gets a stack.",
-			share(b, b->estimated_ns), GIL_STACK_NS / 1000000, GIL_STACK_NS / 1000000);
+			share_of(b, b->estimated_ns), GIL_STACK_NS / 1000000, GIL_STACK_NS / 1000000);
 	if (g->blame.left_out > 0)
-		report_output__note(out, "%.1f%% of the waiting is of pairs beyond the %u that are kept, and left out.",
-				    share(&g->blame, g->blame.left_out), PAIRS_MAX);
+		report_output__note(
+			out, "%.1f%% of the waiting is left out: the report stores at most %u pairs of functions.",
+			share_of(&g->blame, g->blame.left_out), PAIRS_MAX);
 }
 
 /* The waits that a function caused in all processes, since the workers of a server run the same code. */
@@ -316,9 +314,9 @@ struct culprit_key {
 };
 
 struct culprit {
-	double ns, most;
-	u64 held; /* longest */
-	u32 worst; /* index in sides of the process with the largest part */
+	double ns, main_ns;
+	u64 longest_ns; /* longest hold */
+	u32 main_side; /* index in sides of the process with the largest part */
 	u32 gils;
 };
 
@@ -330,18 +328,18 @@ static bool sum_culprits(const struct gil_blame *b, struct map *culprits)
 		struct culprit_key key = { .kind = side->kind, .id = side->id };
 		struct culprit *c;
 
-		if (side->waits || side->kind == SIDE_NONE || side->kind == SIDE_UNKNOWN)
+		if (side->is_waiter || side->kind == SIDE_NONE || side->kind == SIDE_UNKNOWN)
 			continue;
 		key.pid = side->kind == SIDE_THREAD ? side->gil.pid : 0;
 		c = map__get(culprits, &key);
 		if (!c)
 			return false;
 		c->ns += sum->ns;
-		c->held = sum->held > c->held ? sum->held : c->held;
+		c->longest_ns = sum->longest_ns > c->longest_ns ? sum->longest_ns : c->longest_ns;
 		c->gils++;
-		if (c->gils == 1 || sum->ns > c->most) {
-			c->most = sum->ns;
-			c->worst = i;
+		if (c->gils == 1 || sum->ns > c->main_ns) {
+			c->main_ns = sum->ns;
+			c->main_side = i;
 		}
 	}
 	return true;
@@ -355,12 +353,9 @@ static struct culprit worst_culprit(const struct gil_blame *b)
 
 	map__init(&culprits, sizeof(struct culprit_key), sizeof(struct culprit));
 	if (sum_culprits(b, &culprits))
-		for (u32 i = 0; i < culprits.n; i++) {
-			const struct culprit *c = map__value(&culprits, i);
-
+		MAP_EACH(const struct culprit *c, &culprits)
 			if (!worst.gils || c->ns > worst.ns)
 				worst = *c;
-		}
 	map__free(&culprits);
 	return worst;
 }
@@ -387,7 +382,7 @@ static u32 worst_waiter(const struct gil_blame *b, u32 holder, double *ns)
 /* If there are several interpreters, returns the name of the affected one, or the number of these. */
 static const char *where_of(const struct gil_report *g, const struct culprit *c, char *buf, size_t size)
 {
-	const struct gil_side *side = map__key(&g->blame.sides, c->worst);
+	const struct gil_side *side = map__key(&g->blame.sides, c->main_side);
 	char who[64];
 
 	buf[0] = 0;
@@ -404,31 +399,31 @@ void gil_blame__add_findings(const struct gil_report *g, struct report_output *o
 	char holder[STACK_LABEL], waiter[STACK_LABEL], held[TEXT_NUMBER], part[32] = "";
 	struct culprit worst = worst_culprit(b);
 	double ns = 0;
-	u32 affected = worst.gils ? worst_waiter(b, worst.worst, &ns) : ~0u;
+	u32 affected = worst.gils ? worst_waiter(b, worst.main_side, &ns) : ~0u;
 	struct gil_native_share in_c;
 	const char *native;
 	char where[80], c_text[STACK_LABEL] = "";
 
 	if (affected == ~0u)
 		return;
-	label(g, map__key(&b->sides, worst.worst), map__value(&b->sides, worst.worst), holder, sizeof(holder));
+	label(g, map__key(&b->sides, worst.main_side), map__value(&b->sides, worst.main_side), holder, sizeof(holder));
 	label(g, map__key(&b->sides, affected), map__value(&b->sides, affected), waiter, sizeof(waiter));
-	text__ns(held, sizeof(held), worst.held);
-	native = gil_natives__main_function(&b->natives, worst.worst, &in_c);
+	text__ns(held, sizeof(held), worst.longest_ns);
+	native = gil_natives__main_function(&b->natives, worst.main_side, &in_c);
 	if (in_c.mostly)
 		snprintf(c_text, sizeof(c_text), ", %.0f%% of %u samples in C: %s", in_c.percent, in_c.samples, native);
 	/* Other waiters were affected, too: the first may have only a small part of the waits. */
-	if (ns < 0.9 * worst.most && worst.gils == 1)
-		snprintf(part, sizeof(part), " (%.0f%%) and others", share(b, ns));
-	else if (ns < 0.9 * worst.most)
+	if (ns < 0.9 * worst.main_ns && worst.gils == 1)
+		snprintf(part, sizeof(part), " (%.0f%%) and others", share_of(b, ns));
+	else if (ns < 0.9 * worst.main_ns)
 		snprintf(part, sizeof(part), " and others");
 	report_output__finding(
 		out,
 		"%.0f%% of all waiting for the GIL was caused by %s%s, holding the GIL for up to %s%s; affected: %s%s.",
-		share(b, worst.ns), holder, where_of(g, &worst, where, sizeof(where)), held, c_text, waiter, part);
-	REPORT_FIGURES(out, FIGURE("percent", V_DBL(share(b, worst.ns))),
+		share_of(b, worst.ns), holder, where_of(g, &worst, where, sizeof(where)), held, c_text, waiter, part);
+	REPORT_FIGURES(out, FIGURE("percent", V_DBL(share_of(b, worst.ns))),
 		       FIGURE("wait_ns", V_U64(saturate__round(worst.ns))), FIGURE("holder", V_TEXT(holder)),
-		       FIGURE("held_max_ns", V_U64(worst.held)), FIGURE("native", V_TEXT(native)),
+		       FIGURE("held_max_ns", V_U64(worst.longest_ns)), FIGURE("native", V_TEXT(native)),
 		       FIGURE("native_percent", native ? V_DBL(in_c.percent) : V_NONE),
 		       FIGURE("native_samples", native ? V_U64(in_c.samples) : V_NONE),
 		       FIGURE("waiter", V_TEXT(waiter)), FIGURE("waiter_ns", V_U64(saturate__round(ns))));
@@ -436,12 +431,12 @@ void gil_blame__add_findings(const struct gil_report *g, struct report_output *o
 		report_output__finding(
 			out,
 			"In %.0f%% of all waiting for the GIL no thread held it: the thread woken for it was not running yet.",
-			share(b, b->free_ns));
+			share_of(b, b->free_ns));
 	if (b->free_ns > b->ns / 10)
-		REPORT_FIGURES(out, FIGURE("percent", V_DBL(share(b, b->free_ns))));
+		REPORT_FIGURES(out, FIGURE("percent", V_DBL(share_of(b, b->free_ns))));
 	if (b->unknown_ns > b->ns / 10)
 		report_output__finding(out, "For %.0f%% of all waiting for the GIL the holder is not known.",
-				       share(b, b->unknown_ns));
+				       share_of(b, b->unknown_ns));
 	if (b->unknown_ns > b->ns / 10)
-		REPORT_FIGURES(out, FIGURE("percent", V_DBL(share(b, b->unknown_ns))));
+		REPORT_FIGURES(out, FIGURE("percent", V_DBL(share_of(b, b->unknown_ns))));
 }

@@ -73,7 +73,7 @@ void gil_holds__table(const struct gil_blame *b, struct report_output *out)
 
 	if (!b->holds.n)
 		return;
-	t = REPORT_TABLE(out, "holds", "Who held the GIL, by where it was dropped", hold_columns);
+	t = REPORT_TABLE(out, "holds", "GIL holds by the code that dropped the GIL", hold_columns);
 	t->limit = 20;
 	fill(b, t);
 }

@@ -8,6 +8,7 @@
 #include "report/python/gil.h"
 #include "util/array.h"
 #include "probes/sample/sample.h"
+#include "util/compare.h"
 #include "util/path.h"
 #include "util/search.h"
 
@@ -18,8 +19,6 @@
 /* Limit for stored samples (64 MiB). */
 #define SAMPLES_MAX (1u << 22)
 #define NATIVE_NAME 256
-/* A call through ctypes or cffi counts as a call of the function that they call. */
-static const char *const glue[] = { "_ctypes.", "_ctypes_", "libffi.", "_cffi_backend." };
 
 struct gil_sample {
 	u64 time; /* ns */
@@ -49,29 +48,10 @@ struct gil_native_key {
 
 /* The samples of a holder. */
 struct gil_native_sum {
-	double all, most; /* CPU time of the samples; of the function that has most of it */
+	double total, main_ns; /* CPU time of the samples; of the function that has most of it */
 	u32 native; /* the function that has most of it, as in struct gil_sample */
 	u32 n; /* samples */
 };
-
-static void object_of(const struct stack_frame *f, char *buf, size_t size)
-{
-	snprintf(buf, size, "%s", path__file_name(f->file));
-}
-
-/* An address in a stripped file means nothing to a reader: show the file alone. */
-static void label(const struct stack_frame *f, char *buf, size_t size)
-{
-	char object[NATIVE_NAME];
-	size_t len;
-
-	object_of(f, object, sizeof(object));
-	len = strlen(object);
-	if (!*f->name || (!strncmp(f->name, object, len) && !strncmp(f->name + len, "+0x", 3)))
-		snprintf(buf, size, "%s", object);
-	else
-		stack_frame__function(f, buf, size);
-}
 
 /* Returns the innermost Python frame or frame of a mapped file, skipping the kernel and the vdso; 0: not known. */
 static u32 innermost(const struct stacks *s, u32 stack)
@@ -87,33 +67,25 @@ static u32 innermost(const struct stacks *s, u32 stack)
 	return 0;
 }
 
-static bool is_glue(const char *object)
-{
-	for (size_t i = 0; i < ARRAY_LEN(glue); i++)
-		if (!strncmp(object, glue[i], strlen(glue[i])))
-			return true;
-	return false;
-}
-
 /*
  * Returns the frame by which a thread's position is named: of the native frames below the innermost Python function,
  * the innermost of the library that Python called. What that library calls (libm, libc) is attributed to it. Without
  * such a library it is the innermost frame of all. NULL: not known
  */
-static const struct stack_frame *where(const struct stacks *s, u32 stack)
+static const struct stack_frame *innermost_native(const struct stacks *s, u32 stack)
 {
 	const struct stack_frame *f, *called;
-	char object[NATIVE_NAME], last[NATIVE_NAME] = "";
+	const char *object, *last = "";
 
 	stack = innermost(s, stack);
 	called = stacks__frame(s, stack);
 	/* frames go from the innermost to the outermost: the last library found is the outermost one */
 	for (; (f = stacks__frame(s, stack)) != NULL && f->kind == FRAME_NATIVE; stack = f->caller) {
-		object_of(f, object, sizeof(object));
-		if (!*object || path__is_interpreter(object) || is_glue(object) || !strcmp(object, last))
+		object = path__file_name(f->file);
+		if (!*object || path__is_interpreter(object) || path__is_foreign_call(object) || !strcmp(object, last))
 			continue;
 		called = f;
-		snprintf(last, sizeof(last), "%s", object);
+		last = object;
 	}
 	return called;
 }
@@ -144,7 +116,7 @@ static u32 number_of(struct gil_natives *n, const struct stack_frame *f, int *er
 
 	if (f->kind != FRAME_NATIVE)
 		return 0;
-	label(f, name.text, sizeof(name.text));
+	stack_frame__native(f, name.text, sizeof(name.text));
 	/* keys are compared as bytes, so the rest of the text has to be zero */
 	number = map__get(&n->names, &name);
 	if (!number) {
@@ -164,7 +136,7 @@ static const struct place *place_of(struct gil_blame *b, u32 stack)
 
 	if (!p || p->is_set)
 		return p;
-	f = where(b->stacks, stack);
+	f = innermost_native(b->stacks, stack);
 	*p = (struct place){ .is_set = true, .is_known = f };
 	if (f) {
 		p->function = function_of(b->stacks, stack);
@@ -176,8 +148,7 @@ static const struct place *place_of(struct gil_blame *b, u32 stack)
 static int on_samples(const struct rows *rows, void *arg)
 {
 	const struct schema_event *e = rows__event(rows);
-	const struct schema_field *stack = schema_event__field(e, "stack"), *gil = schema_event__field(e, "gil");
-	const struct schema_field *period = schema_event__field(e, "period");
+	FIELDS_OF(e, stack, gil, period);
 	struct common_fields c = common_fields__of(e);
 	struct gil_blame *b = arg;
 	int err = 0;
@@ -203,14 +174,7 @@ static int on_samples(const struct rows *rows, void *arg)
 	return err;
 }
 
-static int by_thread_and_time(const void *a, const void *b)
-{
-	const struct gil_sample *x = a, *y = b;
-
-	if (x->tid != y->tid)
-		return x->tid < y->tid ? -1 : 1;
-	return x->time < y->time ? -1 : x->time > y->time;
-}
+COMPARE_BY(by_thread_and_time, struct gil_sample, ASCENDING(tid), ASCENDING(time))
 
 int gil_natives__init(struct gil_blame *b, const struct query *args)
 {
@@ -238,9 +202,7 @@ int gil_natives__init(struct gil_blame *b, const struct query *args)
 void gil_natives__free(struct gil_natives *n)
 {
 	free(n->samples);
-	map__free(&n->names);
-	map__free(&n->counts);
-	map__free(&n->sums);
+	MAPS_FREE(&n->names, &n->counts, &n->sums);
 }
 
 /* Returns the index of the thread's first sample at that time or later. */
@@ -271,10 +233,10 @@ int gil_natives__add(struct gil_natives *n, u32 side, u32 function, const struct
 			return -ENOMEM;
 		weight = p->weight * (s->period_us ? s->period_us : 1);
 		*time += weight;
-		sum->all += weight;
+		sum->total += weight;
 		sum->n++;
-		if (*time > sum->most) {
-			sum->most = *time;
+		if (*time > sum->main_ns) {
+			sum->main_ns = *time;
 			sum->native = key.native;
 		}
 	}
@@ -309,9 +271,9 @@ const char *gil_natives__main_function(const struct gil_natives *n, u32 side, st
 	if (!sum || !sum->native)
 		return NULL;
 	name = ((const struct gil_native_name *)map__key(&n->names, sum->native - 1))->text;
-	share->percent = 100 * sum->most / sum->all;
+	share->percent = 100 * sum->main_ns / sum->total;
 	share->samples = sum->n;
-	share->mostly = is_majority(sum->most / sum->all, sum->n) && !is_nameless_interpreter(name);
+	share->mostly = is_majority(sum->main_ns / sum->total, sum->n) && !is_nameless_interpreter(name);
 	return name;
 }
 
@@ -321,6 +283,7 @@ void gil_natives__add_notes(const struct gil_natives *n, struct report_output *o
 		report_output__note(out,
 				    "`sonde record -F 99` names the C function in which the GIL was held (Native).");
 	if (n->left_out)
-		report_output__note(out, "%llu samples beyond the %u that are kept are left out of Native.",
+		report_output__note(out,
+				    "%llu samples are left out of the column Native, which uses at most %u samples.",
 				    n->left_out, SAMPLES_MAX);
 }

@@ -3,12 +3,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "model/stacks.h"
 #include "output/text.h"
 #include "report/report.h"
 #include "util/array.h"
+#include "util/compare.h"
 
 #define IMPORTS_MAX 1000000
 #define NAME_MAX_   128
@@ -29,23 +29,20 @@ struct imports {
 	struct import *list;
 	u32 n;
 	u32 *order; /* indices: siblings sorted */
-	bool cut;
+	bool is_incomplete;
 };
 
 static int on_rows(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	struct common_fields f = common_fields__of(v.event);
-	const struct schema_field *depth = schema_event__field(v.event, "depth"),
-				  *module = schema_event__field(v.event, "module"),
-				  *stack = schema_event__field(v.event, "stack");
+	struct common_fields f = common_fields__of(rows__event(rows));
+	FIELDS_OF(rows__event(rows), depth, module, stack);
 	struct imports *in = arg;
 	const char *name;
 	u32 len;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		if (in->n == IMPORTS_MAX) {
-			in->cut = true;
+			in->is_incomplete = true;
 			return 0;
 		}
 		if (!array__room(in->list, in->n))
@@ -70,16 +67,7 @@ static int on_rows(const struct rows *rows, void *arg)
 }
 
 /* Orders imports by thread, and outer ones before those within them. */
-static int compare_starts(const void *a, const void *b)
-{
-	const struct import *x = a, *y = b;
-
-	if (x->tid != y->tid)
-		return x->tid < y->tid ? -1 : 1;
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return (x->depth > y->depth) - (x->depth < y->depth);
-}
+COMPARE_BY(compare_starts, struct import, ASCENDING(tid), ASCENDING(start), ASCENDING(depth))
 
 /* Finds the parent of each import: the last one before it on its thread that has not ended. */
 static void find_parents(struct imports *in)
@@ -204,7 +192,7 @@ static void fill(const struct imports *in, u32 top, const struct stacks *s, stru
 
 static void add_findings(const struct imports *in, u32 top, struct report_output *out)
 {
-	char who[64], total[TEXT_NUMBER], longest[TEXT_NUMBER], own[TEXT_NUMBER], slow[TEXT_NUMBER];
+	char who[64], longest[TEXT_NUMBER], own[TEXT_NUMBER];
 	const struct import *slowest, *first;
 	u64 sum = 0;
 	u32 n = 0;
@@ -226,10 +214,10 @@ static void add_findings(const struct imports *in, u32 top, struct report_output
 	text__ns(longest, sizeof(longest), cumulative(first));
 	text__ns(own, sizeof(own), self_time(first));
 	report_output__finding(out, "%s: %u modules took %s to import; %s took %s of that (self time %s).", who, n,
-			       text__ns(total, sizeof(total), sum), first->module, longest, own);
+			       TEXT_NS(sum), first->module, longest, own);
 	if (slowest != first)
 		report_output__finding(out, "The longest self time is that of %s: %s.", slowest->module,
-				       text__ns(slow, sizeof(slow), self_time(slowest)));
+				       TEXT_NS(self_time(slowest)));
 }
 
 static int run(const struct query *args, struct report_output *out)
@@ -253,7 +241,7 @@ static int run(const struct query *args, struct report_output *out)
 	}
 	if (!in.n)
 		report__nothing(args, out, "No import was recorded", "python");
-	if (in.cut)
+	if (in.is_incomplete)
 		report_output__note(out, "Only the first %u imports are shown.", IMPORTS_MAX);
 	stacks__free(s);
 	free(in.list);

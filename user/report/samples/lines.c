@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Report lines: Python lines by self CPU time (including C code called) and total CPU time, with their source. */
 #include <errno.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "output/text.h"
@@ -69,12 +68,11 @@ static int add_stack(struct lines_report *r, u32 number, u32 stack, const struct
 
 static void fill(struct lines_report *r, const struct query *args, struct table *t)
 {
-	const struct sampled_weight *all = &r->s.all;
+	const struct sampled_weight *all = &r->s.total;
 	u64 made = trace__head(args->trace)->realtime;
 	char text[320];
 
-	for (u32 i = 0; i < r->lines.n; i++) {
-		const struct line *l = map__value(&r->lines, i);
+	MAP_EACH(const struct line *l, &r->lines) {
 		const struct stack_frame *f = stacks__frame(r->s.stacks, l->frame);
 
 		table__add(t, V_TEXT(*f->file ? f->file : "?"), f->line ? V_U64(f->line) : V_NONE,
@@ -90,20 +88,16 @@ static void fill(struct lines_report *r, const struct query *args, struct table 
 
 static void add_findings(struct lines_report *r, struct report_output *out)
 {
-	const struct sampled_weight *all = &r->s.all;
+	const struct sampled_weight *all = &r->s.total;
 	const struct line *busy = NULL;
-	char buf[TEXT_NUMBER], name[256];
+	char name[256];
 
-	for (u32 i = 0; i < r->lines.n; i++) {
-		const struct line *l = map__value(&r->lines, i);
-
+	MAP_EACH(const struct line *l, &r->lines)
 		if (!busy || l->self.cpu_ns > busy->self.cpu_ns)
 			busy = l;
-	}
 	if (busy && busy->self.cpu_ns)
 		report_output__finding(out, "%.0f%% of %s of CPU time was spent at %s.",
-				       table__percent(busy->self.cpu_ns, all->cpu_ns),
-				       text__ns(buf, sizeof(buf), all->cpu_ns),
+				       table__percent(busy->self.cpu_ns, all->cpu_ns), TEXT_NS(all->cpu_ns),
 				       stacks__label(r->s.stacks, busy->frame, name, sizeof(name)));
 	if (r->sources.unread)
 		report_output__note(

@@ -20,7 +20,7 @@ struct function {
 struct python_report {
 	struct sampled s;
 	struct map functions; /* u32 code -> struct function */
-	struct sampled_weight without; /* samples without a Python frame */
+	struct sampled_weight without_python; /* samples without a Python frame */
 };
 
 static const struct column columns[] = {
@@ -49,7 +49,7 @@ static int add_stack(struct python_report *p, u32 number, u32 stack, const struc
 	int top = sampled__innermost_python(&p->s, path, n);
 
 	if (top < 0) {
-		sampled__add(&p->without, w);
+		sampled__add(&p->without_python, w);
 		return 0;
 	}
 	for (int i = 0; i <= top; i++) {
@@ -75,10 +75,9 @@ static int add_stack(struct python_report *p, u32 number, u32 stack, const struc
 
 static void fill(struct python_report *p, struct table *t)
 {
-	const struct sampled_weight *all = &p->s.all;
+	const struct sampled_weight *all = &p->s.total;
 
-	for (u32 i = 0; i < p->functions.n; i++) {
-		const struct function *f = map__value(&p->functions, i);
+	MAP_EACH(const struct function *f, &p->functions) {
 		const struct stack_frame *frame = stacks__frame(p->s.stacks, f->frame);
 
 		table__add(t, V_TEXT(*frame->name ? frame->name : "?"), V_TEXT(*frame->file ? frame->file : NULL),
@@ -89,18 +88,16 @@ static void fill(struct python_report *p, struct table *t)
 			   V_U64(f->self.gil_ns), V_U64(f->self.no_gil_ns), V_U64(f->self.kernel_ns),
 			   V_U64(f->self.off_ns), V_U64(f->total.off_ns), V_U64(f->self.waits));
 	}
-	table__sort(t, p->s.all.cpu_ns ? "self_ns" : "off_cpu_ns");
+	table__sort(t, p->s.total.cpu_ns ? "self_ns" : "off_cpu_ns");
 }
 
 static void add_findings(struct python_report *p, struct report_output *out)
 {
-	const struct sampled_weight *all = &p->s.all;
+	const struct sampled_weight *all = &p->s.total;
 	const struct function *busy = NULL, *waits = NULL;
-	char buf[TEXT_NUMBER], name[256];
+	char name[256];
 
-	for (u32 i = 0; i < p->functions.n; i++) {
-		const struct function *f = map__value(&p->functions, i);
-
+	MAP_EACH(const struct function *f, &p->functions) {
 		if (!busy || f->self.cpu_ns > busy->self.cpu_ns)
 			busy = f;
 		if (!waits || f->self.off_ns > waits->self.off_ns)
@@ -108,8 +105,7 @@ static void add_findings(struct python_report *p, struct report_output *out)
 	}
 	if (busy && busy->self.cpu_ns)
 		report_output__finding(out, "%.0f%% of %s of CPU time was spent in %s%s.",
-				       table__percent(busy->self.cpu_ns, all->cpu_ns),
-				       text__ns(buf, sizeof(buf), all->cpu_ns),
+				       table__percent(busy->self.cpu_ns, all->cpu_ns), TEXT_NS(all->cpu_ns),
 				       stacks__function(p->s.stacks, busy->frame, name, sizeof(name)),
 				       busy->native_ns * 2 > busy->self.cpu_ns ?
 					       ", most of it in C (what it calls, or Python's own operations)" :
@@ -120,11 +116,11 @@ static void add_findings(struct python_report *p, struct report_output *out)
 	if (waits && waits->self.off_ns)
 		report_output__finding(out, "%s waited longest off the CPU: %s.",
 				       stacks__function(p->s.stacks, waits->frame, name, sizeof(name)),
-				       text__ns(buf, sizeof(buf), waits->self.off_ns));
-	if (p->without.cpu_ns)
+				       TEXT_NS(waits->self.off_ns));
+	if (p->without_python.cpu_ns)
 		report_output__note(out,
 				    "%.1f%% of the CPU time was without a Python frame: `sonde report FILE stacks`.",
-				    table__percent(p->without.cpu_ns, all->cpu_ns));
+				    table__percent(p->without_python.cpu_ns, all->cpu_ns));
 }
 
 static int run(const struct query *args, struct report_output *out)

@@ -3,7 +3,6 @@
 #include "probes/sample/sample.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "output/text.h"
@@ -32,16 +31,14 @@ static int add(struct sampled *s, u32 stack, const struct sampled_weight *w)
 	if (!known)
 		return -ENOMEM;
 	sampled__add(known, w);
-	sampled__add(&s->all, w);
+	sampled__add(&s->total, w);
 	return 0;
 }
 
 static int on_cpu(const struct rows *rows, void *arg)
 {
 	const struct schema_event *e = rows__event(rows);
-	const struct schema_field *stack = schema_event__field(e, "stack"), *gil = schema_event__field(e, "gil"),
-				  *period = schema_event__field(e, "period"),
-				  *kernel = schema_event__field(e, "kernel");
+	FIELDS_OF(e, stack, gil, period, kernel);
 	struct read *r = arg;
 	int err = 0;
 
@@ -60,8 +57,7 @@ static int on_cpu(const struct rows *rows, void *arg)
 static int on_off(const struct rows *rows, void *arg)
 {
 	const struct schema_event *e = rows__event(rows);
-	const struct schema_field *stack = schema_event__field(e, "stack"),
-				  *estimated = schema_event__field(e, "estimated");
+	FIELDS_OF(e, stack, estimated);
 	struct common_fields f = common_fields__of(e);
 	struct read *r = arg;
 	int err = 0;
@@ -80,9 +76,7 @@ static int on_off(const struct rows *rows, void *arg)
 static int on_clock(const struct rows *rows, void *arg)
 {
 	const struct schema_event *e = rows__event(rows);
-	const struct schema_field *period = schema_event__field(e, "period"),
-				  *threshold = schema_event__field(e, "threshold"),
-				  *ticks = schema_event__field(e, "ticks"), *missed = schema_event__field(e, "missed");
+	FIELDS_OF(e, period, threshold, ticks, missed);
 	struct sampled *s = arg;
 
 	for (u32 i = 0; i < rows__count(rows); i++) {
@@ -145,7 +139,6 @@ int sampled__innermost_python(const struct sampled *s, const u32 *path, u32 n)
 bool sampled__add_notes(const struct sampled *s, const struct query *args, struct report_output *out)
 {
 	const struct sampled_weight *none;
-	char buf[TEXT_NUMBER];
 	u32 id = 0;
 
 	if (!s->by_stack.n) {
@@ -155,20 +148,19 @@ bool sampled__add_notes(const struct sampled *s, const struct query *args, struc
 	}
 	none = map__find(&s->by_stack, &id);
 	if (none && none->samples)
-		report_output__note(out, "%llu of %llu samples have no stack.", none->samples, s->all.samples);
+		report_output__note(out, "%llu of %llu samples have no stack.", none->samples, s->total.samples);
 	if (s->missed && s->ticks)
 		report_output__note(
 			out,
-			"%.2f%% of the clock's ticks did not come: the hypervisor had the CPU, or the kernel put them off.",
+			"%.2f%% of the clock's ticks are missing: the hypervisor had taken the CPU, or the kernel delayed them.",
 			100.0 * (double)s->missed / (double)(s->ticks + s->missed));
 	if (s->threshold)
-		report_output__note(out, "Off-CPU time counts intervals of at least %s.",
-				    text__ns(buf, sizeof(buf), s->threshold));
-	if (200 * s->all.estimated_ns >= s->all.off_ns && s->all.estimated_ns)
+		report_output__note(out, "Off-CPU time counts intervals of at least %s.", TEXT_NS(s->threshold));
+	if (200 * s->total.estimated_ns >= s->total.off_ns && s->total.estimated_ns)
 		report_output__note(
 			out,
-			"%.0f%% of it is attributed by the stacks of similar intervals: of a thread's intervals shorter than %u ms only one for each %u ms gets a stack.",
-			100.0 * (double)s->all.estimated_ns / (double)s->all.off_ns, SAMPLE_STACK_NS / 1000000,
+			"%.0f%% of the off-CPU time is attributed by the stacks of similar intervals: of a thread's intervals shorter than %u ms only one for each %u ms gets a stack.",
+			100.0 * (double)s->total.estimated_ns / (double)s->total.off_ns, SAMPLE_STACK_NS / 1000000,
 			SAMPLE_STACK_NS / 1000000);
 	return true;
 }

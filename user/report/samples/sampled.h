@@ -17,7 +17,7 @@ struct sampled_weight {
 struct sampled {
 	struct stacks *stacks;
 	struct map by_stack; /* u32 -> struct sampled_weight */
-	struct sampled_weight all;
+	struct sampled_weight total;
 	u64 period, threshold, ticks, missed; /* of the recording as a whole */
 };
 

@@ -2,7 +2,6 @@
 /* Report stacks: the stacks with most time, by function; stacks that differ only in lines are merged. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <xxhash.h>
 
 #include "output/text.h"
@@ -109,7 +108,7 @@ static int fill(struct sampled *s, const struct map *paths, struct table *t, str
 		const struct path *p = list[i];
 		char *text = stack_texts__add(&texts, s->stacks, p->stack);
 
-		table__add(t, V_DBL(table__percent(p->w.cpu_ns, s->all.cpu_ns)), V_U64(p->w.cpu_ns),
+		table__add(t, V_DBL(table__percent(p->w.cpu_ns, s->total.cpu_ns)), V_U64(p->w.cpu_ns),
 			   V_U64(p->w.samples), V_U64(p->w.off_ns), V_U64(p->w.waits), V_U64(p->depth),
 			   V_TEXT(text && *text ? text : "(no stack)"));
 		free(text);
@@ -122,7 +121,6 @@ static int fill(struct sampled *s, const struct map *paths, struct table *t, str
 static int run(const struct query *args, struct report_output *out)
 {
 	struct table *t = REPORT_TABLE(out, "stacks", "The heaviest stacks, outermost function first", columns);
-	char buf[TEXT_NUMBER];
 	struct map paths;
 	struct sampled s;
 	int err = sampled__read(&s, args);
@@ -134,7 +132,7 @@ static int run(const struct query *args, struct report_output *out)
 	if (!err && sampled__add_notes(&s, args, out)) {
 		err = fill(&s, &paths, t, out);
 		report_output__finding(out, "%u different stacks in %llu samples, %s of CPU time.", paths.n,
-				       s.all.samples, text__ns(buf, sizeof(buf), s.all.cpu_ns));
+				       s.total.samples, TEXT_NS(s.total.cpu_ns));
 	}
 	map__free(&paths);
 	sampled__free(&s);

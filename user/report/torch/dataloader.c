@@ -3,8 +3,6 @@
  * Report dataloader: how long training waited for PyTorch's data loaders, what their workers did meanwhile, and what to
  * change.
  */
-#include <stdio.h>
-
 #include "findings/compute.h"
 #include "findings/findings.h"
 #include "findings/loaders.h"
@@ -40,7 +38,7 @@ static const struct column worker_columns[] = {
 	{ "run_percent", "On CPU %", VALUE_DOUBLE, SHOW_PERCENT },
 	{ "disk_percent", "Disk %", VALUE_DOUBLE, SHOW_PERCENT },
 	{ "runnable_percent", "Runnable %", VALUE_DOUBLE, SHOW_PERCENT },
-	{ "peer_percent", "Peers %", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "peer_percent", "Other processes %", VALUE_DOUBLE, SHOW_PERCENT },
 	{ "other_percent", "Other waits %", VALUE_DOUBLE, SHOW_PERCENT },
 	{ "idle_percent", "Idle %", VALUE_DOUBLE, SHOW_PERCENT },
 	{ "pickle_percent", "Pickling %", VALUE_DOUBLE, SHOW_PERCENT },
@@ -71,14 +69,14 @@ static double in_loader(const struct loader *l)
 	return table__percent(l->wait_ns, l->wall_ns);
 }
 
-static double share(const struct loader *l, enum loader_part part)
+static double share_of(const struct loader *l, enum loader_part part)
 {
 	return table__percent(l->ns[part], l->workers_ns);
 }
 
 static bool is_starved(const struct loader *l)
 {
-	return in_loader(l) >= STARVED_PERCENT && (!l->n_workers || share(l, LOADER_IDLE) < READY_PERCENT);
+	return in_loader(l) >= STARVED_PERCENT && (!l->n_workers || share_of(l, LOADER_IDLE) < READY_PERCENT);
 }
 
 /* Were workers replaced again and again? Each lived for less than a third of the time. */
@@ -109,7 +107,7 @@ static enum bound bound_of(const struct loader *l, u64 duration)
 
 static const char *advice_of(const struct loader *l, enum bound bound)
 {
-	bool lacks_cpus = share(l, LOADER_CPU) >= CPU_PERCENT;
+	bool lacks_cpus = share_of(l, LOADER_CPU) >= CPU_PERCENT;
 
 	if (l->is_own)
 		return " `DataLoader(num_workers=N)` loads in other processes meanwhile.";
@@ -148,9 +146,9 @@ static void write_activity(const struct loader *l, const struct finding_input *i
 	struct computed c;
 
 	for (u32 part = 0; part < LOADER_PARTS; part++) {
-		if (share(l, part) < 5)
+		if (share_of(l, part) < 5)
 			continue;
-		text__add(text, "%s%.0f%% %s", before, share(l, part), names[part]);
+		text__add(text, "%s%.0f%% %s", before, share_of(l, part), names[part]);
 		before = ", ";
 		if (part != LOADER_RUN)
 			continue;
@@ -170,7 +168,7 @@ static void add_sentence(const struct loader *l, const struct loaders *all, cons
 {
 	u64 duration = query__duration(in->q);
 	enum bound bound = bound_of(l, duration);
-	char who[64], wall[TEXT_NUMBER], buf[512] = "";
+	char who[64], buf[512] = "";
 	struct text_buffer text = { .buf = buf, .size = sizeof(buf) };
 
 	if (l->n_workers) {
@@ -185,8 +183,8 @@ static void add_sentence(const struct loader *l, const struct loaders *all, cons
 			       is_starved(l)		      ? "is starved of data" :
 			       in_loader(l) < STARVED_PERCENT ? "has its data in time" :
 								"takes long to receive batches that are ready",
-			       in_loader(l), text__ns(wall, sizeof(wall), l->wall_ns),
-			       l->has_steps ? " of its steps" : "", buf, is_starved(l) ? advice_of(l, bound) : "");
+			       in_loader(l), TEXT_NS(l->wall_ns), l->has_steps ? " of its steps" : "", buf,
+			       is_starved(l) ? advice_of(l, bound) : "");
 	REPORT_FIGURES(out, FIGURE("pid", V_U64(l->pid)), FIGURE("loader_percent", V_DBL(in_loader(l))),
 		       FIGURE("workers", V_U64(l->n_workers)), FIGURE("starved", V_U64(is_starved(l))));
 }
@@ -199,9 +197,7 @@ static void fill(const struct loaders *all, const struct finding_input *in, stru
 	char title[64];
 
 	workers->limit = 20;
-	for (u32 i = 0; i < all->list.n; i++) {
-		const struct loader *l = map__value(&all->list, i);
-
+	MAP_EACH(const struct loader *l, &all->list) {
 		table__add(loaders, V_U64(l->pid), l->tid ? V_U64(l->tid) : V_NONE,
 			   V_TEXT(names__title(in->q->names, title, sizeof(title), l->pid, 0)),
 			   l->n_workers || l->is_own ? V_U64(l->n_workers) : V_NONE, V_U64(l->n_started),
@@ -209,8 +205,7 @@ static void fill(const struct loaders *all, const struct finding_input *in, stru
 			   l->tid ? V_DBL(in_loader(l)) : V_NONE, V_TEXT(bounds[bound_of(l, query__duration(in->q))]));
 		lacks_steps |= !l->has_steps;
 	}
-	for (u32 i = 0; i < all->workers.n; i++) {
-		const struct loader_worker *w = map__value(&all->workers, i);
+	MAP_EACH(const struct loader_worker *w, &all->workers) {
 		double part[LOADER_PARTS];
 
 		for (u32 k = 0; k < LOADER_PARTS; k++)
@@ -237,8 +232,7 @@ static void add_sentences(const struct loaders *all, const struct finding_input 
 	while (n < SENTENCES_MAX) {
 		const struct loader *most = NULL;
 
-		for (u32 i = 0; i < all->list.n; i++) {
-			const struct loader *l = map__value(&all->list, i);
+		MAP_EACH(const struct loader *l, &all->list) {
 			bool is_said = !l->tid;
 
 			for (u32 k = 0; k < n; k++)

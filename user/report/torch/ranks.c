@@ -23,7 +23,7 @@ static const struct column rank_columns[] = {
 	{ "other_ns", "Other", VALUE_U64, SHOW_NS },
 	{ "collective_ns", "Collectives", VALUE_U64, SHOW_NS },
 	{ "waited_ns", "of these waiting for others", VALUE_U64, SHOW_NS },
-	{ "last_steps", "Last in steps", VALUE_U64, SHOW_COUNT },
+	{ "last_steps", "Steps it was last in", VALUE_U64, SHOW_COUNT },
 	{ "delayed_ns", "All others waited for it", VALUE_U64, SHOW_NS },
 };
 
@@ -111,7 +111,7 @@ static void write_name(const struct query *args, const struct rank *k, char *buf
 static int add_straggler(const struct ranks *r, const struct query *args, struct report_output *out)
 {
 	const struct rank *k = ranks__straggler(r);
-	char who[256], delay[TEXT_NUMBER], own[TEXT_NUMBER], others[TEXT_NUMBER], buf[512] = "";
+	char who[256], buf[512] = "";
 	struct text_buffer text = { .buf = buf, .size = sizeof(buf) };
 	u64 own_ns, others_ns, per_step;
 	enum torch_phase phase;
@@ -119,8 +119,10 @@ static int add_straggler(const struct ranks *r, const struct query *args, struct
 
 	if (!k || table__percent(k->delayed_ns, k->loop->total_ns) < DELAY_PERCENT) {
 		if (r->compared)
-			report_output__finding(out, "No rank makes the others wait for %u%% of its time or more.",
-					       DELAY_PERCENT);
+			report_output__finding(
+				out,
+				"No rank makes the others wait for %u%% of its time or more and at least twice as long as any other rank does.",
+				DELAY_PERCENT);
 		return 0;
 	}
 	phase = ranks__slow_phase(r, k, &own_ns, &others_ns);
@@ -130,9 +132,8 @@ static int add_straggler(const struct ranks *r, const struct query *args, struct
 	report_output__finding(
 		out,
 		"%s makes the others wait %s a step on average, %.0f%% of its time; it was last in %llu of %llu steps. On average it needs %s of a step for %s, the others %s.%s",
-		who, text__ns(delay, sizeof(delay), per_step), table__percent(k->delayed_ns, k->loop->total_ns),
-		k->last_steps, k->compared, text__ns(own, sizeof(own), own_ns), torch_phase__name(phase),
-		text__ns(others, sizeof(others), others_ns), buf);
+		who, TEXT_NS(per_step), table__percent(k->delayed_ns, k->loop->total_ns), k->last_steps, k->compared,
+		TEXT_NS(own_ns), torch_phase__name(phase), TEXT_NS(others_ns), buf);
 	REPORT_FIGURES(out, FIGURE("pid", V_U64(k->loop->pid)),
 		       FIGURE("rank", k->has_number ? V_U64(k->task->rank) : V_NONE),
 		       FIGURE("delayed_ns", V_U64(k->delayed_ns)), FIGURE("last_steps", V_U64(k->last_steps)),
@@ -159,7 +160,7 @@ static void add_notes(const struct ranks *r, struct report_output *out)
 	if (r->n && !has_collectives)
 		report_output__note(
 			out,
-			"No thread waited for a collective on a CPU, so for whom ranks wait is not known: with NCCL, GPUs wait.");
+			"No thread waited on a CPU for a collective, so it is not known which rank the others wait for: with NCCL, the GPUs wait.");
 	if (lacks_rank)
 		report_output__note(
 			out,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Report steps: training steps, what their time was, and why the longest took longer. */
 #include <stdio.h>
-#include <string.h>
 
 #include "output/text.h"
 #include "report/torch/steps.h"
@@ -26,7 +25,7 @@ static const struct column step_columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
 	{ "step", "Step", VALUE_U64, SHOW_PLAIN },
 	{ "start_ns", "At (s)", VALUE_S64, SHOW_SECONDS },
-	{ "step_ns", "Took", VALUE_U64, SHOW_NS },
+	{ "step_ns", "Duration", VALUE_U64, SHOW_NS },
 	{ "data_ns", "Data", VALUE_U64, SHOW_NS },
 	{ "forward_ns", "Forward", VALUE_U64, SHOW_NS },
 	{ "backward_ns", "Backward", VALUE_U64, SHOW_NS },
@@ -65,7 +64,7 @@ static void fill_steps(const struct torch_loop *l, const struct query *args, str
 
 static void add_shares(const struct torch_loop *l, const struct query *args, struct report_output *out)
 {
-	char who[64], median[TEXT_NUMBER], count[TEXT_NUMBER], collectives[64] = "";
+	char who[64], collectives[64] = "";
 	const u64 *ns = l->phase_total_ns;
 
 	if (ns[PHASE_COLLECTIVE])
@@ -75,11 +74,11 @@ static void add_shares(const struct torch_loop *l, const struct query *args, str
 	report_output__finding(
 		out,
 		"%s: %s step%s of %s (median): %.0f%% data loading, %.0f%% forward pass, %.0f%% backward pass, %.0f%% optimizer%s, %.0f%% other code.",
-		names__label(args->names, who, sizeof(who), l->pid, 0), text__count(count, sizeof(count), l->n),
-		text__s(l->n), text__ns(median, sizeof(median), l->median_ns),
-		table__percent(ns[PHASE_DATA], l->total_ns), table__percent(ns[PHASE_FORWARD], l->total_ns),
-		table__percent(ns[PHASE_BACKWARD], l->total_ns), table__percent(ns[PHASE_OPTIMIZER], l->total_ns),
-		collectives, table__percent(ns[PHASE_OTHER], l->total_ns));
+		names__label(args->names, who, sizeof(who), l->pid, 0), TEXT_COUNT(l->n), text__s(l->n),
+		TEXT_NS(l->median_ns), table__percent(ns[PHASE_DATA], l->total_ns),
+		table__percent(ns[PHASE_FORWARD], l->total_ns), table__percent(ns[PHASE_BACKWARD], l->total_ns),
+		table__percent(ns[PHASE_OPTIMIZER], l->total_ns), collectives,
+		table__percent(ns[PHASE_OTHER], l->total_ns));
 	REPORT_FIGURES(out, FIGURE("pid", V_U64(l->pid)), FIGURE("steps", V_U64(l->n)),
 		       FIGURE("median_ns", V_U64(l->median_ns)),
 		       FIGURE("data_percent", V_DBL(table__percent(ns[PHASE_DATA], l->total_ns))));
@@ -95,18 +94,18 @@ static void add_slow(const struct torch_steps *steps, const struct torch_loop *l
 	u64 took = s->end - s->start, more, part_more;
 	enum torch_phase phase = torch_loop__slow_phase(l, &more);
 	const struct torch_part *part = torch_loop__slow_part(l, &part_more);
-	char ns[TEXT_NUMBER], extra[TEXT_NUMBER], own[TEXT_NUMBER], at[TEXT_NUMBER], which[256] = "";
+	char which[256] = "";
 
 	if (l->n < STEPS_MIN || !torch_loop__is_slow(l, l->slowest))
 		return;
 	/* the operator says more than its phase if it explains most of the time */
 	if (part && phase != PHASE_DATA && part_more > more / 2)
-		snprintf(which, sizeof(which), ", %s more in %s itself", text__ns(own, sizeof(own), part_more),
+		snprintf(which, sizeof(which), ", %s more in %s itself", TEXT_NS(part_more),
 			 torch__name(steps->torch, part->name));
 	report_output__finding(out, "The longest step, %llu at %s s, took %s, %.1f times the median: %s more in %s%s.",
-			       s->number, text__seconds(at, sizeof(at), s->start, args->start, 3),
-			       text__ns(ns, sizeof(ns), took), (double)took / (double)(l->median_ns ? l->median_ns : 1),
-			       text__ns(extra, sizeof(extra), more), torch_phase__name(phase), which);
+			       s->number, TEXT_SECONDS(s->start, args->start, 3), TEXT_NS(took),
+			       (double)took / (double)(l->median_ns ? l->median_ns : 1), TEXT_NS(more),
+			       torch_phase__name(phase), which);
 	REPORT_FIGURES(out, FIGURE("pid", V_U64(l->pid)), FIGURE("step", V_U64(s->number)),
 		       FIGURE("step_ns", V_U64(took)), FIGURE("more_ns", V_U64(more)),
 		       FIGURE("phase", V_TEXT(torch_phase__name(phase))));
@@ -127,7 +126,6 @@ static void fill(const struct torch_steps *s, const struct query *args, struct r
 {
 	struct table *loops = REPORT_TABLE(out, "loops", "Loops, and their time by phase", loop_columns);
 	struct table *steps = REPORT_TABLE(out, "steps", "Steps, the longest first", step_columns);
-	char count[TEXT_NUMBER];
 	bool has_derived = false;
 
 	steps->limit = 20;
@@ -141,11 +139,16 @@ static void fill(const struct torch_steps *s, const struct query *args, struct r
 	if (s->dropped)
 		report_output__note(
 			out, "%s phases were not read, as the trace has too many: `--time` selects a part of it.",
-			text__count(count, sizeof(count), s->dropped));
+			TEXT_COUNT(s->dropped));
+	if (s->ignored)
+		report_output__note(
+			out,
+			"%s further threads have ranges that may be steps, and were ignored: `--pid` selects a process.",
+			TEXT_COUNT(s->ignored));
 	if (has_derived)
 		report_output__note(
 			out,
-			"The step before the first and after the last of these ends is not complete, and not counted.");
+			"The steps before the first and after the last of these ends are not complete, and not counted.");
 }
 
 static int run(const struct query *args, struct report_output *out)
@@ -158,7 +161,7 @@ static int run(const struct query *args, struct report_output *out)
 	if (!err && !s->n)
 		report__nothing(
 			args, out,
-			"No training step was recorded: no optimizer of PyTorch stepped, and no data loader was asked, twice",
+			"No training step was recorded: a step takes two calls of an optimizer's step(), or two requests to a data loader",
 			"torch");
 	torch_steps__free(s);
 	return err;

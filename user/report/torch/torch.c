@@ -9,7 +9,7 @@
 
 #include "model/stacks.h"
 #include "model/texts.h"
-#include "model/torch.h"
+#include "model/torch_modules.h"
 #include "output/text.h"
 #include "report/report.h"
 #include "util/map.h"
@@ -36,10 +36,11 @@ struct torch_report;
 struct grouping {
 	const char *name;
 	const char *column;
-	u32 (*of)(const struct torch_span *c);
+	/* Sets the call's group; 0: not known. Returns 0 or -ENOMEM. */
+	int (*set_group)(struct torch_report *r, const struct torch_span *c, u32 *group);
 	/* Returns the group's text, possibly in buf; NULL: not known. */
-	const char *(*text)(const struct torch_report *r, u32 group, char *buf, size_t size);
-	const char *missing; /* the note if no call has a group */
+	const char *(*group_text)(const struct torch_report *r, u32 group, char *buf, size_t size);
+	const char *missing; /* the first line if no call has a group: how to record groups */
 };
 
 struct process {
@@ -54,6 +55,7 @@ struct torch_report {
 	const struct grouping *grouping; /* NULL: by name alone */
 	struct torch *torch;
 	struct stacks *stacks;
+	struct torch_modules modules;
 	struct map names; /* struct name -> struct sums */
 	struct map processes; /* u32 pid -> struct process */
 	u64 self_ns; /* with that of ranges */
@@ -86,9 +88,12 @@ static int on_call(const struct torch_span *c, const struct torch_span *parent, 
 {
 	struct torch_report *r = arg;
 	struct process *p = map__get(&r->processes, &c->pid);
-	struct name name = { c->name, c->kind, r->grouping ? r->grouping->of(c) : 0 };
-	struct sums *s = map__get(&r->names, &name);
+	struct name name = { c->name, c->kind, 0 };
+	struct sums *s;
 
+	if (r->grouping && r->grouping->set_group(r, c, &name.group))
+		return -ENOMEM;
+	s = map__get(&r->names, &name);
 	if (!p || !s)
 		return -ENOMEM;
 	add(s, c, parent);
@@ -109,6 +114,7 @@ static const struct column columns[] = {
 	{ "kind", "Kind", VALUE_TEXT, SHOW_NEVER },
 	{ "shapes", "Shapes", VALUE_TEXT, SHOW_NEVER },
 	{ "stack", "Stack", VALUE_TEXT, SHOW_NEVER },
+	{ "module", "Module", VALUE_TEXT, SHOW_NEVER },
 	{ "self_percent", "Self %", VALUE_DOUBLE, SHOW_PERCENT },
 	{ "self_ns", "Self", VALUE_U64, SHOW_NS },
 	{ "total_percent", "Total %", VALUE_DOUBLE, SHOW_PERCENT },
@@ -135,11 +141,19 @@ static const struct column process_columns[] = {
 	{ "time_percent", "of the time (%)", VALUE_DOUBLE, SHOW_PERCENT },
 };
 
+static const struct column module_columns[] = {
+	{ "module", "Module", VALUE_TEXT, SHOW_PLAIN }, { "self_percent", "Self %", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "self_ns", "Self", VALUE_U64, SHOW_NS },	{ "total_percent", "Total %", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "total_ns", "Total", VALUE_U64, SHOW_NS },	{ "backward_ns", "of that backward", VALUE_U64, SHOW_NS },
+	{ "calls", "Calls", VALUE_U64, SHOW_COUNT },
+};
+
 static const char *const kinds[] = { [TORCH_OPERATOR] = "operator", [TORCH_NODE] = "node", [TORCH_RANGE] = "range" };
 
-static u32 shapes_of(const struct torch_span *c)
+static int shapes_of(struct torch_report *r, const struct torch_span *c, u32 *group)
 {
-	return c->shapes;
+	*group = c->shapes;
+	return 0;
 }
 
 static const char *shapes_text(const struct torch_report *r, u32 group, char *buf, size_t size)
@@ -147,9 +161,10 @@ static const char *shapes_text(const struct torch_report *r, u32 group, char *bu
 	return torch__shapes(r->torch, group);
 }
 
-static u32 stack_of(const struct torch_span *c)
+static int stack_of(struct torch_report *r, const struct torch_span *c, u32 *group)
 {
-	return c->stack;
+	*group = c->stack;
+	return 0;
 }
 
 static const char *stack_text(const struct torch_report *r, u32 group, char *buf, size_t size)
@@ -157,11 +172,26 @@ static const char *stack_text(const struct torch_report *r, u32 group, char *buf
 	return stacks__frame(r->stacks, group) && stacks__folded(r->stacks, group, buf, size) ? buf : NULL;
 }
 
+static int module_of(struct torch_report *r, const struct torch_span *c, u32 *group)
+{
+	return torch_modules__add(&r->modules, c, group);
+}
+
+static const char *module_text(const struct torch_report *r, u32 group, char *buf, size_t size)
+{
+	struct text_buffer text = { .buf = buf, .size = size };
+
+	module_paths__write(&r->modules.paths, group, &text);
+	return buf;
+}
+
 static const struct grouping groupings[] = {
 	{ "shape", "shapes", shapes_of, shapes_text,
 	  "No sizes of tensors were recorded: `sonde record -t +torch --torch=shapes` records them." },
 	{ "stack", "stack", stack_of, stack_text,
 	  "No stacks were recorded with PyTorch's calls: `sonde record -t +torch --torch=stacks` records them." },
+	{ "module", "module", module_of, module_text,
+	  "No call has a stack with forward() of a module: `sonde record -t +torch --torch=stacks` records stacks." },
 };
 
 static const struct grouping *grouping_of(const char *name)
@@ -177,34 +207,33 @@ static struct value group_value(const struct torch_report *r, const char *column
 {
 	bool is_grouped = r->grouping && !strcmp(r->grouping->column, column);
 
-	return V_TEXT(is_grouped && group ? r->grouping->text(r, group, buf, size) : NULL);
+	return V_TEXT(is_grouped && group ? r->grouping->group_text(r, group, buf, size) : NULL);
 }
 
 static void show_groups(const struct torch_report *r, struct table *t, struct report_output *out)
 {
 	bool has_group = false;
 
-	if (!r->grouping)
+	if (!r->grouping || !r->names.n)
 		return;
-	table__show(t, r->grouping->column, SHOW_PLAIN);
 	for (u32 i = 0; i < r->names.n; i++)
 		has_group |= ((const struct name *)map__key(&r->names, i))->group != 0;
-	if (!has_group && r->names.n)
-		report_output__note(out, "%s", r->grouping->missing);
+	if (has_group)
+		table__show(t, r->grouping->column, SHOW_PLAIN);
+	else
+		report_output__finding(out, "%s", r->grouping->missing);
 }
 
 static void fill(struct torch_report *r, struct table *t)
 {
-	char shapes[TEXTS_LEN], stack[4096];
+	char shapes[TEXTS_LEN], stack[4096], module[1024];
 	const struct torch_coverage *covers = torch__coverage(r->torch);
 
-	for (u32 i = 0; i < r->names.n; i++) {
-		const struct sums *s = map__value(&r->names, i);
-		const struct name *name = map__key(&r->names, i);
-
+	MAP_EACH_ENTRY(const struct sums *s, const struct name *name, &r->names)
 		table__add(t, V_TEXT(torch__name(r->torch, name->number)), V_TEXT(kinds[name->kind]),
 			   group_value(r, "shapes", name->group, shapes, sizeof(shapes)),
 			   group_value(r, "stack", name->group, stack, sizeof(stack)),
+			   group_value(r, "module", name->group, module, sizeof(module)),
 			   V_DBL(table__percent(s->self_ns, r->self_ns)), V_U64(s->self_ns),
 			   V_DBL(table__percent(s->total_ns, r->self_ns)), V_U64(s->total_ns),
 			   V_DBL((double)s->total_ns / (double)s->calls), V_U64(s->max_ns),
@@ -214,7 +243,6 @@ static void fill(struct torch_report *r, struct table *t)
 			   covers->has_memory ? V_S64(s->bytes) : V_NONE, s->flops_calls ? V_U64(s->flops) : V_NONE,
 			   s->flops_ns ? V_DBL((double)s->flops * 1e9 / (double)s->flops_ns) : V_NONE,
 			   covers->has_shapes ? V_U64(s->flops_unknown) : V_NONE, V_U64(s->calls), V_U64(s->unwound));
-	}
 	if (covers->has_device) {
 		table__show(t, "self_gpu_ns", SHOW_NS);
 		table__show(t, "gpu_ns", SHOW_NS);
@@ -233,18 +261,27 @@ static void fill(struct torch_report *r, struct table *t)
 	t->limit = 40;
 }
 
+static void fill_modules(const struct torch_report *r, struct table *t)
+{
+	char module[1024];
+
+	MAP_EACH_ENTRY(const struct torch_module_sum *s, const u32 *path, &r->modules.sums)
+		table__add(t, V_TEXT(module_text(r, *path, module, sizeof(module))),
+			   V_DBL(table__percent(s->self_ns, r->calls_ns)), V_U64(s->self_ns),
+			   V_DBL(table__percent(s->total_ns, r->calls_ns)), V_U64(s->total_ns), V_U64(s->backward_ns),
+			   V_U64(s->calls));
+	table__sort(t, "total_ns");
+	t->limit = 40;
+}
+
 static void fill_processes(struct torch_report *r, struct table *t)
 {
 	char title[64];
 
-	for (u32 i = 0; i < r->processes.n; i++) {
-		const struct process *p = map__value(&r->processes, i);
-		u32 pid = *(const u32 *)map__key(&r->processes, i);
-
-		table__add(t, V_U64(pid), V_TEXT(names__title(r->args->names, title, sizeof(title), pid, 0)),
+	MAP_EACH_ENTRY(const struct process *p, const u32 *pid, &r->processes)
+		table__add(t, V_U64(*pid), V_TEXT(names__title(r->args->names, title, sizeof(title), *pid, 0)),
 			   V_U64(p->calls), V_U64(p->nodes), V_U64(p->self_ns),
 			   V_DBL(table__percent(p->outer_ns, query__duration(r->args))));
-	}
 	table__sort(t, "self_ns");
 	t->limit = 15;
 }
@@ -257,9 +294,7 @@ static const struct sums *largest(const struct torch_report *r, bool on_gpu, u32
 {
 	const struct sums *most = NULL;
 
-	for (u32 i = 0; i < r->names.n; i++) {
-		const struct sums *s = map__value(&r->names, i);
-		const struct name *key = map__key(&r->names, i);
+	MAP_EACH_ENTRY(const struct sums *s, const struct name *key, &r->names) {
 		u64 ns = on_gpu ? s->self_device_ns : s->self_ns;
 
 		if (key->kind == TORCH_RANGE || !ns || (most && ns <= (on_gpu ? most->self_device_ns : most->self_ns)))
@@ -273,7 +308,6 @@ static const struct sums *largest(const struct torch_report *r, bool on_gpu, u32
 static void add_findings(const struct torch_report *r, struct report_output *out)
 {
 	const struct torch_coverage *covers = torch__coverage(r->torch);
-	char total[TEXT_NUMBER], count[TEXT_NUMBER], each[TEXT_NUMBER], calls[TEXT_NUMBER];
 	const struct sums *most;
 	u32 name;
 
@@ -282,11 +316,9 @@ static void add_findings(const struct torch_report *r, struct report_output *out
 		report_output__finding(
 			out,
 			"%s call%s of PyTorch operators and backward nodes took %s; %.1f%% of that in %s itself: %s call%s, %s each.",
-			text__count(count, sizeof(count), covers->calls + covers->nodes),
-			text__s(covers->calls + covers->nodes), text__ns(total, sizeof(total), r->calls_ns),
-			table__percent(most->self_ns, r->calls_ns), torch__name(r->torch, name),
-			text__count(calls, sizeof(calls), most->calls), text__s(most->calls),
-			text__ns(each, sizeof(each), most->self_ns / most->calls));
+			TEXT_COUNT(covers->calls + covers->nodes), text__s(covers->calls + covers->nodes),
+			TEXT_NS(r->calls_ns), table__percent(most->self_ns, r->calls_ns), torch__name(r->torch, name),
+			TEXT_COUNT(most->calls), text__s(most->calls), TEXT_NS(most->self_ns / most->calls));
 		REPORT_FIGURES(out, FIGURE("calls", V_U64(covers->calls + covers->nodes)),
 			       FIGURE("self_ns", V_U64(r->calls_ns)),
 			       FIGURE("name", V_TEXT(torch__name(r->torch, name))),
@@ -296,7 +328,7 @@ static void add_findings(const struct torch_report *r, struct report_output *out
 	if (most)
 		report_output__finding(out,
 				       "What they launched took %s on GPUs; %.1f%% of that was launched by %s itself.",
-				       text__ns(total, sizeof(total), r->self_device_ns),
+				       TEXT_NS(r->self_device_ns),
 				       table__percent(most->self_device_ns, r->self_device_ns),
 				       torch__name(r->torch, name));
 }
@@ -323,7 +355,6 @@ static void add_flops(const struct torch_report *r, struct report_output *out)
 static void add_unknown_flops(const struct torch_report *r, struct report_output *out)
 {
 	u64 unknown = 0, most = 0;
-	char count[TEXT_NUMBER];
 	const char *name = "";
 
 	for (u32 i = 0; i < r->names.n; i++) {
@@ -339,44 +370,51 @@ static void add_unknown_flops(const struct torch_report *r, struct report_output
 		report_output__note(
 			out,
 			"The floating-point operations of %s call%s are not counted (most are of %s): the sizes of their tensors are not recorded.",
-			text__count(count, sizeof(count), unknown), text__s(unknown), name);
+			TEXT_COUNT(unknown), text__s(unknown), name);
 }
 
 static void add_notes(const struct torch_report *r, struct report_output *out)
 {
 	const struct torch_coverage *covers = torch__coverage(r->torch);
-	char ns[TEXT_NUMBER], count[TEXT_NUMBER];
 
 	if (!r->names.n)
 		return;
 	if (covers->is_corrected)
 		report_output__note(
 			out,
-			"Times are without what the probes at the entries and ends of calls took, %s in all, by their measured cost.",
-			text__ns(ns, sizeof(ns), covers->cost_ns));
+			"The measured cost of the probes at the entries and ends of calls, %s in total, is subtracted from these times.",
+			TEXT_NS(covers->cost_ns));
 	else
-		report_output__note(out, "Times contain what the probes took, as the trace does not state their cost.");
+		report_output__note(out, "Times include the cost of the probes, which the trace does not state.");
 	add_unknown_flops(r, out);
+	if (r->modules.dropped)
+		report_output__note(
+			out,
+			"It is not known to which modules %s backward node%s belong%s: the report keeps at most %s nodes.",
+			TEXT_COUNT(r->modules.dropped), text__s(r->modules.dropped), r->modules.dropped == 1 ? "s" : "",
+			TEXT_COUNT(TORCH_MODULE_NODES_MAX));
 	if (covers->merged)
 		report_output__note(
 			out,
-			"%s call%s made by one of the same name, and nothing else was: they are one call, as for torch.profiler.",
-			text__count(count, sizeof(count), covers->merged), covers->merged == 1 ? " was" : "s were");
+			"%s call%s the only call within a call of the same name: the two count as one, as in torch.profiler.",
+			TEXT_COUNT(covers->merged), covers->merged == 1 ? " was" : "s were");
 	if (covers->launches_dropped)
 		report_output__note(
 			out,
-			"%s launch%s of work on GPUs came after those that are read: no call has the time of that work.",
-			text__count(count, sizeof(count), covers->launches_dropped),
-			covers->launches_dropped == 1 ? "" : "es");
+			"%s launch%s of work on GPUs came after the part that the report reads: no call has the time of this work.",
+			TEXT_COUNT(covers->launches_dropped), covers->launches_dropped == 1 ? "" : "es");
 	if (covers->open)
 		report_output__note(
-			out, "%llu call%s had not ended when the recording did: their time until then is counted.",
+			out, "%llu call%s had not ended when the recording ended: their time until then is counted.",
 			covers->open, text__s(covers->open));
 }
 
 static int run(const struct query *args, struct report_output *out)
 {
 	struct torch_report r = { .args = args, .grouping = grouping_of(args->group_by) };
+	bool by_module = r.grouping && r.grouping->set_group == module_of;
+	struct table *modules =
+		by_module ? REPORT_TABLE(out, "modules", "By module, with modules within", module_columns) : NULL;
 	struct table *operators =
 		REPORT_TABLE(out, "operators", "Operators, backward nodes and ranges by name", columns);
 	struct table *processes = REPORT_TABLE(out, "processes", "By process", process_columns);
@@ -385,11 +423,17 @@ static int run(const struct query *args, struct report_output *out)
 	map__init(&r.names, sizeof(struct name), sizeof(struct sums));
 	map__init(&r.processes, sizeof(u32), sizeof(struct process));
 	err = torch__new(&r.torch, args);
-	if (!err && r.grouping && r.grouping->of == stack_of)
+	if (!err && r.grouping && r.grouping->set_group != shapes_of)
 		err = stacks__load(&r.stacks, args->trace);
+	if (!err && by_module)
+		err = torch_modules__read(&r.modules, args, r.stacks);
 	if (!err)
 		err = torch__read(r.torch, on_call, &r);
+	if (!err && by_module)
+		err = torch_modules__finish(&r.modules);
 	if (!err) {
+		if (modules)
+			fill_modules(&r, modules);
 		fill(&r, operators);
 		show_groups(&r, operators, out);
 		fill_processes(&r, processes);
@@ -400,6 +444,7 @@ static int run(const struct query *args, struct report_output *out)
 			report__nothing(args, out, "No call of PyTorch was recorded", "torch");
 	}
 	torch__free(r.torch);
+	torch_modules__free(&r.modules);
 	stacks__free(r.stacks);
 	map__free(&r.names);
 	map__free(&r.processes);
@@ -412,6 +457,6 @@ REPORT(torch) = {
 	.kinds = "torch",
 	.run = run,
 	.summary = 2,
-	.groups = "shape,stack",
+	.groups = "shape,stack,module",
 	.takes_peak = true,
 };

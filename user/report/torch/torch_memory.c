@@ -3,7 +3,6 @@
  * Report torch-memory: CPU memory of PyTorch's tensors, by operator and line of Python: at its peak, over time, and
  * what each step leaves allocated.
  */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "model/stacks.h"
@@ -27,7 +26,7 @@ static const struct column process_columns[] = {
 	{ "allocations", "Allocated", VALUE_U64, SHOW_COUNT },
 	{ "releases", "Freed", VALUE_U64, SHOW_COUNT },
 	{ "allocated_bytes", "In all", VALUE_U64, SHOW_BYTES },
-	{ "unknown_releases", "Freed, not known", VALUE_U64, SHOW_COUNT },
+	{ "unknown_releases", "Unknown blocks freed", VALUE_U64, SHOW_COUNT },
 };
 
 static const struct column operator_columns[] = {
@@ -55,10 +54,10 @@ static const struct column growth_columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
 	{ "name", "Operator", VALUE_TEXT, SHOW_PLAIN },
 	{ "line", "Line", VALUE_TEXT, SHOW_NEVER },
-	{ "step_bytes", "Each step", VALUE_U64, SHOW_BYTES },
-	{ "left_bytes", "Of all steps", VALUE_U64, SHOW_BYTES },
+	{ "step_bytes", "Left by each step", VALUE_U64, SHOW_BYTES },
+	{ "left_bytes", "Left by all steps", VALUE_U64, SHOW_BYTES },
 	{ "left", "Blocks", VALUE_U64, SHOW_COUNT },
-	{ "leaving_steps", "Steps with some", VALUE_U64, SHOW_COUNT },
+	{ "leaving_steps", "Steps that left some", VALUE_U64, SHOW_COUNT },
 	{ "steps", "of steps", VALUE_U64, SHOW_COUNT },
 };
 
@@ -85,17 +84,14 @@ static void fill_processes(const struct memory_report *r, struct table *t, struc
 {
 	char title[64];
 
-	for (u32 i = 0; i < r->memory->sums.n; i++) {
-		u32 pid = *(const u32 *)map__key(&r->memory->sums, i);
-		const struct torch_memory_sum *s = map__value(&r->memory->sums, i);
-
-		table__add(t, V_U64(pid), V_TEXT(names__title(r->args->names, title, sizeof(title), pid, 0)),
+	MAP_EACH_ENTRY(const struct torch_memory_sum *s, const u32 *pid, &r->memory->sums) {
+		table__add(t, V_U64(*pid), V_TEXT(names__title(r->args->names, title, sizeof(title), *pid, 0)),
 			   V_U64(s->peak), s->peak ? report__moment(r->args, s->peak_time) : V_NONE, V_U64(s->live),
 			   V_U64(s->live_n), V_U64(s->allocations), V_U64(s->releases), V_U64(s->bytes),
 			   V_U64(s->unknown_releases));
 		for (u32 k = 0; s->slots && k < TORCH_MEMORY_SLOTS; k++)
 			if (!k || s->slots[k] != s->slots[k - 1])
-				table__add(timeline, V_U64(pid),
+				table__add(timeline, V_U64(*pid),
 					   report__moment(r->args, r->memory->first + k * r->memory->slot_ns),
 					   V_U64(s->slots[k]));
 	}
@@ -119,9 +115,8 @@ static void fill_sites(const struct memory_report *r, struct table *t)
 {
 	char label[STACK_LABEL];
 
-	for (u32 i = 0; i < r->memory->sites.n; i++) {
-		const struct torch_memory_site_key *key = map__key(&r->memory->sites, i);
-		const struct torch_memory_site *site = map__value(&r->memory->sites, i);
+	MAP_EACH_ENTRY(const struct torch_memory_site *site, const struct torch_memory_site_key *key,
+		       &r->memory->sites) {
 		const struct torch_memory_sum *s = map__find(&r->memory->sums, &key->pid);
 		const char *line = line_of(r, key->stack, label, sizeof(label));
 
@@ -180,7 +175,7 @@ static int fill_growth(const struct memory_report *r, struct table *t, struct re
 static void add_peak(const struct memory_report *r, struct report_output *out)
 {
 	const struct torch_memory_sum *most = NULL;
-	char who[64], peak[TEXT_NUMBER], at[TEXT_NUMBER], end[TEXT_NUMBER];
+	char who[64];
 	const char *name = NULL;
 	u64 bytes = 0;
 	u32 pid = 0;
@@ -195,10 +190,8 @@ static void add_peak(const struct memory_report *r, struct report_output *out)
 	}
 	if (!most || !most->peak)
 		return;
-	for (u32 i = 0; i < r->memory->sites.n; i++) {
-		const struct torch_memory_site_key *key = map__key(&r->memory->sites, i);
-		const struct torch_memory_site *site = map__value(&r->memory->sites, i);
-
+	MAP_EACH_ENTRY(const struct torch_memory_site *site, const struct torch_memory_site_key *key,
+		       &r->memory->sites) {
 		if (key->pid != pid || site->peak <= bytes)
 			continue;
 		bytes = site->peak;
@@ -207,31 +200,29 @@ static void add_peak(const struct memory_report *r, struct report_output *out)
 	report_output__finding(
 		out,
 		"%s had at most %s of CPU memory in tensors, at %s s; %.0f%% of that was allocated by %s. At the end it had %s.",
-		names__label(r->args->names, who, sizeof(who), pid, 0), text__bytes(peak, sizeof(peak), most->peak),
-		text__seconds(at, sizeof(at), most->peak_time, r->args->start, 3), table__percent(bytes, most->peak),
-		name ? name : "code that is in no operator", text__bytes(end, sizeof(end), most->live));
+		names__label(r->args->names, who, sizeof(who), pid, 0), TEXT_BYTES(most->peak),
+		TEXT_SECONDS(most->peak_time, r->args->start, 3), table__percent(bytes, most->peak),
+		name ? name : "code that is in no operator", TEXT_BYTES(most->live));
 	REPORT_FIGURES(out, FIGURE("pid", V_U64(pid)), FIGURE("peak_bytes", V_U64(most->peak)),
 		       FIGURE("name", V_TEXT(name)), FIGURE("live_bytes", V_U64(most->live)));
 }
 
 static void add_notes(const struct memory_report *r, struct report_output *out)
 {
-	char count[TEXT_NUMBER];
 	u64 unknown = 0;
 
 	for (u32 i = 0; i < r->memory->sums.n; i++)
 		unknown += ((const struct torch_memory_sum *)map__value(&r->memory->sums, i))->unknown_releases;
 	report_output__note(
 		out,
-		"Memory whose allocation was not recorded, as it was before, in a pause or is lost, is in none of these figures; %s block%s of it %s freed.",
-		unknown ? text__count(count, sizeof(count), unknown) : "no", text__s(unknown),
-		unknown == 1 ? "was" : "were");
+		"Memory whose allocation is not in the trace (from before the recording, from a pause, or lost) is in none of these figures; %s such block%s %s freed.",
+		unknown ? TEXT_COUNT(unknown) : "no", text__s(unknown), unknown == 1 ? "was" : "were");
 	if (r->memory->sums.n > TORCH_MEMORY_LINES)
 		report_output__note(out, "The time line is of the first %u processes.", TORCH_MEMORY_LINES);
 	if (r->memory->has_forgotten)
 		report_output__note(
 			out,
-			"The recording was paused. Blocks that were allocated before a pause count as freed when it began, because whether they were freed during it is not known; so growth is not stated.");
+			"The recording was paused. Blocks that were allocated before a pause count as freed at its beginning, because frees in a pause are not recorded. So growth is not stated.");
 	if (trace__has(r->args->trace, "gpu_memory") || trace__has(r->args->trace, "cuda_alloc"))
 		report_output__note(
 			out, "Report memory has the memory of GPUs, by what PyTorch's allocator takes from CUDA.");
@@ -240,8 +231,8 @@ static void add_notes(const struct memory_report *r, struct report_output *out)
 static int fill(struct memory_report *r, struct report_output *out)
 {
 	struct table *processes = REPORT_TABLE(out, "processes", "By process", process_columns);
-	struct table *sites = REPORT_TABLE(
-		out, "sites", "Whose memory it is: operators, without those that only allocate", site_columns);
+	struct table *sites =
+		REPORT_TABLE(out, "sites", "Memory by operator, without operators that only allocate", site_columns);
 	struct table *operators =
 		REPORT_TABLE(out, "operators", "What operators allocated and freed themselves", operator_columns);
 	struct table *growth = REPORT_TABLE(out, "growth", "What steps left allocated at the end", growth_columns);

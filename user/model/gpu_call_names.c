@@ -4,14 +4,16 @@
 
 #include "util/search.h"
 
-/*
- * CUPTI_DRIVER_TRACE_CBID_... of cupti_driver_cbid.h, CUDA 13.5: those that the shim subscribes to. They are never
- * renumbered.
- */
-static const struct {
+#include <string.h>
+
+/* The functions that the shim asks CUPTI for. CUDA never renumbers them. */
+struct function {
 	u16 cbid;
 	const char *name;
-} functions[] = {
+};
+
+/* CUPTI_DRIVER_TRACE_CBID_... of cupti_driver_cbid.h, CUDA 13.5 */
+static const struct function driver[] = {
 	{ 115, "cuLaunch" },
 	{ 116, "cuLaunchGrid" },
 	{ 117, "cuLaunchGridAsync" },
@@ -110,11 +112,116 @@ static const struct {
 	{ 840, "cuMemcpy3DWithAttributesAsync_ptsz" },
 };
 
-const char *gpu_driver__function(u32 cbid)
+/* CUPTI_RUNTIME_TRACE_CBID_... of cupti_runtime_cbid.h, CUDA 13.5 */
+static const struct function runtime[] = {
+	{ 13, "cudaLaunch" },
+	{ 31, "cudaMemcpy" },
+	{ 32, "cudaMemcpy2D" },
+	{ 33, "cudaMemcpyToArray" },
+	{ 34, "cudaMemcpy2DToArray" },
+	{ 35, "cudaMemcpyFromArray" },
+	{ 36, "cudaMemcpy2DFromArray" },
+	{ 37, "cudaMemcpyArrayToArray" },
+	{ 38, "cudaMemcpy2DArrayToArray" },
+	{ 39, "cudaMemcpyToSymbol" },
+	{ 40, "cudaMemcpyFromSymbol" },
+	{ 41, "cudaMemcpyAsync" },
+	{ 42, "cudaMemcpyToArrayAsync" },
+	{ 43, "cudaMemcpyFromArrayAsync" },
+	{ 44, "cudaMemcpy2DAsync" },
+	{ 45, "cudaMemcpy2DToArrayAsync" },
+	{ 46, "cudaMemcpy2DFromArrayAsync" },
+	{ 47, "cudaMemcpyToSymbolAsync" },
+	{ 48, "cudaMemcpyFromSymbolAsync" },
+	{ 49, "cudaMemset" },
+	{ 50, "cudaMemset2D" },
+	{ 51, "cudaMemsetAsync" },
+	{ 52, "cudaMemset2DAsync" },
+	{ 142, "cudaMemset3D" },
+	{ 143, "cudaMemset3DAsync" },
+	{ 144, "cudaMemcpy3D" },
+	{ 145, "cudaMemcpy3DAsync" },
+	{ 160, "cudaMemcpyPeer" },
+	{ 161, "cudaMemcpyPeerAsync" },
+	{ 162, "cudaMemcpy3DPeer" },
+	{ 163, "cudaMemcpy3DPeerAsync" },
+	{ 211, "cudaLaunchKernel" },
+	{ 213, "cudaLaunch_ptsz" },
+	{ 214, "cudaLaunchKernel_ptsz" },
+	{ 215, "cudaMemcpy_ptds" },
+	{ 216, "cudaMemcpy2D_ptds" },
+	{ 217, "cudaMemcpyToArray_ptds" },
+	{ 218, "cudaMemcpy2DToArray_ptds" },
+	{ 219, "cudaMemcpyFromArray_ptds" },
+	{ 220, "cudaMemcpy2DFromArray_ptds" },
+	{ 221, "cudaMemcpyArrayToArray_ptds" },
+	{ 222, "cudaMemcpy2DArrayToArray_ptds" },
+	{ 223, "cudaMemcpyToSymbol_ptds" },
+	{ 224, "cudaMemcpyFromSymbol_ptds" },
+	{ 225, "cudaMemcpyAsync_ptsz" },
+	{ 226, "cudaMemcpyToArrayAsync_ptsz" },
+	{ 227, "cudaMemcpyFromArrayAsync_ptsz" },
+	{ 228, "cudaMemcpy2DAsync_ptsz" },
+	{ 229, "cudaMemcpy2DToArrayAsync_ptsz" },
+	{ 230, "cudaMemcpy2DFromArrayAsync_ptsz" },
+	{ 231, "cudaMemcpyToSymbolAsync_ptsz" },
+	{ 232, "cudaMemcpyFromSymbolAsync_ptsz" },
+	{ 233, "cudaMemset_ptds" },
+	{ 234, "cudaMemset2D_ptds" },
+	{ 235, "cudaMemsetAsync_ptsz" },
+	{ 236, "cudaMemset2DAsync_ptsz" },
+	{ 243, "cudaMemset3D_ptds" },
+	{ 244, "cudaMemset3DAsync_ptsz" },
+	{ 245, "cudaMemcpy3D_ptds" },
+	{ 246, "cudaMemcpy3DAsync_ptsz" },
+	{ 249, "cudaMemcpy3DPeer_ptds" },
+	{ 250, "cudaMemcpy3DPeerAsync_ptsz" },
+	{ 269, "cudaLaunchCooperativeKernel" },
+	{ 270, "cudaLaunchCooperativeKernel_ptsz" },
+	{ 272, "cudaLaunchCooperativeKernelMultiDevice" },
+	{ 311, "cudaGraphLaunch" },
+	{ 312, "cudaGraphLaunch_ptsz" },
+	{ 430, "cudaLaunchKernelExC" },
+	{ 431, "cudaLaunchKernelExC_ptsz" },
+	{ 482, "cudaMemcpyBatchAsync" },
+	{ 483, "cudaMemcpyBatchAsync_ptsz" },
+	{ 484, "cudaMemcpy3DBatchAsync" },
+	{ 485, "cudaMemcpy3DBatchAsync_ptsz" },
+	{ 505, "__cudaLaunchKernel" },
+	{ 506, "__cudaLaunchKernel_ptsz" },
+	{ 509, "cudaMemcpyBatchAsync" },
+	{ 510, "cudaMemcpyBatchAsync_ptsz" },
+	{ 511, "cudaMemcpy3DBatchAsync" },
+	{ 512, "cudaMemcpy3DBatchAsync_ptsz" },
+	{ 554, "cudaMemcpyWithAttributesAsync" },
+	{ 555, "cudaMemcpyWithAttributesAsync_ptsz" },
+	{ 556, "cudaMemcpy3DWithAttributesAsync" },
+	{ 557, "cudaMemcpy3DWithAttributesAsync_ptsz" },
+};
+
+const char *gpu_call__function(u32 function)
 {
-	u32 n = ARRAY_LEN(functions), at = SEARCH(n, i, functions[i].cbid < cbid);
+	bool is_runtime = function & GPU_CALL_RUNTIME;
+	const struct function *functions = is_runtime ? runtime : driver;
+	u32 cbid = function & ~GPU_CALL_RUNTIME, n = is_runtime ? ARRAY_LEN(runtime) : ARRAY_LEN(driver);
+	u32 at = SEARCH(n, i, functions[i].cbid < cbid);
 
 	return at < n && functions[at].cbid == cbid ? functions[at].name : NULL;
+}
+
+enum gpu_request gpu_call__request(u32 function)
+{
+	const char *name = gpu_call__function(function);
+
+	if (!name)
+		return REQUEST_NONE;
+	/* cuLaunchKernel, cudaLaunchKernel and __cudaLaunchKernel are one to us */
+	name += strspn(name, "_");
+	name += strncmp(name, "cuda", 4) ? 2 : 4;
+	return !strncmp(name, "Launch", 6)	 ? REQUEST_KERNEL :
+	       !strncmp(name, "GraphLaunch", 11) ? REQUEST_GRAPH :
+	       !strncmp(name, "Memset", 6)	 ? REQUEST_SET :
+						   REQUEST_COPY;
 }
 
 const char *gpu_work__operation(const struct gpu_work *w)
