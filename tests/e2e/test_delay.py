@@ -70,7 +70,7 @@ def early_signal(sig, *options):
     out = path("early")
     for _ in range(4):
         process = subprocess.Popen([SONDE, "record", "-q", "-f", "-o", out, "-t", "proc", *options], stderr=subprocess.PIPE)
-        wait_for(lambda: handles(process.pid, sig))
+        wait_for(lambda pid=process.pid: handles(pid, sig))
         process.send_signal(sig)
         # the file is created when the programs are loaded; on a busy machine the signal may come later than that
         before = not os.path.exists(out)
