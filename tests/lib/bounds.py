@@ -15,20 +15,20 @@ ALARM = 1e-6
 Z = statistics.NormalDist().inv_cdf(1 - ALARM / 2)  # 4.89 standard deviations
 
 
-def _tails(log_probability, mode, deviation, last):
-	"""The numbers (low, high) between which a count lies but for ALARM / 2 on each side. log_probability(k) is that of k."""
+def _tails(log_probability, mode, deviation, last, alarm=ALARM):
+	"""The numbers (low, high) between which a count lies but for alarm / 2 on each side. log_probability(k) is that of k."""
 	reach = int(15 * deviation) + 60
 	low, high, sum_low, sum_high = max(0, mode - reach), min(last, mode + reach), 0.0, 0.0
-	while low < mode and sum_low + math.exp(log_probability(low)) <= ALARM / 2:
+	while low < mode and sum_low + math.exp(log_probability(low)) <= alarm / 2:
 		sum_low += math.exp(log_probability(low))
 		low += 1
-	while high > mode and sum_high + math.exp(log_probability(high)) <= ALARM / 2:
+	while high > mode and sum_high + math.exp(log_probability(high)) <= alarm / 2:
 		sum_high += math.exp(log_probability(high))
 		high -= 1
 	return low, high
 
 
-def binomial(samples, share):
+def binomial(samples, share, alarm=ALARM):
 	"""(fewest, most) of this many samples that have a property of this share (0 to 1)"""
 	if share <= 0 or share >= 1:
 		return (0, 0) if share <= 0 else (samples, samples)
@@ -36,7 +36,7 @@ def binomial(samples, share):
 	def log_probability(k):
 		return (math.lgamma(samples + 1) - math.lgamma(k + 1) - math.lgamma(samples - k + 1) +
 			k * math.log(share) + (samples - k) * math.log1p(-share))
-	return _tails(log_probability, int(samples * share), math.sqrt(samples * share * (1 - share)), samples)
+	return _tails(log_probability, int(samples * share), math.sqrt(samples * share * (1 - share)), samples, alarm)
 
 
 def poisson(mean):
@@ -64,6 +64,25 @@ def share(name, found, true, samples, *details, systematic=0.0, why=""):
 	return _judge(name, found, true, fewest / max(1, samples), most / max(1, samples), samples, systematic, why, *details)
 
 
+# A share that is not known better than this proves little
+WIDEST = 0.05
+
+
+def distribution(name, found, true, *details):
+	"""
+	The shares of several kinds at once: found is {kind: independent samples}, true {kind: weight} with all kinds that there are. The
+	probability of an alarm is that of one check. Too few samples are a fault, too.
+	"""
+	samples, total, widest = sum(found.values()), sum(true.values()), 0
+	wrong = [f"{kind}: no such kind, {n} samples" for kind, n in found.items() if n and not true.get(kind)]
+	for kind, weight in true.items():
+		fewest, most = binomial(samples, weight / total, ALARM / len(true))
+		widest = max(widest, (most - fewest) / 2 / max(1, samples))
+		if not fewest <= found.get(kind, 0) <= most:
+			wrong.append(f"{kind}: {found.get(kind, 0)} samples, allowed {fewest} to {most}, a share of {weight / total:.4f}")
+	return ok(samples and widest <= WIDEST and not wrong, name, f"{samples} samples, which show each share within {widest:.3f}", *wrong, *details)
+
+
 def shares(name, found, samples, other, other_samples, *details, systematic=0.0, why=""):
 	"""A share (0 to 1) of independent samples, against another estimate from samples of its own"""
 	both = (found * samples + other * other_samples + 1) / (samples + other_samples + 2)
@@ -81,7 +100,8 @@ def mean(name, values, true, *details, systematic=0.0, why=""):
 	n, free = len(values), len(values) - 1
 	if n < 30:
 		return ok(False, name, f"{n} values: a mean is judged from 30 on", *details)
-	# Quantile of Student's t by the Cornish-Fisher expansion (Abramowitz and Stegun 26.7.5), below 1% off from 30 values on
+	# Quantile of Student's t by the Cornish-Fisher expansion (Abramowitz and Stegun 26.7.5): below 1% off from 30
+	# values on
 	t = (Z + (Z**3 + Z) / (4 * free) + (5 * Z**5 + 16 * Z**3 + 3 * Z) / (96 * free**2) +
 	     (3 * Z**7 + 19 * Z**5 + 17 * Z**3 - 15 * Z) / (384 * free**3))
 	bound = t * statistics.stdev(values) / math.sqrt(n)
