@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """A training loop with a DataLoader, for test_dataloader.py. After a line on stdin it trains for SECONDS in each mode: its workers compute
 (slow) or read from a disk (disk), it has no workers (own), or none of these (fed). For each it prints the mode, start and end (CLOCK_MONOTONIC,
-ns), the time in the loader's range, the time in next(), the batches, and the CPU time and time in __getitem__ of the workers, in ns."""
+ns), the time in the loader's range and in next() after the first step, the batches; of the workers the CPU time in __getitem__, the time in it, and that of
+the longest call; and for how long the kernel counted them as running and as waiting for a CPU. All times are in ns."""
 import os
 import tempfile
 import time
@@ -13,7 +14,7 @@ from torch.utils.data import DataLoader, Dataset
 
 SECONDS = 1.2
 FILE = 64 << 20
-clocks = torch.zeros(2, 2, dtype=torch.int64).share_memory_()  # by worker: CPU time and time in __getitem__, ns
+clocks = torch.zeros(2, 3, dtype=torch.int64).share_memory_()  # by worker: CPU time and time in __getitem__, the longest call, ns
 
 in_range = {"began": 0, "ns": 0}  # of the loader's range: when it began (CLOCK_MONOTONIC), and its time so far
 
@@ -66,8 +67,19 @@ class Data(Dataset):
         item = read(self.file, number) if self.mode == "disk" else torch.zeros(64) if self.mode == "fed" else decode(number)
         own = clocks[worker.id if worker else 0]
         own[0] += time.thread_time_ns() - cpu
-        own[1] += time.monotonic_ns() - start
+        took = time.monotonic_ns() - start
+        own[1] += took
+        own[2] = max(own[2], took)
         return item, number % 10
+
+
+def counted(workers):
+    """The kernel's sums for the workers' main threads: ns running, ns runnable"""
+    sums = [0, 0]
+    for worker in workers:
+        with open(f"/proc/{worker.pid}/task/{worker.pid}/schedstat") as f:
+            sums = [a + int(b) for a, b in zip(sums, f.read().split())]
+    return sums
 
 
 def train(mode, file):
@@ -76,7 +88,9 @@ def train(mode, file):
     batches = iter(DataLoader(Data(mode, file), batch_size=8, num_workers=0 if mode == "own" else 2))
     for _ in range(2):
         next(batches)  # one of each worker, which needs time to start
-    before = clocks.clone()
+    workers = getattr(batches, "_workers", [])
+    clocks[:, 2] = 0
+    before, ran = clocks.clone(), counted(workers)
     steps = in_next = in_range["ns"] = 0
     start = time.monotonic_ns()
     while time.monotonic_ns() - start < SECONDS * 1e9:
@@ -90,8 +104,12 @@ def train(mode, file):
             time.sleep(0.02)
         optimizer.step()
         steps += 1
+        if steps == 1:
+            # a step lasts from one call of the optimizer to the next, so that this one is none
+            in_next = in_range["ns"] = 0
     end = time.monotonic_ns()
-    print(mode, start, end, in_range["ns"], in_next, steps, *(clocks - before).sum(0).tolist())
+    ran = [b - a for a, b in zip(ran, counted(workers))]
+    print(mode, start, end, in_range["ns"], in_next, steps, *(clocks - before).sum(0).tolist(), *ran)
 
 
 def main():

@@ -222,7 +222,7 @@ def check_killed():
     sonde = Sonde(path, "-t", "torch", "-p", str(target.pid))
     target.stdin.write("go\n")
     target.stdin.flush()
-    time.sleep(1.5)
+    sonde.wait_trace(lambda trace: any(e["pid"] == ranks[1] for e in trace.events("torch_op")))
     killed = time.monotonic_ns()
     os.kill(ranks[1], signal.SIGKILL)
     lines = target.stdout.read().split()

@@ -5,15 +5,16 @@ operator and backward node belongs to its module.
 test: timeout=300"""
 import json
 
+from bounds import share
 from planted import say
 from tap import done, ok
 from torch_env import Recording, python
 
-POINTS = 5  # some 1,400 samples in 8 s of CPU time: four standard deviations of a share of 30%
 STEPS = 20
 
 PROGRAM = """
 import json
+import random
 import sys
 import time
 
@@ -74,11 +75,11 @@ for module in net.modules():
 x = torch.rand(4, 64, 256)
 print("ready", flush=True)
 input()
-start = time.thread_time()
 for _ in range(int(sys.argv[1])):
     net(x).sum().backward()
-while not int(sys.argv[1]) and time.thread_time() - start < 8:
-    net(x).sum().backward()
+# steps differ, as equal ones could keep in step with the sampling clock
+while not int(sys.argv[1]) and spent.get("Model", 0) < 4e9:
+    net(x[:random.randint(1, 4)]).sum().backward()
 print(json.dumps(spent))
 print("done", flush=True)
 input()
@@ -86,17 +87,19 @@ input()
 
 
 def sampled():
-    r = Recording([python(), "-c", PROGRAM, "0"], "-F", "499", families="sample,proc")
+    """Shares of 4 s of CPU time in forward(), with a sample in each ms"""
+    r = Recording([python(), "-c", PROGRAM, "0"], "-F", "999", families="sample,proc")
     truth = json.loads(r.output[-1])
     report = json.loads(say("report", r.path, "modules", "--format", "json"))
-    found = {row["module"]: row for row in report["tables"]["modules"]}
+    found = {row["module"]: row["total_samples"] for row in report["tables"]["modules"]}
+    ok(set(found) == set(truth), "exactly the program's modules were found", set(found) ^ set(truth))
+    samples = found["Model"]
+    why = "the clocks are around forward()"
     for path, ns in truth.items():
-        true = 100 * ns / truth["Model"]
-        ok(path in found and abs(found[path]["total_percent"] - true) <= POINTS, f"{path}: its share", (found.get(path), true))
-    ok(set(found) == set(truth), "no other module was found", set(found) ^ set(truth))
-    classes = {row["class"]: row["self_percent"] for row in report["tables"]["classes"]}
-    true = 100 * sum(ns for path, ns in truth.items() if path.endswith("Linear")) / truth["Model"]
-    ok(abs(classes["Linear"] - true) <= POINTS, "the share of a class", (classes, true))
+        share(f"{path}: its share", found.get(path, 0) / samples, ns / truth["Model"], samples, systematic=0.01, why=why)
+    linear = sum(row["samples"] for row in report["tables"]["classes"] if row["class"] == "Linear")
+    true = sum(ns for path, ns in truth.items() if path.endswith("Linear")) / truth["Model"]
+    share("the share of a class", linear / samples, true, samples, systematic=0.01, why=why)
 
 
 def operators():
