@@ -13,14 +13,6 @@ import bpf_stats
 
 import gil_lib
 import tap
-from other_work import again_if_disturbed
-
-
-def outside(r):
-    """The number of sonde's waits that are not within the same wait of the truth library"""
-    truth = gil_lib.by_thread((w[0], w[1], w[2]) for w in r.truth_waits)
-    mine = gil_lib.by_thread((w["tid"], w["start"], w["time"]) for w in r.waits)
-    return sum(a[0] < b[0] or a[1] > b[1] for tid in truth for a, b in zip(mine.get(tid, []), truth[tid]))
 
 
 def record(python):
@@ -31,11 +23,9 @@ def record(python):
 
 
 def check_python(python):
-    r, inside_ns = again_if_disturbed(python.name, lambda: record(python), lambda recorded: gil_lib.compare_counts(*recorded))
-    wrong = gil_lib.compare_counts(r, inside_ns)
-    if outside(r):
-        wrong.append("%d waits begin before or end after the true ones" % outside(r))
-    tap.ok(r.truth_waits and inside_ns and not wrong, "%s: as many waits, as long, by libc" % python.name,
+    r, within_ns = record(python)
+    wrong = gil_lib.compare_counts(r, within_ns)
+    tap.ok(r.truth_waits and within_ns and not wrong, "%s: as many waits, as long, by libc" % python.name,
            "\n".join(wrong + [r.messages]))
     a = gil_lib.attribution(r)
     tap.ok(gil_lib.good(a), "%s: who dropped it, by libc" % python.name, gil_lib.figures(a))

@@ -10,7 +10,6 @@ import collections
 
 import gil_lib
 import tap
-from other_work import again_if_disturbed
 
 SECONDS = 1.5
 
@@ -43,9 +42,9 @@ def check_process(name, r):
 
 def check_python(python):
     # Checked before the next recording starts, in which tests/vm may end the test
-    spin = again_if_disturbed(python.name, lambda: gil_lib.record(python, place, "spin", SECONDS, 3), gil_lib.compare_counts)
+    spin = gil_lib.record(python, place, "spin", SECONDS, 3)
     check_process("%s, spinning in Python" % python.name, spin)
-    hold = again_if_disturbed(python.name, lambda: gil_lib.record(python, place, "hold", SECONDS, 3), gil_lib.compare_counts)
+    hold = gil_lib.record(python, place, "hold", SECONDS, 3)
     check_process("%s, holding in C" % python.name, hold)
     a = gil_lib.add(gil_lib.attribution(spin), gil_lib.attribution(hold))
     tap.note("%s: %s" % (python.name, gil_lib.figures(a)))
