@@ -281,6 +281,10 @@ int main(int argc, char **argv)
 		return 1;
 	if (argc > 1) {
 		pthread_create(&t, NULL, forever, NULL);
+		while (!waiter_tid)
+			usleep(100);
+		until_waiting(getpid(), waiter_tid);
+		fflush(stdout);
 		sleep(atoi(argv[1]));
 		return 0;
 	}

@@ -88,8 +88,8 @@ def main():
 
 
 def stuck(program):
-	rec = Recording([program, "4"], "lock", stop_after=1)
-	tid, address = next(line.split()[1:] for line in rec.output)
+	rec = Recording([program, "4"], "lock", stop_at="stuck")
+	tid, address = rec.output[0].split()[1:]
 	got = [w for w in rec.of("lock_wait") if w["lock"] == int(address, 16)]
 	ok(len(got) == 1 and got[0]["flags"] == EVENT_OPEN and got[0]["tid"] == int(tid), "one wait that outlasts the trace", got)
 
