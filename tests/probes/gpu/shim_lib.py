@@ -154,7 +154,7 @@ class States:
         self.path, self.pos, self.found = path, 0, []
 
     def wait_for(self, state, n):
-        for _ in range(1000):
+        for _ in range(3000):
             if self.found.count(state) >= n:
                 return True
             time.sleep(0.02)

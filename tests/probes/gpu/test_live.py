@@ -154,11 +154,8 @@ def stop_recording(p, sig=signal.SIGINT):
     return p.returncode
 
 
-def all_zero(late, seconds=3):
-    until = time.monotonic() + seconds
-    while time.monotonic() < until and any(late.semaphores()):
-        time.sleep(0.05)
-    return not any(late.semaphores())
+def all_zero(late):
+    return wait_for(lambda: not any(late.semaphores()), 60)
 
 
 def next_pid_like(pid):
@@ -178,10 +175,8 @@ def coming_and_going():
     for i in range(2):
         p, path = start_recording(f"late{i}.sonde", "-p", str(late.pid))
         ok(wait_work(p) and sum(v > 0 for v in late.semaphores()) == 6, f"attached late, {i + 1}: the kernel has raised six groups", late.semaphores())
-        began = time.monotonic()
         status = stop_recording(p)
-        took = time.monotonic() - began
-        ok(took < 2, f"attached late, {i + 1}: stops without an unnecessary wait ({took:.1f} s)")
+        ok("does not answer" not in p.text, f"attached late, {i + 1}: stops without an unnecessary wait", p.text)
         traces.append(Seen(path))
         ok(status == 0 and all_zero(late), f"attached late, {i + 1}: all semaphores are 0 afterwards", status, p.text, late.semaphores())
     # sonde can't notify the shim when it is killed, only the kernel does
@@ -196,10 +191,9 @@ def coming_and_going():
     next_pid_like(p1.pid)
     p2, path2 = start_recording("two.sonde", "-p", str(late.pid))
     wait_work(p2)
-    twice, began = late.semaphores(), time.monotonic()
+    twice = late.semaphores()
     stop_recording(p1)
-    took = time.monotonic() - began
-    ok(took < 2, f"two tracers: the first one stops at once ({took:.1f} s)")
+    ok("does not answer" not in p1.text, "two tracers: the first one stops at once", p1.text)
     time.sleep(0.7)
     stop_recording(p2)
     ok(sum(twice) == 12 and max(twice) == 1 and all_zero(late), "two tracers: each raises its semaphores, in its own slot",
@@ -256,10 +250,9 @@ def killed_target():
     wait_work(p)
     late.child.kill()
     late.child.wait()
-    began = time.monotonic()
-    p.text += p.communicate(timeout=30)[1]
+    p.text += p.communicate(timeout=60)[1]
     seen = Seen(path)
-    ok(p.returncode == 0 and time.monotonic() - began < 3 and [d["reason"] for d in seen.got["dropped"]] == [4],
+    ok(p.returncode == 0 and [d["reason"] for d in seen.got["dropped"]] == [4],
        "a killed target: the trace reports that records are missing", p.text, seen.got["dropped"])
 
 
