@@ -90,6 +90,12 @@ def shares(name, found, samples, other, other_samples, *details, systematic=0.0,
 	return _judge(name, found, other, other - bound, other + bound, f"{samples} and {other_samples}", systematic, why, *details)
 
 
+def share_between(name, found, least, most, samples, *details, systematic=0.0, why=""):
+	"""A share (0 to 1) of independent samples, against one that is known to lie between two"""
+	low, high = binomial(samples, least)[0] / max(1, samples), binomial(samples, most)[1] / max(1, samples)
+	return _judge(name, found, most, low, high, samples, systematic, why, *details)
+
+
 def count(name, found, expected, *details, systematic=0.0, why=""):
 	"""A number of independent events (samples at intervals), of which this many are expected"""
 	return _judge(name, found, expected, *poisson(expected), f"{expected:.0f} expected", systematic, why, *details)
@@ -106,6 +112,11 @@ def mean(name, values, true, *details, systematic=0.0, why=""):
 	     (3 * Z**7 + 19 * Z**5 + 17 * Z**3 - 15 * Z) / (384 * free**3))
 	bound = t * statistics.stdev(values) / math.sqrt(n)
 	return _judge(name, statistics.fmean(values), true, true - bound, true + bound, n, systematic, why, *details)
+
+
+def between(name, found, least, most, *details):
+	"""A value that other readings of the same enclose: nothing is left to chance, and no number is needed"""
+	return ok(least <= found <= most, name, f"found {found:.9g}, allowed {least:.9g} to {most:.9g}", *details)
 
 
 def within(name, found, true, bound, why, *details):
