@@ -61,7 +61,7 @@ def by_time():
        "seconds: every call from the start to the end, none before", got[:5])
     ok(min(times) >= began + 700_000_000, "seconds: no event is older than the start")
     end = [e["time"] for e in trace.events("meta_end")]
-    ok(len(end) == 1 and end[0] - min(times) >= 500_000_000, "-d counts from the start")
+    ok(len(end) == 1 and end[0] >= began + 1_200_000_000, "-d counts from the start")
     puppet.end()
 
 
@@ -74,7 +74,7 @@ def early_signal(sig, *options):
         process.send_signal(sig)
         # the file is created when the programs are loaded; on a busy machine the signal may come later than that
         before = not os.path.exists(out)
-        wait_for(lambda: os.path.exists(out), 60)
+        wait_for(lambda: os.path.exists(out))
         process.send_signal(signal.SIGTERM)
         process.wait(60)
         os.unlink(out)

@@ -25,6 +25,7 @@ from process_text import text_differs
 from recording import steal_ns
 from sonde_trace import Trace
 from tap import done, ok, skip
+from waiting import wait_for
 
 KILLS = int(os.environ.get("KILLS", 50))
 seed = int(os.environ.get("SEED", time.time_ns() & 0xffffff))
@@ -92,13 +93,8 @@ def leaks():
 
 def check_text(pid):
     """Compares the target's code with its file, unless another sonde on the machine may have probes in it."""
-    foreign = []
-    for _ in range(300):
-        foreign = attachers()[1]
-        differing = text_differs(pid, "libcudart")
-        if not differing:
-            break
-        time.sleep(0.1)
+    wait_for(lambda: not text_differs(pid, "libcudart"), pause=0.1)
+    differing, foreign = text_differs(pid, "libcudart"), attachers()[1]
     if differing and foreign:
         skip("the target's code equals its file", f"another sonde traces this machine: {foreign}")
     else:
@@ -189,7 +185,7 @@ def main():
     before = leaks()
     killed_with_its_group()
     target = subprocess.Popen([workloads[0], "600"])
-    time.sleep(0.3)
+    wait_for(lambda: "libcudart" in (proc_files.read(f"/proc/{target.pid}/maps") or ""))
     outcomes, judged, early = [], [], 0
     try:
         # a recording mostly waits, so two are killed at once
@@ -207,10 +203,8 @@ def main():
         ok(all(o.whole for o in outcomes), "zstd -t accepts every complete frame", why)
         ok(all(o.is_fresh for o in judged), "at most the last second is missing", why)
         ok(target.poll() is None, "the target continues", f"it ended with {target.returncode}")
-        for _ in range(100):  # the attacher removes its probes when sonde has ended, then ends
-            if not attachers()[0]:
-                break
-            time.sleep(0.1)
+        # the attacher removes its probes when sonde has ended, then ends
+        wait_for(lambda: not attachers()[0])
         ok(not attachers()[0], "no process of sonde is left", attachers())
         check_text(target.pid)
         if before is None:

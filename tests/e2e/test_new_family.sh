@@ -34,12 +34,12 @@ mkfifo "$tmp/in"
 exec {in}> "$tmp/in"
 "$sonde" record -t tiny,proc -p $! -o "$tmp/trace" 2> "$tmp/log" &
 record=$!
-for _ in {1..200}; do
+for _ in {1..600}; do
 	! grep -q 'tracing into' "$tmp/log" || break
 	sleep 0.1
 done
 echo go >&$in
-for _ in {1..300}; do
+for _ in {1..600}; do
 	[[ ! -s $tmp/out ]] || break
 	sleep 0.1
 done

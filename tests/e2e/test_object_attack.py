@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 
 from account import Account, let_pass
 from sonde_cli import Sonde
@@ -257,7 +256,8 @@ def attack_debug(account, tmp, name, roots):
         script = f"mount -t tmpfs tmpfs /usr/lib/debug && mkdir -p {os.path.dirname(path)} && cp {theirs}/forged {path}"
     r = Recording(os.path.join(tmp, name + ".sonde"))
     p = mapper(account, script, library)
-    time.sleep(0.5)
+    # the trace has the file's name when it has been examined
+    r.sonde.wait_trace(lambda trace: library in trace.strings.values())
     wrong = call(tmp, library, "work", 60000)[1]
     p.communicate("")
     r.end()

@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
 from account import sondes_account
@@ -35,7 +34,7 @@ def start(path, target, env=None):
 
 
 def wait_gone(pid):
-    return wait_for(lambda: not os.path.exists(f"/proc/{pid}"), 30)
+    return wait_for(lambda: not os.path.exists(f"/proc/{pid}"))
 
 
 def wait_clean(target):
@@ -109,7 +108,7 @@ def check_worker_killed(target):
 def check_attacher_killed(target):
     path = os.path.join(TMP, "attacher.sonde")
     sonde, attacher = start(path, target)
-    time.sleep(1)
+    wait_for(lambda: any(True for _ in Trace(path).events("cuda_alloc")), pause=0.3)
     os.kill(attacher, signal.SIGKILL)
     _, err = sonde.communicate(timeout=60)
     ok(sonde.returncode == 1 and "sonde-attacher" in err, "the attacher is killed: the worker reports it", (sonde.returncode, err))
@@ -120,6 +119,13 @@ def check_attacher_killed(target):
     ok(differing == 0, "no breakpoint is left", f"{differing} bytes differ")
 
 
+def started(*args, **kw):
+    """A program that has mapped its library"""
+    target = subprocess.Popen(*args, **kw)
+    wait_for(lambda: "libcudart" in (proc_files.read(f"/proc/{target.pid}/maps") or ""))
+    return target
+
+
 def main():
     if os.geteuid():
         skip("two processes", "not root")
@@ -128,9 +134,8 @@ def main():
     if not programs:
         skip("two processes", "no CUDA runtime library is available")
         done()
-    target = subprocess.Popen([programs[0], "600"])
+    target = started([programs[0], "600"])
     try:
-        time.sleep(0.3)
         check_rights(target)
         check_worker_killed(target)
         check_attacher_killed(target)
@@ -138,9 +143,8 @@ def main():
     finally:
         target.kill()
         target.wait()
-    target = subprocess.Popen([programs[0], "600"], env=fake_runtime())
+    target = started([programs[0], "600"], env=fake_runtime())
     try:
-        time.sleep(0.3)
         check_perf_events(target)
     finally:
         target.kill()

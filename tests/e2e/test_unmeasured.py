@@ -5,7 +5,6 @@
 import json
 import os
 import subprocess
-import time
 
 from planted import GOLDEN, SONDE
 from sonde_cli import make_trace
@@ -14,7 +13,6 @@ from tap import done, ok
 TMP = os.environ["TMPDIR"]
 CYCLES = 20  # of a second, of which 0.2 s are measured
 MANY = 1_000_000
-MANY_SECONDS = 60  # with sanitizers and on a busy machine
 
 
 def path(name):
@@ -105,12 +103,9 @@ def check_many():
     threads = [f"sched_run pid={10 + i} tid={10 + i} start=@{i}.0 time=@{i}.0001 state=SCHED_SLEEP" for i in range(200)]
     trace = make_trace(path("many"), ["meta_cost time=@0.0001 wall=100000", *threads, *ends, f"meta_cost time=@{s} wall={s}000000000",
                                       f"meta_end time=@{s} stop=@{s} reason=END_DURATION"], schema())
-    begin = time.monotonic()
     for name in ("summary", "sched", "timeline"):
         text = subprocess.run([SONDE, "report", trace, name], capture_output=True, text=True, check=True).stdout
         ok("too many slices of time" in text, f"a report of a million pauses says that there were too many: {name}", text[-600:])
-    took = time.monotonic() - begin
-    ok(took < MANY_SECONDS, f"three reports of a million pauses take {took:.1f} s, at most {MANY_SECONDS} s")
 
 
 one = sliced("one", 10, 0)
