@@ -60,7 +60,7 @@ def cpu_time(name, rec, samples, spent):
 
 
 SHORTEST_NS = 1_000_000  # the default threshold of --off-cpu
-# The kernel ends and begins a thread's CPU time earlier in a switch than the tracepoint, where programs of any recorder run
+# In a switch the kernel ends and begins a thread's CPU time before the tracepoint, where BPF programs run
 SWITCH_NS = 20_000 * SLOW
 
 
