@@ -62,6 +62,13 @@ def switches():
     ok(used == listed, f"docs/testing.md has the {len(used)} test switches", used ^ listed)
 
 
+def tests():
+    """docs/tests.md lists exactly the tests that there are."""
+    there = {re.sub(r"^tests/(probes|e2e)/|\.\w+$", "", p) for p in glob.glob("tests/probes/*/test_*") + glob.glob("tests/e2e/test_*")}
+    listed = set(re.findall(r"^\| `([\w/]+)` \|", text_of("docs/tests.md"), re.M))
+    ok(there == listed, f"docs/tests.md has the {len(there)} tests", there ^ listed)
+
+
 def event_path():
     """docs/design.md follows one event from file to file: every file of its table exists and contains the names in its row."""
     section = re.search(r"## One event, file by file\n(.*?)\n## ", text_of("docs/design.md"), re.S)[1]
@@ -228,6 +235,7 @@ options_leave_families_theirs()
 links()
 event_path()
 switches()
+tests()
 examples()
 commands_parse()
 output_is_true()
