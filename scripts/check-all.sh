@@ -14,7 +14,7 @@ parts=(
 	"fresh|6|the README's commands in a new Debian 12 root, and the packages there|fresh T=gate"
 	"distros|15|packages, build and smoke tests in Debian 12, 13 and sid|distros"
 	"vm|30|Debian's kernels 5.10 to the newest|vm"
-	"incidents|15|programs with a planted cause, judged by the first three lines of the summary|incidents"
+	"incidents|15|programs with a planted cause, judged by the first three lines of the summary|incidents N=--keep=build/incidents"
 	"stress|12|ten minutes of churn|stress M=10"
 )
 found=
