@@ -90,12 +90,6 @@ def shares(name, found, samples, other, other_samples, *details, systematic=0.0,
 	return _judge(name, found, other, other - bound, other + bound, f"{samples} and {other_samples}", systematic, why, *details)
 
 
-def share_between(name, found, least, most, samples, *details, systematic=0.0, why=""):
-	"""A share (0 to 1) of independent samples, against one that is known to lie between two"""
-	low, high = binomial(samples, least)[0] / max(1, samples), binomial(samples, most)[1] / max(1, samples)
-	return _judge(name, found, most, low, high, samples, systematic, why, *details)
-
-
 def count(name, found, expected, *details, systematic=0.0, why=""):
 	"""A number of independent events (samples at intervals), of which this many are expected"""
 	return _judge(name, found, expected, *poisson(expected), f"{expected:.0f} expected", systematic, why, *details)
