@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.." || exit
 . scripts/parts.sh
 export WERROR=1
 
+uncounted=" incidents stress "
 parts=(
 	"lint|5|all static checks, with cppcheck|lint"
 	"live|40|all tests, the live ones one after the other|test T=all"

@@ -36,8 +36,7 @@ fetching=$!
 run lint lint QUICK=1
 wait "$fetching"
 run test test T=gate
-# The emulated machine expects slow processors, and the smoke tests judge no times. Both need what is built here.
-make --no-print-directory workloads build/tests/vm/load_each > /dev/null 2>&1
+# The emulated machine expects slow processors, and the smoke tests judge no times
 beside vm vm QUICK=1
 run fresh fresh T=smoke
 join vm
