@@ -50,7 +50,7 @@ FAMILIES   := $(patsubst %/,%,$(wildcard bpf/probes/*/) $(EXTRA_FAMILIES))
 BPF_SRCS  := $(wildcard bpf/core/*.bpf.c) $(foreach d,$(FAMILIES),$(wildcard $(d)/*.bpf.c))
 BPF_OBJS  := $(BPF_SRCS:%.bpf.c=$(B)/bpf/%.o)
 # All of user/ but main.c, and the families' host side
-LIB_SRCS  := $(filter-out user/main.c,$(wildcard user/*.c user/*/*.c)) \
+LIB_SRCS  := $(filter-out user/main.c,$(wildcard user/*.c user/*/*.c user/*/*/*.c)) \
              $(foreach d,$(FAMILIES),$(filter-out %.bpf.c,$(wildcard $(d)/*.c)))
 LIB_OBJS  := $(LIB_SRCS:%.c=$(B)/obj/%.o)
 
@@ -179,7 +179,7 @@ workloads: $(WORKLOADS) $(CUDA_WORKLOADS) $(NCCL_WORKLOADS) $(FAKES)
 # What records live does so alone on the machine (tests/lib/live_lock.py)
 ALONE := SONDE_LIVE_LOCK=1 flock -o /run/lock/sonde-live.lock
 
-# Without T the gate: what must pass before a change lands, in 20 minutes. T=PATTERN: only the tests whose names match;
+# Without T the gate: what must pass before a change lands, in 10 to 15 minutes. T=PATTERN: only the tests whose names match;
 # T=smoke: those that need neither CUDA nor a network, a minute; T=all: all tests, 40 minutes
 test: $(if $(T),test-$(if $(filter smoke,$(T)),smoke,some),test-gate)
 	@:

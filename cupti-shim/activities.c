@@ -12,7 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SAMPLE_NS 50000000 /* between samples of the clock, while there are times to convert */
+#define SAMPLE_NS     50000000 /* between samples of the clock, while there are times to convert */
+#define FUNCTIONS_MAX 2000 /* CUDA 13.5: 560 of libcudart, 860 of libcuda */
 
 struct kind_of_group {
 	uint8_t group, kind;
@@ -31,13 +32,28 @@ static const struct kind_of_group kinds[] = {
 };
 static const uint8_t describing[] = { KIND_DEVICE, KIND_CONTEXT, KIND_STREAM };
 
+/* From, to */
+struct range {
+	uint16_t first, last;
+};
+
 /* CUPTI_DRIVER_TRACE_CBID_... of cupti_driver_cbid.h, CUDA 13.5: they are never renumbered */
-static const uint16_t launches[] = { 115, 116, 117, 307, 442, 477, 478, 480, 514, 515, 652, 653 };
-/* From, to: all cuMemcpy* and cuMemset*, which relate copies to their threads as launches do for kernels */
-static const uint16_t copies[][2] = { { 276, 293 }, { 249, 254 }, { 305, 306 }, { 318, 321 }, { 397, 433 },
-				      { 776, 779 }, { 796, 799 }, { 837, 840 }, { 216, 216 }, { 218, 218 },
-				      { 220, 220 }, { 222, 222 }, { 224, 224 }, { 226, 226 } };
-#define CBID_NOT_A_COPY 417 /* within this range: cuMemHostRegister */
+static const struct range driver_launches[] = {
+	{ 115, 117 }, { 307, 307 }, { 442, 442 }, { 477, 478 }, { 480, 480 }, { 514, 515 }, { 652, 653 },
+};
+/* All cuMemcpy* and cuMemset*, which relate copies to their threads as launches do for kernels */
+static const struct range driver_copies[] = {
+	{ 216, 216 }, { 218, 218 }, { 220, 220 }, { 222, 222 }, { 224, 224 }, { 226, 226 }, { 249, 254 }, { 276, 293 },
+	{ 305, 306 }, { 318, 321 }, { 397, 416 }, { 418, 433 }, { 776, 779 }, { 796, 799 }, { 837, 840 },
+};
+/* CUPTI_RUNTIME_TRACE_CBID_... of cupti_runtime_cbid.h, CUDA 13.5 */
+static const struct range runtime_launches[] = {
+	{ 13, 13 }, { 211, 211 }, { 213, 214 }, { 269, 270 }, { 272, 272 }, { 311, 312 }, { 430, 431 }, { 505, 506 },
+};
+static const struct range runtime_copies[] = {
+	{ 31, 52 },   { 142, 145 }, { 160, 163 }, { 215, 236 }, { 243, 246 },
+	{ 249, 250 }, { 482, 485 }, { 509, 512 }, { 554, 557 },
+};
 
 static uint64_t host_clock(void *arg)
 {
@@ -173,7 +189,7 @@ int activities__start(struct activities *a)
 		return -EIO;
 	}
 	number_threads(a);
-	a->on = 0;
+	a->enabled = 0;
 	return 0;
 }
 
@@ -200,62 +216,100 @@ static void switch_kind(struct activities *a, uint8_t kind, bool on)
 		explain(a, what, result);
 }
 
-/* Returns false for an older CUPTI, which does not know newer functions. */
-static bool switch_call(struct activities *a, uint16_t function, bool on)
+/* One of CUDA's two libraries: CUPTI switches the records of each function of it. */
+struct library {
+	uint8_t kind;
+	uint16_t probe; /* a function that each CUPTI knows */
+	uint32_t (*enable)(uint32_t function, uint8_t on);
+	const struct range *launches, *copies;
+	uint8_t n_launches, n_copies;
+};
+
+static bool is_in(const struct range *ranges, size_t n, uint32_t f)
 {
-	return a->cupti.enable_driver_api && !a->cupti.enable_driver_api(function, on);
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (ranges[i].first <= f && f <= ranges[i].last)
+			return true;
+	return false;
 }
+
+/*
+ * If CUPTI is switched on when CUDA is in use already, it records single functions only if their whole kind was enabled
+ * before (CUPTI 13.0.1). So the kind is enabled, and then all functions but the chosen ones are disabled. A function
+ * that an older CUPTI does not know is refused, which is harmless.
+ */
+static bool switch_library(struct activities *a, const struct library *l, bool launching, bool copying)
+{
+	uint32_t f;
+
+	if (!launching) {
+		switch_kind(a, l->kind, false);
+		return true;
+	}
+	/* never the whole kind: with all calls of CUDA tracing is expensive */
+	if (!l->enable || l->enable(l->probe, true))
+		return false;
+	switch_kind(a, l->kind, true);
+	for (f = 1; f <= FUNCTIONS_MAX; f++)
+		l->enable(f, is_in(l->launches, l->n_launches, f) || (copying && is_in(l->copies, l->n_copies, f)));
+	return true;
+}
+
+#define N(a) (sizeof(a) / sizeof((a)[0]))
 
 static void switch_calls(struct activities *a, bool launching, bool copying)
 {
-	bool any = false;
+	const struct library libraries[] = {
+		{ KIND_RUNTIME, 211, a->cupti.enable_runtime_api, runtime_launches, runtime_copies, N(runtime_launches),
+		  N(runtime_copies) },
+		{ KIND_DRIVER, 307, a->cupti.enable_driver_api, driver_launches, driver_copies, N(driver_launches),
+		  N(driver_copies) },
+	};
+	bool all = true;
 	size_t i;
-	uint16_t f;
 
-	for (i = 0; i < sizeof(launches) / sizeof(launches[0]); i++)
-		any |= switch_call(a, launches[i], launching);
-	if (!any && launching && !a->refused++)
+	for (i = 0; i < N(libraries); i++)
+		all &= switch_library(a, &libraries[i], launching, copying);
+	if (!all && !a->refused++)
 		snprintf(a->why, sizeof(a->why),
 			 "this CUPTI can't trace single functions: launches are joined by time alone");
-	for (i = 0; i < sizeof(copies) / sizeof(copies[0]); i++)
-		for (f = copies[i][0]; f <= copies[i][1]; f++)
-			if (f != CBID_NOT_A_COPY)
-				switch_call(a, f, copying);
 }
 
-static bool has(uint32_t groups, enum shim_group group)
+static bool has_group(uint32_t groups, enum shim_group group)
 {
 	return groups >> group & 1;
 }
 
 void activities__set(struct activities *a, uint32_t groups)
 {
-	uint32_t before = a->on;
+	uint32_t before = a->enabled;
 	bool launching, calls;
 	size_t i;
 
 	/* with graphs as a whole CUPTI emits no records of their nodes */
-	if (has(groups, SHIM_NODES))
+	if (has_group(groups, SHIM_NODES))
 		groups = (groups & ~(1U << SHIM_GRAPHS)) | 1U << SHIM_KERNELS;
 	if (groups == before)
 		return;
-	launching = has(groups, SHIM_CALLS);
-	calls = has(groups ^ before, SHIM_CALLS) || (launching && has(groups ^ before, SHIM_COPIES));
+	launching = has_group(groups, SHIM_CALLS);
+	calls = has_group(groups ^ before, SHIM_CALLS) || (launching && has_group(groups ^ before, SHIM_COPIES));
 	/*
 	 * enabled before and disabled after what they launch: a call without its kernel does less harm than a kernel
 	 * without its call
 	 */
 	if (calls && launching)
-		switch_calls(a, true, has(groups, SHIM_COPIES));
+		switch_calls(a, true, has_group(groups, SHIM_COPIES));
 	for (i = 0; i < sizeof(describing); i++)
 		if (!before != !groups)
 			switch_kind(a, describing[i], groups);
 	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (has(groups ^ before, kinds[i].group))
-			switch_kind(a, kinds[i].kind, has(groups, kinds[i].group));
+		if (has_group(groups ^ before, kinds[i].group))
+			switch_kind(a, kinds[i].kind, has_group(groups, kinds[i].group));
 	if (calls && !launching)
 		switch_calls(a, false, false);
-	a->on = groups;
+	a->enabled = groups;
 }
 
 static void report_dropped(uint64_t records, uint64_t bytes, uint32_t reason)
@@ -307,7 +361,7 @@ void activities__flush(struct activities *a, bool forced)
 		report_dropped(records, bytes, 1);
 	if (!a->cupti.dropped(NULL, 0, &lost))
 		report_dropped(lost, 0, 2);
-	report_dropped(r.odd, r.odd_bytes, 3);
+	report_dropped(r.n_invalid, r.invalid_bytes, 3);
 	out__flush();
 }
 

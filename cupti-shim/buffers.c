@@ -9,7 +9,6 @@
 #include "shim.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 

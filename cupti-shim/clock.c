@@ -30,7 +30,7 @@ struct reading {
 	uint64_t device; /* the first device time of the last block */
 	double low, high; /* host time minus device time, relative to the base of the bounds */
 	uint32_t reads;
-	uint64_t began, last; /* host times */
+	uint64_t start, end; /* host times */
 };
 
 static uint64_t error_of(const struct reading *r)
@@ -43,7 +43,7 @@ static bool is_enough(const struct reading *r)
 	uint64_t error = error_of(r);
 
 	return error <= GOOD_ENOUGH || (r->reads >= MORE && error <= GOOD_FOR_MORE) ||
-	       (r->reads >= MOST && error <= GOOD_FOR_MOST) || r->reads >= CLOCK_READS || r->last - r->began > READS_NS;
+	       (r->reads >= MOST && error <= GOOD_FOR_MOST) || r->reads >= CLOCK_READS || r->end - r->start > READS_NS;
 }
 
 /*
@@ -67,8 +67,8 @@ static int read_block(struct reading *r, const struct clock_bounds *known)
 		before = r->source->host(r->source->arg);
 		device = r->source->device(r->source->arg);
 		after = r->source->host(r->source->arg);
-		r->began = r->began ? r->began : before;
-		r->last = after;
+		r->start = r->start ? r->start : before;
+		r->end = after;
 		if (!device)
 			return -1;
 		if (!i) {
@@ -151,17 +151,17 @@ bool clock__sample(struct clock *c, const struct clock_source *source)
 	s.error = error_of(&r);
 	s.reads = r.reads;
 	/* a sample that came soon after the last permanent one is replaced */
-	if (c->n > 1 && last->host < c->kept + CLOCK_EVERY) {
+	if (c->n > 1 && last->host < c->last_permanent + CLOCK_EVERY) {
 		c->next = (c->next + CLOCK_SAMPLES - 1) % CLOCK_SAMPLES;
 		c->n--;
 	} else if (last) {
-		c->kept = last->host;
+		c->last_permanent = last->host;
 	}
 	before = clock__last(c);
 	if (before && has_jumped(before, &s)) {
 		s.restarted = true;
 		c->n = 0;
-		c->kept = s.host;
+		c->last_permanent = s.host;
 	}
 	s.drift = before && !s.restarted ? drift_of(&c->bounds) : 0;
 	c->list[c->next] = s;

@@ -6,8 +6,7 @@
  * (clock_bounds.c). A time between two samples is interpolated, with an error no larger than that of the worse
  * sample.
  */
-#ifndef SHIM_CLOCK_H
-#define SHIM_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,7 +46,7 @@ struct clock_bounds {
 struct clock {
 	struct clock_sample list[CLOCK_SAMPLES]; /* ring buffer */
 	uint32_t n, next;
-	uint64_t kept; /* host time of the last permanent sample */
+	uint64_t last_permanent; /* host time of the last permanent sample */
 	struct clock_bounds bounds;
 };
 
@@ -62,5 +61,3 @@ bool bounds__at(const struct clock_bounds *b, uint64_t device, double *low, doub
 /* By how much the host's clock advances more than the device's, per ns: between least and most. */
 void bounds__rate(const struct clock_bounds *b, double *least, double *most);
 void bounds__add(struct clock_bounds *b, uint64_t device, double low, double high);
-
-#endif

@@ -181,8 +181,8 @@ uint32_t control__requested(struct control_changes *changes)
 			left |= now < control.seen[i][slot];
 			control.seen[i][slot] = now;
 		}
-	control.changes.came += came;
-	control.changes.left += left;
+	control.changes.arrivals += came;
+	control.changes.departures += left;
 	*changes = control.changes;
 	return requested;
 }

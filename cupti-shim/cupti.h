@@ -5,8 +5,7 @@
  * version has what is declared here, and later members are read only from a CUPTI that is new enough.
  * tests/fakes/cuda/layouts.c compares this file with NVIDIA's headers field by field.
  */
-#ifndef SHIM_CUPTI_H
-#define SHIM_CUPTI_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -29,6 +28,7 @@ enum cupti_kind {
 	KIND_MEMSET = 2,
 	KIND_KERNEL = 3,
 	KIND_DRIVER = 4,
+	KIND_RUNTIME = 5,
 	KIND_DEVICE = 8,
 	KIND_CONTEXT = 9,
 	KIND_CONCURRENT_KERNEL = 10,
@@ -165,7 +165,7 @@ struct cupti_graph {
 	uint32_t end_device, end_context;
 } __attribute__((packed, aligned(8)));
 
-/* CUpti_ActivityAPI, kind DRIVER */
+/* CUpti_ActivityAPI, kinds DRIVER and RUNTIME */
 struct cupti_api {
 	uint32_t kind;
 	uint32_t function;
@@ -230,6 +230,7 @@ typedef void (*cupti_completed)(void *context, uint32_t stream, uint8_t *buffer,
 	X(1, next_record, ActivityGetNextRecord, (uint8_t * buffer, size_t valid, struct cupti_activity * *record)) \
 	X(1, dropped, ActivityGetNumDroppedRecords, (void *context, uint32_t stream, size_t *dropped))              \
 	X(0, enable_driver_api, ActivityEnableDriverApi, (uint32_t function, uint8_t enable))                       \
+	X(0, enable_runtime_api, ActivityEnableRuntimeApi, (uint32_t function, uint8_t enable))                     \
 	X(0, set_thread_id_type, SetThreadIdType, (uint32_t type))                                                  \
 	X(0, get_thread_id_type, GetThreadIdType, (uint32_t * type))                                                \
 	X(0, result_string, GetResultString, (uint32_t result, const char **text))
@@ -243,5 +244,3 @@ struct cupti {
 
 /* In find.c. Returns 0; -EAGAIN: the process has not loaded libcuda (yet); -ENOENT with the reason in why. */
 int cupti__find(struct cupti *c, char *why, size_t len);
-
-#endif

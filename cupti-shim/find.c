@@ -21,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 struct loaded {
@@ -40,7 +39,7 @@ static int number(const char *p)
 	return n;
 }
 
-static int look(struct dl_phdr_info *info, size_t size, void *arg)
+static int on_object(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	const char *name = strrchr(info->dlpi_name, '/');
 	struct loaded *l = arg;
@@ -145,7 +144,7 @@ int cupti__find(struct cupti *c, char *why, size_t len)
 	int open_to_others;
 	int err;
 
-	dl_iterate_phdr(look, &l);
+	dl_iterate_phdr(on_object, &l);
 	if (!l.driver)
 		return -EAGAIN;
 	memset(c, 0, sizeof(*c));

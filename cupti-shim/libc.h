@@ -8,8 +8,7 @@
  * that uses CUDA has both; if the process lacks one, the functions below are NULL, and the shim does nothing
  * (shim.c). Other functions that were added late are avoided.
  */
-#ifndef SHIM_LIBC_H
-#define SHIM_LIBC_H
+#pragma once
 
 /* the version since which this architecture has all of them */
 #if defined(__x86_64__)
@@ -45,5 +44,3 @@ FIRST_VERSION(sem_timedwait);
 #pragma weak sem_init
 #pragma weak sem_post
 #pragma weak sem_timedwait
-
-#endif

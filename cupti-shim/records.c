@@ -7,6 +7,15 @@
 /* Declares c: the record as the type of its kind. */
 #define AS(type, a) const struct type *c = (const struct type *)(a)
 
+#define WORK_FIELDS(c)                                                                                        \
+	.graph_node = (c)->graph_node, .device = (c)->device, .context = (c)->context, .stream = (c)->stream, \
+	.correlation = (c)->correlation, .graph = (c)->graph, .channel = (c)->channel,                        \
+	.channel_type = (c)->channel_type
+
+#define COPY_FIELDS(c)                                                                              \
+	WORK_FIELDS(c), .bytes = (c)->bytes, .kind = (c)->copy_kind, .from_memory = (c)->from_kind, \
+			.to_memory = (c)->to_kind, .asynchronous = (c)->flags & 1
+
 /* Converts the device times of a span. Work that has not ended has end 0. */
 static void *span(struct records *r, enum shim_kind kind, size_t body, uint64_t start, uint64_t end)
 {
@@ -22,13 +31,8 @@ static void kernel(struct records *r, const struct cupti_activity *a)
 	struct shim_kernel *k = span(r, SHIM_KERNEL, sizeof(*k), c->start, c->end);
 
 	*k = (struct shim_kernel){
+		WORK_FIELDS(c),
 		.name = name,
-		.graph_node = c->graph_node,
-		.device = c->device,
-		.context = c->context,
-		.stream = c->stream,
-		.correlation = c->correlation,
-		.graph = c->graph,
 		.grid_x = c->grid[0],
 		.grid_y = c->grid[1],
 		.grid_z = c->grid[2],
@@ -42,11 +46,9 @@ static void kernel(struct records *r, const struct cupti_activity *a)
 		.static_shared = c->static_shared,
 		.dynamic_shared = c->dynamic_shared,
 		.local_memory = c->local_per_thread,
-		.channel = c->channel,
 		.priority = r->cupti->version >= CUPTI_IN_13_1 ? c->priority : 0,
 		.launch_type = c->launch_type,
 		.device_launched = r->cupti->version >= CUPTI_IN_13_0 ? c->device_launched : 0,
-		.channel_type = c->channel_type,
 	};
 }
 
@@ -56,22 +58,10 @@ static void copy(struct records *r, const struct cupti_activity *a)
 	struct shim_memcpy *m = span(r, SHIM_MEMCPY, sizeof(*m), c->start, c->end);
 
 	*m = (struct shim_memcpy){
-		.bytes = c->bytes,
-		.graph_node = c->graph_node,
+		COPY_FIELDS(c),
 		.copies = r->cupti->version >= CUPTI_IN_12_8 ? c->copies : 0,
-		.device = c->device,
-		.context = c->context,
-		.stream = c->stream,
-		.correlation = c->correlation,
-		.graph = c->graph,
-		.channel = c->channel,
-		.kind = c->copy_kind,
-		.from_memory = c->from_kind,
-		.to_memory = c->to_kind,
 		.from_device = c->device,
 		.to_device = c->device,
-		.asynchronous = c->flags & 1,
-		.channel_type = c->channel_type,
 	};
 }
 
@@ -81,22 +71,10 @@ static void copy_peer(struct records *r, const struct cupti_activity *a)
 	struct shim_memcpy *m = span(r, SHIM_MEMCPY, sizeof(*m), c->start, c->end);
 
 	*m = (struct shim_memcpy){
-		.bytes = c->bytes,
-		.graph_node = c->graph_node,
-		.device = c->device,
-		.context = c->context,
-		.stream = c->stream,
-		.correlation = c->correlation,
-		.graph = c->graph,
-		.channel = c->channel,
-		.kind = c->copy_kind,
-		.from_memory = c->from_kind,
-		.to_memory = c->to_kind,
+		COPY_FIELDS(c),
 		.from_device = c->from_device,
 		.to_device = c->to_device,
-		.asynchronous = c->flags & 1,
 		.peer = 1,
-		.channel_type = c->channel_type,
 	};
 }
 
@@ -106,18 +84,11 @@ static void set(struct records *r, const struct cupti_activity *a)
 	struct shim_memset *m = span(r, SHIM_MEMSET, sizeof(*m), c->start, c->end);
 
 	*m = (struct shim_memset){
+		WORK_FIELDS(c),
 		.bytes = c->bytes,
-		.graph_node = c->graph_node,
-		.device = c->device,
-		.context = c->context,
-		.stream = c->stream,
-		.correlation = c->correlation,
-		.graph = c->graph,
-		.channel = c->channel,
 		.value = c->value,
 		.memory = c->memory_kind,
 		.asynchronous = c->flags & 1,
-		.channel_type = c->channel_type,
 	};
 }
 
@@ -200,7 +171,12 @@ static void call(struct records *r, const struct cupti_activity *a)
 	struct shim_call *k = out__record(SHIM_CALL, sizeof(*k), clock__host(r->clock, c->start),
 					  clock__host(r->clock, c->end), r->no_threads ? 0 : c->thread);
 
-	*k = (struct shim_call){ .function = c->function, .correlation = c->correlation, .result = c->result };
+	*k = (struct shim_call){
+		.function = c->function,
+		.correlation = c->correlation,
+		.result = c->result,
+		.runtime = c->kind == KIND_RUNTIME,
+	};
 }
 
 static void report(struct records *r, enum shim_kind kind, const void *body, size_t size, uint64_t key)
@@ -271,6 +247,7 @@ static void (*const converters[])(struct records *r, const struct cupti_activity
 	[KIND_MEMSET] = set,
 	[KIND_KERNEL] = kernel,
 	[KIND_DRIVER] = call,
+	[KIND_RUNTIME] = call,
 	[KIND_DEVICE] = device,
 	[KIND_CONTEXT] = context,
 	[KIND_CONCURRENT_KERNEL] = kernel,
@@ -307,8 +284,8 @@ void records__convert(struct records *r, uint8_t *buffer, size_t valid)
 		if (a->kind < sizeof(converters) / sizeof(converters[0]) && converters[a->kind])
 			converters[a->kind](r, a);
 		else
-			r->odd++;
+			r->n_invalid++;
 	}
 	if (ret < 0)
-		r->odd_bytes += lost;
+		r->invalid_bytes += lost;
 }

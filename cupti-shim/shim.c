@@ -13,7 +13,6 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -64,7 +63,7 @@ static void report_state(enum gpu_shim_state state, const char *text)
 	s->told = out__handed_over();
 	s->version = shim.activities.cupti.version;
 	s->state = state;
-	s->groups = shim.activities.on;
+	s->groups = shim.activities.enabled;
 	out__flush();
 }
 
@@ -96,6 +95,8 @@ static void start(uint32_t requested, bool changed)
 	}
 	shim.has_cuda = true;
 	activities__set(a, requested);
+	/* that took a while: what has been requested meanwhile is reported by the state below, too */
+	activities__set(a, control__requested(&shim.changes));
 	shim.active = true;
 	report_state(GPU_SHIM_STARTED, a->why);
 	shim.reported = 0;
@@ -126,7 +127,7 @@ static void step(void)
 	struct activities *a = &shim.activities;
 	struct control_changes changes;
 	uint32_t requested = control__requested(&changes);
-	bool came = changes.came != shim.changes.came, left = changes.left != shim.changes.left;
+	bool came = changes.arrivals != shim.changes.arrivals, left = changes.departures != shim.changes.departures;
 
 	shim.changes = changes;
 	if (!shim.active) {

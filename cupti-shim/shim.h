@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by the files of cupti-shim/. docs/gpu.md explains how they work together. */
-#ifndef SHIM_SHIM_H
-#define SHIM_SHIM_H
+#pragma once
 
 #include <time.h>
 
@@ -17,7 +16,7 @@
 void control__init(void);
 /* How often a tracer has come, and how often one has left, each for some groups. */
 struct control_changes {
-	uint64_t came, left;
+	uint64_t arrivals, departures;
 };
 /* Groups of records that tracers ask for now, as bits. */
 uint32_t control__requested(struct control_changes *changes);
@@ -73,8 +72,8 @@ struct records {
 	const struct clock *clock;
 	uint64_t now; /* CLOCK_MONOTONIC */
 	bool no_threads; /* CUPTI does not use the kernel's thread ids */
-	uint64_t odd; /* records that were invalid */
-	uint64_t odd_bytes; /* bytes that were lost behind one */
+	uint64_t n_invalid; /* records that were invalid */
+	uint64_t invalid_bytes; /* bytes that were lost behind one */
 };
 
 /*
@@ -90,7 +89,7 @@ void records__convert(struct records *r, uint8_t *buffer, size_t valid);
 struct activities {
 	struct cupti cupti;
 	cupti_subscriber subscriber;
-	uint32_t on; /* groups that are enabled, as bits */
+	uint32_t enabled; /* groups that are enabled, as bits */
 	uint32_t thread_id_type;
 	bool no_threads; /* CUPTI can't be made to use the kernel's thread ids */
 	uint32_t clock_result; /* of the last read */
@@ -119,5 +118,3 @@ static inline uint64_t shim__now(void)
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
-
-#endif

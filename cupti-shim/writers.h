@@ -4,8 +4,7 @@
  * choose, so it loads none that could have been put there by a user who could not change before what the process
  * runs.
  */
-#ifndef SHIM_WRITERS_H
-#define SHIM_WRITERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -32,5 +31,3 @@ int path__is_open_to_others(const char *path, const struct writers *writers);
  * any user could have put the folder there.
  */
 int writers__of_folder(const char *folder, struct writers *writers);
-
-#endif

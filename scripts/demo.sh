@@ -28,7 +28,7 @@ trap 'exit 130' INT TERM HUP
 pids+=($!)
 echo "Runs already: process $!, Python, four threads that want the GIL"
 # cuInit loads the shim, which is dormant until sonde records
-families=("+sched,syscall,lock,gpu" --cuda=stacks)
+families=("+syscall,lock,gpu" --cuda=stacks)
 shim=$PWD/$build/libsonde-cupti.so
 [[ $build != /* ]] || shim=$build/libsonde-cupti.so
 doubles=$build/tests/fakes/cuda/13
@@ -45,11 +45,11 @@ elif [[ -e $doubles/libcudart.so.13 && -e $doubles/libcupti.so.13 ]]; then
 elif [[ -x $calls ]]; then
 	"$calls" &
 	pids+=($!)
-	families=("+sched,syscall,lock")
+	families=("+syscall,lock")
 	echo "Runs already: process $!, C, three threads that call the CUDA runtime"
 	echo "Left out: the training loop on a simulated GPU, for want of CUPTI's headers"
 else
-	families=("+sched,syscall,lock")
+	families=("+syscall,lock")
 	echo "Left out: the programs that call CUDA, for want of libcudart and CUPTI's headers"
 fi
 sleep 1

@@ -10,7 +10,7 @@ import sys
 
 HEAD = """# Families, events and probes
 
-Made from the BPF object by `make docs`; the text stands in the tags of `bpf/core/*.h` and `bpf/probes/*/`.
+Made from the BPF object by `make docs`; the texts are in the tags of `bpf/core/*.h` and `bpf/probes/*/`.
 Every event begins with the fields of `struct event`; a span has `start` too, a call also `ret`.
 """
 COMMON = ("time", "pid", "tid", "id", "probe", "cpu", "flags")

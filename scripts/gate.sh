@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# gate.sh [--clone]: what must pass before a change lands, in about 20 minutes on two
+# gate.sh [--clone]: what must pass before a change lands, in 10 to 15 minutes on two
 # CPUs: lint without cppcheck; unit, golden and fuzz tests, plain and sanitized; the
 # live test that proves most of each family, report and export; the README's commands
 # in a new Debian root; and a boot of Linux 6.1. `make check-all` runs all else.

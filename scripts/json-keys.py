@@ -50,6 +50,7 @@ OBJECT = {
     "from_ns": ("integer", "of `trace`: where the selected time begins, CLOCK_MONOTONIC"),
     "to_ns": ("integer", "of `trace`: where the selected time ends, CLOCK_MONOTONIC"),
     "traced_ns": ("integer", "of `trace`: how much of the selected time was traced"),
+    "unmeasured_ns": ("integer", "of `trace`: the part of `traced_ns` that `record --cost-limit` left out of sched and sample; missing if there is none"),
     "only_pids": ("list of integers", "of `trace`: the processes that `-p` selects; missing without it"),
     "only_tid": ("integer", "of `trace`: the thread that `--tid` selects; missing without it"),
     "losses": ("list of objects", "what the trace lacks"),
@@ -64,13 +65,13 @@ OBJECT = {
     "program": ("text", "of a refused program: its name"),
     "why": ("text", "of a refused program: what the kernel said"),
     "lacks": ("text", "of a refused program: what the trace lacks without it"),
-    "all": ("boolean", "of a refused program: the family recorded nothing"),
+    "family_off": ("boolean", "of a refused program: the family recorded nothing"),
     "findings": ("list of objects", "sentences before the tables"),
     "text": ("text", "of a finding: the sentence"),
     "kind": ("text", "of a finding of the summary: its cause, of a closed list (`gil`, `lock`, `disk`, ..)"),
     "pid": ("integer", "of a finding: the process that lost time; of its `counterpart`: the one that made it wait"),
     "tid": ("integer", "of a finding: the thread, where it is a single one"),
-    "device": ("integer", "of a finding: the GPU's number in the process, where its time is meant and not that of threads"),
+    "device": ("integer", "of a finding about the time of a GPU, not of threads: the GPU's number in the process"),
     "process": ("text", "of a finding, of its `counterpart`: the process's name"),
     "processes": ("integer", "of a finding: how many lost time"),
     "threads": ("integer", "of a finding: how many lost time"),
@@ -83,6 +84,7 @@ OBJECT = {
     "code": ("object", "of a finding: the user's code that lost the time"),
     "function": ("text", "of `code`, of a `counterpart`: function"),
     "line": ("integer", "of `code`, of a `counterpart`: line in `file`"),
+    "caller": ("text", "of `code`, of a `counterpart`: the code of another file that called the function for at least half of this time"),
     "native": ("text", "of a finding, of a `counterpart`: the native function that this code was in"),
     "object": ("text", "of a finding: what was waited for: a file, a peer, a lock"),
     "counterpart": ("object", "of a finding: the thread or process that made it wait, with its code"),
@@ -131,7 +133,7 @@ def preprocessed(path, build):
 def keys(build):
     """{key: (types, shows, meanings, files)}"""
     found = {}
-    for path in sorted(glob.glob(os.path.join(ROOT, "user/*/*.[ch]"))):
+    for path in sorted(glob.glob(os.path.join(ROOT, "user/*/**/*.[ch]"), recursive=True)):
         with open(path) as f:
             text = f.read()
         # macros define some of the columns

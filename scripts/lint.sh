@@ -98,7 +98,7 @@ declare -A below=(
 	[findings]="model output schema trace util" [report]="findings model output schema trace util"
 	[diff]="findings model output schema trace util"
 	[export]="findings report model output schema trace util" [sandbox]="util" [process]="util"
-	[elf]="process sandbox util" [site]="elf util" [kernel]="schema util" [attach]="elf kernel process sandbox schema site util"
+	[elf]="process sandbox util" [site]="elf util" [kernel]="schema util" [attach]="elf kernel process python sandbox schema site util"
 	[python]="elf process sandbox util" [inject]="elf process sandbox util"
 	[record]="attach elf kernel process python sandbox schema site trace util"
 	[cmd]="attach diff elf export findings inject kernel model output process python record report sandbox schema site trace util"
@@ -110,7 +110,7 @@ directions() {
 		folder=$(basename "$folder")
 		[[ -v "below[$folder]" ]] || { echo "user/$folder: scripts/lint.sh does not say what it may include" && bad=1; }
 		local allowed="$folder ${below[$folder]-}"
-		grep -nE "^#include \"(${folders// /|})/" "user/$folder"/*.[ch] |
+		grep -rnE "^#include \"(${folders// /|})/" --include='*.[ch]' "user/$folder" |
 			grep -vE "#include \"(${allowed// /|})/" && bad=1
 	done
 	return $bad

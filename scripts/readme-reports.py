@@ -47,7 +47,7 @@ def record(sonde, directory):
     os.replace(os.path.join(ROOT, "demo.sonde"), os.path.join(directory, "demo.sonde"))
     for name, words in (("slow", []), ("mended", ["batch"])):
         with open(os.path.join(directory, name + ".out"), "w") as out:
-            subprocess.run([sonde, "record", "-f", "-o", name + ".sonde", "-t", "+sched,syscall,lock,disk", "--",
+            subprocess.run([sonde, "record", "-f", "-o", name + ".sonde", "-t", "+syscall,lock,disk", "--",
                             "/usr/bin/python3", JOURNAL, "3", *words], cwd=directory, stdout=out, check=True)
 
 

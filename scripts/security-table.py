@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """security-table.py SONDE [DOC]: the rights and descriptors of sonde's running processes, from /proc.
 
-As root it records a small Python program, reads /proc of the worker, the attacher and a child that parses files, then of a `sonde export` that waits
-for its reader, and prints a table. With DOC it is put between the two marks there.
+As root it records a small Python program, reads /proc of the worker, the attacher, a child that parses files and one that reads asyncio's tasks, then of
+a `sonde export` that waits for its reader, and prints a table. With DOC it is put between the two marks there.
 """
 import os
 import re
@@ -13,7 +13,14 @@ import tempfile
 import time
 
 BEGIN, END = "<!-- scripts/security-table.py: begin -->", "<!-- scripts/security-table.py: end -->"
-TARGET = "import threading, time\nt = threading.Thread(target=time.sleep, args=(60,), daemon=True)\nt.start()\ntime.sleep(60)\n"
+TARGET = """
+import asyncio, threading, time
+async def main():
+    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+    while True:
+        await asyncio.sleep(0.05)
+asyncio.run(main())
+"""
 CAPABILITIES = {2: "DAC_READ_SEARCH", 5: "KILL", 19: "SYS_PTRACE", 21: "SYS_ADMIN", 38: "PERFMON", 39: "BPF",
                 40: "CHECKPOINT_RESTORE"}
 ACCOUNTS = {1936682596: "sonde", 1936682597: "sonde-attacher"}
@@ -51,9 +58,10 @@ def namespace(pid, name):
 
 def kind(pid, fd, outputs):
     """A descriptor's kind, or None if it was inherited from the caller"""
-    if int(fd) <= 2:
-        return None
     to = os.readlink(f"/proc/{pid}/fd/{fd}")
+    # the child that reads tasks has closed what it inherited, so that this may be any descriptor
+    if int(fd) <= 2 and not to.endswith("/mem"):
+        return None
     mode = int(re.search(r"flags:\t(\d+)", read(pid, "fdinfo", fd)).group(1), 8)
     how = "" if mode & 0o3 == 0 else ", writable"
     if mode & 0o10000000:
@@ -62,6 +70,8 @@ def kind(pid, fd, outputs):
         return "the socket between the two"
     if to.startswith("pipe:"):
         return "a pipe of its own"
+    if re.fullmatch(r"/proc/\d+/mem", to):
+        return f"the memory of one process{how}"
     if to == "/dev/null":
         return "/dev/null (in place of a closed map)"
     if to.startswith("/memfd:"):
@@ -116,11 +126,22 @@ def child_named(pid, name):
     return None
 
 
-def recording(sonde, tmp):
+def reader_of_tasks(attacher):
+    """The child that reads asyncio's tasks, once it has given up its privileges and found the interpreter"""
+    for _ in range(200):
+        child = attacher and child_named(attacher, "sonde-tasks")
+        if child:
+            time.sleep(1)
+            return child
+        time.sleep(0.05)
+    return None
+
+
+def recording(sonde, tmp, inspect):
     trace = os.path.join(tmp, "trace.sonde")
     environment = {k: v for k, v in os.environ.items() if not k.startswith("SUDO_")}
     target = subprocess.Popen(["/usr/bin/python3", "-c", TARGET])
-    worker = subprocess.Popen([sonde, "record", "-t", "proc,gil,python", "-p", str(target.pid), "-d", "60", "-o", trace],
+    worker = subprocess.Popen([sonde, "record", "-t", "proc,gil,python,sample", "--off-cpu", "-p", str(target.pid), "-d", "60", "-o", trace],
                               stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment)
     try:
         said = ""
@@ -132,9 +153,11 @@ def recording(sonde, tmp):
         attacher = child_named(worker.pid, "sonde-attacher")
         examiner = child_named(worker.pid, "sonde-examiner")
         parser = child_named(examiner, "sonde-file") if examiner else None
-        if worker.poll() is not None or not attacher or not parser:
+        tasks = reader_of_tasks(attacher)
+        if worker.poll() is not None or not attacher or not parser or not tasks:
             sys.exit(f"no recording: {said}")
-        return [describe(p, [trace]) for p in (worker.pid, attacher, parser)], trace
+        inspect(attacher, tasks, target.pid)
+        return [describe(p, [trace]) for p in (worker.pid, attacher, parser, tasks)], trace
     finally:
         worker.terminate()
         worker.communicate()
@@ -159,12 +182,13 @@ def reading(sonde, trace):
         p.communicate()
 
 
-def table(sonde):
+def table(sonde, inspect=lambda *_: None):
+    """`inspect` is called with the attacher, the child that reads tasks, and the process that it reads."""
     with tempfile.TemporaryDirectory() as tmp:
         os.chmod(tmp, 0o755)
-        held, trace = recording(sonde, tmp)
+        held, trace = recording(sonde, tmp, inspect)
         held.append(reading(sonde, trace))
-    lines = ["| | worker (`sonde record`) | `sonde-attacher` | `sonde-file` | reader (`sonde export`) |", "|---|---|---|---|---|"]
+    lines = ["| | worker (`sonde record`) | `sonde-attacher` | `sonde-file` | `sonde-tasks` | reader (`sonde export`) |", "|---|---|---|---|---|---|"]
     lines += [f"| {row} | " + " | ".join(h[row] for h in held) + " |" for row in held[0]]
     return "\n".join(lines) + "\n"
 

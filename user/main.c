@@ -21,7 +21,7 @@ static void help(FILE *out)
 	const struct command *c = NULL;
 
 	fputs("sonde attaches to what already runs on this machine and shows where the time goes:\n"
-	      "the CUDA API, NCCL, Python's GIL, the operating system. Nothing is restarted or changed.\n"
+	      "the CUDA API, NCCL, Python's GIL, the operating system. No process is restarted.\n"
 	      "\n"
 	      "Usage: sonde COMMAND [ARGUMENTS]\n"
 	      "\n",
@@ -30,7 +30,7 @@ static void help(FILE *out)
 		fprintf(out, "  %-8s  %s\n", c->name, c->doc);
 	fputs("\n"
 	      "Examples:\n"
-	      "  sudo sonde record -o run.sonde -d 10    trace the whole machine for ten seconds\n"
+	      "  sudo sonde record -o run.sonde -d 10    trace this machine for ten seconds\n"
 	      "  sonde report run.sonde                  what happened in it\n"
 	      "\n"
 	      "'sonde COMMAND --help' describes a command.\n",

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#ifndef SONDE_ARGS_H
-#define SONDE_ARGS_H
+#pragma once
 
 #include "sonde.bpf.h"
 
@@ -50,5 +49,3 @@ static __always_inline u64 args__sum(u64 where, u64 n)
 		sum += numbers[i];
 	return sum;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * The time at which a thread got its CPU, from the kernel's own accounting. The kernel may skip a program at
  * sched_switch (recursion), or not run it at all for some tasks, and the switch is then missing.
  */
-#ifndef SONDE_ARRIVAL_BPF_H
-#define SONDE_ARRIVAL_BPF_H
+#pragma once
 
 #include "sonde.bpf.h"
 
@@ -48,5 +47,3 @@ static __always_inline u64 missed_arrival_time(struct task_struct *task, u64 clo
 	ran = clock - task->sched_info.last_arrival;
 	return ran < now - since ? now - ran : since;
 }
-
-#endif

@@ -10,8 +10,7 @@
  * their end. It is expensive to verify, and as a function it would be verified again in each of them, even with the
  * option off.
  */
-#ifndef SONDE_AT_CALL_BPF_H
-#define SONDE_AT_CALL_BPF_H
+#pragma once
 
 #include "core/gil_held.h"
 #include "core/sonde.bpf.h"
@@ -37,5 +36,3 @@ extern struct python_call_map python_call SEC(".maps");
 			bpf_tail_call(ctx, &python_call, 0);                                               \
 		}                                                                                          \
 	})
-
-#endif

@@ -7,7 +7,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 struct threads_map threads SEC(".maps");
 struct rings_map rings SEC(".maps");
 struct ring_bell_map ring_bell SEC(".maps");
-struct recording_held_map recording_held SEC(".maps");
+struct recording_suspended_map recording_suspended SEC(".maps");
 struct losses_map losses SEC(".maps");
 struct probe_hits_map probe_hits SEC(".maps");
 

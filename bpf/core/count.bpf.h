@@ -1,24 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Counts what is not in the trace: lost records, and hits of probes. */
-#ifndef SONDE_COUNT_BPF_H
-#define SONDE_COUNT_BPF_H
+#pragma once
 
 #include "maps.h"
 #include "process.bpf.h"
 
-static __always_inline int loss__add(u16 family, u32 reason, u64 now)
+static __always_inline int loss__add_n(u16 family, u32 reason, u64 now, u64 n)
 {
-	u32 key = family * LOSS_REASONS + reason;
-	struct loss_count *l = bpf_map_lookup_elem(&losses, &key);
+	u32 key = family;
+	struct family_losses *losses_of = bpf_map_lookup_elem(&losses, &key);
+	struct loss_count *l;
 
-	if (!l)
+	if (!losses_of || reason >= LOSS_REASONS)
 		return 0;
+	l = &losses_of->reasons[reason];
 	if (!l->count)
 		l->first = now;
 	l->last = now;
 	/* a program in an interrupt may count at the same time */
-	__sync_fetch_and_add(&l->count, 1);
+	__sync_fetch_and_add(&l->count, n);
 	return 0;
+}
+
+static __always_inline int loss__add(u16 family, u32 reason, u64 now)
+{
+	return loss__add_n(family, reason, now, 1);
 }
 
 /*
@@ -36,11 +42,14 @@ __weak __noinline int loss__count(u16 family, u32 reason, u64 now)
 /* Counts a hit of a probe whose program is not a SPAN (SPANs count their own). */
 static __always_inline struct hit_count *probe__hit(u64 cookie)
 {
-	u32 key = COOKIE_PROBE(cookie);
-	struct hit_count *h = bpf_map_lookup_elem(&probe_hits, &key);
+	u32 key = COOKIE_PROBE(cookie) / HITS_BLOCK;
+	struct hits_block *block = bpf_map_lookup_elem(&probe_hits, &key);
+	struct hit_count *h;
 
-	if (h)
-		h->hits++;
+	if (!block)
+		return NULL;
+	h = &block->probes[COOKIE_PROBE(cookie) % HITS_BLOCK];
+	h->hits++;
 	return h;
 }
 
@@ -55,5 +64,3 @@ static __always_inline bool probe__is_selected(u64 cookie)
 		h->skipped++;
 	return false;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#ifndef SONDE_ENDED_BPF_H
-#define SONDE_ENDED_BPF_H
+#pragma once
 
 #include "sonde.bpf.h"
 
@@ -16,5 +15,3 @@ static __always_inline bool process__has_ended(struct task_struct *task)
 
 	return started && *started == task__process_start(task);
 }
-
-#endif

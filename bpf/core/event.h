@@ -14,8 +14,7 @@
  * Fields are little-endian integers, char[N] (text, NUL-padded), enums, nested structs (flattened; a field's name
  * must be unique in its event) and, as the last one, `char NAME[]`: text that takes the rest of the record.
  */
-#ifndef SONDE_EVENT_H
-#define SONDE_EVENT_H
+#pragma once
 
 #include "types.h"
 
@@ -121,5 +120,3 @@ struct call {
 #define CALL_DEPTH 16
 /* Bytes of the largest record of any kind, with its variable tail. */
 #define RECORD_MAX 4096
-
-#endif

@@ -7,8 +7,7 @@
  * Layouts: struct file, fdtable, dentry, mount, socket, sock, unix_sock and pid of the kernel's headers (vmlinux/ says
  * which header each is from), relocated by CO-RE.
  */
-#ifndef SONDE_FILE_BPF_H
-#define SONDE_FILE_BPF_H
+#pragma once
 
 #include "core/file.h"
 #include "core/sonde.bpf.h"
@@ -463,5 +462,3 @@ static __noinline __attribute__((unused)) u32 file__of_fd(struct task_struct *ta
 	cache->id = file__id(file, cache);
 	return cache->id;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * The files and sockets that descriptors refer to: events of the families that observe how threads use them (syscall,
  * sample).
  */
-#ifndef SONDE_FILE_H
-#define SONDE_FILE_H
+#pragma once
 
 #include "core/event.h"
 
@@ -37,7 +36,7 @@ struct syscall_file {
 	u32 peer_pid UNIT(task)
 		DOC("UNIX socket: the process that connected, listened or made the pair (SO_PEERCRED), 0: not known");
 	u64 other_end UNIT(hex)
-		DOC("id of the other end of a pipe or connection, whose processes syscall_peer names; 0: none");
+		DOC("id of the other end of a pipe or connection (syscall_peer names its processes); 0: none");
 	u32 net DOC("of an IP socket: inode number of its network namespace");
 	char path[] DOC(
 		"seen from the file system's own root when the file was first used; a UNIX socket's name, or its peer's");
@@ -54,5 +53,3 @@ struct syscall_peer {
 	u32 net DOC("of a listener, as in syscall_file");
 } EVENT(syscall_peer, 0x0705,
 	"one of the first 16 processes that had the other end of a pipe or connection open, or listened at a port, when tracing ended");
-
-#endif

@@ -4,7 +4,7 @@
  * the set in their own context, so that a probe needs one lookup in a hash map.
  *
  * Several tasks may change the flags of one process at the same time: the process renames itself, another process
- * moves it, the loader adds a flag. So flags are changed by compare-and-exchange, and only in this file; the loader
+ * moves it, the worker adds a flag. So flags are changed by compare-and-exchange, and only in this file; the worker
  * calls core_set to change them.
  */
 #include "sonde.bpf.h"
@@ -23,8 +23,8 @@ const volatile u32 filter_hierarchy = 0;
 const volatile u32 filter_uid = 0;
 
 /*
- * The version of the set: it changes when a process leaves. Each thread caches the version under which its process
- * was last found to be selected.
+ * It changes when a process loses PROCESS_SELECTED or PROCESS_RUNTIME, but not when it ends. Each thread caches the
+ * version under which its process was last found to be selected, or to be followed.
  */
 u32 processes_version = 1;
 
@@ -62,9 +62,13 @@ static __always_inline u32 process__change(u32 tgid, u32 set, u32 clear, u32 *no
 		if (*now == old)
 			return old;
 		seen = __sync_val_compare_and_swap(flags, old, *now);
-		if (seen == old)
-			return old;
+		if (seen != old)
+			continue;
+		if (old & ~*now & (PROCESS_SELECTED | PROCESS_RUNTIME))
+			__sync_fetch_and_add(&processes_version, 1);
+		return old;
 	}
+	/* there is no reason of its own for this: the entry exists, but other tasks changed it at each attempt */
 	loss__count(0, LOSS_MAP_FULL, bpf_ktime_get_ns());
 	*now = old;
 	return old;
@@ -126,7 +130,7 @@ static __always_inline u32 comm__flag(struct task_struct *task)
 	return comm__is_selected(comm) ? PROCESS_COMM : 0;
 }
 
-/* Covers the default hierarchy (cgroup v2). The loader reads the members of cgroups of other hierarchies. */
+/* Covers the default hierarchy (cgroup v2). The worker reads the members of cgroups of other hierarchies. */
 static __always_inline u32 cgroup__flag(struct task_struct *task)
 {
 	if (!(filter_need & PROCESS_CGROUP) || filter_hierarchy || !bpf_core_field_exists(task->cgroups))
@@ -151,8 +155,6 @@ static __always_inline void report_member(struct task_struct *task, const char *
 
 	if (!filter_on || !((before ^ now) & PROCESS_SELECTED))
 		return;
-	if (before & PROCESS_SELECTED)
-		__sync_fetch_and_add(&processes_version, 1);
 	e.event.time = bpf_ktime_get_ns();
 	e.event.pid = task->tgid;
 	e.event.tid = task->tgid;
@@ -171,8 +173,8 @@ int BPF_PROG(core_fork, struct task_struct *parent, struct task_struct *child)
 	if (from == to)
 		return 0;
 	/*
-	 * Links on returns that have a pid filter do not cover children made later. The tracepoint has the name of
-	 * the forking thread, which need not be that of the process.
+	 * PROCESS_RETURNS is not inherited: a link on returns for one pid does not cover its children. Nor is
+	 * PROCESS_COMM: the child has the name of the thread that forked it, which may differ from its process's.
 	 */
 	flags = process__flags(from) &
 		~(PROCESS_RETURNS | PROCESS_SELECTED | PROCESS_COMM | PROCESS_USER | PROCESS_JOINING);
@@ -181,14 +183,16 @@ int BPF_PROG(core_fork, struct task_struct *parent, struct task_struct *child)
 	flags = with_selected(flags | comm__flag(child) | cgroup__flag(child) | user__flag(child));
 	if (!filter_on)
 		flags &= ~PROCESS_SELECTED;
-	if (flags && bpf_map_update_elem(&processes, &to, &flags, BPF_ANY))
+	if (!flags)
+		bpf_map_delete_elem(&processes, &to); /* the entry of an earlier process with this pid */
+	else if (bpf_map_update_elem(&processes, &to, &flags, BPF_ANY))
 		loss__count(0, LOSS_MAP_FULL, bpf_ktime_get_ns());
 	return 0;
 }
 
 /*
  * A process has the name of its first thread. The rename is used and not sched_process_exec, because the new
- * program's files are mapped before sched_process_exec runs, and the loader may have seen them by then. The rename
+ * program's files are mapped before sched_process_exec runs, and the worker may have seen them by then. The rename
  * comes before both.
  */
 SEC("tp_btf/task_rename")
@@ -291,7 +295,8 @@ int core_seed(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	u32 tgid, flags;
 
-	if (!task || task->pid != task->tgid)
+	/* nothing would remove the entry of a process that has ended, which its parent has not waited for yet */
+	if (!task || task->pid != task->tgid || !task__live_threads(task))
 		return 0;
 	tgid = task->tgid;
 	flags = with_selected(comm__flag(task) | cgroup__flag(task) | user__flag(task));
@@ -300,7 +305,7 @@ int core_seed(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* Changes flags for the loader; flags that it does not name stay unchanged. */
+/* Changes flags for the worker; flags that it does not name stay unchanged. */
 SEC("?syscall")
 int core_set(struct process_change *c)
 {

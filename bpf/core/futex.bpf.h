@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Commands and flags of the system call futex. Source: include/uapi/linux/futex.h. */
-#ifndef SONDE_FUTEX_BPF_H
-#define SONDE_FUTEX_BPF_H
+#pragma once
 
 #include "types.h"
 
@@ -34,5 +33,3 @@ static inline bool futex__waits(u32 command)
 	return command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET || command == FUTEX_WAIT_REQUEUE_PI ||
 	       futex__locks_pi(command);
 }
-
-#endif

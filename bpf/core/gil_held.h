@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#ifndef SONDE_GIL_HELD_H
-#define SONDE_GIL_HELD_H
+#pragma once
 
 /* Whether a thread held its interpreter's GIL at some moment. */
 enum gil_held {
@@ -8,5 +7,3 @@ enum gil_held {
 	GIL_HELD_YES = 1,
 	GIL_HELD_NO = 2,
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Maps and configuration shared by all BPF programs and the loader; defined in core.bpf.c. */
-#ifndef SONDE_MAPS_H
-#define SONDE_MAPS_H
+/* Maps and configuration shared by all BPF programs and the worker; defined in core.bpf.c. */
+#pragma once
 
 #include "event.h"
 #include "meta.h"
@@ -97,17 +96,32 @@ struct thread {
 	struct open_call calls[CALL_DEPTH];
 };
 
-/* An element of map `losses` (per CPU), at index family * LOSS_REASONS + reason. */
 struct loss_count {
 	u64 count;
 	u64 first;
 	u64 last;
 };
 
-/* An element of map `probe_hits` (per CPU), at the probe's number. */
 struct hit_count {
 	u64 hits;
 	u64 skipped;
+};
+
+/*
+ * The kernel allocates each element of a map per CPU separately, which takes 0.6 us: with an element for each probe
+ * that would be a tenth of the time that a recording takes to begin.
+ */
+
+/* An element of map `losses` (per CPU), at the family's id. */
+struct family_losses {
+	struct loss_count reasons[LOSS_REASONS];
+};
+
+#define HITS_BLOCK 64
+
+/* An element of map `probe_hits` (per CPU): the probes from its index * HITS_BLOCK on. */
+struct hits_block {
+	struct hit_count probes[HITS_BLOCK];
 };
 
 /* A record of the task_vma iterator for each executable file mapping; the NUL-terminated path follows it. */
@@ -136,7 +150,7 @@ struct processes_map {
 
 /*
  * Selected processes that ended recently. Key: tgid; value: start_time of the first thread, because the kernel reuses
- * tgids. The loader may examine the files of a process after its end, and looks up here whether the process was
+ * tgids. The worker may examine the files of a process after its end, and looks up here whether the process was
  * selected.
  */
 struct ended_map {
@@ -165,7 +179,7 @@ struct threads_map {
 	TASK_STORAGE(struct thread);
 };
 
-/* One element per possible CPU, of RING_BYTES(ring_size); the loader sets both numbers. */
+/* One element per possible CPU, of RING_BYTES(ring_size); the worker sets both numbers. */
 struct rings_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -174,7 +188,7 @@ struct rings_map {
 	__uint(value_size, sizeof(struct ring));
 };
 
-/* Wakes the loader. Records written to this ring buffer are discarded, so it is always empty. */
+/* Wakes the worker. Records written to this ring buffer are discarded, so it is always empty. */
 struct ring_bell_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
@@ -183,7 +197,7 @@ struct ring_bell_map {
 /*
  * Element 0: 1 in a pause, so that programs do no expensive work for records that would be discarded.
  */
-struct recording_held_map {
+struct recording_suspended_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
@@ -192,16 +206,16 @@ struct recording_held_map {
 
 struct losses_map {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, FAMILY_MAX *LOSS_REASONS);
+	__uint(max_entries, FAMILY_MAX);
 	__type(key, u32);
-	__type(value, struct loss_count);
+	__type(value, struct family_losses);
 };
 
 struct probe_hits_map {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, MAX_PROBES);
+	__uint(max_entries, MAX_PROBES / HITS_BLOCK);
 	__type(key, u32);
-	__type(value, struct hit_count);
+	__type(value, struct hits_block);
 };
 
 extern struct processes_map processes SEC(".maps");
@@ -209,11 +223,11 @@ extern struct ended_map ended SEC(".maps");
 extern struct threads_map threads SEC(".maps");
 extern struct rings_map rings SEC(".maps");
 extern struct ring_bell_map ring_bell SEC(".maps");
-extern struct recording_held_map recording_held SEC(".maps");
+extern struct recording_suspended_map recording_suspended SEC(".maps");
 extern struct losses_map losses SEC(".maps");
 extern struct probe_hits_map probe_hits SEC(".maps");
 
-/* Configuration that the loader sets before it loads the programs. */
+/* Configuration that the worker sets before it loads the programs. */
 extern const volatile u32 span_mode; /* enum span_mode */
 extern const volatile bool filter_on; /* record only processes with PROCESS_SELECTED */
 extern u32 processes_version;
@@ -221,7 +235,5 @@ extern const volatile bool no_args; /* leave command lines and paths out of the 
 /* for tests (SONDE_TEST): the second read of a new code object fails */
 extern const volatile bool test_unreadable_code;
 extern const volatile u64 ring_size; /* bytes of data, a power of two */
-extern const volatile u64 ring_mark; /* bytes in a ring above which its producers wake the loader */
-#endif
-
+extern const volatile u64 ring_mark; /* bytes in a ring above which its producers wake the worker */
 #endif

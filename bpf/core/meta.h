@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Events about the trace itself, family 00. The loader writes them; they are declared like any other event, so that a
+ * Events about the trace itself, family 00. The worker writes them; they are declared like any other event, so that a
  * reader needs no second mechanism.
  */
-#ifndef SONDE_META_H
-#define SONDE_META_H
+#pragma once
 
 #include "event.h"
 
-FAMILY(core, 0x00, FAMILY_DEFAULT, "what a trace says about itself");
+FAMILY(core, 0x00, FAMILY_DEFAULT, "metadata of the trace");
 
 struct meta_string {
 	struct event event;
@@ -26,7 +25,7 @@ struct meta_clock {
 
 enum loss_reason {
 	LOSS_RING_FULL = 1, /* the ring had no room for a record */
-	LOSS_STORAGE = 2, /* no memory for the thread's state */
+	LOSS_STORAGE = 2, /* no memory for the thread's state; or no memory in sonde, or no time at the end, for it */
 	LOSS_DEPTH = 3, /* a thread had more than CALL_DEPTH calls open */
 	LOSS_RECURSION = 4, /* the kernel skipped a program because it was already running on that CPU */
 	LOSS_RETURN = 5, /* a call's return was not seen, so the end in its record is not the true one */
@@ -40,7 +39,8 @@ enum loss_reason {
 	LOSS_BUDGET = 13, /* the limit of sonde's memory was reached, or a file can't be parsed */
 	LOSS_UNKNOWN =
 		/*
-		 * the process of a stack was not known yet to run a CPython, or runs one whose stacks can't be walked
+		 * the process of a stack was not known yet to run a CPython, or runs one whose stacks can't be walked,
+		 * or it had ended before its functions were named
 		 */
 	14,
 	LOSS_UNPROBED = 15, /* functions of a library have no probes; count is libraries */
@@ -58,7 +58,7 @@ struct meta_loss {
 	struct event event;
 	u64 first UNIT(moment) DOC("start of the time range in which the records were lost");
 	u64 last UNIT(moment) DOC("its end");
-	u64 count DOC("records lost, in this range alone");
+	u64 count DOC("records lost in this range");
 	u16 family DOC("family id");
 	u16 object DOC("object id for reasons LOSS_ATTACH_GAP and LOSS_UNPROBED, else 0");
 	enum loss_reason reason;
@@ -71,6 +71,9 @@ enum attach_method {
 	ATTACH_PERF = 3, /* one perf event per site */
 	ATTACH_KERNEL = 4, /* a tracepoint */
 };
+
+/* How `why` of an object begins that contains a libcudart without symbols. */
+#define WHY_HIDDEN_CUDART "libcudart is linked into it and its symbols are stripped"
 
 struct meta_object {
 	struct event event;
@@ -114,7 +117,7 @@ struct meta_cost {
 	u64 written UNIT(bytes) DOC("trace file so far");
 	u64 hits DOC("probe hits, all probes");
 	u64 children UNIT(ns) DOC("CPU time of sonde's other processes: those that attach, open and parse files");
-} EVENT(meta_cost, 0x0007, "what tracing itself cost so far");
+} EVENT(meta_cost, 0x0007, "what tracing cost so far");
 
 enum end_reason {
 	END_SIGNAL = 1,
@@ -143,7 +146,7 @@ struct meta_member {
 /*
  * Stacks form a tree: a field of unit `stack` holds the id of the innermost frame (0: no stack), and each frame names
  * its caller. Equal stacks usually have the same id, but a stack or function may get a second id, as the tables in
- * BPF and in the loader evict entries that are not used. Two functions are the same if all fields except the id are
+ * BPF and in the worker evict entries that are not used. Two functions are the same if all fields except the id are
  * equal. A reader reads all frames and code before the events that refer to them.
  */
 enum frame_kind {
@@ -196,4 +199,8 @@ struct meta_pause {
 	u64 start UNIT(moment) DOC("nothing of targets was recorded from here to the event's time");
 } EVENT(meta_pause, 0x000e, "a part of the traced time in which the recording was paused");
 
-#endif
+struct meta_unmeasured {
+	struct event event;
+	u64 start UNIT(moment) DOC("no sched_run, sched_off, sample_off and sample_wake from here to the event's time");
+} EVENT(meta_unmeasured, 0x000f,
+	"a part of the traced time without switches, waits and wake-ups of families sched and sample, to limit their cost");

@@ -3,8 +3,7 @@
  * Reads the native user stack of the current thread, in any context in which user memory may be read without faults;
  * a sleepable program can read that of another task.
  */
-#ifndef SONDE_NATIVE_BPF_H
-#define SONDE_NATIVE_BPF_H
+#pragma once
 
 #include "core/native.h"
 #include "core/sonde.bpf.h"
@@ -31,7 +30,7 @@ struct native_walk {
 };
 
 /*
- * Reads the i-th link of the chain of frame pointers. The walk ends at a link that is not plausible; the loader
+ * Reads the i-th link of the chain of frame pointers. The walk ends at a link that is not plausible; the worker
  * checks that the addresses are code.
  */
 static __always_inline long native__link(u32 i, struct native_walk *w, struct task_struct *other)
@@ -82,5 +81,3 @@ static __always_inline void native__take(struct native_stack *n, struct task_str
 	/* one link less, so that the verifier can bound the number of links */
 	bpf_loop(NATIVE_CHAIN - 1, other ? native__link_there : native__link_here, &w, 0);
 }
-
-#endif

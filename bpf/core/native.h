@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A thread's native user stack on its way from BPF to the loader, which unwinds it (user/record/native.c). It
+ * A thread's native user stack on its way from BPF to the worker, which unwinds it (user/record/native.c). It
  * contains what unwinding needs: the registers, the newest bytes of the stack (for functions without frame pointers),
  * and the chain of frame pointers (for the callers beyond those bytes).
  */
-#ifndef SONDE_NATIVE_H
-#define SONDE_NATIVE_H
+#pragma once
 
 #include "types.h"
 
@@ -26,5 +25,3 @@ struct native_stack {
 	u8 stack[NATIVE_WINDOW];
 	u64 chain[NATIVE_CHAIN]; /* only `links` elements are sent; chain[0] is the link that bp points to */
 };
-
-#endif

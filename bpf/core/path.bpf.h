@@ -6,8 +6,7 @@
  * All state is in a map and not on the stack. The verifier tracks the value of each number on the stack, and would
  * follow each iteration of a loop separately.
  */
-#ifndef SONDE_PATH_BPF_H
-#define SONDE_PATH_BPF_H
+#pragma once
 
 #include "core/sonde.bpf.h"
 
@@ -20,7 +19,7 @@ struct path_room {
 	u64 names[PATH_DEPTH]; /* addresses of the component names in kernel memory, from leaf to root */
 	u32 components;
 	u32 length; /* bytes of the path so far */
-	u8 before[PATH_RECORD_ROOM]; /* the record lies at the end of this */
+	u8 before[PATH_RECORD_ROOM]; /* the record lies at the end of this array, directly before the path */
 	char path[PATH_ROOM + PATH_NAME_ROOM] __attribute__((aligned(8)));
 };
 
@@ -75,5 +74,3 @@ static __always_inline u32 path__write(struct path_room *r)
 	barrier_var(len);
 	return len > PATH_ROOM ? PATH_ROOM : len;
 }
-
-#endif

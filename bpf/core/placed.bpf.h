@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Placed calls; sonde.bpf.h includes this file. */
-#ifndef SONDE_PLACED_BPF_H
-#define SONDE_PLACED_BPF_H
+#pragma once
 
 /*
  * The record of the placed call that ends at this site: the open call with the stack pointer that the function had at
- * its entry. The loader derives that stack pointer from the function's code. The call is no longer open then:
+ * its entry. The worker derives that stack pointer from the function's code. The call is no longer open then:
  * the topmost open call of *thread is the one in which it was made.
  */
 static __always_inline struct span *placed__close(struct pt_regs *ctx, u64 cookie, struct thread **thread)
@@ -68,11 +67,8 @@ static __always_inline struct span *placed__close(struct pt_regs *ctx, u64 cooki
 	static __always_inline void fn##_entry(struct pt_regs *ctx, struct type *e, u32 group)
 
 /*
- * A call of any function, C++ included, that is probed without changing its return address: the loader finds the ends
+ * A call of any function, C++ included, that is probed without changing its return address: the worker finds the ends
  * of the function in its code. The record begins with struct span, because the return value is not known at these
  * ends. An exception that leaves the function sets EVENT_UNWOUND.
  */
-#define PLACED(fn, where, type)		 PLACED__PROGRAM(fn, "placed/" where, type)
-#define PLACED_IF(word, fn, where, type) PLACED__PROGRAM(fn, "placed+" #word "/" where, type)
-
-#endif
+#define PLACED(fn, where, type) PLACED__PROGRAM(fn, "placed/" where, type)

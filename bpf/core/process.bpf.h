@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Which processes are recorded, and whose threads a family follows. Programs check this before anything else. */
-#ifndef SONDE_PROCESS_BPF_H
-#define SONDE_PROCESS_BPF_H
+#pragma once
 
 #include <bpf/bpf_helpers.h>
 
@@ -20,11 +19,11 @@ static __always_inline bool process__is_selected(u32 tgid)
 	return !filter_on || (process__flags(tgid) & PROCESS_SELECTED);
 }
 
-static __always_inline bool recording__is_held(void)
+static __always_inline bool recording__is_suspended(void)
 {
-	u32 zero = 0, *held = bpf_map_lookup_elem(&recording_held, &zero);
+	u32 zero = 0, *suspended = bpf_map_lookup_elem(&recording_suspended, &zero);
 
-	return held && *held;
+	return suspended && *suspended;
 }
 
 /* Flags of a task, from include/linux/sched.h. */
@@ -40,8 +39,9 @@ static __always_inline bool task__in_32bit_call(const struct task_struct *task)
 }
 
 /*
- * Of the task's process. For each load of a pointer through a trusted one verifiers search the names of all types of
- * the kernel, which takes them up to 1 ms. So where a program runs rarely such fields are read by the helper.
+ * Facts about the task's process. A program that loads a pointer through a trusted pointer makes the verifier search
+ * the names of all types of the kernel, which takes up to 1 ms for each load. So programs that run rarely read such
+ * fields by a helper.
  */
 static __always_inline s32 task__live_threads(struct task_struct *task)
 {
@@ -79,9 +79,9 @@ static __always_inline bool user_task__followed(struct task_struct *task, bool a
 }
 
 /*
- * Is this process selected, or being introduced to the families? For iterators over existing threads: a process that
- * keeps changing its name or cgroup may be outside of the set when the iterator runs, and its events are recorded
- * whenever it is inside.
+ * Is this process selected, or are its existing threads being passed to the families? For iterators over these threads:
+ * a process that keeps changing its name or cgroup may be unselected when the iterator runs, and its events are
+ * recorded whenever it is selected.
  */
 static __always_inline bool process__introduced(u32 tgid)
 {
@@ -94,22 +94,30 @@ static __always_inline bool task__introduced(struct task_struct *task, bool all)
 }
 
 /*
- * Is a thread that was introduced still followed? *version is a field of the thread's storage: processes_version when
- * its process was last found to be selected. Without a filter a process is followed until it execs.
+ * task__followed() for a thread with storage, which saves the lookup. *version is a field of the storage:
+ * processes_version when its process was last found to be followed.
  */
-static __always_inline bool thread__followed(struct task_struct *task, u32 *version)
+static __always_inline bool task__still_followed(struct task_struct *task, bool all, u32 *version)
 {
 	u32 now = processes_version;
 
-	if (!filter_on || *version == now)
+	if (*version == now)
 		return true;
-	if (!(process__flags(task->tgid) & PROCESS_SELECTED))
+	if (!task__followed(task, all))
 		return false;
 	*version = now;
 	return true;
 }
 
+/*
+ * Is a thread that an iterator passed to the family still followed? *version is a field of the thread's storage:
+ * processes_version when its process was last found to be selected. Without a filter a process is followed until it
+ * execs.
+ */
+static __always_inline bool thread__followed(struct task_struct *task, u32 *version)
+{
+	return !filter_on || task__still_followed(task, false, version);
+}
+
 /* The value that a task storage has for a task, or NULL. Most tasks have no storage at all, which one load shows. */
 #define task__stored(map, task) ((task)->bpf_storage ? bpf_task_storage_get(map, task, 0, 0) : NULL)
-
-#endif

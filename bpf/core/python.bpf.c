@@ -42,7 +42,7 @@ int BPF_PROG(core_python_fork, struct task_struct *parent, struct task_struct *c
 }
 
 /*
- * At an exec the new program is mapped, and the loader may learn of the mappings, before sched_process_exec runs. The
+ * At an exec the new program is mapped, and the worker may learn of the mappings, before sched_process_exec runs. The
  * rename comes earlier, so the old entry is removed there.
  */
 SEC("tp_btf/task_rename")

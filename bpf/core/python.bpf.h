@@ -5,8 +5,7 @@
  * not be read (counted as a loss). A family whose programs call these functions sets .python in its family_host, and
  * its is_runtime accepts CPythons.
  */
-#ifndef SONDE_PYTHON_BPF_H
-#define SONDE_PYTHON_BPF_H
+#pragma once
 
 #include "core/python_learn.bpf.h"
 #include "core/python_walk.bpf.h"
@@ -71,6 +70,4 @@ static __always_inline u32 python__stack_of_task(struct task_struct *task, u64 s
 	t->busy = 0;
 	return id;
 }
-#endif
-
 #endif

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The input of the Python stack walker, which the loader writes: the address of a process's CPython runtime, and the
+ * The input of the Python stack walker, which the worker writes: the address of a process's CPython runtime, and the
  * layout of its structs.
  */
-#ifndef SONDE_PYTHON_H
-#define SONDE_PYTHON_H
+#pragma once
 
 #include "types.h"
 
@@ -75,5 +74,3 @@ struct python_file {
 	u32 layout; /* number of its layout */
 	u32 pad;
 };
-
-#endif

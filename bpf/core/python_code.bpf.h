@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Code objects: how they are identified and sent to the loader (docs/python.md). */
-#ifndef SONDE_PYTHON_CODE_BPF_H
-#define SONDE_PYTHON_CODE_BPF_H
+/* Code objects: how they are identified and sent to the worker (docs/python.md). */
+#pragma once
 
 #include "core/python_memory.bpf.h"
 
@@ -46,9 +45,15 @@ static __always_inline u64 python__check(struct python_thread *t, const struct p
 	return python__check_text(t, l, python__check_text(t, l, hash, name, task), file, task);
 }
 
+/* Frames of a thread that runs meanwhile may be those of calls that have returned, and so their code may be freed. */
+static __always_inline bool python__is_settled(const struct python_memo *m, const struct python_cursor *c)
+{
+	return c->now && c->is_current && c->now - m->read < MEMO_TRUSTED && m->read - m->since >= MEMO_SETTLED;
+}
+
 /*
  * Checks that `code` is a code object, and computes its checksum. A code object that was read since the last one was
- * made or freed need not be read again, nor one that occurs twice in a stack. Returns 0 or enum loss_reason.
+ * created or freed need not be read again, nor one that occurs twice in a stack. Returns 0 or enum loss_reason.
  */
 static __always_inline u32 python__know(struct python_walk *w, u64 code, u64 *check, struct task_struct *task)
 {
@@ -56,7 +61,7 @@ static __always_inline u32 python__know(struct python_walk *w, u64 code, u64 *ch
 	struct python_memo *m = &w->known->memos[(code >> 5 ^ code >> 12) & (PYTHON_MEMOS - 1)];
 	struct python_cursor *c = &t->cursor;
 
-	if (m->code == code && m->epoch == c->epoch) {
+	if (m->code == code && (m->epoch == c->epoch || python__is_settled(m, c))) {
 		*check = m->check;
 		return 0;
 	}
@@ -65,9 +70,12 @@ static __always_inline u32 python__know(struct python_walk *w, u64 code, u64 *ch
 	if (t->code[1] != c->code_type)
 		return LOSS_TORN;
 	*check = python__check(t, w->l, task);
+	if (m->code != code || m->check != *check)
+		m->since = c->now;
 	m->code = code;
 	m->check = *check;
 	m->epoch = c->epoch;
+	m->read = c->now;
 	return 0;
 }
 
@@ -166,7 +174,7 @@ static __always_inline int python__send_part(struct python_walk *w, u32 part, st
 }
 
 /*
- * Reads the code object again and sends it. It may have been freed since the walk: cursor.bad is then the reason of
+ * Reads the code object again and sends it. It may have been freed since the walk: cursor.loss is then the reason of
  * the loss. Returns 0 or 1.
  */
 static __always_inline int python__send_code(struct python_walk *w, u64 code, u32 id, struct task_struct *task)
@@ -176,7 +184,7 @@ static __always_inline int python__send_code(struct python_walk *w, u64 code, u3
 	struct python_thread *t = w->t;
 
 	if (test_unreadable_code || python__read(t->code, PYTHON_CODE_READ, code, task)) {
-		t->cursor.bad = LOSS_READ;
+		t->cursor.loss = LOSS_READ;
 		return 1;
 	}
 	__builtin_memset(raw, 0, __builtin_offsetof(struct raw_code, data));
@@ -191,7 +199,7 @@ static __always_inline int python__send_code(struct python_walk *w, u64 code, u3
 	/* another thread's code object may have been freed since that thread left it */
 	if (t->cursor.is_current || !python__read(t->code, PYTHON_CODE_READ, code, task))
 		return 0;
-	t->cursor.bad = LOSS_READ;
+	t->cursor.loss = LOSS_READ;
 	return 1;
 }
 
@@ -206,5 +214,3 @@ __weak __noinline int python__send_code_here(struct python_thread *t, struct pyt
 
 	return t && known && w.l ? python__send_code(&w, code, id, NULL) : 1;
 }
-
-#endif

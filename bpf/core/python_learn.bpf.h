@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Adds a process that runs a known CPython to map python_processes, in the process's own context. The loader would be
+ * Adds a process that runs a known CPython to map python_processes, in the process's own context. The worker would be
  * too late: on a busy machine it handles the process's mappings long after the first wait for the GIL, and the
  * attacher refuses data addresses that are not mapped yet when the code is mapped.
  */
-#ifndef SONDE_PYTHON_LEARN_BPF_H
-#define SONDE_PYTHON_LEARN_BPF_H
+#pragma once
 
 #include "core/python_memory.bpf.h"
 
-extern u32 python_last_id; /* the last id that was assigned here: odd numbers; those that the loader assigns are even */
+extern u32 python_last_id; /* the last id that was assigned here: odd numbers; those that the worker assigns are even */
 
 struct python_learned {
 	struct python_file_key file;
 	struct python_process process;
 	u64 before; /* if the address is in anonymous memory, the last address before this memory, otherwise 0 */
-	u32 known; /* the file is a CPython */
+	u32 is_python; /* the file is a CPython */
 	u32 inside; /* the address is in a mapping of the file */
 };
 
@@ -48,7 +47,7 @@ static long python__on_code(struct task_struct *task, struct vm_area_struct *vma
 	l->process.runtime = base + file->runtime;
 	l->process.code_type = base + file->code_type;
 	l->process.layout = file->layout;
-	l->known = 1;
+	l->is_python = 1;
 	return 0;
 }
 
@@ -87,8 +86,8 @@ __weak __noinline int python__learn(u64 code)
 	struct python_learned l = {};
 	u32 tgid = me->tgid;
 
-	if (bpf_find_vma(me, code, python__on_code, &l, 0) || !l.known || !python__in_file(me, &l, l.process.runtime) ||
-	    !python__in_file(me, &l, l.process.code_type))
+	if (bpf_find_vma(me, code, python__on_code, &l, 0) || !l.is_python ||
+	    !python__in_file(me, &l, l.process.runtime) || !python__in_file(me, &l, l.process.code_type))
 		return 0;
 	l.process.id = __sync_fetch_and_add(&python_last_id, 2) + 2;
 	if (bpf_map_update_elem(&python_processes, &tgid, &l.process, BPF_ANY)) {
@@ -113,5 +112,3 @@ __weak __noinline int python__known_here(void)
 	loss__count(0, LOSS_UNKNOWN, bpf_ktime_get_ns());
 	return 0;
 }
-
-#endif

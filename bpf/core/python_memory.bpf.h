@@ -5,8 +5,7 @@
  * These functions take the task whose memory is read. NULL means the current task, whose memory is read without
  * faults. Only sleepable programs, which define PYTHON_WALK_TASKS, can read the memory of another task.
  */
-#ifndef SONDE_PYTHON_MEMORY_BPF_H
-#define SONDE_PYTHON_MEMORY_BPF_H
+#pragma once
 
 #include "core/stack.bpf.h"
 #include "core/python.h"
@@ -55,16 +54,17 @@ struct python_cursor {
 	u64 same; /* two successive walks must agree on this */
 	u64 epoch; /* as long as it is unchanged, a code object at a known address is the same object */
 	u32 n, max;
-	u32 bad; /* enum loss_reason */
-	u32 cut;
+	u32 loss; /* enum loss_reason */
+	u32 is_cut;
 	u32 process; /* its id */
 	u32 is_current; /* the walked thread is the current one: its stack does not change during the walk */
 	u32 agreed; /* two walks agreed, or is_current: the stack is consistent */
 	u32 layout;
 	u32 pid;
-	u32 left; /* frames still to be looked up, from the outermost one inwards */
+	u32 n_left; /* frames still to be looked up, from the outermost one inwards */
 	u32 caller; /* id of the frame that was looked up last */
 	u32 failed;
+	u32 now; /* when the walk began, in units of 2^20 ns; 0: the interpreter shows when code objects are freed */
 };
 
 /* Searches the thread states of all interpreters for that of the thread with this FS base. */
@@ -85,12 +85,22 @@ struct python_text {
 	u32 pad;
 };
 
-/* A code object that was read. */
+/* A code object that was read. Times are in units of 2^20 ns. */
 struct python_memo {
 	u64 code;
 	u64 check;
 	u64 epoch;
+	u32 since; /* it was first read with this checksum */
+	u32 read; /* it was last read */
 };
+
+/*
+ * Before 3.13 nothing shows that no code object was freed since the last walk, and reading a stack's code objects takes
+ * longer than all of the rest. So one that was unchanged for MEMO_SETTLED is read again only after MEMO_TRUSTED: if it
+ * is freed after all, stacks of this thread may name it for so long, where another one lies at its address.
+ */
+#define MEMO_SETTLED 1000
+#define MEMO_TRUSTED 100
 
 /*
  * Code objects that a walking thread has read. A storage of its own, because struct python_thread with it would
@@ -110,6 +120,9 @@ struct python_thread {
 	struct python_cursor cursor;
 	struct python_search search;
 	struct python_text sending;
+	struct python_stack_key last; /* the stack that was walked last */
+	u32 last_id; /* its id, 0: none */
+	u32 pad;
 	u64 walks;
 	u64 words[PYTHON_STATE_WORDS]; /* of a thread state */
 	u64 frame[PYTHON_FRAME_WORDS];
@@ -244,6 +257,4 @@ static __always_inline u64 state_word(const struct python_thread *t, u32 offset)
 #define PYTHON_LOOP(n, function, context, task) bpf_loop(n, task ? function##_there : function##_here, context, 0)
 #else
 #define PYTHON_LOOP(n, function, context, task) bpf_loop(n, function##_here, context, 0)
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Finds a thread's PyThreadState (docs/python.md). */
-#ifndef SONDE_PYTHON_STATE_BPF_H
-#define SONDE_PYTHON_STATE_BPF_H
+#pragma once
 
 #include "core/python_memory.bpf.h"
 
@@ -150,6 +149,18 @@ static __always_inline __attribute__((unused)) bool python__position(struct task
 	return true;
 }
 
+/* The layout of the current process's CPython; NULL: it is not known, or the process runs none. */
+static __always_inline __attribute__((unused)) const struct python_layout *python__layout_here(void)
+{
+	u32 tgid = bpf_get_current_pid_tgid() >> 32, layout;
+	const struct python_process *p = bpf_map_lookup_elem(&python_processes, &tgid);
+
+	if (!p)
+		return NULL;
+	layout = p->layout;
+	return bpf_map_lookup_elem(&python_layouts, &layout);
+}
+
 /* Finds and reads the thread state of the thread with this FS base. The current task's state is cached. */
 static __always_inline u64 python__own_state(struct python_walk *w, const struct python_process *p, u64 self, u64 gil,
 					     struct task_struct *task)
@@ -174,5 +185,3 @@ static __always_inline u64 python__own_state(struct python_walk *w, const struct
 	}
 	return python__read_state(t, l, s->found, task) ? s->found : 0;
 }
-
-#endif

@@ -4,8 +4,7 @@
  * its code object. The walk hashes what identifies them; a map has the id of a stack that was seen before. The frames
  * of a new stack are looked up one by one from the outermost one inwards, and new frames are sent.
  */
-#ifndef SONDE_PYTHON_WALK_BPF_H
-#define SONDE_PYTHON_WALK_BPF_H
+#pragma once
 
 #include "core/python_code.bpf.h"
 #include "core/python_state.bpf.h"
@@ -49,16 +48,16 @@ static __always_inline long python__step(struct python_walk *w, struct task_stru
 	if (!frame)
 		return 1;
 	if (n >= c->max || n >= STACK_FRAMES) {
-		c->cut = 1;
+		c->is_cut = 1;
 		return 1;
 	}
 	if (size > sizeof(t->frame) || python__read(t->frame, size, frame, task)) {
-		c->bad = LOSS_READ;
+		c->loss = LOSS_READ;
 		return 1;
 	}
 	c->frame = frame_word(t, l->frame_previous);
 	if ((c->frame && c->frame == c->anchor) || (c->frame & 7)) {
-		c->bad = LOSS_TORN;
+		c->loss = LOSS_TORN;
 		return 1;
 	}
 	owner = l->owner_skipped ? frame_word(t, l->frame_owner) >> (l->frame_owner & 7) * 8 & 0xff : 0;
@@ -68,7 +67,7 @@ static __always_inline long python__step(struct python_walk *w, struct task_stru
 	code = frame_word(t, l->frame_code) & ~7ULL;
 	bad = python__know(w, code, &check, task);
 	if (bad) {
-		c->bad = bad;
+		c->loss = bad;
 		return 1;
 	}
 	offset = python__offset(t, l, code);
@@ -77,11 +76,11 @@ static __always_inline long python__step(struct python_walk *w, struct task_stru
 	t->frames[n].code = code;
 	t->frames[n].check = check;
 	t->frames[n].offset = offset;
-	place = n ? offset : 0;
+	place = n ? offset : 0; /* python__intern() adds the innermost one */
 	c->hash = python__mix(python__mix(python__mix(c->hash, code), check), place);
 	if (!n)
 		c->top = offset;
-	if (!(n & (n + 1)))
+	if (!(n & (n + 1))) /* 0, 1, 3, 7, ..: finds any cycle */
 		c->anchor = frame;
 	c->n = n + 1;
 	return 0;
@@ -115,7 +114,7 @@ static __always_inline u32 python__code_id(struct python_walk *w, const struct p
 		   python__send_code_here(w->t, w->known, f->code, id, c->layout))
 		return 0;
 	if (!c->is_current && python__check(w->t, w->l, task) != f->check) {
-		c->bad = LOSS_TORN;
+		c->loss = LOSS_TORN;
 		return 0;
 	}
 	bpf_map_update_elem(&python_codes, &key, &id, BPF_ANY);
@@ -126,13 +125,13 @@ static __always_inline u32 python__code_id(struct python_walk *w, const struct p
 static __always_inline long python__build(struct python_walk *w, struct task_struct *task)
 {
 	struct python_cursor *c = &w->t->cursor;
-	u32 at = c->left - 1, code;
+	u32 at = c->n_left - 1, code;
 	struct python_frame *f;
 
 	if (at >= STACK_FRAMES)
 		return 1;
 	f = &w->t->frames[at];
-	c->left = at;
+	c->n_left = at;
 	code = python__code_id(w, f, task);
 	c->caller = code ? stack__push(c->caller, FRAME_PYTHON, code, f->offset, c->pid) : 0;
 	if (c->caller)
@@ -153,30 +152,41 @@ static long python__build_there(u32 i, struct python_walk *w)
 }
 #endif
 
+static __always_inline u32 python__found(struct python_thread *t, const struct python_stack_key *key, u32 id)
+{
+	t->last = *key;
+	t->last_id = id;
+	return id;
+}
+
 /* Returns the id of the stack that was walked. */
 static __always_inline u32 python__intern(struct python_walk *w, struct task_struct *task)
 {
 	struct python_cursor *c = &w->t->cursor;
 	struct python_stack_key key = {
-		.hash = python__mix(python__mix(c->hash, c->top), c->n << 1 | c->cut),
+		.hash = python__mix(python__mix(c->hash, c->top), c->n << 1 | c->is_cut),
 		.process = c->process,
 		.epoch = *(volatile u32 *)&stack_epoch,
 	};
-	u32 *known = bpf_map_lookup_elem(&python_stacks, &key), id;
+	struct python_thread *t = w->t;
+	u32 *known, id;
 
+	if (t->last_id && t->last.hash == key.hash && t->last.process == key.process && t->last.epoch == key.epoch)
+		return t->last_id;
+	known = bpf_map_lookup_elem(&python_stacks, &key);
 	if (known)
-		return *known;
-	c->left = c->n;
+		return python__found(t, &key, *known);
+	c->n_left = c->n;
 	c->failed = 0;
-	c->caller = c->cut ? stack__push(0, FRAME_CUT, 0, 0, c->pid) : 0;
-	if (c->cut && !c->caller)
+	c->caller = c->is_cut ? stack__push(0, FRAME_CUT, 0, 0, c->pid) : 0;
+	if (c->is_cut && !c->caller)
 		return 0;
 	PYTHON_LOOP(STACK_FRAMES, python__build, w, task);
 	if (c->failed)
 		return 0;
 	id = c->caller;
 	bpf_map_update_elem(&python_stacks, &key, &id, BPF_ANY);
-	return id;
+	return python__found(t, &key, id);
 }
 
 /*
@@ -205,7 +215,7 @@ static __always_inline void python__walk(struct python_walk *w, struct task_stru
 	struct python_thread *t = w->t;
 	struct python_cursor *c = &t->cursor;
 
-	c->n = c->cut = c->bad = 0;
+	c->n = c->is_cut = c->loss = 0;
 	c->hash = c->anchor = c->top = 0;
 	c->epoch = python__epoch(t, l, task);
 	c->frame = state_word(t, l->state_frame);
@@ -213,8 +223,8 @@ static __always_inline void python__walk(struct python_walk *w, struct task_stru
 		c->frame = python__word(c->frame + l->cframe_frame, task);
 	/* leave room for interpreter frames and incomplete frames, which are skipped */
 	PYTHON_LOOP(STACK_FRAMES * 2, python__step, w, task);
-	if (c->frame && !c->cut && !c->bad)
-		c->bad = LOSS_TORN;
+	if (c->frame && !c->is_cut && !c->loss)
+		c->loss = LOSS_TORN;
 }
 
 /*
@@ -228,12 +238,12 @@ static __always_inline long python__try(struct python_walk *w, struct task_struc
 	u64 before = c->same;
 
 	if (!c->is_current && !python__read_state(t, w->l, c->state, task)) {
-		c->bad = LOSS_READ;
+		c->loss = LOSS_READ;
 		return 1;
 	}
 	python__walk(w, task);
-	c->same = c->bad ? 0 : python__mix(c->hash, c->n << 1 | c->cut);
-	c->agreed = !c->bad && (c->is_current || c->same == before);
+	c->same = c->loss ? 0 : python__mix(c->hash, c->n << 1 | c->is_cut);
+	c->agreed = !c->loss && (c->is_current || c->same == before);
 	return c->is_current || c->agreed;
 }
 
@@ -268,7 +278,7 @@ static __always_inline u32 python__walk_thread(struct python_thread *t, struct p
 #ifdef PYTHON_WALK_TASKS
 	w.task = task;
 #endif
-	/* the verifier of 6.1 accepts no map key in memory that is an argument of a global function */
+	/* a copy on the stack: the verifier of 6.1 accepts no map key in memory that a global function was passed */
 	layout = p->layout;
 	c->layout = layout;
 	w.l = bpf_map_lookup_elem(&python_layouts, &layout);
@@ -288,15 +298,16 @@ static __always_inline u32 python__walk_thread(struct python_thread *t, struct p
 	c->code_type = p->code_type;
 	c->process = p->id;
 	c->max = frames;
+	c->now = w.l->interp_epoch ? 0 : bpf_ktime_get_ns() >> 20;
 	c->same = c->agreed = 0;
 	PYTHON_LOOP(PYTHON_TRIES, python__try, &w, task);
 	if (!c->agreed) {
-		loss__count(0, c->bad ?: LOSS_TORN, bpf_ktime_get_ns());
+		loss__count(0, c->loss ?: LOSS_TORN, bpf_ktime_get_ns());
 		return 0;
 	}
 	id = c->n ? python__intern(&w, task) : 0;
-	if (c->bad)
-		loss__count(0, c->bad, bpf_ktime_get_ns());
+	if (c->loss)
+		loss__count(0, c->loss, bpf_ktime_get_ns());
 	return id;
 }
 
@@ -356,5 +367,3 @@ static __always_inline u32 python__walk_current(u64 state, u64 gil, u32 frames)
 	t->busy = 0;
 	return id;
 }
-
-#endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The ring that records go through, one per CPU: BPF programs write to it, the loader reads it. The kernel's own ring
+ * The ring that records go through, one per CPU: BPF programs write to it, the worker reads it. The kernel's own ring
  * buffer needs three nested calls, a lock and two more calls to learn how much room is left, which is too expensive
  * for something that happens at every call of a traced function. This ring needs a few instructions in the program
  * itself.
  *
- * All rings are one array map that the loader maps, with one element per CPU:
+ * All rings are one array map that the worker maps, with one element per CPU:
  *
  *	head	bytes that were ever reserved; producers advance it
- *	tail	bytes that were ever read; the loader advances it
+ *	tail	bytes that were ever read; the worker advances it
  *	data	`size` bytes, a power of two, followed by room for one record
  *
  * Neither position ever wraps; a position modulo the size is an offset into the data. A record that begins before the
@@ -22,7 +22,7 @@
  * NMI.) A failed exchange means that another producer has reserved meanwhile.
  *
  * The size is stored last and marks the record as complete. The reader stops at a size of 0: at the end, or at a
- * record whose producer was interrupted. The latter only delays the records behind it. The loader zeroes what it has
+ * record whose producer was interrupted. The latter only delays the records behind it. The worker zeroes what it has
  * read before it advances tail, so that bytes of an old record never count as a size.
  *
  * Ordering: the reader loads a size with acquire and stores tail with release. The producer's stores must become
@@ -30,8 +30,7 @@
  * kernels have in BPF, or an exchange. The producer loads tail before it stores into freed room: a control dependency
  * orders that.
  */
-#ifndef SONDE_RING_H
-#define SONDE_RING_H
+#pragma once
 
 #include "event.h"
 
@@ -92,5 +91,3 @@ static inline __attribute__((always_inline)) void ring__commit(u64 *at, u32 byte
 	__asm__ __volatile__("" ::: "memory");
 	*(volatile u64 *)at = bytes;
 }
-
-#endif

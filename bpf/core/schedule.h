@@ -3,8 +3,7 @@
  * Which steps of a training loop are recorded (`sonde record --schedule`), with the meaning of
  * torch.profiler.schedule().
  */
-#ifndef SONDE_SCHEDULE_H
-#define SONDE_SCHEDULE_H
+#pragma once
 
 #include "types.h"
 
@@ -45,7 +44,8 @@ static inline u32 step_schedule__own_phase(const volatile struct step_schedule *
 }
 
 /*
- * Without warmup the last step before an active one takes its place, because probes must be attached before it begins.
+ * Returns the phase of a step. Without warmup, the last step before the active ones counts as warmup, because probes
+ * must be attached before an active step begins.
  */
 static inline u32 step_schedule__phase(const volatile struct step_schedule *s, u64 step)
 {
@@ -53,5 +53,3 @@ static inline u32 step_schedule__phase(const volatile struct step_schedule *s, u
 
 	return phase == STEP_IDLE && step_schedule__own_phase(s, step + 1) == STEP_ACTIVE ? STEP_WARMUP : phase;
 }
-
-#endif

@@ -9,8 +9,7 @@
  * shim_batch followed by its records, each a struct shim_record and the body of its kind, padded to a multiple of 8
  * bytes. Times are CLOCK_MONOTONIC as the target sees it. docs/gpu.md lists the sources of the fields' meanings.
  */
-#ifndef SONDE_SHIM_H
-#define SONDE_SHIM_H
+#pragma once
 
 #include "event.h"
 
@@ -37,7 +36,7 @@
 	X(MEMORY, memory) /* allocations and pools */                                      \
 	X(GRAPHS, graphs) /* graphs as a whole, without records of their nodes */          \
 	X(NODES, nodes) /* each node of a graph, even if another tracer requests GRAPHS */ \
-	X(CALLS, calls) /* the driver's launch functions, which relate kernels to threads */
+	X(CALLS, calls) /* launch functions of libcudart and libcuda, which relate kernels to threads */
 #define SHIM_GROUP_ENUM(up, low) SHIM_##up,
 enum shim_group { SHIM_GROUPS(SHIM_GROUP_ENUM) SHIM_GROUP_COUNT };
 
@@ -131,7 +130,7 @@ enum gpu_memory_kind {
 struct shim_memcpy {
 	u64 bytes UNIT(bytes);
 	u64 graph_node DOC("id of the node, 0: none");
-	u64 copies DOC("of a batch of copies: how many this record stands for; 0: not known");
+	u64 copies DOC("of a batch of copies: how many this record represents; 0: not known");
 	u32 device, context, stream, correlation;
 	u32 graph DOC("id of the executable graph, 0: none");
 	u32 channel DOC("hardware channel");
@@ -215,8 +214,8 @@ struct shim_pool {
 struct shim_call {
 	u32 function DOC("CUPTI_DRIVER_TRACE_CBID_...: 307 cuLaunchKernel, 652 cuLaunchKernelEx, 514 cuGraphLaunch");
 	u32 correlation;
-	s32 result DOC("CUresult");
-	u32 pad;
+	s32 result DOC("CUresult; of libcudart cudaError_t");
+	u32 runtime DOC("1: a function of libcudart; function is CUPTI_RUNTIME_TRACE_CBID_...: 211 cudaLaunchKernel");
 };
 
 struct shim_device {
@@ -289,5 +288,3 @@ struct shim_state {
 	enum gpu_shim_state state;
 	u32 groups DOC("bits: 0 kernels, 1 copies, 2 synchronization, 3 memory, 4 graphs, 5 graphs' nodes, 6 calls");
 };
-
-#endif

@@ -24,15 +24,14 @@
  *	}
  *
  * A function whose return address must not be changed (in C++ and libc: code that may be unwound) is a PLACED call,
- * with the same body: the loader finds the ends of the function in its code and puts plain uprobes there
+ * with the same body: the worker finds the ends of the function in its code and puts plain uprobes there
  * (docs/placement.md).
  *
  * Other probes are ENTRY (a uprobe on the entry only), SITE (a uprobe that the family's host code places), and
  * libbpf's own sections (tp_btf/...). A program with section iter/task runs once when tracing stops and writes what
  * is still open, see iter__write().
  */
-#ifndef SONDE_BPF_H
-#define SONDE_BPF_H
+#pragma once
 
 #include "event.h"
 #include "meta.h"
@@ -59,16 +58,9 @@
 #define ARG4(ctx) ((ctx)->cx)
 #define ARG5(ctx) ((ctx)->r8)
 #define ARG6(ctx) ((ctx)->r9)
-/* The nth argument on the stack (from 0), where the ABI puts the seventh argument and later ones. Reads user memory. */
-#define STACK_ARG(ctx, n)                                                                        \
-	({                                                                                       \
-		u64 __v = 0;                                                                     \
-		bpf_probe_read_user(&__v, sizeof(__v), (const void *)((ctx)->sp + 8 + 8 * (n))); \
-		__v;                                                                             \
-	})
 
 /*
- * Wakes the loader, unless a wake-up is pending. The check costs about as much as a record, and a wake-up thirty
+ * Wakes the worker, unless a wake-up is pending. The check costs about as much as a record, and a wake-up thirty
  * times that, so only a record that begins a new page of a ring filled beyond its mark does the check.
  */
 static __noinline int ring__wake(void)
@@ -437,7 +429,7 @@ static __always_inline void *span__close(struct pt_regs *ctx, u64 key)
 #define SITE_IF(word, fn, name) SEC("site+" #word "/" name) int fn(struct pt_regs *ctx)
 
 /*
- * From an iter/task program: hands a whole record to the loader. seq is ctx->meta->seq, read once and outside of
+ * From an iter/task program: hands a whole record to the worker. seq is ctx->meta->seq, read once and outside of
  * loops: for each such load of a pointer the verifier searches all types of the kernel for several names, which takes
  * 0.3 ms. Not 0: the reader's buffer is full, and the kernel runs the program again for the same task or file.
  */
@@ -450,5 +442,3 @@ static __always_inline long iter__write(struct seq_file *seq, void *record, u32 
 }
 
 #include "placed.bpf.h"
-
-#endif

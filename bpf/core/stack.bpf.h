@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The tree of stack frames: assigns ids to frames and sends new frames to the loader. */
-#ifndef SONDE_STACK_BPF_H
-#define SONDE_STACK_BPF_H
+/* The tree of stack frames: assigns ids to frames and sends new frames to the worker. */
+#pragma once
 
 #include "core/sonde.bpf.h"
 #include "core/stack.h"
 
 struct stack_node {
-	u64 place; /* see raw_frame.offset */
+	u64 offset; /* see raw_frame.offset */
 	u32 caller;
 	u32 code;
 	u32 kind;
@@ -24,7 +23,7 @@ struct stack_nodes_map {
 extern struct stack_nodes_map stack_nodes SEC(".maps");
 extern u32 stack_last_frame; /* the id that was assigned last */
 extern u32 stack_last_code;
-/* Part of the keys of all tables of stacks and code. The loader increments it to have all frames sent again. */
+/* Part of the keys of all tables of stacks and code. The worker increments it to have all frames sent again. */
 extern u32 stack_epoch;
 
 /*
@@ -32,10 +31,10 @@ extern u32 stack_epoch;
  * process (tgid) and `offset` the address in it. Returns 0 if the ring had no room; the frame is sent when it occurs
  * again. A separate function, so that the verifier checks it once and it has a stack frame of its own.
  */
-__weak __noinline int stack__push(u32 caller, u32 kind, u32 code, u64 place, u32 pid)
+__weak __noinline int stack__push(u32 caller, u32 kind, u32 code, u64 offset, u32 pid)
 {
 	struct stack_node key = {
-		.place = place, .caller = caller, .code = code, .kind = kind, .epoch = *(volatile u32 *)&stack_epoch
+		.offset = offset, .caller = caller, .code = code, .kind = kind, .epoch = *(volatile u32 *)&stack_epoch
 	};
 	struct raw_frame r = {};
 	u32 *known, id;
@@ -46,7 +45,7 @@ __weak __noinline int stack__push(u32 caller, u32 kind, u32 code, u64 place, u32
 	id = __sync_fetch_and_add(&stack_last_frame, 1) + 1;
 	event__init(&r.event, RAW_FRAME, 0, bpf_ktime_get_ns());
 	r.event.pid = pid;
-	r.offset = place;
+	r.offset = offset;
 	r.frame = id;
 	r.caller = caller;
 	r.code = code;
@@ -56,5 +55,3 @@ __weak __noinline int stack__push(u32 caller, u32 kind, u32 code, u64 place, u32
 	bpf_map_update_elem(&stack_nodes, &key, &id, BPF_ANY);
 	return id;
 }
-
-#endif

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Frames and code objects on their way from BPF to the loader. BPF numbers frames and code objects at their first
- * occurrence and sends what it read of them once, as raw records. The loader, which has line tables and symbols,
+ * Frames and code objects on their way from BPF to the worker. BPF numbers frames and code objects at their first
+ * occurrence and sends what it read of them once, as raw records. The worker, which has line tables and symbols,
  * turns these into meta_frame and meta_code (user/record/stacks.c). Raw records are not events and are not in the
  * trace.
  */
-#ifndef SONDE_STACK_H
-#define SONDE_STACK_H
+#pragma once
 
 #include "event.h"
 
-/* Ids of records that only the loader reads; ids of families end below. */
+/* Ids of records that only the worker reads; ids of families end below. */
 #define RAW_FIRST 0xff00
 
 enum raw_record {
@@ -62,5 +61,3 @@ struct raw_code {
 	u8 width; /* bytes per character of a text: 1 (Latin-1), 2, 4; 0: it could not be read */
 	u8 data[RAW_CODE_CHUNK]; /* only the `size` bytes in use are sent */
 };
-
-#endif

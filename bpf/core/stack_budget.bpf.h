@@ -4,8 +4,7 @@
  * intervals reaches `every` ns, the interval that completes it gets a stack: an interval is chosen with a probability
  * proportional to its length, and represents the others.
  */
-#ifndef SONDE_STACK_BUDGET_BPF_H
-#define SONDE_STACK_BUDGET_BPF_H
+#pragma once
 
 #include "core/types.h"
 
@@ -21,5 +20,3 @@ static __always_inline bool stack__is_due(u64 *left, u64 ns, u64 every)
 	*left = every - (ns - until) % every;
 	return true;
 }
-
-#endif

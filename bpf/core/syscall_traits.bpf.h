@@ -4,8 +4,7 @@
  * scripts/syscalls.sh from calls.txt).
  * Include it after syscall_nr.h.
  */
-#ifndef SONDE_SYSCALL_TRAITS_BPF_H
-#define SONDE_SYSCALL_TRAITS_BPF_H
+#pragma once
 
 #include "core/file.h"
 #include "core/sonde.bpf.h"
@@ -42,5 +41,3 @@ static __always_inline u16 traits_of(u32 nr)
 		return 6;
 	return compat ? traits_32[nr & (TABLE - 1)] : traits_native[nr & (TABLE - 1)];
 }
-
-#endif

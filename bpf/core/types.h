@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Integer types shared by the BPF programs and the loader. */
-#ifndef SONDE_TYPES_H
-#define SONDE_TYPES_H
+/* Integer types shared by the BPF programs and user code. */
+#pragma once
 
 #ifdef __bpf__
 #include "vmlinux.h"
@@ -19,6 +18,4 @@ typedef int8_t s8;
 typedef int16_t s16;
 typedef int32_t s32;
 typedef long long s64;
-#endif
-
 #endif

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""bench_default [WORK..]: what `sonde record` without options costs programs. PAIRS=30 SECONDS=1 (of a run) in the environment.
+"""bench_default [--steady] [WORK..]: what `sonde record` without options costs programs. PAIRS=30 SECONDS=1 (of a run) in the environment.
 
 A work runs alone and beside each tool in turns, in an order that changes, PAIRS rounds: sonde's default, `-t lean`, py-spy and
 perf at the default's 49 Hz. Printed are the median ratios to the work alone in the same round, with a bootstrap interval of 95%:
@@ -8,9 +8,14 @@ the wall time and the CPU time of a unit of work (1.01: 1% more). The goal is be
 that it records, or after the peers were started. `gunicorn` is a service of Flask with four threads, loaded by one client: its unit
 is a request, its CPU time that of the service. The programs are those of bench_python, and torch and gunicorn are looked for in
 build/venv. Nothing here passes or fails.
+
+--steady: the default alone, once it records in slices of time (--cost-limit), which it does not in the first 10 s. Half of the runs
+alone precede a recording and half follow it; there are three recordings. Printed are the means of the ratios, because the cost
+differs between slices and pauses. Without WORK: those of the goal, which take 8 minutes.
 """
 import os
 import random
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -23,6 +28,9 @@ import pairs
 PAIRS = int(os.environ.get("PAIRS", "30"))
 SECONDS = float(os.environ.get("SECONDS", "1"))
 KINDS = ("loop", "contended", "convoy", "calls", "objects", "torch", "gunicorn")
+STEADY_KINDS = ("loop", "contended", "calls", "torch", "gunicorn")
+RECORDINGS = 3
+COMPLETE = 11  # s: more than a recording measures without a limit
 APPLICATION = '''
 import hashlib
 from flask import Flask
@@ -95,24 +103,55 @@ def tools(work, tmp):
     return found
 
 
-def under(work, command):
+def start(command):
     p = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, universal_newlines=True)
     if command[0] == pairs.SONDE:
         while (line := p.stderr.readline()) and "tracing into" not in line:
             pass
     # What a tool reads before it can begin (symbols, for instance) is its start, which bench_start measures
     time.sleep(0.5)
+    return p
+
+
+def under(work, command):
+    p = start(command)
     alive = p.poll() is None
     found = work.run()
     pairs.end(p)
     return found if alive else None
 
 
-def bench(kind, tmp):
+def runs(work, n):
+    return [work.run() for _ in range(n)]
+
+
+def ratio(beside, alone):
+    return [a / b for a, b in zip(beside, alone)]
+
+
+def steady(kind, work, tmp):
+    found, n = [], PAIRS // RECORDINGS
+    for _ in range(RECORDINGS):
+        alone = runs(work, n // 2)
+        p = start(tools(work, tmp)["sonde"])
+        runs(work, round(COMPLETE / SECONDS))
+        beside = runs(work, n)
+        pairs.end(p)
+        alone += runs(work, n - n // 2)
+        found += map(ratio, beside, alone)
+    print(f"{kind}: {len(found)} pairs of {SECONDS:g} s\n  beside it             wall time of a unit           CPU time of a unit")
+    bench_python.line("sonde, in slices", found, middle=statistics.mean)
+
+
+def bench(kind, tmp, is_steady):
     try:
         work = Gunicorn(tmp) if kind == "gunicorn" else bench_python.Work(kind)
     except RuntimeError as e:
         print(f"{kind}: left out: {e}")
+        return
+    if is_steady:
+        steady(kind, work, tmp)
+        work.end()
         return
     commands = tools(work, tmp)
     names = ["nothing", *commands]
@@ -122,7 +161,7 @@ def bench(kind, tmp):
         now = {name: work.run() if name == "nothing" else under(work, commands[name]) for name in names}
         for name in found:
             if now[name]:
-                found[name].append([a / b for a, b in zip(now[name], now["nothing"])])
+                found[name].append(ratio(now[name], now["nothing"]))
     work.end()
     print(f"{kind}: {PAIRS} rounds of {SECONDS:g} s\n  beside it             wall time of a unit           CPU time of a unit")
     for name, ratios in found.items():
@@ -139,8 +178,9 @@ def main():
     bench_python.SECONDS = SECONDS
     print(f"{bench_python.PYTHON}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}, median of {PAIRS} rounds", flush=True)
     with tempfile.TemporaryDirectory() as tmp:
-        for kind in sys.argv[1:] or KINDS:
-            bench(kind, tmp)
+        is_steady = "--steady" in sys.argv
+        for kind in [a for a in sys.argv[1:] if a != "--steady"] or (STEADY_KINDS if is_steady else KINDS):
+            bench(kind, tmp, is_steady)
 
 
 if __name__ == "__main__":

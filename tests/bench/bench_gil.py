@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""bench_gil [PAIRS [WORK..]]: what tracing the GIL costs a program: CPU-bound contention, a convoy, and one without contention.
+"""bench_gil [PAIRS [WORK..]]: what tracing the GIL costs a program: one with CPU-bound contention, one with a convoy, and one without
+contention.
 
 Runs of a workload alternate with and without sonde attached. It prints the median ratio of the work done (without / with: 1.01
 is a loss of 1%), its 95% bootstrap interval, and the cost of the probes themselves: the number of hits times the cost of a hit on

@@ -185,12 +185,12 @@ class Work:
         self.p.wait()
 
 
-def line(name, ratios, rest=""):
+def line(name, ratios, rest="", middle=statistics.median):
     said = ""
     for side in (0, 1):
         values = [r[side] for r in ratios]
-        low, high = pairs.interval(values)
-        said += f"  {statistics.median(values):7.3f} [{low:.3f}, {high:.3f}]"
+        low, high = pairs.interval(values, middle)
+        said += f"  {middle(values):7.3f} [{low:.3f}, {high:.3f}]"
     print(f"  {name:20}{said}  {rest}", flush=True)
 
 

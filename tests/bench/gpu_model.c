@@ -40,7 +40,7 @@ static void add(struct made *g, u32 i)
 	    .stream = i % 64, .grid_x = 64, .block_x = 128, .grid_y = 1, .grid_z = 1, .block_y = 1, .block_z = 1,
 	    .stack = 1 + i % 200);
 	ADD(g, gpu_call, .span = SPAN_AT(100, tid, at + 1000, at + 4000),
-	    .driver = { .function = 307, .correlation = i + 1 });
+	    .call = { .function = 307, .correlation = i + 1 });
 	if (i < 5000)
 		return;
 	/* CUPTI delivers records 30 ms later */

@@ -8,7 +8,6 @@
  * The events are API spans with log-normal durations and gaps from 8 threads
  * of two processes on 8 CPUs, drained in bursts a CPU as the loader does.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>

@@ -76,7 +76,7 @@ class Browser:
         self.requests.clear()
         self.complaints.clear()
         self.call("Page.navigate", url="file://" + path)
-        until = time.monotonic() + 30
+        until = time.monotonic() + 60
         while self.run("document.readyState") != "complete" or not self.run("location.href").startswith("file:"):
             if time.monotonic() > until:
                 raise TimeoutError("the page does not load")

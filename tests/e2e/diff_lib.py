@@ -8,8 +8,8 @@ import tempfile
 
 from sonde_cli import SONDE, Sonde
 
-# Requests at a fixed rate: each runs work() for a given CPU time by the thread's own clock, and other() for a constant
-# one
+# Requests at a fixed rate: each runs work() for a given CPU time by the thread's own clock, and other() for a
+# constant one. The output is the CPU time of both functions and of all, in ns.
 PACED = r"""
 import os, sys, time
 
@@ -27,43 +27,50 @@ def main(work_ms, seconds):
     # other programs on the machine change neither the rate nor the waits
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     sys.stdin.readline()
+    began = time.process_time_ns()
     begin = now = time.monotonic()
-    at, took, n = begin, 0, 0
+    at, in_work, in_other = begin, 0, 0
     while now < begin + seconds:
         before = time.thread_time_ns()
         work(int(work_ms * 1e6))
-        took += time.thread_time_ns() - before
-        other(2_000_000)
-        n += 1
+        between = time.thread_time_ns()
+        other(4_000_000)
+        in_work, in_other = in_work + between - before, in_other + time.thread_time_ns() - between
         at += 0.05
         now = time.monotonic()
         if at > now:
             time.sleep(at - now)
             now = at
-    print(took / (time.monotonic() - begin) / 1e9, n, flush=True)
+    print(in_work, in_other, time.process_time_ns() - began, flush=True)
 
 main(float(sys.argv[1]), float(sys.argv[2]))
 """
 
-# handle() waits for a lock that holder() holds while it sleeps
+# handle() waits for a lock that holder() holds while it sleeps. The output is what own_clock.lock_waits() reads.
 CHAIN = r"""
-import sys, threading, time
+import json, os, sys, threading, time
 
 lock = threading.Lock()
-waited = [0.0]
+waits, holds = [], []
 
 def holder(until):
     while time.monotonic() < until:
         with lock:
+            begin = time.monotonic_ns()
             time.sleep(0.2)
+            holds.append((begin, time.monotonic_ns()))
         time.sleep(0.02)
 
 def handle(until):
+    delays = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
     while time.monotonic() < until:
         time.sleep(0.005)
-        before = time.monotonic()
-        with lock:
-            waited[0] += time.monotonic() - before
+        ran, delayed = time.thread_time_ns(), int(os.pread(delays, 99, 0).split()[1])
+        begin = time.monotonic_ns()
+        lock.acquire()
+        end = time.monotonic_ns()
+        waits.append((begin, end, time.thread_time_ns() - ran, int(os.pread(delays, 99, 0).split()[1]) - delayed))
+        lock.release()
 
 def main(seconds):
     sys.stdin.readline()
@@ -73,7 +80,7 @@ def main(seconds):
         t.start()
     for t in threads:
         t.join()
-    print(waited[0], flush=True)
+    print(json.dumps([waits, holds]), flush=True)
 
 main(float(sys.argv[1]))
 """
@@ -119,7 +126,7 @@ def write_program(folder, name, text):
 def record(folder, name, script, *args, options=()):
     """The program with these arguments, recorded from its first line to its end: the trace, and what the program printed."""
     path = os.path.join(folder, name + ".sonde")
-    target = subprocess.Popen([sys.executable, script, *map(str, args)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    target = subprocess.Popen([sys.executable, "-W", "ignore", script, *map(str, args)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     recording = Sonde(path, "-p", str(target.pid), *options)
     out = target.communicate("go\n")[0]
     recording.end(None)

@@ -68,10 +68,10 @@ fi
 mkdir "$tmp/twice"
 sed 's/0x3f01/0x0301/' tests/e2e/new_family/tiny/tiny.h > "$tmp/twice/tiny.h"
 cp tests/e2e/new_family/tiny/tiny.bpf.c "$tmp/twice/"
-twice() { ! make -s B="$tmp/build" EXTRA_FAMILIES="$tmp/twice" > "$tmp/said" 2>&1 && grep -qi '0x0301' "$tmp/said"; }
+twice() { ! tests/e2e/build_with.sh "$tmp/build" "$tmp/twice" > "$tmp/said" 2>&1 && grep -qi '0x0301' "$tmp/said"; }
 check "an id used twice fails the build" twice
 # A family whose id is beyond the bound
 sed 's/0x3f/0x40/' tests/e2e/new_family/tiny/tiny.h > "$tmp/twice/tiny.h"
-great() { ! make -s B="$tmp/build" EXTRA_FAMILIES="$tmp/twice" > "$tmp/said" 2>&1 && grep -q 'family tiny: its id 0x40 is not less' "$tmp/said"; }
+great() { ! tests/e2e/build_with.sh "$tmp/build" "$tmp/twice" > "$tmp/said" 2>&1 && grep -q 'family tiny: its id 0x40 is not less' "$tmp/said"; }
 check "a family id beyond the bound fails the build" great
 done_testing

@@ -2,17 +2,18 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=300 waits
 """record -- CMD: the command is traced from its first instruction; its exit status, signals and end are handled."""
+import contextlib
 import os
 import pty
 import shutil
 import signal
 import subprocess
-import time
 
 from puppet import ROOT, SONDE, TMP
 from sonde_cli import Sonde
 from sonde_trace import Trace
 from tap import done, ok, skip
+from waiting import wait_for
 
 END_DURATION, END_COMMAND = 2, 4
 LOSS_ATTACH_GAP = 8
@@ -28,8 +29,8 @@ __attribute__((constructor)) static void begin(void)
 """
 MAIN = """
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 int cudaMalloc(void **address, unsigned long bytes);
 int main(int argc, char **argv)
 {
@@ -41,7 +42,7 @@ int main(int argc, char **argv)
 	if (argc > 2 && !late)
 		return 99;
 	if (late) /* a file is examined through the process that maps it: it has to last until then */
-		usleep(500000);
+		getchar();
 	return atoi(argv[1]);
 }
 """
@@ -86,16 +87,21 @@ def first_instructions():
         calls = sorted(e["bytes"] for e in trace.events("cuda_alloc"))
         ok(status == 3 and calls == list(range(1, 11)),
            f"{how}: every call is recorded once, from the constructors on, and the status is the command's", (status, calls, err))
-        ok(not [e for e in trace.events("meta_loss") if e["reason"] == LOSS_ATTACH_GAP],
-           f"{how}: there is no attach gap", list(trace.events("meta_loss")))
+        ok(not attach_gaps(trace), f"{how}: there is no attach gap", attach_gaps(trace))
         ok(end_reason(trace) == [END_COMMAND], f"{how}: the recording ended with the command", end_reason(trace))
+
+
+def attach_gaps(trace):
+    return [e for e in trace.events("meta_loss") if e["reason"] == LOSS_ATTACH_GAP]
 
 
 def late_library():
     main = build(path("build-late"))
-    status, _, err = run("--", main, "0", os.path.join(os.path.dirname(main), "lib/libcudart.so.98"), options=("-t", "cuda"))
-    blind = [e for e in Trace(path("t")).events("meta_loss") if e["reason"] == LOSS_ATTACH_GAP]
-    ok(status == 0 and len(blind) == 1, "a library that the command loads later has an attach gap, which is reported", (status, err))
+    sonde = Sonde(path("t"), "-t", "cuda", "--", main, "0", os.path.join(os.path.dirname(main), "lib/libcudart.so.98"), stdin=subprocess.PIPE)
+    sonde.wait_trace(attach_gaps)
+    sonde.process.stdin.close()
+    status, blind = sonde.process.wait(), attach_gaps(Trace(path("t")))
+    ok(status == 0 and len(blind) == 1, "a library that the command loads later has an attach gap, which is reported", status, sonde.messages)
     for e in blind:
         print(f"# attach gap of {(e['last'] - e['first']) / 1e6:.1f} ms")
     # the kernel passes the script's path as the second argument
@@ -140,18 +146,29 @@ def surroundings():
     status, out, err = run("--", "sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!", options=("-t", "proc"))
     os.kill(int(out), signal.SIGKILL)
     ok(status == 0 and end_reason(Trace(path("t"))) == [END_COMMAND], "sonde does not wait for processes that the command leaves behind", err)
-    status, out, err = run("--", "sh", "-c", "sleep 1.5; exit 4", options=("-t", "proc", "-d", "0.3"))
+    sonde = Sonde(path("t"), "-t", "proc", "-d", "0.3", "--", "sh", "-c", "read x; exit 4", stdin=subprocess.PIPE)
+    sonde.wait_for("waiting for its end")
+    sonde.process.stdin.close()
+    status = sonde.process.wait()
     ok(status == 4 and end_reason(Trace(path("t"))) == [END_DURATION], "-d ends the tracing, and sonde then waits for the command",
-       (status, err))
+       status, sonde.messages)
+
+
+def pending(pid, sig):
+    """True until the signal has been delivered"""
+    with open(f"/proc/{pid}/status") as f:
+        return any(int(line.split()[1], 16) >> (sig - 1) & 1 for line in f if line.startswith(("SigPnd", "ShdPnd")))
 
 
 def nohup():
     """A user who runs sonde by nohup closes the terminal and expects it to continue."""
     sonde = Sonde(path("s"), "-t", "proc", prefix=("nohup",))
     sonde.process.send_signal(signal.SIGHUP)
-    time.sleep(0.3)
-    running = sonde.process.poll() is None
-    ok(running and sonde.end() == 0, "under nohup SIGHUP ends neither sonde nor the command", sonde.messages)
+    wait_for(lambda: not pending(sonde.pid, signal.SIGHUP))
+    child = subprocess.Popen(["true"])
+    child.wait()
+    recorded = sonde.wait_trace(lambda trace: any(e["child_pid"] == child.pid for e in trace.events("proc_fork")))
+    ok(recorded and sonde.end() == 0, "under nohup SIGHUP ends neither sonde nor the command", sonde.messages)
 
 
 def signals():
@@ -161,8 +178,7 @@ def signals():
         ready = path(f"ready-{sig}")
         sonde = Sonde(path("s"), "-t", "proc", "--", "sh", "-c",
                       f"trap 'exit {40 + sig}' {sig.value}; touch {ready}; while :; do sleep 0.05; done")
-        while not os.path.exists(ready):
-            time.sleep(0.01)
+        wait_for(lambda ready=ready: os.path.exists(ready))
         status = sonde.end(sig)
         ok(status == 40 + sig, f"{sig.name} is passed on", (status, sonde.messages))
         ok(end_reason(Trace(path("s"))) == [END_COMMAND], "and the trace is complete")
@@ -173,18 +189,19 @@ def on_terminal(script, ready, keys):
     pid, fd = pty.fork()
     if not pid:
         os.execv(SONDE, [SONDE, "record", "-f", "-o", path("tty"), "-t", "proc", "--", "sh", "-c", script])
-    while not os.path.exists(ready):
-        time.sleep(0.01)
-    for key in keys:
+    wait_for(lambda: os.path.exists(ready))
+    out = b""
+    for number, key in enumerate(keys, 1):
         os.write(fd, key)
-        time.sleep(0.3)
+        # the terminal shows the key when it has sent the signal; two that are pending at once would be one
+        while out.count(b"^C") < number:
+            out += os.read(fd, 65536)
+        wait_for(lambda: not pending(pid, signal.SIGINT))
     # the command may keep the terminal open for longer; sonde's messages fit into its buffer
     status = os.waitpid(pid, 0)[1]
     os.set_blocking(fd, False)
-    try:
-        out = os.read(fd, 65536)
-    except OSError:
-        out = b""
+    with contextlib.suppress(OSError):
+        out += os.read(fd, 65536)
     os.close(fd)
     return os.waitstatus_to_exitcode(status), out
 

@@ -3,12 +3,11 @@
 """The CPU time that a recording reports of itself is that of all of sonde's processes in /proc.
 
 The test maps new libraries, so that the opener, the attacher and the children that parse files have work, and then waits until
-the recording has none left. The figure of /proc must lie between those of the trace one second before and one second after,
+the recording has figures before and after. The figure of /proc must lie between the last one before and the first one after,
 within the clock ticks in which /proc counts.
 """
 import os
 import re
-import signal
 import subprocess
 import time
 
@@ -50,15 +49,15 @@ def main():
     if not os.access(STORM, os.X_OK) or not os.path.exists(FAKE):
         skip_all("the program or the library of the test is not built")
     path = f"{TMP}/cost.sonde"
-    child = Sonde(path, "-t", "proc,cuda").process
+    sonde = Sonde(path, "-t", "proc,cuda")
+    child = sonde.process
     subprocess.run([STORM, "keep", "1", TMP, FAKE], stdout=subprocess.DEVNULL, check=True)
-    time.sleep(1.2)
+    sonde.wait_trace(lambda trace: list(trace.events("meta_cost")))
     before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     processes = tree(child.pid)
     after = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-    time.sleep(1.2)
-    child.send_signal(signal.SIGINT)
-    err = child.communicate(timeout=60)[1]
+    sonde.wait_trace(lambda trace: any(e["time"] >= after for e in trace.events("meta_cost")))
+    sonde.end()
     names = {name for name, _, _ in processes.values()}
     ok({"sonde-attacher", "sonde-examiner", "sonde-opener"} <= names, "the recording has processes beside the worker", names)
     costs = [(e["time"], e["user"] + e["system"] + e["children"], e["children"]) for e in Trace(path).events("meta_cost")]
@@ -72,9 +71,9 @@ def main():
            f"{costs[-1]} {others}")
     # the CPU time of the start is not part of the traced time
     begun, wall = costs[0][1], max(e["wall"] for e in Trace(path).events("meta_cost"))
-    printed = re.search(r"sonde itself took ([0-9.]+)%", err)
+    printed = re.search(r"sonde itself took ([0-9.]+)%", sonde.messages)
     least = 100 * (costs[-1][1] - begun - ticks) / (wall + 1_000_000_000)
-    ok(printed and float(printed[1]) >= least, "the last line has the total", f"{least} {err[-600:]}")
+    ok(printed and float(printed[1]) >= least, "the last line has the total", f"{least} {sonde.messages[-600:]}")
 
 
 main()

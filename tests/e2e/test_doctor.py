@@ -61,12 +61,12 @@ def here():
             break
         t = doctor()[1]
     for f in asked:
-        good = f.get("measured") == "here" and 10 < f["hit_ns"] < 100000 and 5 < f["foreign_hit_ns"] < 100000
+        good = f.get("measured") == "here" and f["hit_ns"] > 0 and f["foreign_hit_ns"] > 0
         ok(good, f"{f.get('name')}: the cost of a tracepoint hit was measured, for followed and for other threads", f)
     rows = [check(t, "confinement of sonde"), check(t, "confinement of sonde-attacher")]
     ok(rows == ["works"] * 2, "the processes of a recording can be confined fully here", t["checks"])
     f = family(t, "cuda")
-    ok(f.get("hit_ns") and 50 < f["hit_ns"] < 1000000, "cuda: the cost of a call with its return was measured", f)
+    ok(f.get("hit_ns", 0) > 0, "cuda: the cost of a call with its return was measured", f)
     text = subprocess.run([SONDE, "doctor"], capture_output=True, text=True).stdout
     ok("This machine" in text and "Families of probes" in text and ("missing" in text) == bool(t["missing"]),
        "text: there is a table of missing features only if one is missing", text)
@@ -130,7 +130,7 @@ def no_file_systems():
 
 def pid_namespace():
     status, t = doctor(["unshare", "-fp", "--mount-proc"])
-    ok(status == 1 and check(t, "pid namespace") == "one of its own" and "--pid=host" in " ".join(remedies(t)),
+    ok(status == 1 and check(t, "pid namespace") == "not the host's" and "--pid=host" in " ".join(remedies(t)),
        "in another pid namespace: exit 1, as from record, with advice", (status, t))
 
 

@@ -148,9 +148,42 @@ def check_torn(path, pb):
     ok(truth.trace.torn, "torn: info reports torn bytes")
 
 
+# What both cycles refer to is written in the first one.
+CYCLES = """
+disk_file time=@1.1 pid=5 tid=5 dev=1 ino=7 path="/data"
+disk_io pid=5 tid=5 start=@1.2 time=@1.3 bytes=4096 ino=7
+disk_io pid=5 tid=5 start=@2.2 time=@2.3 bytes=4096 ino=7
+disk_io pid=5 tid=5 start=@3.2 time=@3.3 bytes=8192 ino=7
+torch_phase time=@1 pid=5 tid=5 since=0 cycle=1 phase=3
+torch_phase time=@2 pid=5 tid=5 since=@1 cycle=1 phase=1
+torch_phase time=@3 pid=5 tid=5 since=0 cycle=2 phase=3
+torch_phase time=@4 pid=5 tid=5 since=@3 cycle=2 phase=1
+meta_end time=@5 reason=END_SIGNAL
+"""
+
+
+def check_cycle():
+    with open(os.path.join(GOLDEN, "torch.schema.json")) as file:
+        schema = json.load(file)
+    with open(os.path.join(GOLDEN, "disk.schema.json")) as file:
+        disk = json.load(file)
+    common = [f for f in schema["events"][0]["fields"] if f["offset"] < 24]
+    fields = [{"name": n, "type": "unsigned", "size": size, "offset": at, **more}
+              for n, size, at, more in (("since", 8, 24, {"unit": "moment"}), ("cycle", 4, 32, {}), ("phase", 4, 36, {}))]
+    schema["events"].append({"name": "torch_phase", "id": 0x0e11, "size": 40, "fields": common + fields})
+    schema["enums"] += [e for e in disk["enums"] if e["name"].startswith("disk_")]
+    schema["families"] += [f for f in disk["families"] if f["name"] == "disk"]
+    schema["events"] += [e for e in disk["events"] if e["name"] in ("disk_file", "disk_io")]
+    trace, part = make_trace(os.path.join(TMP, "cycles"), CYCLES, schema), os.path.join(TMP, "second.sonde")
+    subprocess.run([SONDE, "export", trace, "--to", "cycle", "--event", "2", "-o", part], check=True)
+    truth = Truth(part).trace
+    ok([e["path"] for e in truth.events("disk_file")] == ["/data"], "a cycle has the names that were written before it")
+    ok([e["bytes"] for e in truth.events("disk_io")] == [8192], "a cycle has no I/O of another time", list(truth.events("disk_io")))
+
+
 def check_refusals(path):
     for args, words in ((["--to", "csv"], "which events"), (["--to", "csv", "--event", "nothing"], "no events 'nothing'"),
-                        (["--to", "text", "--event", "gil_wait"], "--event is for"),
+                        (["--to", "text", "--event", "gil_wait"], "format text takes no --event"),
                         (["--to", "sqlite"], "name one with -o")):
         p = subprocess.run([SONDE, "export", path, *args], capture_output=True, text=True, stdin=subprocess.DEVNULL)
         ok(p.returncode == 2 and words in p.stderr, f"refuses {' '.join(args)}", p.stderr)
@@ -177,6 +210,7 @@ def main():
     if pb and export(make("empty"), "perfetto", TMP + "/empty.pftrace") is not None:
         with open(TMP + "/empty.pftrace", "rb") as file:
             check_perfetto(Truth(TMP + "/empty.sonde"), pb, file.read(), "empty")
+    check_cycle()
     check_refusals(run)
     done()
 

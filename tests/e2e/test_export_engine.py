@@ -8,7 +8,6 @@ import collections
 import os
 import subprocess
 import sys
-import time
 
 import engine_lib
 import export_lib
@@ -30,17 +29,17 @@ def start(command, **env):
     return p
 
 
-def record(name, programs, *options, go=None):
-    """Records these programs for a second, or until program `go` ends, which waits for a line on stdin."""
+def record(name, programs, kinds, *options, go=None):
+    """Records these programs until the trace has these numbers of events, or until program `go` ends, which waits for a line on stdin."""
     path = os.path.join(TMP, name + ".sonde")
     sonde = Sonde(path, "-p", ",".join(str(p.pid) for p in programs), *options)
     running.append(sonde.process)
     if go:
         go.stdin.write("\n")
         go.stdin.flush()
-        go.wait(60)
+        go.wait()
     else:
-        time.sleep(1)
+        sonde.wait_trace(lambda trace: not few(trace, kinds))
     status = sonde.end()
     for p in programs:
         p.kill()
@@ -48,13 +47,18 @@ def record(name, programs, *options, go=None):
     return path if ok(status == 0, f"{name}: recorded", sonde.messages) else None
 
 
+def few(trace, kinds):
+    """The numbers of events, of kinds of which the trace has less than required"""
+    found = {kind: sum(1 for _ in trace.events(kind)) for kind in kinds}
+    return {kind: n for kind, n in found.items() if n < kinds[kind]}
+
+
 def check(path, label, kinds):
     """Compares the exports with the trace, which must have events of these kinds for the comparison to mean anything."""
     if not path:
         return None, None
     truth = Truth(path)
-    few = {kind: len(truth.of(kind)) for kind, least in kinds.items() if len(truth.of(kind)) < least}
-    ok(not few, f"{label}: enough events of {', '.join(kinds)}", few)
+    ok(not few(truth.trace, kinds), f"{label}: enough events of {', '.join(kinds)}", few(truth.trace, kinds))
     return truth, engine_lib.check_all(truth, path, label)
 
 
@@ -105,9 +109,9 @@ def demo():
     if not os.path.exists(os.path.join(DOUBLES, "libcudart.so.13")):
         return skip("demo", "the doubles of CUDA could not be made: scripts/cupti.sh says why")
     programs = [start(GIL), start([*TRAIN, DOUBLES], CUDA_INJECTION64_PATH=os.path.join(B, "libsonde-cupti.so"))]
-    time.sleep(1)
-    path = record("demo", programs, "-t", "+gil,sched,syscall,lock,gpu", "--cuda=stacks")
-    truth, engine = check(path, "demo", {"lock_wait": 20, "gil_wait": 20, "sched_off": 20, "gpu_kernel": 20, "syscall": 100})
+    kinds = {"lock_wait": 20, "gil_wait": 20, "sched_off": 20, "gpu_kernel": 20, "syscall": 100}
+    path = record("demo", programs, kinds, "-t", "+gil,sched,syscall,lock,gpu", "--cuda=stacks")
+    truth, engine = check(path, "demo", kinds)
     if engine:
         check_nested(truth, engine, "demo")
         check_processes(truth, engine, "demo")
@@ -115,14 +119,14 @@ def demo():
 
 
 def contended():
-    path = record("gil", [start(GIL)], "-t", "proc,gil,sched", "--gil=full")
-    check(path, "GIL and scheduler", {"gil_wait": 20, "gil_hold": 20, "sched_run": 20})
+    kinds = {"gil_wait": 20, "gil_hold": 20, "sched_run": 20}
+    check(record("gil", [start(GIL)], kinds, "-t", "proc,gil,sched", "--gil=full"), "GIL and scheduler", kinds)
 
 
 def futexes():
     p = start([LOCKS])
-    path = record("locks", [p], "-t", "proc,lock,syscall,sched", go=p)
-    truth, engine = check(path, "futexes", {"lock_wait": 20, "syscall": 50})
+    kinds = {"lock_wait": 20, "syscall": 50}
+    truth, engine = check(record("locks", [p], kinds, "-t", "proc,lock,syscall,sched", go=p), "futexes", kinds)
     if engine:
         check_nested(truth, engine, "futexes")
 
@@ -142,8 +146,8 @@ def doubles():
 
 
 def samples():
-    path = record("samples", [start(GIL)], "-t", "proc,gil", "-F", "199", "--off-cpu")
-    check(path, "samples", {"sample_cpu": 20, "sample_off": 20})
+    kinds = {"sample_cpu": 20, "sample_off": 20}
+    check(record("samples", [start(GIL)], kinds, "-t", "proc,gil", "-F", "199", "--off-cpu"), "samples", kinds)
 
 
 def main():

@@ -127,7 +127,7 @@ def check_perfetto(scene, pb, path, label, cut=False):
     ok(sorted(m for m in marks if "cut off" not in m) == sorted(MARKS) and any("cut off" in m for m in marks) == cut,
        f"{label}: unknown launches and ends are marked", marks)
     alone = [(s.start, s.end, s.name) for s in f.slices if f.tracks[s.track].name == "GPU work without device times"]
-    ok(alone == [(scene.at(3000), scene.at(3040), "2 kernels, copies and sets, known by their calls alone: no shim was in it")] and
+    ok(alone == [(scene.at(3000), scene.at(3040), "2 kernels, copies and sets, known only by their calls: the process had no shim")] and
        200 not in {k.pid for k in f.work}, f"{label}: a process without a shim is marked, and its calls are on no device's track", alone)
     if not cut:
         check_counters(scene, f, label)
@@ -198,7 +198,7 @@ def check_chrome(scene, path):
     spans = {(e["pid"], e["tid"], ns(e["ts"])): e for e in events if e["ph"] == "X"}
     got = [(spans[begins[e["id"]]]["name"], spans[begins[e["id"]]]["cat"], begins[e["id"]], ns(e["ts"]))
            for e in events if e["ph"] == "f"]
-    want = [(w["launch"]["function"], "cuda_runtime" if w["launch"]["probed"] else "cuda_driver",
+    want = [(w["launch"]["function"], "cuda_runtime" if w["launch"]["probed"] or w["launch"]["function"].startswith("cuda") else "cuda_driver",
              (w["launch"]["pid"], w["launch"]["tid"], w["launch"]["start"]), w["start"]) for w in scene.work if w["launch"]]
     same("chrome: flows ac2g from the call to its work", got, want)
     ok(len(begins) == len({w[2] for w in want}), "chrome: a flow begins once a launch")
@@ -220,7 +220,7 @@ def check_sqlite(scene, path):
     db = sqlite3.connect(out)
     got = [tuple(clean(v) if isinstance(v, str) else v for v in r) for r in db.execute(
         "SELECT kind, start, end, name, pid, gpu, stream, correlation, grid_y, registers, bytes, copy, queued, launch_function, "
-        "launch_tid, launch_start, launched_at, launch_gil, open FROM gpu_work WHERE NOT host_time")]
+        "launch_tid, launch_start, launched_at, launch_gil, open FROM gpu_work WHERE NOT only_by_calls")]
     want = []
     for w in scene.work:
         launch = w["launch"] or {}
@@ -229,7 +229,7 @@ def check_sqlite(scene, path):
                      w["queued"], launch.get("function"), launch.get("tid"), launch.get("start"),
                      LABEL if launch.get("stack") else None, launch.get("gil"), w.get("flags", 0)))
     same("sqlite: gpu_work", got, want)
-    got = db.execute("SELECT kind, pid, gpu, start, bytes, copy, launch_function FROM gpu_work WHERE host_time ORDER BY start").fetchall()
+    got = db.execute("SELECT kind, pid, gpu, start, bytes, copy, launch_function FROM gpu_work WHERE only_by_calls ORDER BY start").fetchall()
     ok(got == [("kernel", 200, None, scene.at(3000), None, None, "cudaLaunchKernel"),
                ("memcpy", 200, None, scene.at(3020), 4096, "DtoH", "cudaMemcpyAsync")], "sqlite: work known only from calls is marked", got)
     got = db.execute("SELECT * FROM gpus ORDER BY gpu").fetchall()

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=240 gate
+# test: timeout=240 parallel
 """Two recordings of the scheduler, the GIL, CUDA calls and processes, one of them killed, are exported and compared event by event.
 trace_processor, if it can be installed, must read the file without complaint."""
 import os
@@ -8,19 +8,20 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import export_lib
 import perfetto_file
 import trace_processor
 from export_lib import ROOT, SONDE, TMP, check_all, export
+from sonde_trace import Trace
 from tap import done, ok, skip
+from waiting import wait_for
 
 WORK = os.path.join(ROOT, "tests", "workloads", "export_mix.py")
 FAKE = os.path.join(os.environ["B"], "tests", "fakes", "libcudart.so")
 
 
-def wait_for(stream, word):
+def read_up_to(stream, word):
     text = ""
     while word not in text:
         line = stream.readline()
@@ -29,29 +30,35 @@ def wait_for(stream, word):
         text += line
 
 
-def record(name, seconds, kill=False):
+# The trace must have these events for the comparison to mean anything
+KINDS = (("sched_run", 50), ("sched_off", 50), ("gil_wait", 20), ("gil_drop", 1), ("cuda_copy", 20), ("cuda_sync", 10), ("proc_fork", 1), ("proc_rename", 4))
+
+
+def enough(path):
+    trace = Trace(path)
+    return all(sum(1 for _ in trace.events(kind)) >= least for kind, least in KINDS)
+
+
+def record(name, kill=False):
     """Records export_mix.py. With kill, sonde gets SIGKILL once the file has some of it."""
     library, path = os.path.join(TMP, "libcudart.so.99"), os.path.join(TMP, name + ".sonde")
     shutil.copy(FAKE, library)
-    work = subprocess.Popen(["/usr/bin/python3", WORK, library, str(seconds)], stdin=subprocess.PIPE,
-                            stdout=subprocess.PIPE, text=True)
+    work = subprocess.Popen(["/usr/bin/python3", WORK, library], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     tracer = None
     try:
-        wait_for(work.stdout, "ready")
+        read_up_to(work.stdout, "ready")
         tracer = subprocess.Popen([SONDE, "record", "-t", "proc,sched,gil,cuda", "-f", "-o", path, "-p", str(work.pid)],
                                   stderr=subprocess.PIPE, text=True)
-        wait_for(tracer.stderr, "tracing into")
+        read_up_to(tracer.stderr, "tracing into")
         work.stdin.write("go\n")
         work.stdin.flush()
+        wait_for(lambda: enough(path), pause=0.3)
         if kill:
-            before, deadline = os.path.getsize(path), time.monotonic() + 60
-            while os.path.getsize(path) < before + 10000 and time.monotonic() < deadline:
-                time.sleep(0.05)
             tracer.kill()
-        work.wait(60)
+        work.communicate("end\n")
         if not kill:
             tracer.send_signal(signal.SIGINT)
-        tracer.communicate(timeout=60)
+        tracer.communicate()
     finally:
         for p in (work, tracer):
             if p and p.poll() is None:
@@ -61,9 +68,7 @@ def record(name, seconds, kill=False):
 
 
 def check_contents(truth):
-    """The trace must have these events for the comparison to mean anything."""
-    for kind, least in (("sched_run", 50), ("sched_off", 50), ("gil_wait", 20), ("gil_drop", 1), ("cuda_copy", 20),
-                        ("cuda_sync", 10), ("proc_fork", 1), ("proc_rename", 4)):
+    for kind, least in KINDS:
         n = len(truth.of(kind))
         ok(n >= least, f"live: the trace has {kind}", n)
     hung = [e for e in truth.of("cuda_sync") if e["flags"] & export_lib.OPEN]
@@ -111,13 +116,13 @@ def main():
     pb, why = perfetto_file.classes()
     if not pb:
         skip("Perfetto files", why)
-    path = record("live", 1.5)
+    path = record("live")
     truth = check_all(path, pb, "live", ("gil_wait", "cuda_copy", "sched_run"))
     check_contents(truth)
     check_gil_time(truth, path)
     if pb and export(path, "perfetto", TMP + "/live.pftrace") is not None:
         check_trace_processor(TMP + "/live.pftrace")
-    truth = check_all(record("killed", 3, kill=True), pb, "killed")
+    truth = check_all(record("killed", kill=True), pb, "killed")
     ok(not truth.of("meta_end") and len(truth.of("cuda_copy")) > 0, "killed: the trace is cut off and has calls")
     done()
 

@@ -39,8 +39,8 @@ def calls(path):
 def record(program, mode, env):
     """Records with -p a shell that has a child and starts another one, beside an unrelated process."""
     path = os.path.join(TMP, f"{mode or 'session'}.sonde")
-    before = f"{program} 0 {ROUNDS}"
-    shell = subprocess.Popen(["sh", "-c", f"(read go; exec {before}) <&3 & echo $!; read go; {program} 0 {ROUNDS} & echo $!; wait"],
+    command = f"{program} 0 {ROUNDS}"
+    shell = subprocess.Popen(["sh", "-c", f"(read go; exec {command}) <&3 & echo $!; read go; {program} 0 {ROUNDS} & echo $!; wait"],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, pass_fds=(3,), env=env)
     child = int(shell.stdout.readline())
     sonde = Sonde(path, "-t", "cuda", "-p", str(shell.pid), mode=mode)

@@ -5,7 +5,6 @@
 """--comm and --cgroup: a process is recorded while its name matches or while it is in the cgroup, exactly from the first call
 after a rename, an exec or a move to the last call before the next one. Combined with -p or each other they are intersected."""
 import os
-import time
 
 from puppet import TMP, Puppet, allocs, numbered
 from sonde_cli import Sonde
@@ -47,7 +46,8 @@ def by_name(mode, how):
     late.do("calls 210 5")
     want += numbered(late.pid, 210, 5)
     if not mode:
-        time.sleep(2)  # it is introduced by then, so that families that need its threads follow it
+        # once it is introduced, families that need its threads follow it
+        sonde.wait_trace(lambda trace: any(e["pid"] == late.pid for e in trace.events("proc_image")))
     late.do("name stranger")
     late.do("calls 300 5")
     late.do("name zzz")

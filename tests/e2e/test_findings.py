@@ -198,7 +198,7 @@ with tempfile.TemporaryDirectory() as there:
     root = check_formats(golden(there, "convoy"), "offcpu")[1]
     first, rows = root["findings"][0], root["tables"]["findings"]
     ok(all(first[k] == rows[0][k] for k in ("kind", "pid", "threads", "lost_ns", "share_percent", "call", "object", "evidence", "confidence")) and
-       first["code"]["function"] == rows[0]["function"] and first["counterpart"]["pid"] == rows[0]["by_pid"],
+       first["code"]["function"] == rows[0]["function"] and first["counterpart"]["pid"] == rows[0]["caused_by_pid"],
        "a finding's fields are those of its row", (first, rows[0]))
     ok(first["kind"] == "lock" and first["pid"] == 10 and first["threads"] == 3 and 0 < first["lost_ns"] <= first["wall_ns"] and
        first["call_times"] <= first["times"] and first["evidence"].endswith("convoy.sonde locks -p 10"),
@@ -214,7 +214,7 @@ with tempfile.TemporaryDirectory() as there:
               'proc_map time=@0 pid=10 tid=10 path="/usr/bin/python3.11"',
               "meta_end time=@8 reason=END_SIGNAL"]
     lines = say("report", make(there, "mute", events, "schema.json", "proc,cuda,gil,nccl")).splitlines()
-    ok(sum("`sonde record -t +sched,syscall,lock` shows what its threads waited for, `-F 99` where they ran." in line
+    ok(sum("`sonde record -t +syscall,lock` shows what its threads waited for, `-F 99` where they ran." in line
            for line in lines) == 1 and lines[0].startswith("What server 10 did in 100% of 8.000 s was not recorded"),
        "without family sched the report names the flags that show more", lines[:4])
     events.append("sched_run pid=10 tid=10 start=@1 time=@7 state=SCHED_SLEEP")

@@ -7,7 +7,7 @@ import os
 import re
 import tempfile
 
-from planted import END, code, findings, first_of, merged_schema, off, off_stack, process, run, say, written
+from planted import END, code, findings, first_of, make, merged_schema, off, off_stack, process, run, say, written
 from tap import done, ok
 
 def check_delay(folder):
@@ -117,6 +117,21 @@ def check_cycle(folder):
     levels = json.loads(say("report", os.path.join(folder, "planted.sonde"), "why", "a", "--format", "json"))["tables"]["levels"]
     ok([(x["pid"], x["tid"], x["kind"]) for x in levels] == [(10, None, "peer"), (20, None, "peer")] and levels[-1]["end"] == "cycle",
        "a chain that comes back to the threads of a process ends", levels)
+
+
+def check_nested(folder):
+    """Two threads wait for a process, the second one in a short part of the first one's wait. What the process did in the rest counts, too"""
+    (stack, frame), (short, quick), (long, slow) = code(1, "ask /app/a.py 7"), code(2, "quick /app/b.py 3"), code(3, "slow /app/b.py 9")
+    lines = [*process(10, "a"), *process(20, "b"), *stack, *short, *long]
+    for i in range(10):
+        at = 0.5 + i * 0.7
+        for tid, start, end in ((10, at, at + 0.65), (11, at + 0.1, at + 0.2)):
+            lines += [off(10, tid, start, end, end, "SCHED_SLEEP", 20), off_stack(10, tid, start, end, frame, "SYS_recvfrom"), run(10, tid, end, end + 0.01)]
+        lines += [run(20, 20, at, at + 0.7)]
+        lines += [f"sample_cpu pid=20 tid=20 time=@{at + 0.15 + k * 0.1:.2f} period=100000000 stack={slow if k else quick}" for k in range(5)]
+    findings(folder, *lines)
+    levels = json.loads(say("report", os.path.join(folder, "planted.sonde"), "why", "a", "--format", "json"))["tables"]["levels"]
+    ok([(x["pid"], x["function"]) for x in levels] == [(10, "ask"), (20, "slow")], "samples count in all of the time in which a thread waited", levels)
 
 
 def check_convoy(folder):
@@ -252,7 +267,8 @@ def check_heartbeat(folder):
                       run(10, 10, at + 0.15, at + 0.15 + computes)]
             at += 0.15 + computes
         found = first_of(findings(folder, *lines), kind=kind)
-        ok("beat (a.py:7)" in found.get("text", "") and "40 times in clock_nanosleep" in found["text"],
+        ok("beat (a.py:7)" in found.get("text", "") and "40 times in clock_nanosleep" in found["text"] and
+           ("in a loop of sleeps, as in code that polls" in found["text"]) == (kind == "idle"),
            "a program that only sleeps is idle, and the line is named" if kind == "idle" else "the sleeps of one that computes between them are no idleness",
            found)
 
@@ -366,13 +382,32 @@ def check_faults(folder):
         ok(text in first["text"] and "render (a.py:7)" in first["text"], f"time in the kernel is described as {text}", first["text"])
 
 
+def check_machines(folder):
+    """Traces of two machines: CPU 0 of the other one is busier than that for which the process waits"""
+    clock = "meta_clock time=@0 monotonic=@0 boottime=@0 realtime=1767268800000000000 error=100"
+    here, there = [*process(10, "a"), *process(20, "xz")], process(30, "make")
+    for i in range(10):
+        at = 0.5 + i * 0.7
+        here += [off(10, 10, at, at, at + 0.6, "SCHED_RUNNABLE"), run(10, 10, at + 0.6, at + 0.7, state="SCHED_RUNNABLE"),
+                 run(20, 20, at, at + 0.5, state="SCHED_RUNNABLE")]
+        there += [run(30, 30, at, at + 0.7, state="SCHED_RUNNABLE")]
+    paths = [make(folder, f"machine{i}", [clock, *lines, END], merged_schema(folder), "proc,sched,gil,sample", boot)
+             for i, (lines, boot) in enumerate(((here, "1"), (there, "2")))]
+    text = first_of(json.loads(say("report", *paths, "--format", "json"))["findings"], pid=10).get("text", "")
+    ok("xz 20" in text and "make" not in text, "a process of another machine does not use the CPUs for which one waits", text)
+    levels = json.loads(say("report", *paths, "why", "10", "--format", "json"))["tables"]["levels"]
+    ok(levels[0]["object"].startswith("xz 10%") and "make" not in levels[0]["object"], "nor does the reason name it", levels[0])
+
+
 with tempfile.TemporaryDirectory() as there:
+    check_machines(there)
     check_delay(there)
     check_short(there)
     check_pinned(there, check_demand(there))
     check_import(there)
     check_chain(there)
     check_cycle(there)
+    check_nested(there)
     check_convoy(there)
     check_sum(there)
     check_address_space(there)

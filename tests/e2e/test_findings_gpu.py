@@ -64,11 +64,13 @@ def check_calls(folder):
     """A call that fails twice, and one that never returns"""
     lines = [TASK, *PROBES, "cuda_copy probe=1 pid=10 tid=10 start=@1 time=@1.1 bytes=1 ret=2",
              "cuda_copy probe=1 pid=10 tid=10 start=@2 time=@2.1 bytes=1 ret=2",
-             "cuda_copy probe=1 pid=10 tid=10 start=@3 time=@5 bytes=1 ret=600"]
+             "cuda_copy probe=1 pid=10 tid=10 start=@3 time=@5 bytes=1 ret=600",
+             *(f"cuda_copy probe=1 pid=10 tid=10 start=@5.{i} time=@5.{i}1 bytes=1 ret=4" for i in range(3))]
     found = written(folder, "errors", [*lines, END], "gpu.schema.json")[1]
     failed = first_of(found, kind="errors")
-    ok(failed.get("text") == "2 CUDA calls failed; most often cudaMemcpy with error 2 in train 10." and failed["times"] == 2 and found.index(failed) > 0 and
-       failed["lost_ns"] == 0 and failed["share_percent"] is None, "errors are counted, and come after what cost time; 'not ready' is none", found)
+    text = "2 CUDA calls failed; most often cudaMemcpy with cudaErrorMemoryAllocation in train 10."
+    ok(failed.get("text") == text and failed["times"] == 2 and found.index(failed) > 0 and failed["lost_ns"] == 0 and failed["share_percent"] is None,
+       "errors are counted, and come after what cost time; 'not ready' and 'the driver was unloaded' are none", found)
     ok(not first_of(found, kind="stuck"), "no call is stuck", found)
     found = written(folder, "stuck", [*lines, "cuda_copy probe=1 pid=10 tid=10 start=@4 time=@8 bytes=1 flags=1", END], "gpu.schema.json")[1]
     ok(found[0]["kind"] == "stuck" and found[0]["lost_ns"] == 4000000000 and

@@ -289,7 +289,7 @@ def check_details(page):
 def check_without_script(page, out):
     page.call("Emulation.setScriptExecutionDisabled", value=True)
     page.call("Page.navigate", url="file://" + out)
-    names, until = set(), time.monotonic() + 30
+    names, until = set(), time.monotonic() + 60
     while "CPU time by thread" not in names and time.monotonic() < until:
         time.sleep(0.05)
         names = {n.get("name", {}).get("value", "") for n in page.call("Accessibility.getFullAXTree")["nodes"]}

@@ -10,9 +10,10 @@ import threading
 import time
 
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
+import proc_files
 from sonde_trace import Trace
 from tap import done, ok, skip
-from waiting import wait_for
+from waiting import state, wait_for
 
 SERVER = os.path.join(B, "tests", "workloads", "hung_files")
 LIBRARY = os.path.join(B, "tests", "fakes", "libcudart.so")
@@ -23,7 +24,7 @@ print(library, flush=True)
 sys.stdin.readline()
 for _ in range({CALLS}):
     library.cudaMalloc(ctypes.byref(p), ctypes.c_size_t(100))"""
-PATIENCE = int(os.environ.get('PATIENCE', 30))  # far longer than a loaded machine needs; a hang never ends
+PATIENCE = int(os.environ.get('PATIENCE', 60))  # far longer than a loaded machine needs; a hang never ends
 
 
 class Server:
@@ -74,7 +75,8 @@ class Recording:
             self.sonde.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             return None
-        self.reader.join(5)
+        # a helper that is blocked may keep the pipe open
+        wait_for(lambda: " events in " in self.err or not self.reader.is_alive())
         return time.monotonic() - at
 
 
@@ -205,9 +207,7 @@ def at_the_start(library):
     server = Server("start", library, "libcudart.so.13")
     server.command("hang")
     r = Recording("start.sonde", "-t", "cuda", "--remote-files")
-    deadline = time.monotonic() + PATIENCE
-    while "D" not in states("sonde-opener") and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_for(lambda: "D" in states("sonde-opener"))
     took = r.end(signal.SIGTERM)
     server.close()
     whole = took is not None and Trace(r.path).events("meta_end")
@@ -220,7 +220,7 @@ def locked(library):
     server = Server("locked", os.path.realpath(sys.executable), "plugin.so", "locks")
     other = Beside(library)
     server.command("hang")
-    time.sleep(0.5)
+    wait_for(lambda: any(state(server.victim, tid) == "D" for tid in proc_files.threads(server.victim)))
     r = Recording("locked.sonde", "-t", "proc,cuda")
     if not r.runs():
         give_up(r, server, other, "a process whose mappings can't be listed does not keep a recording from beginning")

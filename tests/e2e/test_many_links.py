@@ -29,8 +29,7 @@ def plant(home):
 
 def record(tmp):
     """(exit status, messages, largest memory of a process in MB)"""
-    r = subprocess.run(["/usr/bin/timeout", "60", SONDE, "record", "-t", "cuda", "-d", "0.1", "-f", "-o", os.path.join(tmp, "trace")],
-                       capture_output=True, text=True, timeout=100)
+    r = subprocess.run([SONDE, "record", "-t", "cuda", "-d", "1", "-f", "-o", os.path.join(tmp, "trace")], capture_output=True, text=True)
     return r.returncode, r.stderr, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=240
+# test: timeout=240 waits
 """The tables of a recording have bounds. tests/stress/memory.py records churn for an hour and checks the processes' memory; this test
 records it for half a minute with small tables, and checks the sizes of the tables that are in the trace (meta_table).
 
@@ -21,6 +21,7 @@ import proc_files
 from sonde_cli import Sonde, tables as tables_of
 from sonde_trace import Trace
 from tap import done, ok, skip
+from waiting import wait_for
 
 ROUNDS = 16
 LOSS_BUDGET = 13  # enum loss_reason
@@ -31,6 +32,7 @@ LIVE = {"processes with mapped code": 3000, "paths of mappings": 3000, "mappings
 # BPF maps from which processes and threads are removed when they end: entries left after the churn
 ENDED = ("processes", "python_processes", "gil_ranges", "nccl_processes", "lock_libraries", "net_connections", "syscall_shorts",
          "disk_caches")
+EVICTED = ("files with code", "files with probes", "native frames", "native functions", "Python functions", "Python code objects", "texts")
 LEFT = 100  # entries of the machine's other processes with a runtime
 
 
@@ -40,7 +42,7 @@ def record(path, switches, *more):
 
 def stop(child):
     child.send_signal(2)
-    err = child.communicate(timeout=60)[1]
+    err = child.communicate()[1]
     return child.returncode, err
 
 
@@ -72,6 +74,13 @@ def kernel_tables(sonde):
     return found
 
 
+def has_evicted(found):
+    """True if a trace's tables lack what has ended"""
+    last = {name: events[-1] for name, events in found.items()}
+    return (all(name in last and last[name]["evicted"] for name in EVICTED) and last["files with probes"]["evicted"] >= ROUNDS and
+            last["Python code objects"]["entries"] < 10)
+
+
 def test_bounds():
     path = f"{TMP}/bounds.sonde"
     command = f"{ROOT}/tests/stress/churn.py {TMP} {ROUNDS}; exec sleep 1000"
@@ -81,7 +90,7 @@ def test_bounds():
                              stderr=subprocess.PIPE, universal_newlines=True)
     rounds = child.stdout.readline().strip()
     # it takes two scans, 5 s apart, to see that a deleted file is no longer mapped
-    time.sleep(13)
+    wait_for(lambda: has_evicted(tables(path)), pause=1)
     left = kernel_tables(child.pid)
     status, err = stop(child)
     ok(rounds == str(ROUNDS) and status == 128 + 2, f"recorded {ROUNDS} rounds of churn", f"{status}: {rounds} {err}")
@@ -90,8 +99,7 @@ def test_bounds():
     over = {n: e["entries"] for n, list_ in found.items() for e in list_
             if e["entries"] > (e["max"] or LIVE.get(n, 1 << 40)) and n != "Python code objects"}
     ok(found and not over, "no table has more entries than its bound", over)
-    for name in ("files with code", "files with probes", "native frames", "native functions", "Python functions",
-                 "Python code objects", "texts"):
+    for name in EVICTED:
         last = found.get(name, [{"evicted": 0}])[-1]
         ok(last["evicted"] > 0, f"{name}: unused entries are evicted", last)
     probed = found["files with probes"][-1]
@@ -170,9 +178,9 @@ def test_sparse_files():
         with open(f"{TMP}/{i}/libcudart.so.12", "rb") as f:
             maps.append(mmap.mmap(f.fileno(), 4096, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC))
     for _ in range(2):
-        sonde.wait_for("abandoned: its tables exceed")
+        sonde.wait_for("leaves this file out: its tables exceed")
     status, err = sonde.end(), sonde.messages
-    named = re.findall(r"libcudart.so.12: abandoned: its tables exceed", err)
+    named = re.findall(r"libcudart.so.12: sonde leaves this file out: its tables exceed", err)
     lost = [e for e in Trace(path).events("meta_loss") if e["reason"] == LOSS_BUDGET]
     ok(len(named) >= 2 and len(lost) >= 2 and status == 3, "files that need too much memory are skipped, named, and in the trace",
        f"{status} {lost} {err}")

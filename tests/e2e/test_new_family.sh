@@ -3,7 +3,7 @@
 # A family is a folder: one from outside the tree is built in, listed, recorded and
 # read back, with its own report, finding and format, without a change to any file of
 # the tree. Its files are the examples of docs/adding-*.md.
-# test: timeout=300
+# test: timeout=300 parallel
 set -euo pipefail
 cd "${ROOT:-$(dirname "$0")/../..}"
 tmp=${TMPDIR:-/tmp}/new-family.$$
@@ -34,12 +34,12 @@ mkfifo "$tmp/in"
 exec {in}> "$tmp/in"
 "$sonde" record -t tiny,proc -p $! -o "$tmp/trace" 2> "$tmp/log" &
 record=$!
-for _ in {1..200}; do
+for _ in {1..600}; do
 	! grep -q 'tracing into' "$tmp/log" || break
 	sleep 0.1
 done
 echo go >&$in
-for _ in {1..300}; do
+for _ in {1..600}; do
 	[[ ! -s $tmp/out ]] || break
 	sleep 0.1
 done

@@ -28,11 +28,11 @@ def record(*options):
     os.environ["SONDE_SECRET"] = SECRET
     puppet = Puppet(library=os.path.join(DIRECTORY, "libcudart.so.97"))
     sonde = Sonde(path("t"), "-t", "+sched,syscall,lock,disk,net", "-p", str(puppet.pid), *options, "--", "sh", "-c",
-                  f"cd {DIRECTORY}; ./program {SECRET}=1; cat {DIRECTORY}/program >{DIRECTORY}/copy; sleep 0.3; exit 0; : {SECRET}")
+                  f"cd {DIRECTORY}; ./program {SECRET}=1; cat {DIRECTORY}/program >{DIRECTORY}/copy; read x; exit 0; : {SECRET}", stdin=subprocess.PIPE)
     puppet.do("calls 1 5")
     puppet.exec(os.path.join(DIRECTORY, "python3"))
     puppet.do("calls 6 5")
-    status = sonde.end(sig=None)
+    status = sonde.end(sig=None)  # closes the command's standard input
     puppet.end()
     return puppet.pid, status, sonde.messages
 
@@ -64,8 +64,7 @@ with open(os.path.join(DIRECTORY, "mine.py"), "w") as file:
 data = list(range(5000))
 def work():
     return json.dumps(data, indent=1)
-end = time.monotonic() + 1.5
-while time.monotonic() < end:
+while time.process_time() < 1.5:
     work()
 """)
 sonde = Sonde(path("t"), "-F", "499", "--no-args", "--", "/usr/bin/python3", "-S", os.path.join(DIRECTORY, "mine.py"))

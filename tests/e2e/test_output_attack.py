@@ -17,7 +17,7 @@ SECRET = b"root's\n" * 100
 SWAPS = 60
 
 
-def sonde(*words, timeout=20, **kw):
+def sonde(*words, timeout=60, **kw):
     """(exit status, stdout, stderr), or None if it hung"""
     try:
         r = subprocess.run([SONDE, *words], capture_output=True, stdin=subprocess.DEVNULL, timeout=timeout, **kw)
@@ -50,15 +50,15 @@ def fifos(account, folder):
     """Another user's FIFO in a folder like /tmp: sonde does not wait for its reader, and its reader gets no data."""
     fifo = os.path.join(folder, "fifo")
     plant(account, "mkfifo", "-m", "666", fifo)
-    r = export("text", fifo, "-f", timeout=60)
+    r = export("text", fifo, "-f")
     ok(r[0] == 1 and b"is a FIFO" in r[2] and b"-o /dev/stdout >" in r[2], "a FIFO without a reader is refused", r)
-    reader = subprocess.Popen(account.command("timeout", "30", "cat", fifo), stdout=subprocess.PIPE)
-    r = export("text", fifo, "-f", timeout=60)
-    live = sonde("record", "-t", "proc", "-d", "0.2", "-f", "-o", fifo, timeout=30)
+    reader = subprocess.Popen(account.command("cat", fifo), stdout=subprocess.PIPE)
+    r = export("text", fifo, "-f")
+    live = sonde("record", "-t", "proc", "-d", "0.2", "-f", "-o", fifo)
     # ends the reader if it still waits
     if reader.poll() is None:
         os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
-    got = reader.communicate(timeout=30)[0]
+    got = reader.communicate(timeout=60)[0]
     ok(r[0] == 1 and not got, "a FIFO with a reader: the reader gets no data", r, got[:200])
     ok(live[0] == 1 or b"is a FIFO" in live[2], "record refuses a FIFO too", live)
 
@@ -110,7 +110,7 @@ def swapped(account, tmp, roots):
     swapper = subprocess.Popen(account.command("/usr/bin/python3", "-c", SWAPPER, path, roots))
     hung = overwritten = 0
     for i in range(SWAPS):
-        r = export("sqlite" if i % 4 == 3 else "text", path, "-f", timeout=60)
+        r = export("sqlite" if i % 4 == 3 else "text", path, "-f")
         hung += r[0] is None
         if content(roots) != SECRET:
             overwritten += 1

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=120
+# test: timeout=120 waits
 """--start-paused, SIGUSR1 and SIGUSR2: calls are recorded while the recording is not paused, and reports are of that time alone."""
 import json
 import os
@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 
+import bounds
 from puppet import SONDE, TMP, Puppet, allocs, numbered
 from sonde_cli import Sonde
 from sonde_trace import Trace
@@ -18,14 +19,43 @@ def now():
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
 
-def settle():
-    """Longer than one poll of sonde, which then acts on a signal."""
-    time.sleep(0.5)
+PROBES = 1_000_000  # arguments from here on are of calls by which the test sees that a recording was resumed
 
 
-def traced(path):
+def pause(sonde):
+    """Pauses a recording. Returns when it has done so: by then the trace has a part of the pause."""
+    asked = now()
+    sonde.process.send_signal(signal.SIGUSR2)
+    sonde.wait_trace(lambda trace: any(e["start"] >= asked for e in trace.events("meta_pause")))
+
+
+def resume(sonde, puppet):
+    """Resumes a recording. Returns the times before and after."""
+    asked = now()
+    sonde.process.send_signal(signal.SIGUSR1)
+
+    def has_call(trace):
+        puppet.do(f"calls {PROBES} 1")
+        return any(e["start"] >= asked for e in trace.events("cuda_alloc"))
+    sonde.wait_trace(has_call)
+    return asked, now()
+
+
+def times(path):
+    """The start and end of a recording, and the traced time"""
     out = subprocess.run([SONDE, "report", path, "--format", "json"], capture_output=True, text=True, check=True).stdout
-    return json.loads(out)["trace"]["traced_ns"]
+    return [json.loads(out)["trace"][key] for key in ("from_ns", "to_ns", "traced_ns")]
+
+
+def joined(pauses):
+    """The pauses, of which the trace has parts"""
+    whole = []
+    for begin, end in pauses:
+        if whole and whole[-1][1] == begin:
+            whole[-1] = whole[-1][0], end
+        else:
+            whole.append((begin, end))
+    return whole
 
 
 def check_export(path, trace, pauses):
@@ -42,32 +72,33 @@ def by_signals():
     puppet = Puppet()
     path = os.path.join(TMP, "pauses")
     sonde = Sonde(path, "-t", "cuda,proc,sched", "-p", str(puppet.pid), "--start-paused")
-    expected, recorded = [], 0
+    expected, least, most, resumed = [], 0, 0, []
     for first in (1, 101, 201):
-        settle()
         puppet.do(f"calls {first} 10")
-        sonde.process.send_signal(signal.SIGUSR1)
-        settle()
-        began = now()
+        asked, began = resume(sonde, puppet)
+        resumed.append(asked)
         puppet.do(f"calls {first + 20} 10")
         expected += numbered(puppet.pid, first + 20, 10)
-        time.sleep(1)
-        recorded += now() - began
-        sonde.process.send_signal(signal.SIGUSR2)
+        least += now() - began
+        pause(sonde)
         # a second one has no effect
         sonde.process.send_signal(signal.SIGUSR2)
-    settle()
+        most += now() - asked
     puppet.do("calls 301 10")
     status = sonde.end()
     trace = Trace(path)
-    ok(status == 0 and allocs(trace) == expected, "exactly the calls outside of pauses are recorded", (allocs(trace), sonde.messages))
-    got = traced(path)
-    ok(recorded < got < recorded + 3 * 1_200_000_000, "the traced time is that of three parts", got, recorded)
+    got = [call for call in allocs(trace) if call[1] < PROBES]
+    ok(status == 0 and got == expected, "exactly the calls outside of pauses are recorded", got, sonde.messages)
     pauses = sorted((e["start"], e["time"]) for e in trace.events("meta_pause"))
-    # those that began while the recording was being resumed are in the file, and in no figure
+    begin, end, traced = times(path)
+    ok(traced == end - begin - sum(max(0, min(b, end) - max(a, begin)) for a, b in pauses), "the traced time is all but the pauses", traced, begin, end, pauses)
+    bounds.between("which is that of the three parts", traced, least, most)
+    # those that began while the recording was being paused or resumed are in the file, and in no figure: all was
+    # paused from the second part of a pause on
+    paused = joined([(a, b) for a, b in pauses if any(a == end for _, end in pauses)])
     inside = [c for kind in ("cuda_alloc", "sched_off", "sched_run") for c in trace.events(kind)
-              if any(a < c["start"] < b - 500_000_000 and c["time"] < b for a, b in pauses)]
-    ok(pauses and not inside, "spans of the pauses are discarded", inside[:3])
+              if any(a < c["start"] and c["time"] < b and not any(a <= at <= c["start"] for at in resumed) for a, b in paused)]
+    ok(paused and not inside, "spans of the pauses are discarded", inside[:3])
     check_export(path, trace, pauses)
     selected = subprocess.run([SONDE, "report", path, "--time", "0..100"], capture_output=True, text=True, check=True).stdout
     ok("the recording was paused for the rest" in selected, "a report of a selected time says how much of it was paused", selected[-300:])
@@ -96,6 +127,13 @@ time.sleep(1000)
 """
 
 
+POINTS = ("gil_drop", "sample_wake")
+
+
+def has_both(trace, since=0):
+    return all(any(e["time"] > since for e in trace.events(kind)) for kind in POINTS)
+
+
 def points():
     """Threads that hand over the GIL and a lock all the time: what has no duration is recorded outside of pauses only."""
     path = os.path.join(TMP, "points")
@@ -103,19 +141,21 @@ def points():
         try:
             contend.stdout.readline()
             sonde = Sonde(path, "-t", "gil,sample", "--off-cpu", "-p", str(contend.pid))
-            for sig in (signal.SIGUSR2, signal.SIGUSR1):
-                time.sleep(1.5)
-                sonde.process.send_signal(sig)
-            time.sleep(1.5)
+            sonde.wait_trace(has_both)
+            pause(sonde)
+            resumed = now()
+            sonde.process.send_signal(signal.SIGUSR1)
+            sonde.wait_trace(lambda trace: has_both(trace, resumed))
             status = sonde.end()
         finally:
             contend.kill()
     trace = Trace(path)
-    pauses = [(e["start"], e["time"]) for e in trace.events("meta_pause")]
-    for kind in ("gil_drop", "sample_wake"):
-        times = [e["time"] for e in trace.events(kind)]
-        inside = [t for t in times if any(a < t < b - 500_000_000 for a, b in pauses)]
-        before, after = (sum(1 for t in times if t < pauses[0][0]), sum(1 for t in times if t > pauses[-1][1])) if pauses else (0, 0)
+    pauses = sorted((e["start"], e["time"]) for e in trace.events("meta_pause"))
+    for kind in POINTS:
+        found = [e["time"] for e in trace.events(kind)]
+        # when the first part of the pause was written, it had begun for all programs
+        inside = [t for t in found if pauses and pauses[0][1] < t < resumed]
+        before, after = (sum(1 for t in found if t < pauses[0][0]), sum(1 for t in found if t > pauses[-1][1])) if pauses else (0, 0)
         ok(status == 0 and pauses and not inside and before and after, f"{kind}: recorded before and after a pause, and not in it",
            (len(inside), before, after), pauses, sonde.messages)
 
@@ -123,10 +163,10 @@ def points():
 def all_paused():
     path = os.path.join(TMP, "none")
     sonde = Sonde(path, "-t", "proc", "--start-paused")
-    settle()
+    sonde.wait_trace(lambda trace: list(trace.events("meta_pause")))
     status = sonde.end()
     verify = subprocess.run([SONDE, "info", "--verify", path], stdout=subprocess.DEVNULL)
-    ok(status == 0 and verify.returncode == 0 and traced(path) == 0, "a recording that never resumed has no traced time", traced(path))
+    ok(status == 0 and verify.returncode == 0 and times(path)[2] == 0, "a recording that never resumed has no traced time", times(path))
 
 
 def with_command():

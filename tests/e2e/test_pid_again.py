@@ -4,7 +4,6 @@
 its own process in Perfetto."""
 import os
 import subprocess
-import time
 
 import engine_lib
 import trace_processor
@@ -13,6 +12,7 @@ from sonde_cli import Sonde, tables
 from tap import done, ok, skip
 
 LAST_PID = "/proc/sys/kernel/ns_last_pid"
+DEAD = 5  # enum sched_state
 WRITES = {"first": 7, "second": 19}
 # waits for a line, starts processes with one pid that write, and prints the pid; other processes may take the pid
 PARENT = f"""
@@ -57,7 +57,8 @@ def record(path):
     target.stdin.write("\n")
     target.stdin.flush()
     number = int(target.stdout.readline() or 0)
-    time.sleep(0.2)
+    # a process is still on a CPU when its parent has its status
+    sonde.wait_trace(lambda trace: sum(e["pid"] == number and e["state"] == DEAD for e in trace.events("sched_run")) == 2)
     status = sonde.end()
     target.communicate("\n", timeout=60)
     ok(status == 0, "recorded", sonde.messages)

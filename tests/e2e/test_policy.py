@@ -5,6 +5,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 
@@ -12,6 +13,7 @@ ROOT, B, SONDE = os.environ["ROOT"], os.environ["B"], os.environ["SONDE"]
 from account import Account, let_pass
 from sonde_trace import Trace
 from tap import done, ok, skip_all
+from waiting import wait_for
 
 FAKE = os.path.join(B, "tests", "fakes", "libcudart.so")
 # Calls a library without pause; before that it may change its user without an exec
@@ -47,18 +49,21 @@ class Caller:
         self.child.communicate()
 
 
-def record(tmp, *options, seconds=1.0, begun=None, **env):
-    """(exit status, messages, the trace or None)"""
+def record(tmp, *options, until=(), begun=None, **env):
+    """(exit status, messages, the trace or None). Records until these processes have made calls; without any, for a moment."""
     path = os.path.join(tmp, "policy.sonde")
     if os.path.exists(path):
         os.unlink(path)
-    p = subprocess.Popen([SONDE, "record", "-t", "cuda", "-o", path, "-d", str(seconds), *options], stderr=subprocess.PIPE,
+    p = subprocess.Popen([SONDE, "record", "-t", "cuda", "-o", path, *(() if until else ("-d", "0.1")), *options], stderr=subprocess.PIPE,
                          text=True, env=dict(os.environ, **env))
     said = ""
     for line in p.stderr:
         said += line
-        if begun and "tracing into" in line:
-            begun()
+        if until and "tracing into" in line:
+            if begun:
+                begun()
+            wait_for(lambda: set(until) <= callers(Trace(path)), pause=0.3)
+            p.send_signal(signal.SIGINT)
     p.wait()
     return p.returncode, said, Trace(path) if os.path.exists(path) else None
 
@@ -72,22 +77,23 @@ def scopes(a, tmp, library):
     of_root, of_user = Caller(library), Caller(library, a.command())
     changing = Caller(library, uid=a.uid)
     try:
-        _, said, t = record(tmp, **sudo)
+        both = of_root.pid, of_user.pid
+        _, said, t = record(tmp, until=both, **sudo)
         ok({of_root.pid, of_user.pid} <= callers(t) and "--scope user leaves out" in said,
            "by sudo: processes of all users are recorded, and a message says so", f"{callers(t)}\n{said}")
-        status, said, t = record(tmp, "--scope", "user", **sudo)
+        status, said, t = record(tmp, "--scope", "user", until=[of_user.pid], **sudo)
         ok(status == 0 and callers(t) == {of_user.pid} and "only processes of the user" in said,
            "--scope user: only the processes of the user behind sudo", f"{callers(t)} {of_user.pid}\n{said}")
-        _, said, t = record(tmp, "--scope", "user", "-p", f"{of_root.pid},{of_user.pid}", **sudo)
+        _, said, t = record(tmp, "--scope", "user", "-p", f"{of_root.pid},{of_user.pid}", until=[of_user.pid], **sudo)
         ok(callers(t) == {of_user.pid} and "belongs to root and is left out" in said,
            "-p of another user's process is left out, and a message says so", said)
         status, said, t = record(tmp, "--scope", "user", "-p", str(of_root.pid), **sudo)
         ok(status == 2 and t is None, "-p of only such processes: an error", said)
         # without an exec this takes up to a second and the next scan of the mappings
-        _, said, t = record(tmp, "--scope", "user", seconds=4, begun=changing.go, **sudo)
+        _, said, t = record(tmp, "--scope", "user", until=(of_user.pid, changing.pid), begun=changing.go, **sudo)
         ok(callers(t) == {of_user.pid, changing.pid}, "a process that changes to the user is traced from then on",
            f"{callers(t)} {changing.pid}\n{said}")
-        _, said, t = record(tmp, "--scope", "all")
+        _, said, t = record(tmp, "--scope", "all", until=both)
         ok({of_root.pid, of_user.pid} <= callers(t) and "--scope" not in said, "--scope all: processes of all users, without a message", said)
     finally:
         for c in (of_root, of_user, changing):
@@ -102,9 +108,9 @@ def configuration(a, tmp, library):
     sudo = {"SUDO_UID": str(a.uid), "SUDO_GID": str(a.gid), "SONDE_CONF": path}
     of_root, of_user = Caller(library), Caller(library, a.command())
     try:
-        _, said, t = record(tmp, **sudo)
+        _, said, t = record(tmp, until=[of_user.pid], **sudo)
         ok(callers(t) == {of_user.pid}, "the configuration's scope applies if the command line has none", said)
-        _, said, t = record(tmp, "--scope", "all", **sudo)
+        _, said, t = record(tmp, "--scope", "all", until=(of_root.pid, of_user.pid), **sudo)
         ok({of_root.pid, of_user.pid} <= callers(t), "the command line's scope overrides the configuration's", said)
         os.chmod(path, 0o666)
         status, said, t = record(tmp, **sudo)
@@ -192,13 +198,13 @@ def files(a, tmp):
         running.append(Caller(path, a.command()))
     pids = dict(zip(owners, (c.pid for c in running)))
     try:
-        status, said, t = record(tmp, "--trusted-files")
+        status, said, t = record(tmp, "--trusted-files", until=(pids["roots"], pids["own"]))
         ours = set(pids.values())
         ok(callers(t) & ours == {pids["roots"], pids["own"]}, "--trusted-files: root's files and those of the mapping process's user are probed",
            f"{callers(t)} {pids}\n{said}")
         ok("foreign/libcudart.so.12" in said and "--trusted-files" in said and "without the option it is" in said and status == 3,
            "a message names the other library and how to allow it", said)
-        status, said, t = record(tmp)
+        status, said, t = record(tmp, until=(pids["roots"], pids["own"], pids["foreign"]))
         ok(callers(t) & ours == {pids["roots"], pids["own"], pids["foreign"]}, "without --trusted-files the other library is probed too",
            f"{callers(t)} {pids}")
         ok("setuid/libcudart.so.12" in said and "setuid or setgid program" in said,

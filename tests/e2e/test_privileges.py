@@ -8,6 +8,7 @@ import re
 import subprocess
 import tempfile
 
+import proc_files
 from tap import done, ok, skip_all
 
 ROOT, B, SONDE = os.environ["ROOT"], os.environ["B"], os.environ["SONDE"]
@@ -102,13 +103,24 @@ def readers(tmp):
         target.communicate()
 
 
+def task_reader(attacher, tasks, target):
+    """The child that reads asyncio's tasks inherits a filter and no_new_privs from the attacher, but not the loss of capabilities."""
+    its, parents = proc_files.status(tasks), proc_files.status(attacher)
+    ok(all(int(its[f"Cap{name}"], 16) == 0 for name in ("Inh", "Prm", "Eff", "Bnd", "Amb")), "sonde-tasks has no capability", its)
+    ok(its["NoNewPrivs"] == "1" and its["Seccomp"] == "2" and int(its["Seccomp_filters"]) == int(parents["Seccomp_filters"]) + 1,
+       "and a filter of system calls besides the attacher's", its)
+    files = proc_files.open_files(tasks)
+    ok(files.pop(0, "").startswith("socket:") and list(files.values()) == [f"/proc/{target}/mem"],
+       "and no descriptor but its socket and the process's memory", files)
+
+
 def table():
     spec = importlib.util.spec_from_file_location("security_table", os.path.join(ROOT, "scripts/security-table.py"))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     with open(DOC, encoding="utf-8") as f:
         _, written, _ = module.in_doc(f.read())
-    found = module.table(SONDE)
+    found = module.table(SONDE, task_reader)
     ok(found == written, "docs/security.md has the capabilities of these processes", found)
 
 

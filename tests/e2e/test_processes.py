@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
 from account import sondes_account
@@ -35,12 +34,18 @@ def start(path, target, env=None):
 
 
 def wait_gone(pid):
-    return wait_for(lambda: not os.path.exists(f"/proc/{pid}"), 30)
+    return wait_for(lambda: not os.path.exists(f"/proc/{pid}"))
 
 
 def wait_clean(target):
     wait_for(lambda: not text_differs(target.pid, "libcudart"), pause=0.1)
     return text_differs(target.pid, "libcudart")
+
+
+def files_of(attacher):
+    """Its open files without its socket, programs and links"""
+    files = proc_files.open_files(attacher).values()
+    return [f for f in files if not re.match(r"/dev/null$|socket:|anon_inode:\[?bpf[-_](prog|link)|anon_inode:bpf", f)]
 
 
 def check_rights(target):
@@ -64,10 +69,10 @@ def check_rights(target):
     ok(attacher and int(other["CapEff"], 16) == want == int(other["CapPrm"], 16), "the attacher has five capabilities",
        other.get("CapEff"))
     ok(attacher and other["NoNewPrivs"] == "1", "the attacher can't gain others", other.get("NoNewPrivs"))
-    files = list(proc_files.open_files(attacher).values())
-    strange = [f for f in files if not re.match(r"/dev/null$|socket:|anon_inode:\[?bpf[-_](prog|link)|anon_inode:bpf", f)]
-    probed = [f for f in strange if "libcudart" in f]
-    ok(strange == probed and len(probed) <= 1, "it has no open files except its socket, programs, links and the file probed last", strange)
+    # while it serves a request it has the request's file, too
+    wait_for(lambda: len(files_of(attacher)) <= 1)
+    files = files_of(attacher)
+    ok(len(files) <= 1 and all("libcudart" in f for f in files), "it has no open files except its socket, programs, links and the file probed last", files)
     sonde.send_signal(signal.SIGINT)
     _, err = sonde.communicate(timeout=60)
     ok(sonde.returncode == 0 and wait_gone(attacher), "both processes end", (sonde.returncode, err))
@@ -103,7 +108,7 @@ def check_worker_killed(target):
 def check_attacher_killed(target):
     path = os.path.join(TMP, "attacher.sonde")
     sonde, attacher = start(path, target)
-    time.sleep(1)
+    wait_for(lambda: any(True for _ in Trace(path).events("cuda_alloc")), pause=0.3)
     os.kill(attacher, signal.SIGKILL)
     _, err = sonde.communicate(timeout=60)
     ok(sonde.returncode == 1 and "sonde-attacher" in err, "the attacher is killed: the worker reports it", (sonde.returncode, err))
@@ -114,6 +119,13 @@ def check_attacher_killed(target):
     ok(differing == 0, "no breakpoint is left", f"{differing} bytes differ")
 
 
+def started(*args, **kw):
+    """A program that has mapped its library"""
+    target = subprocess.Popen(*args, **kw)
+    wait_for(lambda: "libcudart" in (proc_files.read(f"/proc/{target.pid}/maps") or ""))
+    return target
+
+
 def main():
     if os.geteuid():
         skip("two processes", "not root")
@@ -122,9 +134,8 @@ def main():
     if not programs:
         skip("two processes", "no CUDA runtime library is available")
         done()
-    target = subprocess.Popen([programs[0], "600"])
+    target = started([programs[0], "600"])
     try:
-        time.sleep(0.3)
         check_rights(target)
         check_worker_killed(target)
         check_attacher_killed(target)
@@ -132,9 +143,8 @@ def main():
     finally:
         target.kill()
         target.wait()
-    target = subprocess.Popen([programs[0], "600"], env=fake_runtime())
+    target = started([programs[0], "600"], env=fake_runtime())
     try:
-        time.sleep(0.3)
         check_perf_events(target)
     finally:
         target.kill()

@@ -42,7 +42,7 @@ def part():
     ok(code == 0 and len(lines) == 1 and REASON in lines[0] and "reports lack bytes sent" in lines[0],
        "a refused program has one message: its name, the reason, what reports lack", f"{code}\n{err}")
     got = report_json("summary").get("refused_programs", [])
-    ok([(r["family"], r["program"], r["lacks"], r["all"]) for r in got] == [("net", "net_sent", "bytes sent", False)]
+    ok([(r["family"], r["program"], r["lacks"], r["family_off"]) for r in got] == [("net", "net_sent", "bytes sent", False)]
        and REASON in got[0]["why"], "the trace has the refused program: report --format json", got)
     for name in ("net", "processes", "losses"):
         text = run("report", TRACE, name)[1]
@@ -81,7 +81,7 @@ def maps():
     rows = report_json("losses")["tables"]["refused"]
     ok(rows and all("net_connections" in r["why"] for r in rows), "the trace has it", rows)
     lines = lines_with(run("report", TRACE)[1], "missing net")
-    ok(len(lines) == 1 and "all of the family; the program net_state did not run" in lines[0], "the summary has one line for it", lines)
+    ok(len(lines) == 1 and "all of the family; the BPF program net_state did not run" in lines[0], "the summary has one line for it", lines)
     code, _, err = record("refuse-map:net_connections,refuse-map:sched_throttles", "proc,net,sched")
     ok(code == 3 and "sched_throttles" in err and "throttling" in err and "family sched" in err
        and lines_with(run("info", TRACE)[1], "sched_off"), "two refused maps: one disables a family, one a part of another", f"{code}\n{err}")
@@ -96,10 +96,10 @@ def maps():
 def unattached():
     code, _, err = record("refuse-attach:sched_waking", "proc,sched")
     lines = lines_with(err, "sched_waking")
-    ok(code == 0 and len(lines) == 1 and "can't be attached" in lines[0] and "reports lack who woke a thread" in lines[0],
+    ok(code == 0 and len(lines) == 1 and "can't be attached" in lines[0] and "reports lack the wakers of threads" in lines[0],
        "a tracepoint that can't be attached disables its part, with one message", f"{code}\n{err}")
     got = report_json("summary").get("refused_programs", [])
-    ok([(r["family"], r["program"], r["all"]) for r in got] == [("sched", "sched_waking", False)], "the trace has it", got)
+    ok([(r["family"], r["program"], r["family_off"]) for r in got] == [("sched", "sched_waking", False)], "the trace has it", got)
     code, _, err = record("refuse-attach:sched_switch", "proc,sched")
     events = {e["name"]: e["events"] for e in json.loads(run("info", TRACE, "--format", "json")[1])["tables"]["events"]}
     ok(code == 3 and len(lines_with(err, "family sched")) == 1 and not any(n.startswith("sched_") for n in events)
@@ -139,7 +139,7 @@ def doctor_agrees():
     _, _, err = record("refuse:lock_*", "proc,lock")
     ok("lock_enter is missing" in rows["lock"][1] and "lock_enter is missing" in err, "doctor and record name the same program",
        f"{rows['lock']}\n{err}")
-    ok(rows["sched"][0] == "partly" and "who woke a thread" in rows["sched"][1], "doctor names a program that can't be attached", rows)
+    ok(rows["sched"][0] == "partly" and "the wakers of threads" in rows["sched"][1], "doctor names a program that can't be attached", rows)
 
 
 def terminal():

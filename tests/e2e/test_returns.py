@@ -16,9 +16,9 @@ CALLS = 500
 
 
 def doctor(mode):
-    done = subprocess.run([SONDE, "doctor", "--format", "json"], capture_output=True, text=True,
+    result = subprocess.run([SONDE, "doctor", "--format", "json"], capture_output=True, text=True,
                           env={**os.environ, "SONDE_TEST": mode})
-    tables = json.loads(done.stdout)["tables"]
+    tables = json.loads(result.stdout)["tables"]
     state = {row["check"]: row["state"] for row in tables["checks"]}
     return state.get("returns"), {row["name"]: (row["usable"], row["why"]) for row in tables["families"]}
 
@@ -44,7 +44,7 @@ def main():
         done()
     ok(state in ("safe", "no"), "doctor tests a return under a strict seccomp filter", state)
     state, families = doctor("no-returns")
-    ok(state == "no", "doctor reports a process that is killed by its return", state)
+    ok(state == "no", "doctor reports that a probed return kills a process", state)
     ok(families["cuda"] == ("partly", "no durations: see returns"), "doctor reports families of calls as partly usable", families)
     status, calls, short, said = record("no-returns")
     ok(status == 0 and calls == short == CALLS, "record without returns: each call is recorded once, at its entry", (status, calls, short, said))

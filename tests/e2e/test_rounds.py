@@ -20,6 +20,7 @@ import proc_files
 from sonde_cli import Sonde
 from sonde_trace import Trace
 from tap import done, note, ok, skip
+from waiting import wait_for
 
 ROUNDS = int(os.environ.get("ROUNDS", 50))
 THREADS = 3
@@ -48,12 +49,9 @@ def held(pid):
 
 
 def gone(links, programs):
-    for _ in range(200):  # the kernel frees them late
-        left = exists(LINK_GET_NEXT_ID, links), exists(PROG_GET_NEXT_ID, programs)
-        if not any(left):
-            break
-        time.sleep(0.1)
-    return left
+    """Those that the kernel does not free, which it does late"""
+    wait_for(lambda: not exists(LINK_GET_NEXT_ID, links) and not exists(PROG_GET_NEXT_ID, programs), pause=0.1)
+    return exists(LINK_GET_NEXT_ID, links), exists(PROG_GET_NEXT_ID, programs)
 
 
 def link_info(fd, *pointers):
@@ -113,14 +111,8 @@ def text_differs(pid, library):
 
 def wait_clean(pid, library):
     """The bytes that keep differing, without those at which another tracer has probes."""
-    for _ in range(300):
-        differing = text_differs(pid, library)
-        if differing:
-            differing -= probed_by_links(library)
-        if not differing:
-            break
-        time.sleep(0.1)
-    return differing
+    wait_for(lambda: not text_differs(pid, library) - probed_by_links(library), pause=0.1)
+    return text_differs(pid, library) - probed_by_links(library)
 
 
 def numbered(path, pid):

@@ -11,7 +11,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 
 from account import Account, let_pass
 from sonde_cli import Sonde
@@ -53,6 +52,10 @@ def end(child):
     child.wait()
 
 
+def left_out(trace, pid):
+    return [e["count"] for e in trace.events("meta_loss") if e["reason"] == LOSS_SHARE and e["pid"] == pid]
+
+
 def test_fixed(first, second):
     path = f"{TMP}/fixed.sonde"
     # by then the interpreter's own files are known, so that no process is charged for them
@@ -60,7 +63,8 @@ def test_fixed(first, second):
     sonde = Sonde(path, "-t", "proc,cuda", mode="fixed-shares")
     users = [mapper(first, FILES), mapper(second, 5)]
     sonde.wait_trace(lambda t: t.probed(users[0][1]) >= EXAMINED and t.probed(users[1][1]) == 5)
-    time.sleep(1.5)  # in which no further file of the first user may be examined
+    # until each further file of the first user is counted as a loss
+    sonde.wait_trace(lambda t: sum(left_out(t, users[0][0].pid)) >= FILES - EXAMINED)
     status, err = sonde.end(), sonde.messages
     for user, _ in users:
         end(user)
@@ -69,7 +73,7 @@ def test_fixed(first, second):
     ok(examined[0] == EXAMINED, f"of {FILES} new files of one user {EXAMINED} are examined", examined, err)
     ok(examined[1] == 5, "all new files of another user are examined", examined, err)
     # files of the machine's other programs may have been left out too
-    lost = [e["count"] for e in Trace(path).events("meta_loss") if e["reason"] == LOSS_SHARE and e["pid"] == users[0][0].pid]
+    lost = left_out(Trace(path), users[0][0].pid)
     ok(sum(lost) == FILES - EXAMINED, "each further file is counted as a loss, with its process", lost, err)
     ok(status == 3 and len(re.findall(f"processes of user {first} map new files with code faster", err)) == 1 and
        f"user {second}" not in err, "one message names the user", status, err)

@@ -19,7 +19,7 @@ from sonde_trace import Trace
 from tap import done, ok, skip
 
 LIBRARY = os.path.join(B, "tests", "fakes", "libcudart.so")
-CALLS, COPIES, PATIENCE = 200, 8, 60
+CALLS, COPIES = 200, 8
 CALLER = f"""import ctypes, sys
 library, p = ctypes.CDLL(sys.argv[1]), ctypes.c_void_p()
 print(library, flush=True)
@@ -89,15 +89,6 @@ def begin(folder):
     return callers, unrelated
 
 
-def until_probed(path, callers):
-    """Waits until all libraries are probed. The trace of a running recording has all records that are a second old."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        if sum(o["sites"] > 0 for o in Trace(path).events("meta_object")) >= len(callers):
-            break
-        time.sleep(0.5)
-
-
 def missed():
     """A program that has ended, and whose file is gone, before sonde could read it."""
     program, path = os.path.join(TMP, "unknown"), os.path.join(TMP, "missed.sonde")
@@ -108,9 +99,8 @@ def missed():
     p = subprocess.Popen([program])
     p.wait()
     os.unlink(program)
-    time.sleep(0.3)
     os.kill(opener, signal.SIGCONT)
-    sonde.wait_trace(lambda trace: any(e["reason_name"] == "LOSS_MMAP" for e in trace.events("meta_loss")), 10)
+    sonde.wait_trace(lambda trace: any(e["reason_name"] == "LOSS_MMAP" for e in trace.events("meta_loss")))
     sonde.end()
     output = sonde.messages
     found = [e for e in Trace(path).events("meta_loss") if e["reason_name"] == "LOSS_MMAP"]
@@ -128,7 +118,7 @@ def main():
     callers, unrelated = begin(TMP)
     for p, _ in callers.values():
         p.stdout.readline()
-    until_probed(path, callers)
+    sonde.wait_probed(os.path.join(TMP, "libcudart.so."), len(callers))
     late.close()
     for p, _ in callers.values():
         p.communicate("\n")

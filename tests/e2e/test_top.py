@@ -14,7 +14,8 @@ import tempfile
 import termios
 import time
 
-from proc_files import cpu_seconds
+import bounds
+import proc_files
 from tap import done, ok
 
 SONDE = os.environ["SONDE"]
@@ -36,8 +37,13 @@ threads = {"fight": [hog, victim], "alone": [hog]}[sys.argv[1]]
 for t in threads:
     threading.Thread(target=t, daemon=True).start()
 print("ready", flush=True)
-time.sleep(100)
+time.sleep(1000)
 """
+
+
+def run_ns(pid):
+    """The time on a CPU of each thread, from the oldest to the newest"""
+    return [int(proc_files.read(f"/proc/{pid}/task/{tid}/schedstat").split()[0]) for tid in proc_files.threads(pid)]
 
 
 def start(kind):
@@ -68,30 +74,36 @@ def blocks(text):
 
 def check_fight():
     with start("fight") as work:
-        p = top(work.pid, "--count", 4, "--interval", "0.5", "-F", 199)
+        before = run_ns(work.pid)
+        p = top(work.pid, "--count", 3, "--interval", "2", "-F", 999)
+        _, hog, victim = (ns - was for ns, was in zip(run_ns(work.pid), before))
         work.kill()
     got = blocks(p.stdout)
-    ok(p.returncode == 0 and len(got) == 4 and all(re.match(r"\d\d:\d\d:\d\d 0\.\d\d s", b["head"]) or
-                                                     re.match(r"\d\d:\d\d:\d\d \d\.\d\d s", b["head"]) for b in got),
+    ok(p.returncode == 0 and len(got) == 3 and all(re.match(r"\d\d:\d\d:\d\d \d+\.\d\d s", b["head"]) for b in got),
        "--count is the number of intervals, which have their time", p.stdout + p.stderr)
     # the first interval may lack names
     last = got[-1] if got else {}
     gil = last.get("gil", [""])[0].split()
-    ok(gil[:2] == [str(work.pid), "0"] and float(gil[2].rstrip("%")) > 20 and int(gil[3]) > 0 and gil[5] in ("1", "2")
+    ok(gil[:2] == [str(work.pid), "0"] and float(gil[2].rstrip("%")) > 0 and int(gil[3]) > 0 and gil[5] in ("1", "2")
        and gil[6].startswith("python3"), "the contended GIL is shown with a waiter", p.stdout)
     finding = last.get("finding", [""])[0]
     share = re.match(rf"fight.py {work.pid} (?:\(\d threads\) )?waited (\d+)% of \d+\.\d+ m?s for the GIL in victim \(fight.py\); "
                      r"(?:mostly )?held by hog \(fight.py\)", finding)
-    ok(share and abs(int(share[1]) - 100 * int(gil[4]) / int(gil[5]) / (1e9 * float(last["head"].split()[1]))) < 2,
-       "the first line is the first finding: who waited, in which code, because of whom, and its share is that of the figures below", p.stdout)
+    ok(share, "the first line is the first finding: who waited, in which code, because of whom", p.stdout)
+    # both the share and the length of the interval are rounded
+    length, waited = float(last["head"].split()[1]), int(gil[4]) / int(gil[5]) / 1e7
+    bounds.between("and its share is that of the figures below", int(share[1]) if share else -1, waited / (length + 0.005) - 0.5,
+                   waited / (length - 0.005) + 0.5)
     first = p.stdout.splitlines()
     ok(all(re.match(r"\d\d:\d\d:\d\d ", first[i - 1]) for i, line in enumerate(first) if line.startswith("finding ")),
        "it comes before all other lines of an interval", p.stdout)
     blame = last.get("blame", [""])[0]
-    ok("hog (fight.py) -> victim (fight.py)" in blame and float(blame.split()[1].rstrip("%")) > 90,
-       "the holder and the waiter are shown", p.stdout)
+    ok("hog (fight.py) -> victim (fight.py)" in blame, "the holder and the waiter that cost most are shown", p.stdout)
     cpu = last.get("cpu", [""])[0]
-    ok(cpu.endswith(" hog (fight.py)") and float(cpu.split("%")[0]) > 60, "the function that uses the CPU time is shown", p.stdout)
+    ok(cpu.endswith(" hog (fight.py)"), "the function that uses the CPU time is shown", p.stdout)
+    percent, ns = float(cpu.split("%")[0]), int(cpu.split()[2])
+    bounds.share("with its share", percent / 100, hog / (hog + victim), round(ns * 999 / 1e7 / percent), systematic=0.01,
+                 why="its share is not the same in each interval")
 
 
 def check_alone():
@@ -104,16 +116,16 @@ def check_alone():
 
 
 def check_computes():
-    """The share of the finding, against the CPU time that the kernel counted for the process"""
+    """
+    The finding of a program without waits. Its share is not judged: an interval counts the samples that were read in it, some of
+    which were taken before.
+    """
     with start("alone") as work:
-        before = cpu_seconds(work.pid), time.monotonic()
-        p = top(work.pid, "--count", 1, "--interval", "3", "-F", 199)
-        ran = 100 * (cpu_seconds(work.pid) - before[0]) / (time.monotonic() - before[1])
+        p = top(work.pid, "--count", 1, "--interval", "3", "-F", 1999)
         work.kill()
     finding = blocks(p.stdout)[-1].get("finding", [""])[0]
-    share = re.match(rf"fight.py {work.pid} ran on a CPU (\d+)% of .*; (\d+)% of that in hog \(fight.py\)\.", finding)
-    ok(share and abs(int(share[1]) - ran) < 25 and int(share[2]) > 90,
-       "without waits it is the process that computes, and its function", f"{ran:.0f}% by the kernel\n{p.stdout}")
+    share = re.match(rf"fight.py {work.pid} ran on a CPU (\d+)% of (\d+\.\d+) s; 100% of that in hog \(fight.py\)\.", finding)
+    ok(share, "without waits it is the process that computes, and its function", p.stdout)
 
 
 def check_end():
@@ -125,7 +137,7 @@ def check_end():
                 break
         work.kill()
         work.wait()
-        out = sonde.communicate(timeout=30)
+        out = sonde.communicate(timeout=60)
     ok(sonde.returncode == 0, "top ends when its processes have ended", out)
 
 
@@ -139,7 +151,7 @@ class Screen:
         self.p = subprocess.Popen([SONDE, "top"] + [str(a) for a in args], stdin=slave, stdout=slave,
                                   stderr=subprocess.PIPE, env=dict(os.environ, TERM="xterm", LC_ALL="C.UTF-8"))
 
-    def until(self, text, seconds=20):
+    def until(self, text, seconds=60):
         end = time.monotonic() + seconds
         while text not in self.seen and time.monotonic() < end:
             if select.select([self.master], [], [], 0.1)[0]:
@@ -168,16 +180,15 @@ def check_screen():
         s = Screen(work.pid, "--interval", "0.3")
         shown = ["LOAD%", "waited ", " for the GIL in victim", "hog (fight.py) -> victim (fight.py)", "FUNCTION"]
         s.until("LOAD%")
-        for _ in range(10):
+        for _ in range(60):
             # top draws only changes; Ctrl-L redraws everything
-            time.sleep(0.5)
             s.key("\x0c")
             if all(s.until(text, 1) for text in shown):
                 break
         ok(all(text in s.seen for text in shown), "the screen shows the GIL, the holder and the function", repr(s.seen))
         ok(not s.restored(), "top switches the terminal to its own screen")
         s.key("?")
-        ok(s.until("sort functions by their own time"), "? shows the help", repr(s.seen))
+        ok(s.until("sort functions by self time"), "? shows the help", repr(s.seen))
         s.key("?")
         s.until("LOAD%")
         s.key("s")
@@ -187,7 +198,7 @@ def check_screen():
         s.key("q")
         gone = s.until("\x1b[?1049l")
         try:
-            s.p.wait(20)
+            s.p.wait(60)
         except subprocess.TimeoutExpired:
             pass
         ok(s.p.returncode == 0 and gone and s.restored(), "q quits and restores the terminal",
@@ -197,7 +208,7 @@ def check_screen():
         s.until("LOAD%")
         s.p.terminate()
         gone = s.until("\x1b[?1049l")
-        s.p.wait(20)
+        s.p.wait(60)
         ok(s.p.returncode == 0 and gone and s.restored(), "SIGTERM restores the terminal", "%s %s" % (s.p.returncode, gone))
         s.close()
         work.kill()
@@ -212,7 +223,7 @@ def check_first():
         s.key("\x0c")
         s.until(" s, lost ")
         head = re.search(r"sonde top  (\d+\.\d\d) s, lost ", s.seen)
-        ok(head and 0.1 <= float(head.group(1)) < 60, "the first figures have the time that they cover", repr(s.seen))
+        ok(head and 0 < float(head.group(1)) < 3600, "the first figures have the time that they cover", repr(s.seen))
         ok(s.p.poll() is None, "--count does not count them")
         s.key("q")
         s.until("\x1b[?1049l")

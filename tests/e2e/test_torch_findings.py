@@ -32,10 +32,47 @@ def copies(folder):
     ok(not first_of(found, kind="tensor-copies"), "copies that take less than a tenth of each step", found)
 
 
-def compiling(times, ms):
-    """A thread that runs for 8 s, and that many times for this long in torch.compile"""
+def fallback(folder):
+    """An operator that calls _to_cpu twice and takes 2 or 0.4 ms of each step of 10 ms; _to_cpu in no operator is the program's own."""
+    def lines(ms):
+        extra = ['meta_probe time=@0 number=3 name="aten::_to_cpu" program="torch_op" section="-" family=14',
+                 'meta_probe time=@0 number=4 name="aten::unique_dim" program="torch_op" section="-" family=14']
+        for step in range(11):
+            at = 1 + step / 100 + 0.0083
+            extra += [f"torch_op pid=10 tid=10 start=@{at:.6f} time=@{at + ms / 4e3:.6f} probe=3 sequence=-1 inner=0",
+                      f"torch_op pid=10 tid=10 start=@{at + ms / 4e3:.6f} time=@{at + ms / 2e3:.6f} probe=3 sequence=-1 inner=0",
+                      f"torch_op pid=10 tid=10 start=@{at:.6f} time=@{at + ms / 1e3:.6f} probe=4 sequence=-1 inner=2",
+                      f"torch_op pid=10 tid=10 start=@{at - 0.0002:.6f} time=@{at - 0.0001:.6f} probe=3 sequence=-1 inner=0"]
+        return [line for line in steps(0.1) if "torch_range" not in line][:-1] + extra + [
+            f'torch_range pid=10 tid=10 start=@{1.0121 + step / 100:.6f} time=@{1.0125 + step / 100:.6f} name="Optimizer.step#SGD.step"' for step in range(11)
+        ] + ["meta_end time=@2 reason=END_SIGNAL"]
+
+    found = first_of(written(folder, "fallback", lines(1.6), "torch.schema.json", "proc,torch")[1], kind="cpu-fallback")
+    ok(abs(found.get("share_percent", 0) - 16) < 0.1 and found["times"] == 10 and "aten::unique_dim, 10 calls of 1.6" in found["text"],
+       "an operator that falls back to the CPU for 16% of the time", found)
+    found = written(folder, "short-fallback", lines(0.4), "torch.schema.json", "proc,torch")[1]
+    ok(not first_of(found, kind="cpu-fallback"), "one that does so for 4% of the time", found)
+
+
+def closure(folder):
+    """Each step() of the optimizer calls the forward pass (3 ms) and the backward pass (4 ms) as a closure, and then does 2 ms of its own."""
+    lines = [*process(10, "train"), 'meta_probe time=@0 number=1 name="aten::mm" program="torch_op" section="-" family=14', "torch_cost time=@0.5 call=0 own=0",
+             'torch_class time=@0.9 pid=10 tid=10 vtable=0xcc10 name="N5torch8autograd9generated11MmBackward0E"']
+    for step in range(11):
+        at = 1 + step / 100
+        lines += [f"torch_op pid=10 tid=10 start=@{at + 0.001:.6f} time=@{at + 0.004:.6f} probe=1 sequence={step} inner=0",
+                  f"torch_node pid=10 tid=10 start=@{at + 0.004:.6f} time=@{at + 0.008:.6f} vtable=0xcc10 sequence={step} inner=0 made_by=1",
+                  f'torch_range pid=10 tid=10 start=@{at:.6f} time=@{at + 0.01:.6f} name="Optimizer.step#Adam.step"']
+    path, _ = written(folder, "closure", [*lines, "meta_end time=@2 reason=END_SIGNAL"], "torch.schema.json", "proc,torch")
+    rows = json.loads(say("report", path, "steps", "--format", "json"))["tables"]["steps"]
+    phases = {tuple(round(row[f"{p}_ns"] / 1e6) for p in ("forward", "backward", "optimizer", "other")) for row in rows}
+    ok(len(rows) == 10 and phases == {(3, 4, 2, 1)}, "phases of steps that are closures", (len(rows), phases))
+
+
+def compiling(times, ms, function="_compile"):
+    """A thread that runs for 8 s, and that many times for this long in torch.compile, or in another function of its file"""
     compiles, inner = code(1, "<module> /srv/train.py 1", "step /srv/train.py 12", f"Model.__call__ {PACKAGES}/_dynamo/eval_frame.py 5",
-                           f"_compile {PACKAGES}/_dynamo/convert_frame.py 8", "tidy /usr/lib/python3.11/x.py 3")
+                           f"{function} {PACKAGES}/_dynamo/convert_frame.py 8", "tidy /usr/lib/python3.11/x.py 3")
     other, usual = code(2, "<module> /srv/train.py 1", "step /srv/train.py 12")
     samples = []
     for n in range(1, 9):
@@ -53,6 +90,8 @@ def compilations(folder):
     ok(found.get("times") == 1 and "recompiles" not in found["text"], "a function that is compiled once", found)
     found = findings(folder, *compiling(1, 100))
     ok(not first_of(found, kind="compile"), "a compilation that took a hundredth of the time", found)
+    found = findings(folder, *compiling(4, 300, "<module>"))
+    ok(not first_of(found, kind="compile"), "an import of the compiler", found)
 
 
 def modules(folder):
@@ -122,6 +161,13 @@ def ranks(folder):
     rows = json.loads(say("report", path, "ranks", "--format", "json"))["tables"]["ranks"]
     ok([(r["rank"], r["steps"], round(r["waited_ns"] / 1e7), round(r["delayed_ns"] / 1e7), r["last_steps"]) for r in rows] ==
        [(0, 10, 19, 0, 0), (1, 10, 4, 15, 5), (2, 9, 15, 4, 4)], "who waited for whom, step by step", rows)
+    # rank 2 is slow in as many steps as rank 1, and by as much
+    in_turns = ['meta_probe time=@0 number=1 name="c10d::Work::wait" program="torch_collective" section="-" family=14',
+                *rank_lines(0, lambda step: 20), *rank_lines(1, lambda step: 20 if step % 2 else 60), *rank_lines(2, lambda step: 55 if step % 2 else 20),
+                "meta_end time=@2.2 reason=END_SIGNAL"]
+    path, found = written(folder, "in-turns", in_turns, "torch.schema.json", "proc,torch")
+    text = json.loads(say("report", path, "ranks", "--format", "json"))["findings"][0]["text"]
+    ok(not first_of(found, kind="straggler") and text.startswith("No rank"), "two ranks that delay the others in turns", (found, text))
     found = written(folder, "even", lines(39), "torch.schema.json", "proc,torch")[1]
     ok(not first_of(found, kind="straggler"), "a rank that the others wait for less than a tenth of its time", found)
 
@@ -157,6 +203,8 @@ def told_apart(folder):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         copies(folder)
+        closure(folder)
+        fallback(folder)
         compilations(folder)
         modules(folder)
         loaders(folder)

@@ -9,9 +9,14 @@ set -eu
 top=$(cd "$(dirname "$0")/../.." && pwd)
 cache=${SONDE_TEST_CACHE:-$top/build}
 root=$cache/sid
-packages=python3.14-minimal,python3.15-minimal
+packages=libpython3.14-stdlib,libpython3.15-stdlib,python3.14-minimal,python3.15-minimal
 
-if [ -x "$root/usr/bin/python3.14" ] && [ -x "$root/usr/bin/python3.15" ]; then
+# Tests run side by side: the first one makes the root, the others wait. debootstrap does not inherit the descriptor,
+# because a process that outlives it would keep the lock.
+mkdir -p "$cache"
+exec 9>"$cache/sid.lock"
+flock 9
+if [ -e "$root/usr/lib/python3.14/asyncio" ] && [ -e "$root/usr/lib/python3.15/asyncio" ]; then
 	echo "$root"
 	exit 0
 fi
@@ -32,11 +37,10 @@ proxy=$(apt-config shell p Acquire::https::Proxy | sed -n "s/^p='\(.*\)'$/\1/p")
 ca=$(apt-config shell p Acquire::https::CaInfo | sed -n "s/^p='\(.*\)'$/\1/p")
 [ -z "$ca" ] || set -- --ca-certificate="$ca"
 
-mkdir -p "$cache"
 tmp=$(mktemp -d "$cache/sid.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT INT TERM
 chmod 755 "$tmp"
-debootstrap "$@" --variant=minbase --include="$packages" sid "$tmp" "$mirror" >"$tmp.log" 2>&1 || {
+debootstrap "$@" --variant=minbase --include="$packages" sid "$tmp" "$mirror" >"$tmp.log" 2>&1 9>&- || {
 	tail -20 "$tmp.log" >&2
 	rm -f "$tmp.log"
 	exit 1

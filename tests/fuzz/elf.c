@@ -3,8 +3,6 @@
  * Reads any bytes as an ELF file: calls every function of elf/elf.h and the finders of the GIL, and chooses probe
  * sites.
  */
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -73,9 +71,9 @@ static void touch_python(struct elf *elf, struct placer *placer)
 
 static void touch(struct elf *elf)
 {
-	struct gil_wait_place waits[GIL_SITES_MAX];
+	struct gil_wait_site waits[GIL_SITES_MAX];
 	struct seen s = { .elf = elf };
-	struct gil_libc_place libc;
+	struct gil_libc_site libc;
 	static const char *const names[] = { "PyEval_RestoreThread", "hidden_one", "main" };
 	struct elf_symbol found[3];
 	u64 addr, size, list[4];

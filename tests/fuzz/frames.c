@@ -2,7 +2,7 @@
 /*
  * Reads any bytes as data of a Python process. First as records of frames and code objects (core/stack.h) from the
  * rings: a byte for the kind, two for the length, and the contents. Then as the memory in which `sonde dump` walks a
- * stack, with the layout of each version.
+ * stack and reads asyncio's tasks, with the layout of each version.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -10,7 +10,7 @@
 
 #include "core/stack.h"
 #include "fuzz.h"
-#include "python/snapshot.h"
+#include "python/tasks.h"
 #include "record/internal.h"
 
 static struct embedded embedded;
@@ -70,6 +70,7 @@ static void records(const uint8_t *data, size_t size)
 static void memory(const uint8_t *data, size_t size)
 {
 	struct snapshot_thread thread = { .state = data[0] * 8 };
+	struct tasks *tasks;
 	struct snapshot l = { .pid = 1, .mem = memfd_create("memory", MFD_CLOEXEC) };
 
 	if (l.mem < 0 || write(l.mem, data, size) != (ssize_t)size)
@@ -83,7 +84,18 @@ static void memory(const uint8_t *data, size_t size)
 	for (u32 i = 0; i < thread.n_frames; i++)
 		fuzz__use(thread.frames[i].line + (thread.frames[i].name ? strlen(thread.frames[i].name) : 0));
 	free(thread.frames);
-	snapshot__free_codes(&l);
+	tasks = calloc(1, sizeof(*tasks));
+	if (!tasks)
+		abort();
+	map__init(&l.types, sizeof(u64), sizeof(u8));
+	/* the second time without the way to the set, whose types an input hardly has */
+	snapshot__tasks(&l, tasks);
+	tasks->set = data[3] * 8;
+	snapshot__tasks(&l, tasks);
+	for (u32 i = 0; i < tasks->n; i++)
+		fuzz__use(tasks->groups[i].stack.frames[0].line + strlen(tasks->groups[i].stack.frames[0].name));
+	tasks__free(tasks);
+	snapshot__forget_objects(&l);
 	close(l.mem);
 }
 

@@ -3,7 +3,6 @@
  * Reads any text as a command line with one argument per line: parses the options of `sonde record`, `report` and
  * `export`, and the patterns, lists and times in them.
  */
-#include <errno.h>
 #include <getopt.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* * Any bytes as a line table of each version, and as texts. The first byte is the version, the second the offset.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -43,7 +43,6 @@ static void export_to(const struct exporter *x, void *arg)
 	const struct kind_summary *kinds;
 	struct trace_filter filter = { 0 };
 	const struct schema_event *one[2] = { 0 };
-	char why[256];
 	u32 n;
 
 	kinds = trace__kinds(e.trace, &n);
@@ -54,7 +53,7 @@ static void export_to(const struct exporter *x, void *arg)
 		filter.kinds = one;
 	}
 	e.choice = x->check ? "1" : NULL;
-	if (x->check && x->check(e.trace, e.choice, why, sizeof(why)))
+	if (x->check && x->check(&e))
 		return;
 	e.path = x->needs_file ? ":memory:" : "x.zst";
 	e.out = fopen("/dev/null", "w");

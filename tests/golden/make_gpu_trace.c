@@ -61,7 +61,7 @@ static void add_texts(struct trace_writer *w)
 	}
 	ADD(w, gpu_shim, .event = { .time = START, .pid = PID }, .shim = { .state = GPU_SHIM_STARTED });
 	ADD(w, gpu_device, .event = { .time = START, .pid = PID },
-	    .about = { .memory = 80ull << 30, .major = 9, .uuid_first = 1, .model = "Made-up GPU" });
+	    .device = { .memory = 80ull << 30, .major = 9, .uuid_first = 1, .model = "Made-up GPU" });
 }
 
 static void add_launch(struct trace_writer *w, u32 i, u64 *stream_free)
@@ -75,7 +75,7 @@ static void add_launch(struct trace_writer *w, u32 i, u64 *stream_free)
 	begin = begin < stream_free[i % STREAMS] ? stream_free[i % STREAMS] : begin;
 	work.time = stream_free[i % STREAMS] = begin + ns;
 	ADD(w, gpu_call, .span = { driver, at + 1000 },
-	    .driver = { .function = i % 16 ? 307 : 277, .correlation = correlation });
+	    .call = { .function = i % 16 ? 307 : 277, .correlation = correlation });
 	if (i % 16) {
 		call.probe = LAUNCHER;
 		ADD(w, cuda_launch, .call = { .span = { call, at } }, .grid_x = 64, .block_x = 128);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * make_trace SCHEMA.json EVENTS OUT: writes a trace from text. The schema is
+ * make_trace SCHEMA.json EVENTS OUT [FAMILIES [BOOT_ID]]: writes a trace from text. The schema is
  * fixed, so that what sonde says about these traces does not change with the
  * families: they are old traces.
  *
@@ -179,10 +179,12 @@ int main(int argc, char **argv)
 	FILE *in;
 	int fd;
 
-	if (argc != 4 && argc != 5)
-		die("usage: make_trace SCHEMA.json EVENTS OUT [FAMILIES]", "");
-	if (argc == 5)
+	if (argc < 4 || argc > 6)
+		die("usage: make_trace SCHEMA.json EVENTS OUT [FAMILIES [BOOT_ID]]", "");
+	if (argc > 4)
 		head.families = argv[4];
+	if (argc > 5)
+		head.boot_id = argv[5];
 	text = read_file(argv[1]);
 	json = cJSON_Parse(text);
 	if (!json || schema__from_json(&schema, json, why, sizeof(why)))

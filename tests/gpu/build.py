@@ -18,7 +18,7 @@ WORK_SOURCES = ["work", "work_gpu", "work_odd", "truth", "driver"]
 
 
 def clean_environment():
-    """make finds its own way: nothing of ours in it. No package is installed."""
+    """An environment for make without the variables that this test was started with. No package is installed."""
     drop = ("B", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "CFLAGS", "LD_PRELOAD", "LD_LIBRARY_PATH", "CUDA")
     return dict({k: v for k, v in os.environ.items() if k not in drop}, SONDE_NO_DEPS="1")
 
@@ -47,7 +47,7 @@ def by_hand(run):
 
 
 def works():
-    """Those that are there, and that this system's libc can load."""
+    """Whether the shim, its consumer and the program have been built."""
     return [p for p in NEEDED if os.path.exists(p)] == list(NEEDED)
 
 

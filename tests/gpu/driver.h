@@ -4,8 +4,7 @@
  * gcc and libc alone. Signatures after cuda.h of CUDA 11.8 to 13; the names are those that the library
  * exports, which differ from the header's where a function has had several versions.
  */
-#ifndef GPU_DRIVER_H
-#define GPU_DRIVER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -112,5 +111,3 @@ void driver__failed(const char *what, cu_result result);
 		if (result_)                            \
 			driver__failed(#call, result_); \
 	} while (0)
-
-#endif

@@ -5,13 +5,13 @@ import os
 import signal
 import sqlite3
 import subprocess
-import time
 
 from facts import with_cuda
 from judge import Joined, check_durations, check_graphs, check_memory, check_waits
 from lib import GROUPS, Asked, Skip, end_group, read_text
 from shim_records import KINDS, STARTED, STOPPED
 from shimmed import Reported, read_truth
+from waiting import wait_for
 
 from build import SHIM, SONDE, WORK, need_shim
 
@@ -21,6 +21,7 @@ NUMBERS = {name: n for names in (
      "GPU_COPY_DTOA", "GPU_COPY_DTOD", "GPU_COPY_HTOH", "GPU_COPY_PTOP"),
     ("GPU_SYNC_UNKNOWN", "GPU_SYNC_EVENT", "GPU_SYNC_STREAM_WAIT_EVENT", "GPU_SYNC_STREAM", "GPU_SYNC_CONTEXT"),
     ("GPU_MEMORY_INVALID", "GPU_MEMORY_ALLOCATE", "GPU_MEMORY_RELEASE"),
+    ("GPU_MEMORY_UNKNOWN", "GPU_MEMORY_PAGEABLE", "GPU_MEMORY_PINNED", "GPU_MEMORY_DEVICE", "GPU_MEMORY_ARRAY", "GPU_MEMORY_MANAGED"),
     ("", "GPU_SHIM_STARTED", "GPU_SHIM_STOPPED", "GPU_SHIM_REFUSED", "GPU_SHIM_WAITING", "GPU_SHIM_LEFT",
      "GPU_SHIM_IMPAIRED"),
 ) for n, name in enumerate(names)}
@@ -115,9 +116,7 @@ class Recording:
             self.child = subprocess.Popen([SONDE, "record", "-f", "-o", trace, "-t", "gpu", "-p", str(pid)], stdin=subprocess.DEVNULL,
                                           stdout=log, stderr=log, start_new_session=True)
         GROUPS.add(self.child.pid)
-        until = time.monotonic() + 20
-        while "tracing into" not in read_text(self.path) and self.child.poll() is None and time.monotonic() < until:
-            time.sleep(0.05)
+        wait_for(lambda: "tracing into" in read_text(self.path) or self.child.poll() is not None)
 
     def stop(self):
         self.child.send_signal(signal.SIGINT)
@@ -141,9 +140,10 @@ def attached(run, label, env, prepare=None):
         if prepare and not prepare(w.child.pid):
             return
         r = Recording(run, w.child.pid, trace)
-        time.sleep(4)  # the shim looks once a second, and CUPTI takes its time
+        # the shim looks once a second, and CUPTI takes its time
+        wait_for(lambda: STARTED in Traced(run, trace).states, pause=0.5)
         w.number(f"go {steps} {kernels}", 30)
-        time.sleep(0.3)
+        wait_for(lambda: len(Traced(run, trace).got["kernel"]) >= steps * kernels, pause=0.5)
         status = r.stop()
         w.number("go 10 10", 20)
     finally:

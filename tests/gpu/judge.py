@@ -7,8 +7,11 @@ streams, order and the clock are all checked by the one join.
 """
 import bisect
 import collections
+import statistics
 
 SHARE, NS = 0.02, 2000  # how far a duration may be off: 2% or 2 us
+EVENTS_NS = 5000  # what a pair of CUDA's events may add to a kernel's time: some 2.5 us on an H100
+DEVICE_MEMORY = 3  # GPU_MEMORY_DEVICE of bpf/core/shim.h
 NEAR = 1000000  # ns: what a failure shows around a wait
 WITH_STREAM = (2, 3)  # kinds of a wait whose record has the stream: of a stream for an event, of the host for a stream
 RECORDS = {"kernel": "kernel", "copy": "memcpy", "set": "memset", "graph": "graph"}
@@ -157,16 +160,17 @@ def check_durations(run, label, joined, simulated):
     if len(by_event) < 5:
         run.skip(f"{label}: durations are those of CUDA's events", f"the host was quick enough for {len(by_event)} of them only")
     else:
-        off = [t - e for t, e in by_event]
-        bad = [(t, e) for t, e in by_event if far_off(t, e)]
-        run.ok(not bad, f"{label}: durations are those of CUDA's events, within 2% or 2 us", f"reported, event (ns): {bad[:8]}",
-               kernels=len(by_event), off_ns_from=min(off), off_ns_to=max(off), shortest_ns=min(e for _, e in by_event))
+        # the events themselves take the same time around each kernel
+        pair = statistics.median(e - t for t, e in by_event)
+        bad = [(t, e) for t, e in by_event if far_off(t, e - pair)]
+        run.ok(not bad and -NS <= pair <= EVENTS_NS, f"{label}: durations are those of CUDA's events, within 2% or 2 us", f"reported, event (ns): {bad[:8]}",
+               kernels=len(by_event), events_take_ns=round(pair), off_ns=max(abs(t - e + pair) for t, e in by_event), shortest_ns=min(e for _, e in by_event))
     inside = [(r[0]["time"] - r[0]["start"], o["inside_ns"]) for o, _, r in joined.work if o["inside_ns"]]
     if simulated:
         run.skip(f"{label}: durations hold what the kernel itself measured", "the doubles run no code")
         return
     off = [t - i for t, i in inside]
-    run.ok(inside and all(-NS <= d for d in off), f"{label}: durations hold what the kernel itself measured",
+    run.ok(inside and all(-NS <= d <= NS for d in off), f"{label}: durations hold what the kernel itself measured",
            f"reported, inside (ns): {inside[:8]}", kernels=len(inside), longer_by_ns_from=min(off, default=None),
            longer_by_ns_to=max(off, default=None))
 
@@ -227,12 +231,10 @@ def check_waits(run, label, joined):
 
 
 def check_memory(run, label, ops, reported):
-    got = collections.Counter((r["operation"], r["address"]) for r in reported.got["memory"])
-    bytes_of = {r["address"]: r["bytes"] for r in reported.got["memory"] if r["operation"] == 1}
-    mine = [(1 if o["op"] == "alloc" else 2, o["address"], o) for o in ops if o["op"] in ("alloc", "free")]
-    want = collections.Counter((operation, address) for operation, address, _ in mine)
-    wrong = [(key, n, got[key]) for key, n in want.items() if got[key] != n]
-    sizes = [(o["bytes"], bytes_of.get(o["address"])) for operation, _, o in mine if operation == 1 and
-             bytes_of.get(o["address"]) != o["bytes"]]
-    run.ok(mine and not wrong and not sizes, f"{label}: allocations with their address and size", f"operation, times, reported: {wrong[:4]}",
-           f"bytes, reported: {sizes[:4]}", reported=sum(got.values()), made=len(mine))
+    """The program notes memory of the device alone. It may get an address again that it has freed."""
+    device = [r for r in reported.got["memory"] if r["memory"] == DEVICE_MEMORY]
+    got = collections.Counter((r["operation"], r["address"], r["bytes"] if r["operation"] == 1 else 0) for r in device)
+    want = collections.Counter((1 if o["op"] == "alloc" else 2, o["address"], o["bytes"]) for o in ops if o["op"] in ("alloc", "free"))
+    run.ok(want and got == want, f"{label}: allocations with their address and size", f"missing: {list((want - got).items())[:4]}",
+           f"too many: {list((got - want).items())[:4]}", reported=sum(got.values()), made=sum(want.values()),
+           pinned=len(reported.got["memory"]) - len(device))

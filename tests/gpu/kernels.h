@@ -4,8 +4,7 @@
  * written by hand, after the PTX ISA's reference. A line "simulated:" is for the doubles (tests/fakes/cuda/module.c),
  * where it says how long the kernel takes; for the driver it is a comment.
  */
-#ifndef GPU_KERNELS_H
-#define GPU_KERNELS_H
+#pragma once
 
 #define VECTOR_ADD "_Z10vector_addPKfS0_Pfi" /* vector_add(float const*, float const*, float*, int) */
 #define SPIN	   "_Z4spinyPy" /* spin(unsigned long long, unsigned long long*) */
@@ -77,5 +76,3 @@ static const char kernel_text[] =
 	"{\n"
 	"	ret;\n"
 	"}\n";
-
-#endif

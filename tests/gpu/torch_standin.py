@@ -80,7 +80,7 @@ def window(gpu, kind):
     must(cuda.cuEventRecord(gpu.events[1], gpu.stream))
     gpu.synchronize()
     must(cuda.cuEventElapsedTime(ctypes.byref(ms), *gpu.events))
-    line = {"kind": kind, "begin": begin, "end": now(), "steps": STEPS, "event_ns": round(ms.value * 1e6),
+    line = {"kind": kind, "begin": begin, "end": now(), "recorded": [begin, begin], "steps": STEPS, "event_ns": round(ms.value * 1e6),
             "threads": [int(t) for t in os.listdir("/proc/self/task")]}
     return dict(line, **seen(STEPS)) if PROFILE else line
 
@@ -98,7 +98,7 @@ def size():
 def switch(on):
     before = size()
     os.kill(os.getpid(), signal.SIGUSR1 if on else signal.SIGUSR2)
-    until = time.monotonic() + 3
+    until = time.monotonic() + 30
     while time.monotonic() < until and size() == before:
         time.sleep(0.01)
 

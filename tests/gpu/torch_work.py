@@ -180,11 +180,13 @@ def window(name, step):
             events[0].record()
         for _ in range(STEPS):
             step()
+        recorded = [now()]
         if not CPU:
             events[1].record()
+        recorded.append(now())
         synchronize()
         end = now()
-    result = {"kind": name, "begin": begin, "end": end, "steps": STEPS, "threads": [int(t) for t in os.listdir("/proc/self/task")]}
+    result = {"kind": name, "begin": begin, "end": end, "recorded": recorded, "steps": STEPS, "threads": [int(t) for t in os.listdir("/proc/self/task")]}
     if not CPU:
         result["event_ns"] = round(events[0].elapsed_time(events[1]) * 1e6)
     result.update(p.found())

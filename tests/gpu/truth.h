@@ -3,8 +3,7 @@
  * What a program of tests/gpu did on the GPU, by its own account: a line of JSON for each thing, written to the
  * file that WORK_TRUTH names when it ends. Times are CLOCK_MONOTONIC, ns.
  */
-#ifndef GPU_TRUTH_H
-#define GPU_TRUTH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ void truth__fact_text(const char *key, const char *text);
 void truth__fact_number(const char *key, long long number);
 /* To the file; again: more of it. */
 void truth__write(void);
-
-#endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What the files of tests/gpu/work share: a GPU with the kernels loaded, and calls that are written down. */
-#ifndef GPU_WORK_H
-#define GPU_WORK_H
+#pragma once
 
 #include "driver.h"
 #include "truth.h"
 
-#define ADD_N	   4096 /* floats of a vector_add */
-#define LANE_BYTES (1 << 20)
-#define STAMPS	   64 /* kernels that can be timed by their own clock */
+#define ADD_N	    4096 /* floats of a vector_add */
+#define LANE_BYTES  (1 << 20)
+#define LANE_RESULT (LANE_BYTES / 2 / sizeof(float)) /* index of the second half */
+#define STAMPS	    64 /* kernels that can be timed by their own clock */
 
 struct gpu {
 	cu_device device;
@@ -25,7 +25,7 @@ struct lane {
 	cu_stream stream;
 	uint32_t number; /* of the stream in the truth, from 1 */
 	cu_address memory[3];
-	float *pinned, *pageable; /* LANE_BYTES each */
+	float *pinned, *pageable; /* LANE_BYTES each; what is copied from the device comes into the second half */
 };
 
 /* CUDA, device 0 and its primary context; current in this thread. */
@@ -67,5 +67,3 @@ int work__reset(struct gpu *g);
 int work__fork(struct gpu *g, const char *self);
 int work__exit(struct gpu *g, bool at_once);
 int work__contexts(struct gpu *g);
-
-#endif

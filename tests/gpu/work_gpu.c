@@ -152,7 +152,7 @@ struct op *lane__spin(struct lane *l, uint64_t ns, cu_address stamp)
 struct op *lane__copy(struct lane *l, uint32_t kind, size_t bytes, bool pinned, bool asynchronous)
 {
 	struct op *o = truth__begin(OP_COPY, asynchronous ? l->number : 0);
-	void *host = pinned ? l->pinned : l->pageable;
+	float *host = (pinned ? l->pinned : l->pageable) + (kind == 2 ? LANE_RESULT : 0);
 
 	o->kind = kind;
 	o->bytes = bytes;

@@ -6,21 +6,31 @@ import os
 import subprocess
 import sys
 
+from file_lock import locked
+
 VERSION = "0.59.1"
 SLICE_BEGIN, SLICE_END, INSTANT, COUNTER = 1, 2, 3, 4
 CLEARED, NEEDED = 1, 2
 
 
+def install(where):
+    """Installs the package in this folder. Returns why it can't, else None."""
+    done = subprocess.run(["/usr/bin/python3", "-m", "pip", "install", "-q", "--target", where + ".new",
+                           f"perfetto=={VERSION}"], capture_output=True, text=True)
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or ["pip failed"]
+        return f"no PyPI package perfetto: {lines[-1]}"
+    os.rename(where + ".new", where)
+    return None
+
+
 def classes():
     """(The module of message classes, None), installed in the build directory by the first call; (None, reason) if it can't be."""
     where = os.path.join(os.environ["B"], f"perfetto-{VERSION}")
-    if not os.path.isdir(where):
-        done = subprocess.run(["/usr/bin/python3", "-m", "pip", "install", "-q", "--target", where + ".new",
-                               f"perfetto=={VERSION}"], capture_output=True, text=True)
-        if done.returncode:
-            lines = done.stderr.strip().splitlines() or ["pip failed"]
-            return None, f"no PyPI package perfetto: {lines[-1]}"
-        os.rename(where + ".new", where)
+    with locked(where):
+        reason = None if os.path.isdir(where) else install(where)
+    if reason:
+        return None, reason
     sys.path.insert(0, where)
     from perfetto.protos.perfetto.trace import perfetto_trace_pb2
     _extend(perfetto_trace_pb2)

@@ -44,6 +44,10 @@ def merged_schema(folder):
             event["fields"].append({"name": name, "type": "unsigned", "size": 8, "offset": at})
             event["size"] += 8
     merged["events"]["sample_wake"] = wake
+    tasks = ("period", "object", "stack", "holder", "tasks", "begun", "all", "serves")
+    merged["events"]["sample_tasks"] = {**off, "name": "sample_tasks", "id": off["id"] + 3, "size": 24 + 8 * len(tasks), "fields": [
+        f for f in off["fields"] if f["name"] != "start" and f["offset"] < 24] + [
+        {"name": name, "type": "unsigned", "size": 8, "offset": 24 + 8 * i} for i, name in enumerate(tasks)]}
     collection = {**off, "name": "python_gc", "id": 0x0b01, "size": 64, "fields": [f for f in off["fields"] if f["offset"] < 32] + [
         {"name": name, "type": "signed", "size": 8, "offset": 32 + 8 * i} for i, name in enumerate(("collected", "uncollectable", "generation"))] + [
         {"name": "stack", "type": "unsigned", "size": 8, "offset": 56, "unit": "stack"}]}

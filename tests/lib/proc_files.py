@@ -50,6 +50,11 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def runnable_ns(pid):
+    """The time that a process's threads have waited for a CPU"""
+    return sum(int((read(f"/proc/{pid}/task/{tid}/schedstat") or "0 0 0").split()[1]) for tid in threads(pid))
+
+
 def open_files(pid):
     """{descriptor: what it refers to}"""
     found = {}

@@ -3,8 +3,10 @@
 import atexit
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 
 from tap import skip_all
 
@@ -58,11 +60,13 @@ def steal_ns():
 class Recording:
 	"""
 	Records a program that waits for a line on stdin. The recording begins before
-	that line and lasts until the program ends, or for stop_after seconds. Its lines on
-	stdout are .output. named=False records without a filter and needs stop_after.
+	that line and lasts until the program ends, for stop_after seconds, or until the program prints a line that begins
+	with stop_at. Its lines on stdout are .output. named=False records without a filter and needs one of these.
+	.began, .live and .stopped are this test's clock (CLOCK_MONOTONIC, ns) before sonde starts, when it traces, and after
+	it has ended.
 	"""
 
-	def __init__(self, program, families, options=(), limit=40, stop_after=None, named=True):
+	def __init__(self, program, families, options=(), limit=40, stop_after=None, stop_at=None, named=True):
 		limit *= SLOW
 		if os.geteuid():
 			skip_all("tracing needs root")
@@ -70,21 +74,27 @@ class Recording:
 		self.path = os.path.join(workdir(), "trace.sonde")
 		target = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 		self.pid = target.pid
+		self.began, self.output = time.monotonic_ns(), []
 		self.tracer = subprocess.Popen([sonde, "record", "-t", families, *options, "-f", "-o", self.path,
 						*(["-p", str(target.pid)] if named else []), "-d", str(stop_after or limit)],
 					       stderr=subprocess.PIPE, text=True)
 		self.messages = ""
 		try:
 			self._wait_for("tracing into")
+			self.live = time.monotonic_ns()
 			self.steal = steal_ns()
 			target.stdin.write("go\n")
 			target.stdin.flush()
-			if stop_after:
-				self.messages += self.tracer.communicate(timeout=limit)[1]
+			if stop_at:
+				self._read_to(target, stop_at)
+				self.tracer.send_signal(signal.SIGINT)
+			if not stop_after and not stop_at:
+				self.output = target.communicate(timeout=limit)[0].splitlines()
+			self.messages += self.tracer.communicate(timeout=limit)[1]
+			self.stopped = time.monotonic_ns()
+			if stop_after or stop_at:
+				self.output += target.communicate(timeout=limit)[0].splitlines()
 			self.steal = steal_ns() - self.steal
-			self.output = target.communicate(timeout=limit)[0].splitlines()
-			if not stop_after:
-				self.messages += self.tracer.communicate(timeout=limit)[1]
 		finally:
 			for p in (target, self.tracer):
 				if p.poll() is None:
@@ -99,6 +109,13 @@ class Recording:
 			if text in line:
 				return
 		raise SystemExit(f"Bail out! sonde record did not begin:\n{self.messages}")
+
+	def _read_to(self, target, text):
+		for line in target.stdout:
+			self.output.append(line.rstrip("\n"))
+			if line.startswith(text):
+				return
+		raise SystemExit(f"Bail out! the program ended without '{text}'")
 
 	def of(self, kind):
 		"""The program's own events of this kind, ordered by time."""

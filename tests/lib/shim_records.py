@@ -29,7 +29,7 @@ BODIES = {
     "sync": ("QIIIIII", "event_sync context stream correlation cuda_event kind result"),
     "graph": ("IIIII", "device context stream correlation graph"),
     "memory": ("QQQQQIIIIII", "address bytes pool pool_size pool_used device context stream correlation operation memory"),
-    "call": ("IIi", "function correlation result"),
+    "call": ("IIiI", "function correlation result runtime"),
     "device": ("QQI", "memory bandwidth device"),
     "context": ("IIII", "context device null_stream api"),
     "stream": ("IIII", "context stream priority stream_kind"),

@@ -9,6 +9,8 @@ import ctypes
 import os
 import subprocess
 
+from file_lock import locked
+
 PREFIX = "_ZN4base4test22TestTraceProcessorImpl"
 
 
@@ -16,16 +18,20 @@ def library():
     """(The library's path, None); the first call unpacks the package into the build directory. (None, reason) if that fails."""
     folder = os.path.join(os.environ["B"], "trace_processor")
     path = os.path.join(folder, "usr/lib/chromium/libtest_trace_processor.so")
+    with locked(folder):
+        return (path, None) if os.path.exists(path) else unpack(folder, path)
+
+
+def unpack(folder, path):
+    os.makedirs(folder, exist_ok=True)
+    try:
+        done = subprocess.run("apt-get download -qq chromium-shell && dpkg-deb --fsys-tarfile chromium-shell_*.deb | "
+                              "tar x ./usr/lib/chromium/libtest_trace_processor.so; rm -f chromium-shell_*.deb",
+                              shell=True, cwd=folder, capture_output=True, text=True, timeout=100)
+    except (OSError, subprocess.TimeoutExpired) as e:
+        return None, str(e)
     if not os.path.exists(path):
-        os.makedirs(folder, exist_ok=True)
-        try:
-            done = subprocess.run("apt-get download -qq chromium-shell && dpkg-deb --fsys-tarfile chromium-shell_*.deb | "
-                                  "tar x ./usr/lib/chromium/libtest_trace_processor.so; rm -f chromium-shell_*.deb",
-                                  shell=True, cwd=folder, capture_output=True, text=True, timeout=100)
-        except (OSError, subprocess.TimeoutExpired) as e:
-            return None, str(e)
-        if not os.path.exists(path):
-            return None, (done.stderr.strip().splitlines() or ["the package chromium-shell lacks the library"])[-1]
+        return None, (done.stderr.strip().splitlines() or ["the package chromium-shell lacks the library"])[-1]
     return path, None
 
 

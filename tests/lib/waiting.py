@@ -3,7 +3,7 @@
 import time
 
 
-def wait_for(condition, seconds=20, pause=0.02):
+def wait_for(condition, seconds=60, pause=0.02):
     """Polls the condition every `pause` seconds. Returns True once it holds, False after `seconds`."""
     until = time.monotonic() + seconds
     while not condition():
@@ -22,5 +22,5 @@ def state(pid, tid=None):
         return None
 
 
-def wait_state(pid, letter, seconds=20):
+def wait_state(pid, letter, seconds=60):
     return wait_for(lambda: state(pid) == letter, seconds)

@@ -3,8 +3,8 @@
 
     torch_programs.py NAME
 
-After a line on stdin it does the same work three times: to warm up, alone, and under torch.profiler. For each process it prints a line of JSON: the
-times of the second and the third (CLOCK_MONOTONIC, ns), what the profiler counted in the third, and the steps that the work has."""
+It does its work once to warm up. After a line on stdin it does the same work alone, under torch.profiler, and RUNS times more. For each process it
+prints a line of JSON: the times of the first two (CLOCK_MONOTONIC, ns), what the profiler counted in the second, and the number of steps in all."""
 import collections
 import contextlib
 import json
@@ -23,6 +23,7 @@ warnings.filterwarnings("ignore")
 torch.set_num_threads(1)
 torch.manual_seed(1)
 RANKS = 2
+RUNS = 10
 # torchvision's own operators need a libtorch of the same build. Its models use none of them, but importing it fails
 # where these are not declared.
 TORCHVISION = torch.library.Library("torchvision", "FRAGMENT")
@@ -82,6 +83,30 @@ class Transformers:
             self.optimizer.step()
         self.model.eval()
         self.model.generate(self.tokens[:, :4], max_new_tokens=8, min_new_tokens=8, do_sample=False, pad_token_id=0)
+
+
+class Bert:
+    """Training of a small BERT to predict masked tokens and classes, with padding, and inference with it"""
+    packages, steps = ("transformers",), 5
+
+    def __init__(self):
+        from transformers import BertConfig, BertForPreTraining
+        self.model = BertForPreTraining(BertConfig(vocab_size=128, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+                                                   max_position_embeddings=32))
+        self.optimizer = torch.optim.AdamW(self.model.parameters())
+        self.tokens, self.mask = torch.randint(1, 128, (4, 16)), torch.ones(4, 16, dtype=torch.long)
+        self.mask[0, 12:] = 0
+
+    def __call__(self):
+        self.model.train()
+        for _ in range(self.steps):
+            self.optimizer.zero_grad()
+            self.model(input_ids=self.tokens, attention_mask=self.mask, labels=self.tokens, next_sentence_label=self.mask[:, 0]).loss.backward()
+            nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+            self.optimizer.step()
+        self.model.eval()
+        with torch.no_grad():
+            self.model(input_ids=self.tokens, attention_mask=self.mask)
 
 
 class Trainer:
@@ -224,12 +249,16 @@ class Fsdp(Ddp):
         self.data = batches(self.steps, 8, 16)
 
 
-PROGRAMS = {p.__name__: p for p in (Torchvision, Transformers, Trainer, Lightning, Accelerate, Compile, Script, Workers, Ddp, Fsdp)}
+PROGRAMS = {p.__name__: p for p in (Torchvision, Transformers, Bert, Trainer, Lightning, Accelerate, Compile, Script, Workers, Ddp, Fsdp)}
 
 
-def measure(program):
+def warmed_up(program):
     work = program()
     work()
+    return work
+
+
+def measure(program, work):
     alone = [time.monotonic_ns()]
     work()
     alone.append(time.monotonic_ns())
@@ -237,33 +266,63 @@ def measure(program):
         profiled = [time.monotonic_ns()]
         work()
         profiled.append(time.monotonic_ns())
+    for _ in range(RUNS):
+        work()
     counts = collections.Counter(e.name() for e in p.profiler.kineto_results.events())
     return json.dumps({"name": program.__name__, "pid": os.getpid(), "alone": alone, "profiled": profiled, "counts": counts,
-                       "steps": program.steps})
+                       "steps": (2 + RUNS) * program.steps})
 
 
-def rank(number, name, address):
+def rank(number, name, address, ready, start, finish):
     torch.distributed.init_process_group("gloo", init_method=address, rank=number, world_size=RANKS)
-    line = measure(PROGRAMS[name])
+    work = warmed_up(PROGRAMS[name])
+    ready.release()
+    start.wait()
+    line = measure(PROGRAMS[name], work)
     # a long line is written in parts, so one rank prints at a time
     for turn in range(RANKS):
         if turn == number:
             print(line, flush=True)
         torch.distributed.barrier()
+    ready.release()
+    # at its exit a process collects garbage, which is none of the work
+    finish.wait()
     torch.distributed.destroy_process_group()
+
+
+def run_ranks(program):
+    context = torch.multiprocessing.get_context("spawn")
+    ready, start, finish = context.Semaphore(0), context.Event(), context.Event()
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = torch.multiprocessing.spawn(rank, (program.__name__, f"file://{folder}/store", ready, start, finish), nprocs=RANKS, join=False)
+
+        def wait_for_all():
+            for _ in range(RANKS):
+                ready.acquire()
+
+        wait_for_all()
+        print("ready", flush=True)
+        sys.stdin.readline()
+        start.set()
+        wait_for_all()
+        print("done", flush=True)
+        sys.stdin.readline()
+        finish.set()
+        while not ranks.join():
+            pass
 
 
 def main():
     program = PROGRAMS[sys.argv[1]]
-    print("ready", flush=True)
-    sys.stdin.readline()
     if hasattr(program, "ranks"):
-        with tempfile.TemporaryDirectory() as folder:
-            torch.multiprocessing.spawn(rank, (program.__name__, f"file://{folder}/store"), nprocs=RANKS)
+        run_ranks(program)
     else:
-        print(measure(program), flush=True)
-    print("done", flush=True)
-    sys.stdin.readline()
+        work = warmed_up(program)
+        print("ready", flush=True)
+        sys.stdin.readline()
+        print(measure(program, work), flush=True)
+        print("done", flush=True)
+        sys.stdin.readline()
 
 
 if __name__ == "__main__":

@@ -3,8 +3,9 @@
 """tests/stress/memory.py [MINUTES [TRACE]]: records the whole machine with all families while tests/stress/churn.py runs beside it, an
 hour or MINUTES, and prints the memory of each process of sonde every minute. Fails unless it is flat after the warm-up.
 
-The warm-up is a third of the time, at most 15 minutes. Flat means that a least-squares line through the worker's figures rises by
-less than 0.2 MiB per minute, and those of the attacher and the opener by less than 0.05. The worker's anonymous memory is printed
+The warm-up is a third of the time, at most 15 minutes. Flat means that a least-squares line through the means of the worker's minutes
+rises by less than 0.2 MiB per minute, and those of the attacher and the opener by less than 0.05, as caches fill slowly; in addition to
+what its standard error allows for at a false-alarm probability of one in a million. The worker's anonymous memory is printed
 separately: the rest are pages of the rings, which the kernel has anyway, and of its program. The memory that its allocator uses and
 the size of each table are printed from the trace. SONDE selects another program; TRACE is not removed.
 """
@@ -17,6 +18,10 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.append(os.path.join(ROOT, "tests", "lib"))
+from bounds import Z  # noqa: E402
+from waiting import wait_for  # noqa: E402
+
 SONDE = os.environ.get("SONDE", os.path.join(ROOT, "build", "sonde"))
 FAMILIES = "+sched,+syscall,+disk,+net,+lock,+python,+gpu"
 LIMITS = {"sonde": 0.2, "sonde-attacher": 0.05, "sonde-opener": 0.05}  # MiB a minute
@@ -59,12 +64,23 @@ def tables(path):
     return found
 
 
+def minutes_of(points):
+    """The means of minutes: single readings depend on those before"""
+    found = {}
+    for minute, value in points:
+        found.setdefault(int(minute), []).append(value)
+    return [(minute, sum(values) / len(values)) for minute, values in found.items()]
+
+
 def slope(points):
-    """The slope of the least-squares line"""
+    """The slope of the least-squares line, and its standard error"""
     n = len(points)
+    if n < 3:
+        return 0, 0
     x, y = sum(p[0] for p in points) / n, sum(p[1] for p in points) / n
     square = sum((p[0] - x) ** 2 for p in points)
-    return sum((p[0] - x) * (p[1] - y) for p in points) / square if square else 0
+    rise = sum((p[0] - x) * (p[1] - y) for p in points) / square
+    return rise, (sum((p[1] - y - rise * (p[0] - x)) ** 2 for p in points) / (n - 2) / square) ** 0.5
 
 
 def watch(sonde, minutes):
@@ -105,8 +121,8 @@ def print_tables(found, warm):
         late = [p for p in sizes if p[0] >= warm]
         if len(late) < 2:
             continue
-        rise = slope([p for p in entries if p[0] >= warm])
-        print(f"  {name:34} {late[0][1]:7.2f} {late[-1][1]:7.2f} {slope(late):+8.4f}  {entries[-1][1]:8} {most or '':>8} {rise:+10.1f}")
+        rise = slope([p for p in entries if p[0] >= warm])[0]
+        print(f"  {name:34} {late[0][1]:7.2f} {late[-1][1]:7.2f} {slope(late)[0]:+8.4f}  {entries[-1][1]:8} {most or '':>8} {rise:+10.1f}")
 
 
 def main():
@@ -116,7 +132,8 @@ def main():
         argv = [SONDE, "record", "-t", FAMILIES, "-F", "99", "--off-cpu", "--cuda=stacks", "-f", "-o", path]
         with open(f"{folder}/log", "w+") as log:
             sonde = subprocess.Popen(argv, stdout=log, stderr=log)
-            time.sleep(3)
+            if not wait_for(lambda: "tracing into" in open(log.name).read()):
+                sys.exit("sonde does not begin to record")
             churn = subprocess.Popen([os.path.join(ROOT, "tests", "stress", "churn.py"), folder], stdout=subprocess.PIPE,
                                      universal_newlines=True)
             try:
@@ -135,11 +152,11 @@ def main():
         late = [p for p in points if p[0] >= warm]
         if len(late) < 2 or (name not in LIMITS and len(late) < len(points) / 2):  # a helper process that has ended
             continue
-        rise = slope(late)
-        bad = rise > LIMITS.get(name, 1e9)
+        rise, error = slope(minutes_of(late))
+        bad = rise > LIMITS.get(name, 1e9) + Z * error
         failed |= bad
         print(f"{name}: {points[0][1]:.1f} MiB at first, {late[0][1]:.1f} after {warm:.0f} min, {late[-1][1]:.1f} at the end: "
-              f"{rise:+.3f} MiB a minute{', not flat' if bad else ''}")
+              f"{rise:+.3f} +-{Z * error:.3f} MiB a minute{', not flat' if bad else ''}")
     print_tables(found, warm)
     return failed
 

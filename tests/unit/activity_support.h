@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Traces of scheduler spans and waits, and the intervals that model/activity.h makes of them as text and sums. */
-#ifndef SONDE_ACTIVITY_SUPPORT_H
-#define SONDE_ACTIVITY_SUPPORT_H
+#pragma once
 
 #include "model/activity.h"
 #include "test.h"
@@ -94,17 +93,17 @@ static int take(const struct activity_interval *i, void *arg)
 	r.at[t] = i->to;
 	r.sum[t] += i->to - i->from;
 	r.states[t][i->state] += i->to - i->from;
-	r.begun[t] += i->begins;
+	r.begun[t] += i->is_new_reason;
 	if (i->cause == ACTIVITY_GIL)
-		r.held[i->by.tid % 8] += i->to - i->from;
+		r.held[i->caused_by.tid % 8] += i->to - i->from;
 	if (i->thread.tid != r.tid)
 		return 0;
 	snprintf(r.text + used, sizeof(r.text) - used, "%s%llu-%llu %s %s%s%s", used ? ", " : "", i->from, i->to,
 		 states[i->state], activity__name(r.activity, i->reason), i->call ? " after " : "",
 		 i->call ? activity__name(r.activity, i->call) : "");
 	used = strlen(r.text);
-	if (i->by.tid)
-		snprintf(r.text + used, sizeof(r.text) - used, " by %u/%u", i->by.tid, i->by_stack);
+	if (i->caused_by.tid)
+		snprintf(r.text + used, sizeof(r.text) - used, " by %u/%u", i->caused_by.tid, i->caused_by_stack);
 	if (i->stack)
 		snprintf(r.text + used + strlen(r.text + used), 32, " at %u", i->stack);
 	return 0;
@@ -126,5 +125,3 @@ static inline const char *read_all(u32 tid, u32 flags, u32 window)
 	activity_windows_max = most;
 	return err ? "failed" : r.text;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* An attacher in a child process, and requests to it and to its opener. */
-#ifndef SONDE_ATTACHER_SUPPORT_H
-#define SONDE_ATTACHER_SUPPORT_H
+#pragma once
 
 #include "attach/attacher_wire.h"
 #include "test.h"
@@ -109,5 +108,3 @@ static inline int ask_sites(u32 program, u32 method, u32 n, size_t len, int fd)
 	request = (struct attacher_request){ .op = OP_SITES, .program = program, .method = method, .n = n };
 	return ask_raw(&request, REQUEST_HEAD + len, fd, NULL);
 }
-
-#endif

@@ -33,8 +33,8 @@ static double next(u32 *state)
 static void fill(struct noise_sum *s, u32 *state, double mean, double spread)
 {
 	memset(s, 0, sizeof(*s));
-	for (u32 i = 0; i < NOISE_SLICES; i++)
-		s->slices[i] = (float)(mean + spread * (next(state) - 0.5));
+	for (u32 i = 0; i < NOISE_BINS; i++)
+		s->bins[i] = (float)(mean + spread * (next(state) - 0.5));
 }
 
 /*
@@ -59,9 +59,9 @@ TEST(neighbouring_slices_are_not_independent)
 {
 	struct noise_sum fast = { 0 }, slow = { 0 };
 
-	for (u32 i = 0; i < NOISE_SLICES; i++) {
-		fast.slices[i] = i % 2;
-		slow.slices[i] = i / 4 % 2;
+	for (u32 i = 0; i < NOISE_BINS; i++) {
+		fast.bins[i] = i % 2;
+		slow.bins[i] = i / 4 % 2;
 	}
 	CHECK(noise_sum__total(&fast) == noise_sum__total(&slow));
 	CHECK(noise__of(&slow, 1, &slow, 1, 0.05) > 1.5 * noise__of(&fast, 1, &fast, 1, 0.05));
@@ -82,8 +82,8 @@ TEST(counting_is_noise)
 {
 	struct noise_sum a = { .counting = 100 }, b = { .counting = 100 };
 
-	for (u32 i = 0; i < NOISE_SLICES; i++)
-		a.slices[i] = b.slices[i] = 3;
+	for (u32 i = 0; i < NOISE_BINS; i++)
+		a.bins[i] = b.bins[i] = 3;
 	CHECK(is_near(noise__of(&a, 1, &b, 1, 0.05), 1.96 * sqrt(200), 1e-3));
 	CHECK(is_near(noise__of(&a, 10, &b, 10, 0.05), 1.96 * sqrt(2), 1e-3));
 }
@@ -93,9 +93,9 @@ TEST(a_ratio_varies_as_the_ratio_does)
 {
 	struct noise_sum ns = { 0 }, calls = { 0 }, mean;
 
-	for (u32 i = 0; i < NOISE_SLICES; i++) {
-		calls.slices[i] = (float)(1 + i % 5);
-		ns.slices[i] = 250 * calls.slices[i];
+	for (u32 i = 0; i < NOISE_BINS; i++) {
+		calls.bins[i] = (float)(1 + i % 5);
+		ns.bins[i] = 250 * calls.bins[i];
 	}
 	noise_sum__ratio(&mean, &ns, &calls, 1);
 	CHECK(is_near(noise_sum__total(&mean), 250, 1e-4));

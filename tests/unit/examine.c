@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
@@ -79,7 +78,7 @@ TEST(an_honest_answer_is_accepted)
 	answer.end = (struct found_end){ .result = 0 };
 	CHECK(take(ANSWER_END, 0, sizeof(answer.end)) == 1);
 	CHECK(x.n_families == 2 && x.families[0].n == 1 && x.families[1].first == 1 && x.families[1].n == 1);
-	CHECK(!strcmp(x.families[1].found.why, "not all?"));
+	CHECK(!strcmp(x.families[1].family.why, "not all?"));
 }
 
 TEST(sites_are_in_the_file_and_of_the_family)
@@ -272,18 +271,21 @@ static int copy_self(char *path)
 
 static volatile sig_atomic_t stopping;
 
+#define SHARE_LEAST_MS 3000 /* a full share of a user lasts longer, and the child needs a second of CPU time */
+
 /* If tables take longer than functions, the child first completes them and then names the functions. */
 TEST(large_files_are_named_later)
 {
 	static const struct session_args args = { .stop = &stopping };
 	char path[] = "/tmp/sonde-examine-XXXXXX";
-	struct code_question q = { .number = 7, .path = path };
+	struct code_request q = { .number = 7, .path = path };
 	struct found_code found;
 	struct found_end end;
 	struct elf_symbol sym;
 	struct elf *elf;
 	u32 uid = geteuid() ? geteuid() : 65534;
 	int err, waits = 0;
+	u64 begun;
 	s64 left;
 
 	q.fd = copy_self(path);
@@ -295,6 +297,7 @@ TEST(large_files_are_named_later)
 	REQUIRE(session.shares && !examiner__start(&session));
 	left = shares__left(&session, uid);
 	/* its user is charged for the time until its answer, independent of the next request */
+	begun = message__now();
 	CHECK(examine__code_at(&session, &q, &found, &end) == -EBUSY && session.examiner->children[0].busy);
 	while (examiner__tick(&session) && waits++ < 1000)
 		usleep(10000);
@@ -302,9 +305,21 @@ TEST(large_files_are_named_later)
 	left = shares__left(&session, uid);
 	usleep(10000);
 	CHECK(shares__left(&session, uid) >= left);
-	while ((err = examine__code_at(&session, &q, &found, &end)) == -EBUSY && waits++ < 1000)
-		usleep(10000);
+	/* a child that gets little of a CPU is given up when its user's share is used up: such a try proves nothing */
+	for (u32 tries = 0; tries < 4; tries++) {
+		shares__free(session.shares);
+		session.shares = shares__new();
+		REQUIRE(session.shares);
+		while ((err = examine__code_at(&session, &q, &found, &end)) == -EBUSY && waits++ < 10000)
+			usleep(10000);
+		if (err != -ETIMEDOUT || message__now() - begun < SHARE_LEAST_MS)
+			break;
+		printf("# the child had no second of CPU time in %llu ms: once more\n", message__now() - begun);
+		begun = message__now();
+		q.number++;
+	}
 	CHECK(!err && waits && found.has_name && !strcmp(found.name, "main"));
+	left = shares__left(&session, uid);
 	/* a file whose child never answers is given up, and no other file is */
 	setenv("SONDE_TEST", "examine-loop:/busy", 1);
 	examiner__free(session.examiner);
@@ -316,7 +331,7 @@ TEST(large_files_are_named_later)
 	shares__free(session.shares);
 	session.shares = NULL;
 	q.path = path;
-	q.number = 8;
+	q.number++;
 	CHECK(!examine__code_at(&session, &q, &found, &end) && !strcmp(found.name, "main"));
 	examiner__free(session.examiner);
 	session.examiner = NULL;

@@ -58,16 +58,11 @@ static void check_random_memory(u32 number)
 	args = (struct query){ .trace = made.trace, .names = made.names, .start = BASE };
 	CHECK(!memory_sums__read(&m, &args));
 	CHECK(m.sums.n == 2 && m.unseen == 1 && !m.failed);
-	for (u32 i = 0; i < m.sums.n; i++) {
-		const struct memory_key *k = map__key(&m.sums, i);
-		const struct memory_sum *s = map__value(&m.sums, i);
-
+	MAP_EACH_ENTRY(const struct memory_sum *s, const struct memory_key *k, &m.sums) {
 		CHECK(k->pid == PID && k->where == MEMORY_ON_DEVICE && s->live == live[k->device]);
 		CHECK(s->peak == peak[k->device] && s->peak_time == peak_time[k->device]);
 	}
-	for (u32 i = 0; i < m.sites.n; i++) {
-		const struct memory_site_key *k = map__key(&m.sites, i);
-		const struct memory_site *p = map__value(&m.sites, i);
+	MAP_EACH_ENTRY(const struct memory_site *p, const struct memory_site_key *k, &m.sites) {
 		u32 d = ((const struct memory_key *)map__key(&m.sums, k->sum))->device;
 
 		CHECK(p->peak == at_peak[d][k->stack] && p->live == by_stack[d][k->stack]);

@@ -65,7 +65,7 @@ static void add_launch(struct made *g, u32 pid, u32 tid, u64 at, u32 correlation
 	ADD(g, cuda_launch, .call = CALL_AT(pid, tid, at, at + 10000), .stream = 0xabc, .stack = 7,
 	    .gil = GIL_HELD_YES);
 	ADD(g, gpu_call, .span = SPAN_AT(pid, tid, at + 2000, at + 8000),
-	    .driver = { .function = 307, .correlation = correlation });
+	    .call = { .function = 307, .correlation = correlation });
 	ADD(g, gpu_kernel, .span = SPAN_AT(pid, 0, start, end),
 	    .kernel = { .name = 77, .device = 0, .context = 1, .stream = 13, .correlation = correlation, .grid_x = 2 });
 }
@@ -101,13 +101,13 @@ TEST(joins_a_call_that_only_cupti_reported)
 	struct made g;
 
 	REQUIRE(made__begin(&g));
-	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 1000, 2000), .driver = { .function = 652, .correlation = 9 });
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 1000, 2000), .call = { .function = 652, .correlation = 9 });
 	ADD(&g, gpu_kernel, .span = SPAN_AT(1, 0, 3000, 4000), .kernel = { .correlation = 9 });
 	ADD(&g, gpu_kernel, .span = SPAN_AT(1, 0, 3000, 4000), .kernel = { .correlation = 10 });
 	/* a launch without recorded work, and one that failed */
-	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 5000, 6000), .driver = { .function = 307, .correlation = 11 });
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 5000, 6000), .call = { .function = 307, .correlation = 11 });
 	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 6000, 7000),
-	    .driver = { .function = 307, .correlation = 12, .result = 1 });
+	    .call = { .function = 307, .correlation = 12, .result = 1 });
 	REQUIRE(read_made(&g));
 	REQUIRE(work_of(9) >= 0 && work_of(10) >= 0);
 	CHECK_TEXT(launches[work_of(9)].function, "cuLaunchKernelEx");
@@ -126,11 +126,11 @@ TEST(allows_for_the_clocks_error)
 	ADD(&g, cuda_launch, .call = CALL_AT(1, 1, 10000, 11000));
 	ADD(&g, cuda_launch, .call = CALL_AT(1, 1, 11050, 12000));
 	/* each extends beyond its call by less than the clock's error; the third by more */
-	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 9750, 10700), .driver = { .function = 307, .correlation = 1 });
-	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 11300, 12300), .driver = { .function = 307, .correlation = 2 });
-	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 12301, 12302), .driver = { .function = 307, .correlation = 3 });
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 9750, 10700), .call = { .function = 307, .correlation = 1 });
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 11300, 12300), .call = { .function = 307, .correlation = 2 });
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 12301, 12302), .call = { .function = 307, .correlation = 3 });
 	/* between the two calls, nearer to the second */
-	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 10990, 11200), .driver = { .function = 307, .correlation = 4 });
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 10990, 11200), .call = { .function = 307, .correlation = 4 });
 	for (u32 i = 1; i <= 4; i++)
 		ADD(&g, gpu_kernel, .span = SPAN_AT(1, 0, 20000, 30000), .kernel = { .correlation = i });
 	REQUIRE(read_made(&g) && n_works == 4);
@@ -149,7 +149,7 @@ TEST(takes_the_outermost_call)
 	ADD(&g, cuda_copy, .call = CALL_AT(1, 5, 2000, 8000), .stack = 3);
 	ADD(&g, cuda_launch, .call = CALL_AT(1, 6, 500, 9500));
 	ADD(&g, cuda_copy, .call = CALL_AT(1, 5, 1000, 9000), .stack = 2);
-	ADD(&g, gpu_call, .span = SPAN_AT(1, 5, 3000, 7000), .driver = { .function = 276, .correlation = 1 });
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 5, 3000, 7000), .call = { .function = 276, .correlation = 1 });
 	ADD(&g, gpu_memcpy, .span = SPAN_AT(1, 0, 4000, 6000),
 	    .copy = { .correlation = 1, .kind = GPU_COPY_HTOD, .bytes = 64 });
 	REQUIRE(read_made(&g) && n_works == 1);
@@ -167,15 +167,15 @@ TEST(gives_all_nodes_of_a_graph_one_launch)
 	REQUIRE(made__begin(&g));
 	add_clock(&g, 1, 100);
 	ADD(&g, cuda_graph_launch, .call = CALL_AT(1, 1, 1000, 3000), .exec = 0xe);
-	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 1500, 2500), .driver = { .function = 514, .correlation = 4 });
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 1500, 2500), .call = { .function = 514, .correlation = 4 });
 	for (u32 i = 1; i <= 50; i++)
 		ADD(&g, gpu_kernel, .span = SPAN_AT(1, 0, 5000 + i * 10, 5009 + i * 10),
 		    .kernel = { .correlation = 4, .graph = 3, .graph_node = i });
 	ADD(&g, gpu_memset, .span = SPAN_AT(1, 0, 9000, 9100),
 	    .set = { .correlation = 4, .graph = 3, .graph_node = 51 });
 	ADD(&g, cuda_graph_launch, .call = CALL_AT(1, 1, 11000, 13000), .exec = 0xe);
-	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 11500, 12500), .driver = { .function = 514, .correlation = 5 });
-	ADD(&g, gpu_graph, .span = SPAN_AT(1, 0, 15000, 16000), .launched = { .correlation = 5, .graph = 3 });
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 11500, 12500), .call = { .function = 514, .correlation = 5 });
+	ADD(&g, gpu_graph, .span = SPAN_AT(1, 0, 15000, 16000), .graph = { .correlation = 5, .graph = 3 });
 	REQUIRE(read_made(&g) && n_works == 52);
 	for (u32 i = 0; i < 51; i++)
 		CHECK(launches[i].number == launches[0].number && launches[i].probed && works[i].graph_node == i + 1);
@@ -196,16 +196,16 @@ TEST(translates_a_namespaces_thread)
 	/* tids of the host that are also tids in the namespace: another process's thread */
 	ADD(&g, proc_task, .event = EVENT_AT(8, 8, 1), .ns_pid = 8, .ns_tid = 8);
 	ADD(&g, cuda_launch, .call = CALL_AT(900, 907, 1000, 3000), .stack = 4);
-	ADD(&g, gpu_call, .span = SPAN_AT(900, 8, 1500, 2500), .driver = { .function = 307, .correlation = 1 });
+	ADD(&g, gpu_call, .span = SPAN_AT(900, 8, 1500, 2500), .call = { .function = 307, .correlation = 1 });
 	ADD(&g, gpu_kernel, .span = SPAN_AT(900, 0, 5000, 6000), .kernel = { .correlation = 1 });
 	/* a thread that the trace does not have: it is the only one with a call at that time */
 	ADD(&g, cuda_launch, .call = CALL_AT(900, 950, 11000, 13000), .stack = 5);
-	ADD(&g, gpu_call, .span = SPAN_AT(900, 51, 11500, 12500), .driver = { .function = 307, .correlation = 2 });
+	ADD(&g, gpu_call, .span = SPAN_AT(900, 51, 11500, 12500), .call = { .function = 307, .correlation = 2 });
 	ADD(&g, gpu_kernel, .span = SPAN_AT(900, 0, 15000, 16000), .kernel = { .correlation = 2 });
 	/* ambiguous between two */
 	ADD(&g, cuda_launch, .call = CALL_AT(900, 951, 21000, 23000));
 	ADD(&g, cuda_launch, .call = CALL_AT(900, 952, 21000, 23000));
-	ADD(&g, gpu_call, .span = SPAN_AT(900, 60, 21500, 22500), .driver = { .function = 307, .correlation = 3 });
+	ADD(&g, gpu_call, .span = SPAN_AT(900, 60, 21500, 22500), .call = { .function = 307, .correlation = 3 });
 	ADD(&g, gpu_kernel, .span = SPAN_AT(900, 0, 25000, 26000), .kernel = { .correlation = 3 });
 	REQUIRE(read_made(&g) && n_works == 3);
 	CHECK(launches[0].tid == 907 && launches[0].stack == 4);
@@ -321,7 +321,7 @@ TEST(joins_late_records)
 		if (i % 100 == 0)
 			for (u32 j = i - 99; j <= i; j++)
 				ADD(&g, gpu_call, .span = SPAN_AT(1, 1, SECOND / 20 * j + 10, SECOND / 20 * j + 9000),
-				    .driver = { .function = 307, .correlation = j });
+				    .call = { .function = 307, .correlation = j });
 		ADD(&g, gpu_kernel, .span = SPAN_AT(1, 0, at + 20000, at + 30000), .kernel = { .correlation = i });
 		trace_writer__flush(g.w);
 	}
@@ -356,12 +356,12 @@ TEST(knows_the_drivers_calls)
 	REQUIRE(made__begin(&g));
 	add_clock(&g, 1, 100);
 	ADD(&g, cudadrv_launch, .call = CALL_AT(1, 2, 1000, 3000), .stack = 5, .stream = 0x77);
-	ADD(&g, gpu_call, .span = SPAN_AT(1, 2, 1500, 2500), .driver = { .function = 307, .correlation = 1 });
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 2, 1500, 2500), .call = { .function = 307, .correlation = 1 });
 	ADD(&g, gpu_kernel, .span = SPAN_AT(1, 0, 4000, 5000), .kernel = { .correlation = 1 });
 	/* within the runtime call */
 	ADD(&g, cudadrv_copy, .call = CALL_AT(1, 2, 11000, 12000), .stack = 7);
 	ADD(&g, cuda_copy, .call = CALL_AT(1, 2, 10000, 13000), .stack = 6);
-	ADD(&g, gpu_call, .span = SPAN_AT(1, 2, 11500, 11900), .driver = { .function = 277, .correlation = 2 });
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 2, 11500, 11900), .call = { .function = 277, .correlation = 2 });
 	ADD(&g, gpu_memcpy, .span = SPAN_AT(1, 0, 14000, 15000), .copy = { .correlation = 2 });
 	/* no shim: kernels are named by lookups of functions */
 	made__function(&g, 7, 0xf1, 0, "_Z7softmaxPfi");
@@ -390,13 +390,13 @@ TEST(joins_work_to_a_calls_entry)
 	    .call = { .span = { .event = { .time = 1000, .pid = 1, .tid = 1, .flags = EVENT_NO_DURATION },
 				.start = 1000 } },
 	    .stack = 5);
-	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 1500, 2500), .driver = { .function = 307, .correlation = 1 });
-	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 3500, 4500), .driver = { .function = 307, .correlation = 2 });
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 1500, 2500), .call = { .function = 307, .correlation = 1 });
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 3500, 4500), .call = { .function = 307, .correlation = 2 });
 	ADD(&g, cuda_launch,
 	    .call = { .span = { .event = { .time = 5000, .pid = 1, .tid = 1, .flags = EVENT_NO_DURATION },
 				.start = 5000 } },
 	    .stack = 6);
-	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 5500, 6500), .driver = { .function = 216, .correlation = 3 });
+	ADD(&g, gpu_call, .span = SPAN_AT(1, 1, 5500, 6500), .call = { .function = 216, .correlation = 3 });
 	for (u32 i = 1; i <= 3; i++)
 		ADD(&g, gpu_kernel, .span = SPAN_AT(1, 0, 10000 * i, 10000 * i + 5), .kernel = { .correlation = i });
 	REQUIRE(read_made(&g) && n_works == 3);

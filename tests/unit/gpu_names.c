@@ -24,7 +24,10 @@ TEST(demangles)
 		"vectorized_elementwise_kernel");
 	CHECK_TEXT(gpu_model__short_name(
 			   m, "_ZN7cutlass6KernelI42cutlass_80_tensorop_s1688gemm_128x128_nn_aEEvNT_6ParamsE"),
-		   "Kernel");
+		   "cutlass_80_tensorop_s1688gemm_128x128_nn_a");
+	CHECK_TEXT(gpu_model__short_name(m,
+					 "_ZN7cutlass7Kernel2I37cutlass_80_simt_sgemm_128x64_8x5_tn_1EEvNT_6ParamsE"),
+		   "cutlass_80_simt_sgemm_128x64_8x5_tn_1");
 	CHECK_TEXT(gpu_model__short_name(m, "_ZN1aplERKS_"), "operator+");
 	CHECK_TEXT(gpu_model__short_name(m, "_ZN1altERKS_"), "operator<");
 	CHECK_TEXT(gpu_model__short_name(m, "_ZN12_GLOBAL__N_13addEPf"), "add");

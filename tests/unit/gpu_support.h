@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Synthetic traces of GPU work, written with the structs of BPF, and the GPU model of them. */
-#ifndef SONDE_GPU_SUPPORT_H
-#define SONDE_GPU_SUPPORT_H
+#pragma once
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -116,5 +115,3 @@ static inline void made__end(struct made *g)
 	embedded__close(&g->e);
 	close(g->fd);
 }
-
-#endif

@@ -177,7 +177,7 @@ TEST(a_thread_is_no_gpu)
 
 TEST(intervals_have_in_common_what_they_were)
 {
-	struct what wait = { .reason = 5, .stack = 7, .by = { 1, 2 } }, other = { .reason = 5, .stack = 8 };
+	struct what wait = { .reason = 5, .stack = 7, .caused_by = { 1, 2 } }, other = { .reason = 5, .stack = 8 };
 	struct what run = { .reason = 6 };
 	struct whats w;
 	u32 numbers[3];
@@ -187,7 +187,7 @@ TEST(intervals_have_in_common_what_they_were)
 	numbers[1] = whats__number(&w, &other);
 	numbers[2] = whats__number(&w, &run);
 	CHECK(numbers[0] != numbers[1] && numbers[0] == whats__number(&w, &wait));
-	CHECK(whats__get(&w, numbers[0])->stack == 7 && whats__get(&w, numbers[0])->by.tid == 2);
+	CHECK(whats__get(&w, numbers[0])->stack == 7 && whats__get(&w, numbers[0])->caused_by.tid == 2);
 	CHECK(whats__common(&w, numbers[0], numbers[0]) == numbers[0]);
 	/* the same call in two stacks is that call */
 	CHECK(whats__get(&w, whats__common(&w, numbers[0], numbers[1]))->reason == 5);

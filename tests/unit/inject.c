@@ -7,6 +7,7 @@
 #include <linux/audit.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "inject/check.h"
@@ -82,16 +83,56 @@ TEST(versions_of_symbols)
 }
 
 #ifdef __x86_64__
-/* The state of a thread at the first instruction of a function of this program, without a caller. */
-static bool is_safe_here(struct space *s, char *why, size_t len)
+/* The state of a thread at the first instruction of a function of this program, with this stack. */
+static bool is_safe_with(struct space *s, const u64 *stack, char *why, size_t len)
 {
-	static u64 stack[65536 / 8 + 1024];
 	static struct tracee t;
 
 	t.tid = (u32)getpid();
 	t.regs.rip = (u64)(uintptr_t)count;
-	t.regs.rsp = (u64)(uintptr_t)(stack + 256);
+	t.regs.rsp = (u64)(uintptr_t)stack;
 	return safe_point__is_safe(s, &t, why, len);
+}
+
+/* The same without a caller. */
+static bool is_safe_here(struct space *s, char *why, size_t len)
+{
+	static u64 stack[65536 / 8 + 1024];
+
+	return is_safe_with(s, stack + 256, why, len);
+}
+
+/* The address behind the first instruction `call *disp8(%r12)` in the loader's code; 0: it has none. */
+static u64 after_call(struct space *s)
+{
+	static const u8 call[] = { 0x41, 0xff, 0x54, 0x24 };
+	const struct code *c = space__library(s, "ld-linux");
+	u64 size = c ? c->end - c->start : 0;
+	u8 *found = size ? memmem((void *)(uintptr_t)c->start, size, call, sizeof(call)) : NULL;
+
+	return found ? (u64)(uintptr_t)(found + sizeof(call) + 1) : 0;
+}
+
+/* A stack that can't be unwound, as its first return address is in no code, and that ends with its page. */
+TEST(the_end_of_a_stack_is_searched)
+{
+	struct space s = SPACE_NONE;
+	u8 *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	u64 *stack = (u64 *)(pages + 4096) - 16;
+	char why[512] = "";
+
+	REQUIRE(pages != MAP_FAILED && !mprotect(pages + 4096, 4096, PROT_NONE) && !space__read(&s, (u32)getpid()));
+	stack[0] = 0x5d;
+	CHECK(is_safe_with(&s, stack, why, sizeof(why)));
+	stack[15] = after_call(&s);
+	REQUIRE(stack[15]);
+	CHECK(!is_safe_with(&s, stack, why, sizeof(why)) && strstr(why, "may be inside ld-linux"));
+	/* not a return address */
+	stack[15]++;
+	CHECK(is_safe_with(&s, stack, why, sizeof(why)));
+	CHECK(!is_safe_with(&s, (u64 *)(pages + 4096), why, sizeof(why)) && strstr(why, "can't be unwound"));
+	munmap(pages, 8192);
+	space__free(&s);
 }
 
 TEST(a_file_without_an_answer_has_no_safe_point)

@@ -221,6 +221,13 @@ TEST(disks)
 	CHECK(v.waits[0].pid == 8 && v.waits[0].threads == 1 && v.waits[0].ns == 300 * MS);
 	CHECK(v.waits[1].pid == 7 && v.waits[1].ns == 150 * MS && !strcmp(v.waits[1].function, "hold (app.py)"));
 	CHECK(!live__cut(live, 3000 * MS, &v) && !v.n_waits);
+	/* waits were measured for 0.2 s: a twentieth of that counts */
+	off(7, SAMPLE_DISK, 3100, 3120, 3);
+	live__set_unmeasured(live, 800 * MS);
+	CHECK(!live__cut(live, 4000 * MS, &v) && v.unmeasured_ns == 800 * MS);
+	CHECK(v.n_waits == 1 && v.waits[0].threads == 1 && v.waits[0].ns == 20 * MS);
+	off(7, SAMPLE_DISK, 4100, 4120, 3);
+	CHECK(!live__cut(live, 5000 * MS, &v) && !v.unmeasured_ns && v.n_waits == 1 && !v.waits[0].threads);
 	end();
 }
 
@@ -267,10 +274,10 @@ TEST(locks_and_their_holders)
 	CHECK(v.waits[0].activity == LIVE_LOCK && v.waits[0].threads == 2 && v.waits[0].ns == 500 * MS);
 	CHECK(!v.waits[0].rule && !v.waits[0].lock);
 	CHECK_TEXT(v.waits[0].function, "serve (web.py)");
-	CHECK_TEXT(v.waits[0].by, "hold (app.py)");
-	CHECK(v.waits[0].by_ns == 300 * MS);
+	CHECK_TEXT(v.waits[0].ended_by, "hold (app.py)");
+	CHECK(v.waits[0].ended_by_ns == 300 * MS);
 	CHECK(v.waits[1].rule == 5 && v.waits[1].ns == 100 * MS);
-	CHECK(!*v.waits[1].by);
+	CHECK(!*v.waits[1].ended_by);
 	CHECK(v.waits[2].lock == LOCK_KIND_MUTEX && v.waits[2].ns == 60 * MS);
 	CHECK_TEXT(v.waits[2].function, "hold (app.py)");
 	end();
@@ -291,8 +298,8 @@ TEST(a_convoy)
 	wait_in(12, SAMPLE_LOCK, SYS_futex, 1100, 1504, 4);
 	CHECK(!live__cut(live, 2000 * MS, &v));
 	REQUIRE(v.n_waits == 1);
-	CHECK(v.waits[0].ns == 1206 * MS && v.waits[0].by_ns == 1202 * MS);
-	CHECK_TEXT(v.waits[0].by, "hold (app.py)");
+	CHECK(v.waits[0].ns == 1206 * MS && v.waits[0].ended_by_ns == 1202 * MS);
+	CHECK_TEXT(v.waits[0].ended_by, "hold (app.py)");
 	end();
 }
 

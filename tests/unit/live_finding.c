@@ -104,6 +104,28 @@ TEST(waiting_for_a_disk)
 	CHECK(first(v, &f) && f.kind == FINDING_COMPUTE);
 }
 
+/* Waits were measured for 0.2 of the second, samples all the time: a wait for half of the 0.2 s counts as 0.5 s. */
+TEST(waits_in_slices_of_time)
+{
+	struct live_process wait = {
+		.pid = 8, .activity = LIVE_DISK, .threads = 1, .ns = 100 * MS, .function = "save (db.py)"
+	};
+	struct live_process p = { .pid = 7, .threads = 1, .ns = 400 * MS, .function = "hold (app.py)" };
+	struct live_view v = {
+		.waits = &wait, .n_waits = 1, .processes = &p, .n_processes = 1, .unmeasured_ns = 800 * MS
+	};
+	struct finding f;
+
+	CHECK(first(v, &f) && f.kind == FINDING_DISK && f.lost_ns == 100 * MS && f.wall_ns == 200 * MS);
+	p.ns = 600 * MS;
+	CHECK(first(v, &f) && f.kind == FINDING_COMPUTE && f.wall_ns == 1000 * MS);
+	/* no slice at all */
+	v.unmeasured_ns = 1000 * MS;
+	v.n_processes = 0;
+	wait.ns = 0;
+	CHECK(!first(v, &f));
+}
+
 TEST(waiting_for_a_lock)
 {
 	struct live_process waits[3] = {
@@ -112,8 +134,8 @@ TEST(waiting_for_a_lock)
 		  .threads = 4,
 		  .ns = 3600 * MS,
 		  .function = "handle (srv.py)",
-		  .by = "reload (srv.py)",
-		  .by_ns = 3000 * MS },
+		  .ended_by = "reload (srv.py)",
+		  .ended_by_ns = 3000 * MS },
 		{ .pid = 9, .activity = LIVE_LOCK, .lock = LOCK_KIND_QUEUE, .threads = 9, .ns = 9000 * MS },
 		{ .pid = 10, .activity = LIVE_LOCK, .rule = FINDING_IDLE, .threads = 9, .ns = 9000 * MS },
 	};

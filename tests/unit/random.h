@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Numbers that look random and are the same in each run. */
-#ifndef SONDE_UNIT_RANDOM_H
-#define SONDE_UNIT_RANDOM_H
+#pragma once
 
 #include "core/types.h"
 
@@ -12,5 +11,3 @@ static inline u32 pick(u32 n)
 	seed = seed * 1664525 + 1013904223;
 	return (seed >> 8) % n;
 }
-
-#endif

@@ -11,7 +11,7 @@
 #include "probes/sched/sched.h"
 #include "probes/syscall/syscall.h"
 #include "findings/about.h"
-#include "report/gpu.h"
+#include "report/gpu/gpu.h"
 #include "random.h"
 #include "test.h"
 
@@ -287,7 +287,7 @@ static void check_random_doings(u32 window, u32 number)
 			ns++;
 		/* a launch that only CUPTI reported, too short to be a part of a cause */
 		ADD(&made, gpu_call, .span = SPAN_AT(PID, TID, BASE + at + launched, BASE + at + launched),
-		    .driver = { .function = 307, .correlation = i });
+		    .call = { .function = 307, .correlation = i });
 		add_work(PID, 0, at + gap, ns, true, i, 7);
 		for (u32 k = 0; k < gap; k++)
 			want[k < launched ? cause_at(at + k) : GAP_QUEUE]++;
@@ -338,10 +338,10 @@ static const struct gap_detail *one_gap(struct gpu_report *r)
 static void add_gap(u32 from, u32 launch, u32 launched, u32 to, u32 stream)
 {
 	ADD(&made, gpu_call, .span = SPAN_AT(PID, TID, BASE - 10, BASE - 5),
-	    .driver = { .function = 307, .correlation = 1 });
+	    .call = { .function = 307, .correlation = 1 });
 	add_work(PID, 0, 0, from, true, 1, stream);
 	ADD(&made, gpu_call, .span = SPAN_AT(PID, TID, BASE + launch, BASE + launched),
-	    .driver = { .function = 307, .correlation = 2 });
+	    .call = { .function = 307, .correlation = 2 });
 	add_work(PID, 0, to, 10, true, 2, stream);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Traces with stacks for the tests of their readers: a small schema, with frames and code from the test. */
-#ifndef SONDE_STACKS_SUPPORT_H
-#define SONDE_STACKS_SUPPORT_H
+#pragma once
 
 #include "trace_support.h"
 
@@ -124,5 +123,3 @@ static inline struct trace *stacks_open(struct stacks_file *f)
 	close(f->fd);
 	return t;
 }
-
-#endif

@@ -4,11 +4,9 @@
  * In this program itself, names of addresses are compared with dladdr(), and unwinding by .eh_frame with backtrace().
  */
 #include <dlfcn.h>
-#include <elf.h>
 #include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
-#include <link.h>
 #include <math.h>
 #include <stdint.h>
 #include <unistd.h>

@@ -12,8 +12,7 @@
  *
  * It prints TAP lines and exits with 1 if a case failed. An argument selects one case by name.
  */
-#ifndef SONDE_TEST_H
-#define SONDE_TEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -91,5 +90,3 @@ static const char *test_skipped;
 		printf("1..%d\n", n);                                                               \
 		return bad || !n;                                                                   \
 	}
-
-#endif

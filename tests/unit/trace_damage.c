@@ -168,6 +168,26 @@ static void damage_one(bool finish, u32 in_chunk)
 	free(bytes);
 }
 
+/* The names are read only when the file is opened; reports without them must still state the damage. */
+TEST(damaged_names_are_counted)
+{
+	char err[256] = "";
+	size_t len = 0, at = 0;
+	u8 *bytes = support_write(400, 100, true, &len);
+	struct trace *t;
+
+	REQUIRE(bytes);
+	for (size_t i = 100; i + 12 < len && !at; i++)
+		if (get32(bytes + i) == FRAME_MAGIC && get32(bytes + i + 8) == CHUNK_TAG)
+			at = i + FRAME_HEADER + CHUNK_ENTRIES;
+	REQUIRE(at && get16(bytes + at + KIND_ID) == ID_meta_string);
+	bytes[at + get32(bytes + at - CHUNK_ENTRIES + CHUNK_KINDS) * KIND_ENTRY + 8 + 10] ^= 0x10;
+	REQUIRE(!support_open_bytes(&t, bytes, len, err, sizeof(err)));
+	CHECK(trace__damaged(t) == 1);
+	trace__close(t);
+	free(bytes);
+}
+
 TEST(a_damaged_chunk_is_skipped)
 {
 	damage_one(true, 20); /* its number */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* A trace file of synthetic records, opened for reading. */
-#ifndef SONDE_TRACE_MADE_H
-#define SONDE_TRACE_MADE_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -53,5 +52,3 @@ static inline void made_trace__free(struct made_trace *m)
 	trace__close(m->trace);
 	schema__free(m->schema);
 }
-
-#endif

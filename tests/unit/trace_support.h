@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Events of every field type, for the tests of the trace file. */
-#ifndef SONDE_TRACE_SUPPORT_H
-#define SONDE_TRACE_SUPPORT_H
+#pragma once
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -364,5 +363,3 @@ static inline char *support_dump(struct trace *t, const struct trace_filter *fil
 	fclose(to);
 	return text;
 }
-
-#endif

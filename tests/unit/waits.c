@@ -27,6 +27,7 @@ static const char schema_json[] =
 	"{\"id\":2819,\"name\":\"python_thread_run\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
 	"{\"id\":3074,\"name\":\"sample_off\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
 	"{\"id\":3336,\"name\":\"gpu_call\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
+	"{\"id\":2306,\"name\":\"net_accept\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
 	"{\"id\":2049,\"name\":\"disk_io\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]},"
 	"{\"id\":2053,\"name\":\"disk_task\",\"doc\":\"\",\"size\":32,\"fields\":[" FIELDS "]}]}";
 
@@ -97,6 +98,11 @@ TEST(splits_a_wait_by_rank)
 		{ .start = 0, .time = 1000, .pid = 1, .tid = 6, .id = 2819 },
 		{ .start = 0, .time = 1000, .pid = 1, .tid = 6, .id = 3074 },
 		{ .start = 0, .time = 1000, .pid = 1, .tid = 6, .id = 3336 },
+		{ .start = 0,
+		  .time = 1000,
+		  .pid = 1,
+		  .tid = 6,
+		  .id = 2306 }, /* a connection in the queue of its listener */
 		/* a runtime call is more specific than the driver call in it */
 		{ .start = 100, .time = 200, .pid = 1, .tid = 6, .id = 769 },
 		{ .start = 110, .time = 190, .pid = 1, .tid = 6, .id = 1537 },

@@ -15,7 +15,7 @@ from bounded import Bound, show_progress
 from tap import done, ok, skip
 
 QUICK_STEPS = ["programs", "two"]
-EVERY_STEP = ["programs", "options", "compilers", "doctor", "record", "together", "named", "alone", "live", "detach", "inject"]
+EVERY_STEP = ["programs", "options", "compilers", "doctor", "record", "together", "named", "alone", "slices", "live", "detach", "inject"]
 OLD_STEPS = ["old"]
 
 SONDE = os.environ.get("SONDE", "")
@@ -111,9 +111,11 @@ SLOW = {"SLOW": "100", "GIL_PYTHON": "3.11 debian"}
 def together(rounds=10, tests=TOGETHER):
     """
     Workloads of many families at once under one recording of everything, each with the checks of its own test. Those whose
-    checks fail run together again, twice at most, as in test().
+    checks fail, or that come to none, run together again, twice at most, as in test().
     """
     from together import Together
+    # an emulated machine needs 20 times as long to examine a file
+    os.environ["SONDE_TEST"] = "unlimited-shares"
     missing, recordings = None, 0
     for tries in range(1, 4):
         t = Together(tests, SLOW, rounds)
@@ -124,7 +126,8 @@ def together(rounds=10, tests=TOGETHER):
         for sonde in t.sondes:
             recordings += 1
             print(f"  $ {' '.join(sonde.command)}\n  " + "\n  ".join(sonde.said().splitlines()))
-            ok(sonde.began and sonde.status == 0, f"recording {recordings}, with all families", sonde.said())
+            ok(sonde.began and sonde.status == 0, f"recording {recordings}, with all families",
+               f"exit status {sonde.status}" if sonde.began else "it did not begin", sonde.said())
             said = re.search(r"(\d+) events in [\d.]+ m?s.*; (\d+) lost", sonde.said())
             lost += losses(sonde.said())
             if sonde.began:
@@ -133,6 +136,7 @@ def together(rounds=10, tests=TOGETHER):
         tests = [args for args, test in zip(tests, t.tests) if not together_judged(test, lost, tries)]
         if not tests:
             break
+    del os.environ["SONDE_TEST"]
     # a recording lasts while any test takes part in it: later tests need not have all of it
     ok(missing is not None and not missing, f"events of {len(NAMES)} families", f"none of {', '.join(missing or NAMES.values())}")
     figure("families with events", f"{len(NAMES) - len(missing or ())} of {len(NAMES)}")
@@ -148,9 +152,12 @@ def together_judged(test, lost, tries):
     ended = test.cut or re.search(r"^1\.\.\d+", text, re.M)
     wrong, excused = judge(short, checks(bad), lost_of(test.name, lost), tries == 3)
     ended = ended or (excused and not wrong)
-    if (wrong or not ended) and tries < 3:
+    # one that asks for a second recording before its first check got an incomplete one, as disk/test_io.py does after a
+    # completion that the kernel did not let a BPF program see
+    judged = ended and (good or excused)
+    if (wrong or not judged) and tries < 3:
         return False
-    ok((good or excused) and not wrong and ended, f"{short}: {good} checks", *[line for c in wrong for line in c], *why_none(test, good, ended))
+    ok(judged and not wrong, f"{short}: {good} checks", *[line for c in wrong for line in c], *why_none(test, good, ended))
     figure(f"{short}, together", f"{good} right" + (f", {len(wrong)} wrong" if wrong else "") +
            (f", {excused} not judged" if excused else "") + (f" in try {tries}" if tries > 1 else ""))
     return True
@@ -252,6 +259,12 @@ def live():
 def detach():
     """Attaches to and detaches from a busy program: afterwards its code equals the file, no link or program is left, no call is missing."""
     test("e2e/test_rounds.py", ROUNDS="2", TMPDIR="/tmp")
+
+
+def slices():
+    """Records in the slices of time of --cost-limit. Probes that are perf events, as on 6.1, are detached in another way."""
+    test("probes/sched/test_slices.py")
+    test("probes/gil/test_slices.py", "limited")
 
 
 def inject():

@@ -1,13 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""export_mix.py LIBCUDART SECONDS: threads that contend for the GIL and call a libcudart; prints "ready", waits for a line."""
+"""export_mix.py LIBCUDART: threads that contend for the GIL and call a libcudart, from one line on stdin to the next. Prints "ready"."""
 import ctypes
 import sys
 import threading
-import time
 
 lib = ctypes.CDLL(sys.argv[1])
-end = 0.0
+end = threading.Event()
 
 
 def name_thread(name):
@@ -19,7 +18,7 @@ def crunch(n):
     # a name with invalid bytes
     name_thread(b"crunch-%d \xff\x1b" % n)
     x = 0
-    while time.monotonic() < end:
+    while not end.is_set():
         for i in range(2000):
             x += i
         lib.cudaMemcpy(None, None, ctypes.c_size_t(n), 1)
@@ -27,7 +26,7 @@ def crunch(n):
 
 def wait(n):
     name_thread(b"wait-%d" % n)
-    while time.monotonic() < end:
+    while not end.is_set():
         lib.cudaDeviceSynchronize()
 
 
@@ -39,10 +38,11 @@ def hang():
 
 print("ready", flush=True)
 sys.stdin.readline()
-end = time.monotonic() + float(sys.argv[2])
 threads = [threading.Thread(target=f, args=a, daemon=f is hang)
            for f, a in ((crunch, (1,)), (crunch, (2,)), (wait, (1,)), (hang, ()))]
 for t in threads:
     t.start()
+sys.stdin.readline()
+end.set()
 for t in threads[:3]:
     t.join()

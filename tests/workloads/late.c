@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * late NAME: the second thread repeatedly sleeps for a millisecond and exchanges a lock with the third. After a line on
- * stdin the process takes the name NAME, and ends a second later. Prints the second thread's tid.
+ * stdin the process takes the name NAME, and ends with the next line. Prints the second thread's tid.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -44,6 +44,5 @@ int main(int argc, char **argv)
 	if (argc < 2 || !fgets(line, sizeof(line), stdin))
 		return 1;
 	prctl(PR_SET_NAME, argv[1]);
-	sleep(1);
-	return 0;
+	return !fgets(line, sizeof(line), stdin);
 }

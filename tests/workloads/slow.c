@@ -12,6 +12,7 @@
  *	thread TID BEGIN END
  *	lock ADDRESS
  *	reads COUNT NS		all reads together
+ *	slept COUNT NS LEAST	all sleeps together; at least this time was not spent on a CPU or waiting for one
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,6 +38,22 @@ static unsigned long long now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+}
+
+/* The time that the thread has spent on a CPU or waiting for one. */
+static unsigned long long awake(void)
+{
+	unsigned long long ran, waited = 0;
+	FILE *f = fopen("/proc/thread-self/schedstat", "re");
+	struct timespec t;
+
+	if (!f || fscanf(f, "%*u %llu", &waited) != 1)
+		waited = 0;
+	if (f)
+		fclose(f);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	ran = t.tv_sec * 1000000000ULL + t.tv_nsec;
+	return ran + waited;
 }
 
 static void work(unsigned long long ns)
@@ -112,8 +129,14 @@ static void sleeper(void)
 {
 	const struct timespec t = { .tv_nsec = 50000000 };
 
-	for (int i = 0; i < 40; i++)
+	unsigned long long begin, ns = 0, before = awake();
+
+	for (int i = 0; i < 40; i++) {
+		begin = now();
 		nanosleep(&t, NULL);
+		ns += now() - begin;
+	}
+	printf("slept 40 %llu %llu\n", ns, ns - (awake() - before));
 }
 
 static const struct mode {

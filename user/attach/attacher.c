@@ -10,12 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ENDED_US 1000 /* interval of checks whether the attacher has ended */
+#define ENDED_US 1000 /* us between two checks for the end of the attacher */
 
 int attacher__start(struct attacher **out, const struct probes *probes, const struct attacher_options *options)
 {
@@ -127,6 +126,12 @@ int attacher__iter(struct attacher *a, const struct program *p, u32 pid)
 	return attacher__call_for_fd(a, 0, -1);
 }
 
+int attacher__tasks(struct attacher *a, u32 pid)
+{
+	attacher__request(a, OP_TASKS, NULL)->pid = pid;
+	return attacher__call_for_fd(a, 0, -1);
+}
+
 static int open_once(struct attacher *a, const struct mapping *m)
 {
 	struct attacher_request *r = attacher__request(a, OP_OPEN, NULL);
@@ -134,7 +139,8 @@ static int open_once(struct attacher *a, const struct mapping *m)
 
 	if (len > sizeof(r->data))
 		len = 0;
-	memcpy(r->data, m->path, len);
+	if (len)
+		memcpy(r->data, m->path, len);
 	r->pid = m->pid;
 	r->n = len;
 	r->start = m->start;
@@ -142,7 +148,7 @@ static int open_once(struct attacher *a, const struct mapping *m)
 	r->dev = m->dev;
 	r->ino = m->ino;
 	r->magic = m->magic;
-	return attacher__ask_opener_for_fd(a, len, -1);
+	return attacher__call_opener_for_fd(a, len, -1);
 }
 
 int attacher__open(struct attacher *a, const struct mapping *m)
@@ -150,7 +156,10 @@ int attacher__open(struct attacher *a, const struct mapping *m)
 	const u32 none = 0;
 	int err = open_once(a, m);
 
-	/* any request makes the attacher read the opener's notes, for which there was no room */
+	/*
+	 * The pipe by which the opener reports files to the attacher is full. The attacher empties it at any request,
+	 * so it gets one that does nothing.
+	 */
 	if (err == -EAGAIN && !attacher__drop_all(a, &none, 0))
 		err = open_once(a, m);
 	return err;
@@ -166,7 +175,7 @@ int attacher__open_debug(struct attacher *a, u32 pid, const char *path, int obje
 	memcpy(r->data, path, len);
 	r->pid = pid;
 	r->n = len;
-	return attacher__ask_opener_for_fd(a, len, object);
+	return attacher__call_opener_for_fd(a, len, object);
 }
 
 int attacher__maps(struct attacher *a, u32 pid, char **out, size_t *len)
@@ -236,11 +245,11 @@ int attacher__map_set(struct attacher *a, const char *map, const void *key, cons
 	return attacher__call(a, s->key_size + (value ? s->value_size : 0), -1, NULL);
 }
 
-int attacher__await_deferred(struct attacher *a, const struct deferred_refusal **out)
+int attacher__await_deferred(struct attacher *a, enum deferral deferred, const struct deferred_refusal **out)
 {
 	int n;
 
-	attacher__request(a, OP_DEFERRED, NULL);
+	attacher__request(a, OP_DEFERRED, NULL)->n = deferred;
 	n = attacher__call(a, 0, -1, NULL);
 	for (int i = 0; i < n; i++)
 		a->reply.refusals[i].why[sizeof(a->reply.refusals[i].why) - 1] = '\0';
@@ -261,11 +270,6 @@ int attacher__signal(struct attacher *a, pid_t pid, int sig)
 	r->pid = pid;
 	r->n = sig;
 	return attacher__call(a, 0, -1, NULL);
-}
-
-void attacher__forked(struct attacher *a)
-{
-	a->seq |= 1ULL << 63;
 }
 
 int attacher__fd(const struct attacher *a)

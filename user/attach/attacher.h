@@ -12,8 +12,7 @@
  * to unregister, leaking uprobe", Linux 6.18). No process has a reason to kill the attacher. When the worker ends for
  * any reason, its side of the socket is closed, and the attacher detaches in order and exits.
  */
-#ifndef SONDE_ATTACH_ATTACHER_H
-#define SONDE_ATTACH_ATTACHER_H
+#pragma once
 
 #include "attach/steering.h"
 #include "kernel/link.h"
@@ -81,6 +80,11 @@ int attacher__clock(struct attacher *a, const struct program *p, u32 hz);
 /* Creates an iterator over the tasks of one process or (pid 0) of all. Returns its descriptor. */
 int attacher__iter(struct attacher *a, const struct program *p, u32 pid);
 /*
+ * Starts a child that reads the asyncio tasks of a process (attach/task_reader.h). Returns its socket, or negative
+ * errno.
+ */
+int attacher__tasks(struct attacher *a, u32 pid);
+/*
  * Opens the file behind a mapping for reading: in any mount namespace, deleted or replaced. m->path (NULL: none) is
  * tried if the process has ended. -ENOEXEC: not an ELF file, and nothing else is opened. -EREMOTE: the file is on a
  * remote file system.
@@ -97,8 +101,8 @@ int attacher__maps(struct attacher *a, u32 pid, char **out, size_t *len);
 /* The pids of all processes, a line each, in the same form. */
 int attacher__processes(struct attacher *a, char **out, size_t *len);
 /*
- * All output of an iterator's descriptor, in the same form; the iterator waits for locks of the processes that it
- * visits.
+ * All output of an iterator's descriptor, in the same form. May take long, because the iterator waits for locks of the
+ * processes that it visits.
  */
 int attacher__read(struct attacher *a, int fd, char **out, size_t *len);
 /*
@@ -116,7 +120,7 @@ struct deferred_refusal;
  * Waits until the deferred programs are loaded (attach/deferred.h); before that none of them can be attached or run.
  * Returns the number of those that the kernel refused, which *out lists until the next request, or negative errno.
  */
-int attacher__await_deferred(struct attacher *a, const struct deferred_refusal **out);
+int attacher__await_deferred(struct attacher *a, enum deferral deferred, const struct deferred_refusal **out);
 /*
  * How often the kernel skipped deferred programs, by family, until the next request; NULL: the attacher did not answer.
  */
@@ -124,16 +128,12 @@ const u64 *attacher__deferred_misses(struct attacher *a);
 /* Sends a signal to the process that sonde started. */
 int attacher__signal(struct attacher *a, pid_t pid, int sig);
 
-/* Readable when the attacher has ended. */
-/* Call it in a forked child that uses the attacher while its parent waits: gives its requests numbers of their own. */
-void attacher__forked(struct attacher *a);
+/* Returns the worker's end of the socket, which becomes readable when the attacher has ended. */
 int attacher__fd(const struct attacher *a);
 bool attacher__gone(const struct attacher *a);
 /* The number of the first system call that its filter has refused; -1: none. */
 int attacher__refused(const struct attacher *a);
 /* It did not answer in time; its probes stay attached until the kernel lets it continue. */
 bool attacher__stuck(const struct attacher *a);
-/* Detaches what is left and waits until the attacher has ended, unless it is stuck. NULL-safe. */
+/* Detaches what is left and waits for the attacher's end, 20 s at most and not if it is stuck. NULL-safe. */
 void attacher__free(struct attacher *a);
-
-#endif

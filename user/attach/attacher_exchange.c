@@ -9,8 +9,8 @@
 
 #include "sandbox/message.h"
 
-#define ATTACHER_STOPPING_MS 800 /* the same once the user has asked to stop */
-#define ATTACHER_LONG_MS     5000 /* of requests that take long */
+#define ATTACHER_STOPPING_MS 800 /* replaces ATTACHER_MS once the user has asked to stop */
+#define ATTACHER_LONG_MS     5000 /* replaces it for requests that take long */
 #define OPENER_MS	     2000
 #define OPENER_STOPPING_MS   200
 #define OPENER_PATIENCE	     3 /* number of abandoned openers after which the time limit of a file is shorter */
@@ -100,7 +100,8 @@ int attacher__call(struct attacher *a, size_t len, int fd, int *fd_out)
 	if (a->stuck)
 		return -ETIMEDOUT;
 	/*
-	 * links are closed in large groups, which has taken seconds on busy machines; programs are still being loaded
+	 * OP_DETACH_SITES and OP_DROP close links in large groups, which has taken seconds on busy machines;
+	 * OP_DEFERRED waits for programs that are still being loaded
 	 */
 	is_long = a->request.op == OP_DETACH_SITES || a->request.op == OP_DROP || a->request.op == OP_DEFERRED;
 	err = exchange(a, a->sock, len, fd, &got, ATTACHER_MS, is_long ? ATTACHER_LONG_MS : ATTACHER_STOPPING_MS);
@@ -119,11 +120,11 @@ int attacher__call_for_fd(struct attacher *a, size_t len, int beside)
 }
 
 /* The opener does not answer: this process continues without it. */
-static void give_up_opener(struct attacher *a)
+static void abandon_opener(struct attacher *a)
 {
 	close(a->opener);
 	a->opener = -1;
-	a->given_up++;
+	a->abandoned++;
 	a->answered = 0;
 }
 
@@ -132,15 +133,15 @@ static void give_up_opener(struct attacher *a)
  */
 static void note_answer(struct attacher *a)
 {
-	if (!a->given_up || ++a->answered < OPENER_FORGIVEN)
+	if (!a->abandoned || ++a->answered < OPENER_FORGIVEN)
 		return;
-	a->given_up--;
+	a->abandoned--;
 	a->answered = 0;
 }
 
 static int opener_limit(const struct attacher *a)
 {
-	return a->given_up < OPENER_PATIENCE ? OPENER_MS : OPENER_IMPATIENT_MS;
+	return a->abandoned < OPENER_PATIENCE ? OPENER_MS : OPENER_IMPATIENT_MS;
 }
 
 /* Sends the request to the opener and receives its first answer; -EPIPE: the opener has ended. */
@@ -161,7 +162,7 @@ static int call_opener_once(struct attacher *a, size_t len, int fd, int *fd_out)
 	}
 	err = exchange(a, a->opener, len, fd, &got, opener_limit(a), OPENER_STOPPING_MS);
 	if (err) {
-		give_up_opener(a);
+		abandon_opener(a);
 		return err;
 	}
 	note_answer(a);
@@ -181,7 +182,7 @@ int attacher__call_opener(struct attacher *a, size_t len, int fd, int *fd_out)
 	return err == -EPIPE ? -ETIMEDOUT : err;
 }
 
-int attacher__ask_opener_for_fd(struct attacher *a, size_t len, int beside)
+int attacher__call_opener_for_fd(struct attacher *a, size_t len, int beside)
 {
 	int fd = -1, err = attacher__call_opener(a, len, beside, &fd);
 
@@ -208,7 +209,7 @@ int attacher__call_opener_for_bytes(struct attacher *a, int fd, char **out, size
 		used += n;
 		n = take_answer(a, a->opener, &got, opener_limit(a), OPENER_STOPPING_MS);
 		if (n) {
-			give_up_opener(a);
+			abandon_opener(a);
 			n = -ETIMEDOUT;
 			break;
 		}
@@ -224,6 +225,6 @@ int attacher__call_opener_for_bytes(struct attacher *a, int fd, char **out, size
 	if (n < 0)
 		return n;
 	/* more parts would arrive, which no request expects */
-	give_up_opener(a);
+	abandon_opener(a);
 	return -ENOMEM;
 }

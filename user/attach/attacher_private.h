@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Between attacher.c, which makes requests, and attacher_exchange.c, which sends them and receives the answers. */
-#ifndef SONDE_ATTACH_ATTACHER_PRIVATE_H
-#define SONDE_ATTACH_ATTACHER_PRIVATE_H
+#pragma once
 
 #include "attach/attacher_wire.h"
 
@@ -11,7 +10,7 @@ struct attacher {
 	int sock;
 	pid_t pid;
 	int opener; /* its socket; -1: none is running */
-	u32 given_up; /* openers that were abandoned because they did not answer */
+	u32 abandoned; /* openers that were abandoned because they did not answer */
 	u32 answered; /* requests to openers that were answered since then */
 	bool stuck; /* the attacher does not answer and gets no more requests */
 	u64 seq; /* number of the last request */
@@ -32,8 +31,6 @@ int attacher__call(struct attacher *a, size_t len, int fd, int *fd_out);
 int attacher__call_for_fd(struct attacher *a, size_t len, int beside);
 /* The same of the opener, which is started if none is running */
 int attacher__call_opener(struct attacher *a, size_t len, int fd, int *fd_out);
-int attacher__ask_opener_for_fd(struct attacher *a, size_t len, int beside);
+int attacher__call_opener_for_fd(struct attacher *a, size_t len, int beside);
 /* An answer in parts, each within the time limit; a NUL is appended. */
 int attacher__call_opener_for_bytes(struct attacher *a, int fd, char **out, size_t *len);
-
-#endif

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The attacher's process. All its input comes from the worker, which may be compromised by what it reads: every
- * number is checked, and nothing is parsed.
+ * The attacher's process. All its input comes from the worker, which may be compromised by what it reads: every number
+ * is checked. Of a file it reads only single numbers of the ELF section headers itself (semaphores.c); all other
+ * parsing is left to a child without privileges (verifier.c).
  */
 #include "attach/attacher_wire.h"
 #include "attach/opener.h"
 #include "attach/ownership.h"
 #include "attach/semaphores.h"
+#include "attach/task_reader.h"
 #include "attach/verifier.h"
 #include "sandbox/privileges.h"
 #include "sandbox/syscalls.h"
@@ -22,11 +24,9 @@
 #include <linux/perf_event.h>
 #include <signal.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,13 +37,14 @@ struct server {
 	struct links *links;
 	struct verifier *verifier;
 	struct ownership *ownership;
-	int notes; /* pipe of the openers' notes which files processes of their owners map; -1: not used */
+	int notes; /* pipe with the openers' notes (attach/ownership.h); -1: not used */
 	struct bpf_link **tracepoints; /* by program */
 	int *events; /* perf events by program and CPU: a descriptor, or negative errno */
 	int cpus;
-	pid_t command;
+	pid_t command; /* that sonde started; 0: none */
 	int command_fd;
 	struct openers openers;
+	struct task_readers task_readers;
 	struct deferred *deferred; /* NULL: no program is deferred */
 	struct attacher_request request;
 	size_t len; /* of the request's data */
@@ -66,7 +67,7 @@ static const struct program *program_of(const struct server *s)
 
 /*
  * A compromised worker may request any offset of any file: sites that the file's own tables do not confirm are
- * refused, and so are more sites than the probed libraries have.
+ * refused, and so are sites beyond the limits for one file and for all files of one user (kernel/link.h).
  */
 static int attach_sites(struct server *s, const struct program *p, struct link_sites *sites)
 {
@@ -83,8 +84,8 @@ static int attach_sites(struct server *s, const struct program *p, struct link_s
 }
 
 /*
- * Does the program declare no library? The family's host code then finds its sites; a family with sites in the C
- * library declares that.
+ * Returns whether the program names no library, so that the family's host code chooses its sites (SECTION_SITE). False
+ * for a program whose section ends in " in libc": its family declares that it has sites in the C library.
  */
 static bool is_undeclared(const struct program *p)
 {
@@ -127,7 +128,7 @@ static int serve_sites(struct server *s)
 		return -EINVAL;
 	if (r->method != ATTACH_SESSION && r->method != ATTACH_MULTI && r->method != ATTACH_PERF)
 		return -EINVAL;
-	/* a program with semaphores has section site/ */
+	/* only programs of section site/ may have semaphores: `counters` has their offsets in the file */
 	if (r->counters > 1 || (r->counters && p->section.kind != SECTION_SITE))
 		return -EINVAL;
 	/* a program that does not handle returns must not be attached to one */
@@ -168,7 +169,7 @@ static int open_event(const struct program *p, int cpu)
 
 /*
  * Opens the perf events while the process still has its capabilities: with Debian's kernel.perf_event_paranoid of 3
- * they need CAP_SYS_ADMIN, which this process drops; from Linux 6.12 on also where CAP_PERFMON is enough elsewhere.
+ * they need CAP_SYS_ADMIN, which this process drops; from Linux 6.12 on even a process with CAP_PERFMON needs it.
  */
 static int open_events(struct server *s)
 {
@@ -287,9 +288,17 @@ static int serve_opener(struct server *s)
 	return s->reply_fd < 0 ? s->reply_fd : 0;
 }
 
+static int serve_tasks(struct server *s)
+{
+	if (s->request.pid <= 0)
+		return -EINVAL;
+	s->reply_fd = task_readers__start(&s->task_readers, (u32)s->request.pid, s->openers.remote_files);
+	return s->reply_fd < 0 ? s->reply_fd : 0;
+}
+
 static int serve_deferred(struct server *s)
 {
-	u32 n = deferred__collect(s->deferred, s->reply.refusals);
+	u32 n = deferred__collect(s->deferred, s->request.n, s->reply.refusals);
 
 	s->reply_len = REPLY_HEAD + n * sizeof(s->reply.refusals[0]);
 	return (int)n;
@@ -343,6 +352,8 @@ static int serve_request(struct server *s)
 		return serve_lacks(s);
 	case OP_OPENER:
 		return serve_opener(s);
+	case OP_TASKS:
+		return serve_tasks(s);
 	case OP_DEFERRED:
 		return serve_deferred(s);
 	case OP_DEFERRED_MISSES:
@@ -364,6 +375,7 @@ static void reap(struct server *s)
 
 	while ((pid = usage__wait(-1, NULL, WNOHANG)) > 0) {
 		openers__ended(&s->openers, pid);
+		task_readers__ended(&s->task_readers, pid);
 		verifier__ended(s->verifier, pid);
 	}
 }
@@ -435,7 +447,7 @@ void attacher__serve(int sock, const struct probes *probes, const struct attache
 		;
 	verifier__free(s->verifier);
 	deferred__free(s->deferred);
-	/* the init of a container, which would inherit the children, may not wait for them */
+	/* children that end as zombies would pass to a container's init, which perhaps never waits for them */
 	signal(SIGCHLD, SIG_IGN);
 	while (waitpid(-1, NULL, WNOHANG) > 0)
 		;

@@ -3,8 +3,7 @@
  * The messages between the worker and the attacher, over a SOCK_SEQPACKET socket: one request, one reply. See
  * attach/attacher.h.
  */
-#ifndef SONDE_ATTACH_ATTACHER_WIRE_H
-#define SONDE_ATTACH_ATTACHER_WIRE_H
+#pragma once
 
 #include "attach/attacher.h"
 #include "attach/deferred.h"
@@ -27,7 +26,9 @@ enum attacher_op {
 	/* answered with text, its length as the result: the parts of the confinement that could not be set up */
 	OP_LACKS,
 	OP_OPENER, /* answered with a descriptor of the opener's socket */
-	OP_DEFERRED, /* waits for the deferred programs; answered with the number of refusals, which follow */
+	/* waits for the programs deferred up to n (enum deferral); answered with the count of refusals, which follow */
+	OP_DEFERRED,
+	OP_TASKS, /* answered with a descriptor of the socket of a process's task reader */
 	OP_DEFERRED_MISSES, /* answered with how often the kernel skipped deferred programs, by family */
 	/* Requests to the opener (attach/opener.h). */
 	OP_OPEN, /* a path with its NUL follows; answered with a descriptor */
@@ -41,13 +42,13 @@ enum attacher_op {
 
 struct attacher_request {
 	u32 op;
-	u32 program; /* index in struct probes */
+	u32 program; /* index in struct probes; OP_MAP_SET, OP_MAP_DELETE: the map's number (attach/steering.h) */
 	s32 pid;
 	u32 method; /* enum attach_method */
 	u32 returns; /* 1: OP_SITES probes the returns */
 	u32 object; /* OP_SITES */
 	u32 counters; /* 1: OP_SITES has counters */
-	u32 n; /* number of sites; bytes of the path; the signal; ticks per second */
+	u32 n; /* number of sites; bytes of the path; the signal; ticks per second; enum deferral */
 	u64 seq; /* number of this request; its replies have the same */
 	u64 start, end, dev, ino; /* OP_OPEN: the mapping and its backing inode */
 	u64 magic; /* OP_OPEN: of its file system; 0: unknown */
@@ -88,5 +89,3 @@ void attacher__raise_limits(void);
 /* The attacher's main function: answers requests until the socket is closed. */
 void attacher__serve(int sock, const struct probes *probes, const struct attacher_options *options)
 	__attribute__((noreturn));
-
-#endif

@@ -19,10 +19,12 @@
 #include <unistd.h>
 
 #define NEEDS_MAX 512 /* descriptors of maps; there are about 100 */
+#define ALL_SENT  ~0U /* instead of a program: all programs that are deferred so (error: enum deferral) were sent */
 
 struct deferred {
 	const struct probes *probes;
 	int sock; /* of the child; -1: everything was received */
+	enum deferral received; /* up to here */
 	bool *loaded; /* by program */
 };
 
@@ -40,6 +42,14 @@ static void send_program(const struct program *p, int fd, void *arg)
 	message__send(c->sock, &m, sizeof(m), fd);
 }
 
+static void load(struct child *c, enum deferral deferred)
+{
+	struct deferred_refusal end = { .program = ALL_SENT, .error = deferred };
+
+	loader__load_deferred(deferred, send_program, c);
+	message__send(c->sock, &end, sizeof(end), -1);
+}
+
 static void serve(struct child *c)
 {
 	static int fds[NEEDS_MAX];
@@ -48,8 +58,10 @@ static void serve(struct child *c)
 	signals__withstand("sonde-loader");
 	fds[n++] = c->sock;
 	attacher__close_all_but(fds, n);
-	if (!privileges__loader() && !test_switch__is_set("loader-ends"))
-		loader__load_deferred(send_program, c);
+	if (!privileges__loader() && !test_switch__is_set("loader-ends")) {
+		load(c, DEFERRED_SITES);
+		load(c, DEFERRED_REST);
+	}
 	_exit(0);
 }
 
@@ -117,34 +129,46 @@ static void add(struct deferred_refusal *refusals, u32 *n, u32 program, int erro
 	++*n;
 }
 
-u32 deferred__collect(struct deferred *d, struct deferred_refusal *refusals)
+/* Receives one message. false: the child has ended. */
+static bool receive(struct deferred *d, struct deferred_refusal *refusals, u32 *n)
 {
 	struct deferred_refusal m;
-	u32 n = 0;
 	int fd;
 
-	if (!d || d->sock < 0)
-		return 0;
-	while (message__receive(d->sock, &m, sizeof(m), &fd) == (ssize_t)sizeof(m)) {
-		if (m.program >= d->probes->n_programs) {
-			if (fd >= 0)
-				close(fd);
-			continue;
-		}
-		m.why[sizeof(m.why) - 1] = '\0';
-		if (fd >= 0 && !m.error)
-			m.error = put_in_place(&d->probes->programs[m.program], fd);
+	if (message__receive(d->sock, &m, sizeof(m), &fd) != (ssize_t)sizeof(m))
+		return false;
+	if (m.program >= d->probes->n_programs) {
+		if (m.program == ALL_SENT)
+			d->received = m.error;
 		if (fd >= 0)
 			close(fd);
-		if (m.error)
-			add(refusals, &n, m.program, m.error, m.why);
-		d->loaded[m.program] = true;
+		return true;
 	}
-	close(d->sock);
-	d->sock = -1;
-	for (u32 i = 0; i < d->probes->n_programs; i++)
-		if (is_deferred(&d->probes->programs[i]) && !d->loaded[i])
-			add(refusals, &n, i, -ECHILD, "the process that was to load it (sonde-loader) has ended");
+	m.why[sizeof(m.why) - 1] = '\0';
+	if (fd >= 0 && !m.error)
+		m.error = put_in_place(&d->probes->programs[m.program], fd);
+	if (fd >= 0)
+		close(fd);
+	if (m.error)
+		add(refusals, n, m.program, m.error, m.why);
+	d->loaded[m.program] = true;
+	return true;
+}
+
+u32 deferred__collect(struct deferred *d, enum deferral deferred, struct deferred_refusal *refusals)
+{
+	u32 n = 0;
+
+	while (d && d->sock >= 0 && d->received < deferred) {
+		if (receive(d, refusals, &n))
+			continue;
+		close(d->sock);
+		d->sock = -1;
+		for (u32 i = 0; i < d->probes->n_programs; i++)
+			if (is_deferred(&d->probes->programs[i]) && !d->loaded[i])
+				add(refusals, &n, i, -ECHILD,
+				    "the process that was to load it (sonde-loader) has ended");
+	}
 	return n;
 }
 

@@ -7,8 +7,7 @@
  * meanwhile on another CPU. It is forked before the attacher drops its privileges, reads nothing but the programs that
  * libbpf has relocated, sends the descriptors to the attacher and ends.
  */
-#ifndef SONDE_ATTACH_DEFERRED_H
-#define SONDE_ATTACH_DEFERRED_H
+#pragma once
 
 #include "core/event.h"
 #include "kernel/probes.h"
@@ -29,10 +28,10 @@ int deferred__start(struct deferred **out, const struct probes *probes);
 /* The socket of the child; -1: there is none. */
 int deferred__fd(const struct deferred *d);
 /*
- * Waits for the child and puts the programs in place. Returns the number of refused programs, of which it writes at
- * most DEFERRED_REFUSALS_MAX; 0 when called again.
+ * Waits until the child has loaded all programs that are deferred so, or less long, and puts them in place. Returns the
+ * number of refused programs, each once, of which it writes at most DEFERRED_REFUSALS_MAX.
  */
-u32 deferred__collect(struct deferred *d, struct deferred_refusal *refusals);
+u32 deferred__collect(struct deferred *d, enum deferral deferred, struct deferred_refusal *refusals);
 /*
  * Counts how often the kernel skipped deferred programs because a program ran on that CPU already, by family. Only this
  * process has their descriptors.
@@ -40,5 +39,3 @@ u32 deferred__collect(struct deferred *d, struct deferred_refusal *refusals);
 void deferred__misses(const struct deferred *d, u64 misses[FAMILY_MAX]);
 /* NULL-safe */
 void deferred__free(struct deferred *d);
-
-#endif

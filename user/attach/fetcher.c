@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "attach/fetcher.h"
 
-#include "attach/attacher_wire.h"
 #include "elf/debuginfod.h"
 #include "sandbox/privileges.h"
 #include "sandbox/syscalls.h"

@@ -4,8 +4,7 @@
  * privileges are dropped, drops its own, and keeps only the network and a socket to the worker. It answers a build id
  * with the descriptor of the file that a server sent.
  */
-#ifndef SONDE_ATTACH_FETCHER_H
-#define SONDE_ATTACH_FETCHER_H
+#pragma once
 
 #include <signal.h>
 #include <stddef.h>
@@ -26,5 +25,3 @@ void fetcher__lacks(struct fetcher *f, char *out, size_t len);
 /* The number of the first system call that its filter has refused; -1: none, or unknown. */
 int fetcher__refused(const struct fetcher *f);
 void fetcher__free(struct fetcher *f);
-
-#endif

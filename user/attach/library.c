@@ -7,20 +7,16 @@
 struct search {
 	const struct probes *probes;
 	const char *library;
-	const char *function; /* NULL: those that the programs name */
 };
-
-static bool is_named(const struct search *s, const char *name)
-{
-	return s->function ? !strcmp(name, s->function) : probes__names(s->probes, s->library, name);
-}
 
 /* Returns 1 if it was found, 2 after the last dynamic symbol. */
 static int on_symbol(const struct elf_symbol *sym, void *arg)
 {
+	const struct search *s = arg;
+
 	if (!sym->dynamic)
 		return 2;
-	return sym->function && is_named(arg, sym->name);
+	return sym->function && probes__names(s->probes, s->library, sym->name);
 }
 
 static int on_symbol_of_glob(const struct elf_symbol *sym, void *arg)
@@ -82,7 +78,8 @@ enum library_match library__match(struct elf *elf, const struct probes *probes, 
 
 bool library__is(struct elf *elf, const char *library, const char *function)
 {
-	struct search s = { .library = library, .function = function };
+	const char *soname = elf__soname(elf);
 
-	return match(elf, &s) == LIBRARY_YES;
+	return *soname ? !strncmp(soname, library, strlen(library)) :
+			 !elf__is_program(elf) && elf__exports(elf, function);
 }

@@ -4,8 +4,7 @@
  * first process that maps a file chooses the path, and another user's bind mount must neither hide a library nor make
  * another file look like one.
  */
-#ifndef SONDE_ATTACH_LIBRARY_H
-#define SONDE_ATTACH_LIBRARY_H
+#pragma once
 
 #include "elf/elf.h"
 #include "kernel/probes.h"
@@ -24,5 +23,3 @@ enum library_match {
 enum library_match library__match(struct elf *elf, const struct probes *probes, const char *library);
 /* The same, for a file without DT_SONAME by one function that the library always exports; true for LIBRARY_YES. */
 bool library__is(struct elf *elf, const char *library, const char *function);
-
-#endif

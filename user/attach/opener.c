@@ -44,17 +44,17 @@ struct opener {
  * Is the file system remote? A mapping's magic number and device show that; the magic number of FUSE may also be that
  * of virtiofs, which is local.
  */
-static bool is_remote(const struct opener *s, int place)
+static bool is_remote(const struct opener *s, int path_fd)
 {
 	const struct attacher_request *r = &s->request;
-	u64 magic = r->op == OP_OPEN && r->magic == FILESYSTEM_FUSE ? FILESYSTEM_FUSE : filesystem__magic(place);
+	u64 magic = r->op == OP_OPEN && r->magic == FILESYSTEM_FUSE ? FILESYSTEM_FUSE : filesystem__magic(path_fd);
 	char type[64];
 	struct statx st;
 	u64 dev = r->op == OP_OPEN ? r->dev : 0;
 
 	if (magic != FILESYSTEM_FUSE)
 		return filesystem__remote(magic);
-	if (!dev && !statx(place, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &st))
+	if (!dev && !statx(path_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &st))
 		dev = (u64)st.stx_dev_major << 20 | st.stx_dev_minor;
 	return !filesystem__type(dev >> 20, dev & 0xfffff, r->pid > 0 ? r->pid : 0, type, sizeof(type)) ||
 	       filesystem__remote_type(type);
@@ -63,17 +63,17 @@ static bool is_remote(const struct opener *s, int place)
 /*
  * Opens for reading the file that a descriptor names, if it is an ELF file: no devices or other files are handed out.
  */
-static int open_elf(const struct opener *s, int place)
+static int open_elf(const struct opener *s, int path_fd)
 {
 	char path[32], magic[SELFMAG];
 	struct stat st;
 	int fd;
 
-	if (!s->remote_files && is_remote(s, place))
+	if (!s->remote_files && is_remote(s, path_fd))
 		return -EREMOTE;
-	if (fstat(place, &st) || !S_ISREG(st.st_mode))
+	if (fstat(path_fd, &st) || !S_ISREG(st.st_mode))
 		return -ENOEXEC;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", place);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return -errno;
@@ -84,18 +84,18 @@ static int open_elf(const struct opener *s, int place)
 }
 
 /* Is it the requested file? This can be checked only where stat() returns the numbers of the backing inode. */
-static bool is_inode(int place, u64 dev, u64 ino)
+static bool is_inode(int path_fd, u64 dev, u64 ino)
 {
 	struct stat st;
 
-	return !fstat(place, &st) && st.st_ino == ino && (((u64)major(st.st_dev) << 20) | minor(st.st_dev)) == dev;
+	return !fstat(path_fd, &st) && st.st_ino == ino && (((u64)major(st.st_dev) << 20) | minor(st.st_dev)) == dev;
 }
 
-static bool on_overlay(int place)
+static bool on_overlay(int path_fd)
 {
 	struct statfs fs;
 
-	return fstatfs(place, &fs) || fs.f_type == OVERLAYFS_MAGIC;
+	return fstatfs(path_fd, &fs) || fs.f_type == OVERLAYFS_MAGIC;
 }
 
 /* Is the data of the request a path with its NUL, or (if it may be missing) empty? */
@@ -106,23 +106,23 @@ static bool is_path(const struct opener *s, bool optional)
 	return n == s->len && (n ? !s->request.data[n - 1] : optional);
 }
 
-static int reply_elf(struct opener *s, int place)
+static int reply_elf(struct opener *s, int path_fd)
 {
 	int err;
 
-	if (place < 0)
+	if (path_fd < 0)
 		return -errno;
-	err = s->reply_fd = open_elf(s, place);
-	close(place);
+	err = s->reply_fd = open_elf(s, path_fd);
+	close(path_fd);
 	return err < 0 ? err : 0;
 }
 
 /* false: there is no room in the pipe now. */
-static bool send_note(struct opener *s, int place)
+static bool send_note(struct opener *s, int path_fd)
 {
 	struct inode_note note;
 
-	if ((!s->remote_files && is_remote(s, place)) || !ownership__note(place, s->request.pid, &note) ||
+	if ((!s->remote_files && is_remote(s, path_fd)) || !ownership__note(path_fd, s->request.pid, &note) ||
 	    (note.dev == s->noted.dev && note.ino == s->noted.ino))
 		return true;
 	if (write(s->notes, &note, sizeof(note)) < 0)
@@ -135,26 +135,26 @@ static int serve_open(struct opener *s)
 {
 	const struct attacher_request *r = &s->request;
 	char path[96];
-	int place;
+	int path_fd;
 
 	if (r->pid <= 0 || !is_path(s, true))
 		return -EINVAL;
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", r->pid, r->start, r->end);
-	place = open(path, O_PATH | O_CLOEXEC);
+	path_fd = open(path, O_PATH | O_CLOEXEC);
 	/* the attacher has not read earlier notes: the file is tried again at the next mapping */
-	if (place >= 0 && s->notes >= 0 && !send_note(s, place)) {
-		close(place);
+	if (path_fd >= 0 && s->notes >= 0 && !send_note(s, path_fd)) {
+		close(path_fd);
 		return -EAGAIN;
 	}
-	if (place < 0 && r->n) {
+	if (path_fd < 0 && r->n) {
 		/* the process has ended: the file may still be at its path; on overlayfs it would be probed twice */
-		place = open(r->data, O_PATH | O_CLOEXEC);
-		if (place >= 0 && (on_overlay(place) || !is_inode(place, r->dev, r->ino))) {
-			close(place);
+		path_fd = open(r->data, O_PATH | O_CLOEXEC);
+		if (path_fd >= 0 && (on_overlay(path_fd) || !is_inode(path_fd, r->dev, r->ino))) {
+			close(path_fd);
 			return -ESTALE;
 		}
 	}
-	return reply_elf(s, place);
+	return reply_elf(s, path_fd);
 }
 
 /*
@@ -166,7 +166,7 @@ static int serve_open_debug(struct opener *s)
 	const struct attacher_request *r = &s->request;
 	char path[32] = "/";
 	struct stat object;
-	int root, place;
+	int root, path_fd;
 
 	if (r->pid < 0 || !is_path(s, false) || s->file < 0 || fstat(s->file, &object))
 		return -EINVAL;
@@ -175,10 +175,10 @@ static int serve_open_debug(struct opener *s)
 	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return -errno;
-	place = trusted__find(root, r->data, object.st_uid);
+	path_fd = trusted__find(root, r->data, object.st_uid);
 	close(root);
-	errno = place < 0 ? -place : 0;
-	return reply_elf(s, place);
+	errno = path_fd < 0 ? -path_fd : 0;
+	return reply_elf(s, path_fd);
 }
 
 /* Sends one part of an answer. */

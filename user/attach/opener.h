@@ -8,8 +8,7 @@
  * sends it requests over a socket of its own and waits for a limited time. After that it makes the attacher kill the
  * opener, which ends when the kernel lets it, and start another one.
  */
-#ifndef SONDE_ATTACH_OPENER_H
-#define SONDE_ATTACH_OPENER_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -37,5 +36,3 @@ void openers__ended(struct openers *o, pid_t pid);
  * until the socket is closed.
  */
 void opener__serve(int sock, int notes, bool remote_files) __attribute__((noreturn));
-
-#endif

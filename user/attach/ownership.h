@@ -10,8 +10,7 @@
  * With --trusted-files a file must also belong to root or to the user of a process that was seen to map it. Another
  * user could otherwise change the file while it is probed.
  */
-#ifndef SONDE_ATTACH_OWNERSHIP_H
-#define SONDE_ATTACH_OWNERSHIP_H
+#pragma once
 
 #include "core/types.h"
 
@@ -42,5 +41,3 @@ void ownership__add(struct ownership *o, const struct inode_note *note);
  * one of sonde's own libraries; -EACCES: its owner is not trusted.
  */
 int ownership__check(const struct ownership *o, int fd, bool site);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Semaphores: 16-bit numbers in a target's data that the kernel increments while a probe is attached. */
-#ifndef SONDE_ATTACH_SEMAPHORES_H
-#define SONDE_ATTACH_SEMAPHORES_H
+#pragma once
 
 #include "core/types.h"
 
@@ -10,5 +9,3 @@
  * or in an ELF section .probes, which contains those of USDT. The attacher checks this for every request.
  */
 bool semaphores__are(int fd, const u64 *offsets, u32 n);
-
-#endif

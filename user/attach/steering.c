@@ -3,7 +3,6 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,8 +33,8 @@ int steering__find(const char *map)
 	return -ENOENT;
 }
 
-/* Has the key been set? In an array, a value of zeros was never set. */
-static bool is_set(int fd, const struct steering *s, const void *key, const void *value)
+/* Has the key been set to another value? In an array, a value of zeros was never set. */
+static bool has_other_value(int fd, const struct steering *s, const void *key, const void *value)
 {
 	static const u8 zeros[VALUE_MAX];
 	u8 old[VALUE_MAX];
@@ -58,7 +57,7 @@ int steering__set(const struct steering_maps *maps, u32 i, const void *key, cons
 	if (flags > BPF_EXIST)
 		return -EINVAL;
 	value = memcpy(copy, value, s->value_size);
-	if ((s->check && !s->check(key, value)) || (s->once && is_set(fd, s, key, value)))
+	if ((s->check && !s->check(key, value)) || (s->once && has_other_value(fd, s, key, value)))
 		return -EPERM;
 	return bpf_map_update_elem(fd, key, value, flags) ? -errno : 0;
 }

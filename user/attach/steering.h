@@ -4,8 +4,7 @@
  * worker, which reads untrusted data, sends requests, and each value is checked. Families declare such maps by
  * STEERING.
  */
-#ifndef SONDE_ATTACH_STEERING_H
-#define SONDE_ATTACH_STEERING_H
+#pragma once
 
 #include "core/types.h"
 #include "util/registry.h"
@@ -46,5 +45,3 @@ int steering__set(const struct steering_maps *maps, u32 i, const void *key, cons
 bool steering__is_address(u64 address);
 /* Is the address in a file mapping of the process, or in the zero-filled memory directly behind it (.bss)? */
 bool steering__in_file(u32 pid, u64 address);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#ifndef SONDE_ATTACH_TRUSTED_H
-#define SONDE_ATTACH_TRUSTED_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -11,5 +10,3 @@
  * it.
  */
 int trusted__find(int root, const char *path, uid_t owner);
-
-#endif

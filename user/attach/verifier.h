@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The attacher's side of site/verify_site.h: a child without privileges parses the file, one child per file. */
-#ifndef SONDE_ATTACH_VERIFIER_H
-#define SONDE_ATTACH_VERIFIER_H
+#pragma once
 
 #include "core/types.h"
 
@@ -22,5 +21,3 @@ void verifier__ended(struct verifier *v, pid_t pid);
  * descriptor to attach with, open until the next call: it is exactly the open file that was examined.
  */
 bool verifier__check(struct verifier *v, int fd, const u64 *offsets, u32 n, bool returns, u8 *verdicts, int *file);
-
-#endif

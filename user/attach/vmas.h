@@ -3,8 +3,7 @@
  * Executable file mappings from the kernel's own data: with the backing inode, which /proc/PID/maps hides on
  * overlayfs.
  */
-#ifndef SONDE_ATTACH_VMAS_H
-#define SONDE_ATTACH_VMAS_H
+#pragma once
 
 #include "attach/attacher.h"
 
@@ -20,5 +19,3 @@ int vmas__scan(struct attacher *a, const struct program *p, u32 pid, void (*fn)(
  * Returns 0 or negative errno.
  */
 int iter__read_all(struct attacher *a, const struct program *p, u32 pid, char **out, size_t *len);
-
-#endif

@@ -78,10 +78,14 @@ static void add_probes(struct table *t, const struct program *p)
 void catalog__probes(const struct embedded *bpf, struct report_output *out)
 {
 	static const struct column columns[] = {
-		{ "family", "Family", VALUE_TEXT, SHOW_PLAIN },	    { "object", "Object", VALUE_TEXT, SHOW_PLAIN },
-		{ "function", "Function", VALUE_TEXT, SHOW_PLAIN }, { "kind", "Kind", VALUE_TEXT, SHOW_PLAIN },
-		{ "option", "Only with", VALUE_TEXT, SHOW_PLAIN },  { "on_demand", "When", VALUE_TEXT, SHOW_PLAIN },
-		{ "program", "Program", VALUE_TEXT, SHOW_PLAIN },   { "section", "Section", VALUE_TEXT, SHOW_NEVER },
+		{ "family", "Family", VALUE_TEXT, SHOW_PLAIN },
+		{ "object", "Object", VALUE_TEXT, SHOW_PLAIN },
+		{ "function", "Function", VALUE_TEXT, SHOW_PLAIN },
+		{ "kind", "Kind", VALUE_TEXT, SHOW_PLAIN },
+		{ "option", "Needs option", VALUE_TEXT, SHOW_PLAIN },
+		{ "on_demand", "Attached", VALUE_TEXT, SHOW_PLAIN },
+		{ "program", "Program", VALUE_TEXT, SHOW_PLAIN },
+		{ "section", "Section", VALUE_TEXT, SHOW_NEVER },
 	};
 	struct table *t = REPORT_TABLE(out, "probes", "Probes", columns);
 	u32 i;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Tables of what the embedded BPF object can trace, for `sonde list`. */
-#ifndef SONDE_CMD_CATALOG_H
-#define SONDE_CMD_CATALOG_H
+#pragma once
 
 #include "output/table.h"
 
@@ -13,5 +12,3 @@ void catalog__probes(const struct embedded *bpf, struct report_output *out);
 void catalog__events(const struct embedded *bpf, struct report_output *out);
 void catalog__fields(const struct embedded *bpf, struct report_output *out);
 void catalog__options(const struct embedded *bpf, struct report_output *out);
-
-#endif

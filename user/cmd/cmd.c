@@ -15,7 +15,6 @@
 #include "output/text.h"
 #include "sandbox/memory_limit.h"
 #include "sandbox/syscalls.h"
-#include "trace/reader.h"
 #include "util/array.h"
 
 void (*cmd__inherited_sigpipe)(int) = SIG_DFL, (*cmd__inherited_sigxfsz)(int) = SIG_DFL;
@@ -86,9 +85,8 @@ const char *cmd__reason(int err)
 	}
 	snprintf(
 		text, sizeof(text),
-		"it takes more than %llu MiB of memory, sonde's limit for a file of this size: no recording expands that far, "
-		"so the file may be made to exhaust memory\nif it is a recording: read a part of it (--time, -p), or close programs "
-		"that use much memory",
+		"it takes more than %llu MiB of memory: sonde limits the memory by the size of the file, because a file may be "
+		"made to exhaust it\nread a part of it (--time, -p)",
 		memory_limit__bytes() >> 20);
 	return text;
 }

@@ -3,8 +3,7 @@
  * A subcommand is one file here, which fills a struct command and registers it. Only this directory prints errors: to
  * stderr, with what failed, on which object, why, and what to do.
  */
-#ifndef SONDE_CMD_CMD_H
-#define SONDE_CMD_CMD_H
+#pragma once
 
 #include <stdio.h>
 
@@ -72,5 +71,3 @@ bool cmd__parse_number(const char *command, const char *option, const char *valu
 struct report_output;
 /* Prints to stdout; returns the exit status. */
 int cmd__print(const struct report_output *out, const struct output_options *options);
-
-#endif

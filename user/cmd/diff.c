@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* sonde diff: what became slower between two traces, or between two times of one. */
-#include <errno.h>
+/* sonde diff: what became slower between two traces, or between two parts of one. */
 #include <getopt.h>
 #include <stdlib.h>
 
@@ -15,14 +14,14 @@ static const char help[] =
 	"Usage: sonde diff BEFORE AFTER [OPTIONS]\n"
 	"       sonde diff FILE --before A..B --after A..B [OPTIONS]\n"
 	"\n"
-	"Prints what became slower between two traces, or between two times of one: findings,\n"
+	"Prints what became slower between two traces, or between two parts of one: findings,\n"
 	"CPU time by function, causes of waiting, and calls. Processes and threads are\n"
-	"matched by script and name. Only what exceeds the noise within the traces is\n"
-	"called a change; without one the first line says so.\n"
+	"matched by script and name. A difference counts as a change only if it exceeds the\n"
+	"noise within the traces; if nothing changed, the first line says so.\n"
 	"\n"
 	"  --before A..B            only this part of the first trace, as --time of report: seconds since its\n"
 	"                           start (12.5..14, ..3, 3..) or times of day\n"
-	"  --after A..B             only this part of the second one\n"
+	"  --after A..B             only this part of the second trace\n"
 	"  -p, --pid PIDS           only these processes; one list has the pids of both traces: 1,2 or 1 2\n"
 	"  --format table|csv|json  table for people (default); the others for programs: every row, exact numbers\n"
 	"  --sort COLUMN            by a column's heading or key; figures largest first, +COLUMN smallest first,\n"
@@ -34,7 +33,7 @@ static const char help[] =
 	"\n"
 	"Examples:\n"
 	"  sonde diff monday.sonde today.sonde                  what became slower since Monday\n"
-	"  sonde diff run.sonde --before 0..10 --after 20..30   the same of two times of one trace\n"
+	"  sonde diff run.sonde --before 0..10 --after 20..30   the same of two parts of one trace\n"
 	"  sonde diff a.sonde b.sonde -p 4711,5822              only one process of each\n"
 	"  sonde diff a.sonde b.sonde --format json | jq '.findings[].text'\n";
 
@@ -73,7 +72,7 @@ static int parse_files(struct diff_request *r, int n, char **files)
 /* An exit status, or -1: go on. */
 static int parse(struct diff_request *r, int argc, char **argv)
 {
-	int c, taken;
+	int c;
 
 	r->output.rows = -1;
 	while ((c = getopt_long(argc, argv, "p:n:h", long_options, NULL)) != -1) {
@@ -92,12 +91,8 @@ static int parse(struct diff_request *r, int argc, char **argv)
 			fputs(help, stdout);
 			return EXIT_DONE;
 		default:
-			taken = table_options__take(&r->output, "diff", c, optarg);
-			if (taken > 0)
-				break;
-			if (!taken)
-				fputs("Try 'sonde diff --help'.\n", stderr);
-			return EXIT_USAGE;
+			if (!table_options__take(&r->output, "diff", c, optarg))
+				return EXIT_USAGE;
 		}
 	}
 	return parse_files(r, argc - optind, argv + optind);

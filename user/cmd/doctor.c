@@ -20,7 +20,7 @@ static const char help[] =
 	"Changes nothing: it tries its probes on processes that it starts, for 50 ms, and records nothing.\n"
 	"\n"
 	"      --format FORMAT table (for people, the default), csv or json: every row, exact numbers\n" SCOPE_HELP
-	"      --trusted-files mark the files in which this option of `sonde record` allows no probes\n"
+	"      --trusted-files mark the files that `sonde record --trusted-files` would not probe\n"
 	"  -h, --help          this text\n"
 	"\n"
 	"Exit status: 0 all families usable, 3 some, 1 none, 2 wrong usage.\n"
@@ -55,19 +55,6 @@ void doctor__missing(struct doctor *d, const char *what, const char *effect, con
 		d->out.failed = true;
 		return;
 	}
-}
-
-bool doctor__read_line(const char *path, char *buf, size_t len)
-{
-	FILE *f = fopen(path, "re");
-	bool read = f && fgets(buf, len, f);
-
-	if (f)
-		fclose(f);
-	if (!read)
-		*buf = '\0';
-	buf[strcspn(buf, "\n")] = '\0';
-	return read;
 }
 
 static void missing(struct doctor *d)
@@ -108,7 +95,7 @@ static int diagnose(struct doctor *d)
 	/* The next checks read other users' processes and files, so they run with few rights. */
 	ret = privileges__observer();
 	if (ret) {
-		cmd__error("cannot give up privileges: %s", cmd__reason(ret));
+		cmd__error("cannot drop privileges: %s", cmd__reason(ret));
 		return EXIT_FAILED;
 	}
 	doctor__runtimes(d);

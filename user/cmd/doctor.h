@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by the parts of `sonde doctor`, each in a file user/cmd/doctor_*.c. */
-#ifndef SONDE_CMD_DOCTOR_H
-#define SONDE_CMD_DOCTOR_H
+#pragma once
 
 #include "cmd/scope.h"
 #include "kernel/embedded.h"
@@ -31,8 +30,6 @@ struct doctor {
 void doctor__check(struct doctor *d, const char *group, const char *check, const char *state, const char *what);
 /* Adds a row to table `missing`: what is missing, its effect here, and the command that adds it. */
 void doctor__missing(struct doctor *d, const char *what, const char *effect, const char *remedy);
-/* Reads the first line of a small file without its newline; returns false, and "" in buf, if it cannot be read. */
-bool doctor__read_line(const char *path, char *buf, size_t len);
 
 void doctor__kernel(struct doctor *d); /* doctor_kernel.c */
 void doctor__confinement(struct doctor *d); /* doctor_confinement.c */
@@ -41,5 +38,3 @@ void doctor__system(struct doctor *d); /* doctor_system.c: mounts, settings, nam
 void doctor__families(struct doctor *d); /* doctor_families.c */
 void doctor__runtimes(struct doctor *d); /* doctor_runtimes.c */
 void doctor__gpu(struct doctor *d); /* doctor_gpu.c */
-
-#endif

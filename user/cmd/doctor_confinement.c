@@ -39,8 +39,7 @@ static int try(const struct doctor *d, give_up_fn give_up, char *lacks, size_t l
 		*lacks = '\0';
 		err = give_up(d, lacks, len);
 		if (err)
-			snprintf(lacks, len, "it can't give up its rights, and nothing is recorded (%s)",
-				 strerror(-err));
+			snprintf(lacks, len, "it can't drop its rights, and nothing is recorded (%s)", strerror(-err));
 		n = (ssize_t)strlen(lacks) + 1;
 		_exit(write(ends[1], lacks, (size_t)n) == n ? 0 : 1);
 	}
@@ -70,8 +69,9 @@ static void check(struct doctor *d, const char *name, const char *whole, give_up
 		      *lacks ? lacks :
 			       whole);
 	if (!err && *lacks)
-		doctor__missing(d, name, lacks,
-				"docs/security.md says what it protects; a container needs --privileged --pid=host");
+		doctor__missing(
+			d, name, lacks,
+			"docs/security.md explains what it protects; a container needs --privileged --pid=host");
 }
 
 void doctor__confinement(struct doctor *d)

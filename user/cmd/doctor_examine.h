@@ -4,8 +4,7 @@
  * (sandbox/sandbox.h) parses the file; its replies are only as trustworthy as the file. Files of one owner share a
  * child as long as no other user may write them, since the author of a file may take over the child that parses it.
  */
-#ifndef SONDE_CMD_DOCTOR_EXAMINE_H
-#define SONDE_CMD_DOCTOR_EXAMINE_H
+#pragma once
 
 #include "kernel/embedded.h"
 
@@ -29,5 +28,3 @@ void note_taker__free(struct note_taker *e);
  * a user other than root, that user's files are no longer examined (-EBUSY).
  */
 int note_taker__ask(struct note_taker *e, int fd, const char *path, struct note *out);
-
-#endif

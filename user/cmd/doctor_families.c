@@ -15,8 +15,8 @@ static const struct column family_columns[] = {
 	{ "name", "Family", VALUE_TEXT, SHOW_PLAIN },
 	{ "usable", "Usable", VALUE_TEXT, SHOW_PLAIN },
 	{ "by_default", "Default", VALUE_TEXT, SHOW_PLAIN },
-	{ "hit_ns", "A hit (ns)", VALUE_U64, SHOW_COUNT },
-	{ "foreign_hit_ns", "Not followed (ns)", VALUE_U64, SHOW_COUNT },
+	{ "hit_ns", "Cost per hit (ns)", VALUE_U64, SHOW_COUNT },
+	{ "foreign_hit_ns", "If not followed (ns)", VALUE_U64, SHOW_COUNT },
 	{ "measured", "Measured", VALUE_TEXT, SHOW_PLAIN },
 	{ "hit", "Where it hits", VALUE_TEXT, SHOW_PLAIN },
 	{ "why", "Why not, or what it traces", VALUE_TEXT, SHOW_PLAIN },
@@ -98,7 +98,7 @@ static const char *judge(const struct doctor *d, const struct schema_family *f, 
 	}
 	if (t->refusals[f->id].programs) {
 		snprintf(why, len, "%s", t->refusals[f->id].text);
-		return t->refusals[f->id].all ? "no" : "partly";
+		return t->refusals[f->id].is_whole_family ? "no" : "partly";
 	}
 	for (u32 i = 0; i < d->embedded.probes.n_programs; i++) {
 		const struct program *p = &d->embedded.probes.programs[i];
@@ -168,9 +168,9 @@ void doctor__families(struct doctor *d)
 			add_family(d, table, &schema->families[i], t);
 	report_output__note(
 		&d->out,
-		"The cost of a hit of a probe site or call is that of an empty program, without its own work. Of a "
-		"tracepoint it is the program's own time over a mix of the family's events, and for a thread "
-		"that is not followed; some 20 ns of it are the measurement. \"Elsewhere\": it could not be "
-		"measured here, and the figure is that of docs/design.md, \"Cost\".");
+		"A hit: of a probe site or a call, what an empty program costs there, without the work of the family's "
+		"program; of a tracepoint, the time of the family's program, averaged over a mix of its events. Not followed: "
+		"the same for a thread that sonde does not follow. Some 20 ns of each are the measurement. \"Elsewhere\": it "
+		"could not be measured here, and the figure is from docs/design.md, \"Cost\".");
 	free(t);
 }

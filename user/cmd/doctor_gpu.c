@@ -5,10 +5,10 @@
 #include "cmd/shim.h"
 #include "inject/inject.h"
 #include "process/procs.h"
+#include "util/file.h"
 
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const struct column columns[] = {
@@ -62,7 +62,7 @@ static void describe(struct gpus *g, u32 pid)
 	}
 	add_rivals(&l, how, sizeof(how));
 	snprintf(path, sizeof(path), "/proc/%u/comm", pid);
-	doctor__read_line(path, name, sizeof(name));
+	file__first_line(path, name, sizeof(name));
 	table__add(g->table, V_U64(pid), V_TEXT(name), V_TEXT(can), V_TEXT(how));
 }
 

@@ -3,6 +3,7 @@
 #include "cmd/doctor.h"
 
 #include "util/array.h"
+#include "util/file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -79,7 +80,7 @@ static void bpf(struct doctor *d)
 				"docker run --privileged --pid=host (a container's root has too few rights)");
 	else if (!f->bpf && !denied)
 		doctor__missing(d, "BPF", "nothing can be recorded", "a kernel built with CONFIG_BPF_SYSCALL=y");
-	if (!doctor__read_line("/sys/kernel/security/lockdown", lockdown, sizeof(lockdown)))
+	if (!*file__first_line("/sys/kernel/security/lockdown", lockdown, sizeof(lockdown)))
 		return;
 	doctor__check(d, "kernel", "lockdown", lockdown,
 		      strstr(lockdown, "[confidentiality]") ?
@@ -144,8 +145,8 @@ static void links(struct doctor *d)
 	if (!f->entry_ns)
 		return;
 	snprintf(cost, sizeof(cost),
-		 "a probe %llu ns, a call with its return %llu ns; the program's own work comes on top", f->entry_ns,
-		 f->span_ns);
+		 "a probe %llu ns, a call with its return %llu ns; the work of the program is not included",
+		 f->entry_ns, f->span_ns);
 	doctor__check(d, "kernel", "cost of a trap", "measured", cost);
 }
 

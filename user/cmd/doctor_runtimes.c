@@ -8,6 +8,7 @@
 #include "process/mapped.h"
 #include "process/procs.h"
 #include "util/array.h"
+#include "util/file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,10 +45,10 @@ struct search {
 	struct note_taker *taker;
 	char failed[256]; /* the first file that could not be examined */
 	u32 n_failed;
-	u32 asked; /* last process whose scope was checked, with the result */
-	bool allowed;
+	u32 checked_pid; /* last process whose scope was checked, with the result */
+	bool is_in_scope;
 	uid_t user; /* of that process */
-	u32 noted; /* process to which container and comm belong */
+	u32 described_pid; /* process to which container and comm belong */
 	char container[80], comm[64];
 };
 
@@ -96,11 +97,11 @@ static void note_process(struct search *s, u32 pid)
 	size_t n;
 	FILE *f;
 
-	if (s->noted == pid)
+	if (s->described_pid == pid)
 		return;
-	s->noted = pid;
+	s->described_pid = pid;
 	snprintf(path, sizeof(path), "/proc/%u/comm", pid);
-	doctor__read_line(path, s->comm, sizeof(s->comm));
+	file__first_line(path, s->comm, sizeof(s->comm));
 	snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
 	f = fopen(path, "re");
 	n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
@@ -117,18 +118,19 @@ static bool is_allowed(struct search *s, u32 pid)
 	struct stat st;
 	char path[32];
 
-	if (s->asked == pid)
-		return s->allowed;
-	s->asked = pid;
-	s->allowed = scope__allows(&s->d->scope, pid, NULL, 0);
-	s->n_foreign += !s->allowed;
+	if (s->checked_pid == pid)
+		return s->is_in_scope;
+	s->checked_pid = pid;
+	s->is_in_scope = scope__allows(&s->d->scope, pid, NULL, 0);
+	s->n_foreign += !s->is_in_scope;
 	snprintf(path, sizeof(path), "/proc/%u", pid);
 	s->user = stat(path, &st) ? 0 : st.st_uid;
-	return s->allowed;
+	return s->is_in_scope;
 }
 
 /* Returns how the object is traced, or which part of the policy forbids that. */
-static const char *how(const struct search *s, const struct seen *seen, const struct note *n, char *text, size_t len)
+static const char *describe_state(const struct search *s, const struct seen *seen, const struct note *n, char *text,
+				  size_t len)
 {
 	if (seen->remote)
 		snprintf(text, len, "not: it lies on %s, whose server may never answer; --remote-files allows it",
@@ -154,7 +156,7 @@ static void on_mapping(const struct mapping *m, void *arg)
 
 		note_process(s, m->pid);
 		table__add(s->table, V_U64(m->pid), V_TEXT(s->comm), *s->container ? V_TEXT(s->container) : V_NONE,
-			   V_TEXT(f->name), V_TEXT(n->runtime), V_TEXT(how(s, seen, n, text, sizeof(text))),
+			   V_TEXT(f->name), V_TEXT(n->runtime), V_TEXT(describe_state(s, seen, n, text, sizeof(text))),
 			   V_TEXT(m->path));
 	}
 }

@@ -3,6 +3,7 @@
 #include "cmd/doctor.h"
 
 #include "util/array.h"
+#include "util/file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +73,8 @@ static void cgroups(struct doctor *d, const struct mounts *m)
 		      *m->cgroup2		 ? "v2" :
 		      *m->cgroup1		 ? "v1" :
 						   "not mounted",
-		      *text ? text : "--cgroup can't be used; containers are known by /proc nevertheless");
+		      *text ? text :
+			      "--cgroup can't be used; containers are recognized by /proc/PID/cgroup all the same");
 	if (!*text)
 		doctor__missing(d, "a cgroup file system", "record --cgroup can't be used",
 				"mount -t cgroup2 cgroup2 /sys/fs/cgroup");
@@ -87,9 +89,9 @@ static void mounts(struct doctor *d)
 	if (!access("/proc/self/stat", R_OK)) {
 		snprintf(text, sizeof(text), "hidepid=%s", m.hidepid);
 		doctor__check(d, "mounts", "/proc", *m.hidepid ? text : "open",
-			      !*m.hidepid ? "parents of processes can be read" :
+			      !*m.hidepid ? "all users can read all processes" :
 			      geteuid()	  ? "other users' processes are hidden from this one" :
-					    "irrelevant for root: a recording reads it before it gives up root");
+					    "irrelevant for root: a recording reads it before it drops root");
 	} else {
 		doctor__check(d, "mounts", "/proc", "not mounted", "no process can be found");
 		doctor__missing(d, "/proc", "no process can be found", "mount -t proc proc /proc");
@@ -118,7 +120,7 @@ static void namespaces(struct doctor *d)
 	doctor__check(d, "privileges", "pid namespace",
 		      !known ? "unknown" :
 		      first  ? "the host's" :
-			       "one of its own",
+			       "not the host's",
 		      first ? "processes have the kernel's numbers" :
 			      "processes have other numbers here than in the kernel");
 	d->other_pids = known && !first;
@@ -191,7 +193,7 @@ static void sysctls(struct doctor *d)
 		char value[32];
 		bool bad = false;
 
-		if (!doctor__read_line(s->path, value, sizeof(value))) {
+		if (!*file__first_line(s->path, value, sizeof(value))) {
 			if (!access(s->path, F_OK))
 				doctor__check(d, "settings", s->name, "not allowed", "this user may not read it");
 			continue;

@@ -4,14 +4,15 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/dump_tasks.h"
 #include "cmd/pids.h"
 #include "cmd/scope.h"
 #include "kernel/embedded.h"
 #include "model/syscalls.h"
+#include "output/print.h"
 #include "output/table.h"
 #include "output/text.h"
 #include "process/mounts.h"
@@ -26,6 +27,7 @@ static const char help[] =
 	"GIL, which ones wait for it, and in which system call the others sleep, and for how long. The\n"
 	"processes are neither stopped nor changed: their memory is read while they run. A stack is read until\n"
 	"two readings agree; if none do, because the thread runs too fast, the dump says so instead of guessing.\n"
+	"For asyncio it also prints the waiting tasks, grouped by what they await.\n"
 	"\n"
 	"Supports CPython 3.8 and later, in containers too (PID in this machine's numbering). Needs root, or\n"
 	"the right to trace the process (its user, where kernel.yama.ptrace_scope is 0).\n"
@@ -44,6 +46,7 @@ static const char help[] =
 struct dump {
 	struct output_options options;
 	struct snapshot snapshots[PIDS_MAX];
+	struct tasks *tasks[PIDS_MAX]; /* NULL: no asyncio, or no memory */
 	bool ok[PIDS_MAX];
 	u32 n;
 	struct scope scope;
@@ -168,7 +171,7 @@ static void fill_threads(const struct dump *d, const struct snapshot *l, struct 
 static int print_tables(const struct dump *d)
 {
 	struct report_output out = { .name = "dump" };
-	struct table *processes, *interpreters, *threads, *frames;
+	struct table *processes, *interpreters, *threads, *frames, *tasks;
 	char version[16];
 	int status;
 
@@ -176,6 +179,7 @@ static int print_tables(const struct dump *d)
 	interpreters = REPORT_TABLE(&out, "interpreters", "Interpreters", interpreter_columns);
 	threads = REPORT_TABLE(&out, "threads", "Threads", thread_columns);
 	frames = REPORT_TABLE(&out, "frames", "Frames, the innermost first", frame_columns);
+	tasks = dump_tasks__table(&out);
 	for (u32 i = 0; i < d->n; i++) {
 		const struct snapshot *l = &d->snapshots[i];
 
@@ -191,27 +195,20 @@ static int print_tables(const struct dump *d)
 				   holder ? V_U64(holder->task.tid) : V_NONE, V_U64(waiters_of(l, k)));
 		}
 		fill_threads(d, l, threads, frames);
+		if (d->tasks[i])
+			dump_tasks__fill(d->tasks[i], l->pid, tasks);
 	}
 	status = cmd__print(&out, &d->options);
 	report_output__free(&out);
 	return status;
 }
 
-/* Prints a text that the process chose, without terminal control sequences. */
-static void put_clean(const char *text)
-{
-	char *clean = text__clean(text, strlen(text));
-
-	fputs(clean ? clean : "?", stdout);
-	free(clean);
-}
-
 static void print_frame(const struct snapshot_frame *f)
 {
 	fputs("    ", stdout);
-	put_clean(f->name);
+	print__clean(stdout, f->name);
 	fputs(" (", stdout);
-	put_clean(f->file);
+	print__clean(stdout, f->file);
 	if (f->line)
 		printf(":%u", f->line);
 	puts(")");
@@ -219,11 +216,10 @@ static void print_frame(const struct snapshot_frame *f)
 
 static void print_thread(const struct dump *d, const struct snapshot *l, const struct snapshot_thread *t)
 {
-	char ns[TEXT_NUMBER];
 	const char *call = call_name(d, &t->task);
 
 	printf("\n%u ", t->task.tid);
-	put_clean(t->task.comm);
+	print__clean(stdout, t->task.comm);
 	fputs(": ", stdout);
 	if (t->waits)
 		printf("waits for the GIL");
@@ -231,8 +227,7 @@ static void print_thread(const struct dump *d, const struct snapshot *l, const s
 		printf("%s%s%s", state_name(t->task.state), call ? " in " : "", call ? call : "");
 	/* Each timed wait for the GIL is a sleep of its own, so only the last one's start is visible. */
 	if (t->task.asleep_ns >= 0)
-		printf(t->waits ? " (in this timed wait for %s)" : " for %s",
-		       text__ns(ns, sizeof(ns), (u64)t->task.asleep_ns));
+		printf(t->waits ? " (in this timed wait for %s)" : " for %s", TEXT_NS((u64)t->task.asleep_ns));
 	printf("%s%s", t->holds ? ", holds the GIL" : "", t->state ? "" : "; not Python's");
 	if (t->state && l->n_interpreters > 1)
 		printf("; interpreter %llu", number_of(l, t));
@@ -257,7 +252,7 @@ static int print_people(const struct dump *d)
 		if (!d->ok[i])
 			continue;
 		printf("%sProcess %u: ", first ? "" : "\n\n", l->pid);
-		put_clean(l->exe);
+		print__clean(stdout, l->exe);
 		printf(", CPython %s, %u thread%s", version_of(l, version, sizeof(version)), l->n_tasks,
 		       text__s(l->n_tasks));
 		first = false;
@@ -283,6 +278,8 @@ static int print_people(const struct dump *d)
 				if (rank == (t->holds ? 0 : t->waits ? 1 : t->state ? 2 : 3))
 					print_thread(d, l, t);
 			}
+		if (d->tasks[i])
+			dump_tasks__print(d->tasks[i], print_frame);
 	}
 	return fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
 }
@@ -370,18 +367,29 @@ static void take_snapshot(struct dump *d, u32 i)
 	if (!ret) {
 		ret = snapshot__threads(l);
 		if (ret == -ESRCH)
-			snprintf(err, sizeof(err), "process %u has ended meanwhile", l->pid);
-		else if (ret == -EAGAIN)
 			snprintf(err, sizeof(err),
-				 "process %u: its list of threads changes too fast to be read, or it "
-				 "has not begun, or ended, to be Python: try again",
-				 l->pid);
+				 "process %u has ended meanwhile, or executes another program: try again", l->pid);
+		else if (ret == -EAGAIN)
+			snprintf(
+				err, sizeof(err),
+				"process %u: its list of threads changes too fast to be read, or its Python is just starting or ending: try again",
+				l->pid);
 		else if (ret)
 			snprintf(err, sizeof(err), "process %u: %s", l->pid, strerror(-ret));
 	}
 	if (ret)
 		cmd__error("%s", err);
 	d->ok[i] = !ret;
+	d->tasks[i] = ret ? NULL : calloc(1, sizeof(*d->tasks[i]));
+	if (!d->tasks[i])
+		return;
+	ret = snapshot__tasks(l, d->tasks[i]);
+	if (ret == -ENOTSUP)
+		cmd__error("process %u: its asyncio tasks are not printed: " TASKS_UNKNOWN, l->pid);
+	if (ret) {
+		tasks__free(d->tasks[i]);
+		d->tasks[i] = NULL;
+	}
 }
 
 /* Loads the names of system calls; without them the dump omits which call a thread is in. */
@@ -408,7 +416,7 @@ static int dump_processes(struct dump *d)
 	memory_limit__set(0);
 	err = privileges__reader(false);
 	if (err) {
-		cmd__error("cannot give up privileges: %s", cmd__reason(err));
+		cmd__error("cannot drop privileges: %s", cmd__reason(err));
 		return EXIT_FAILED;
 	}
 	for (u32 i = 0; i < d->n; i++) {
@@ -418,8 +426,10 @@ static int dump_processes(struct dump *d)
 	}
 	if (done)
 		status = d->options.format == OUTPUT_TABLE ? print_people(d) : print_tables(d);
-	for (u32 i = 0; i < d->n; i++)
+	for (u32 i = 0; i < d->n; i++) {
 		snapshot__free(&d->snapshots[i]);
+		tasks__free(d->tasks[i]);
+	}
 	schema__free(d->schema);
 	if (!done)
 		return EXIT_FAILED;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cmd/cmd.h"
+#include "cmd/export_ranks.h"
 #include "export/export.h"
 #include "output/file.h"
 
@@ -23,18 +24,21 @@ static const char options_help[] =
 	"  --event KIND       for csv: the kind of event to write; `sonde info FILE` lists those in a trace. For\n"
 	"                     folded, flame, pprof and speedscope: on-cpu, off-cpu, gil-wait, gil-blame, or a kind\n"
 	"                     of event with a stack, and its field if it has several (gil_drop, gil_wait:holder_stack);\n"
-	"                     for cycle: the number of a cycle of --schedule\n"
+	"                     for cycle: the number of a cycle of --schedule; for kineto: the pid of a process\n"
+	"\n"
+	"Exit status: 0 done, 1 failed, 2 wrong usage.\n"
 	"\n"
 	"Examples:\n"
 	"  sonde export run.sonde --to text | grep cudaMemcpy\n"
 	"  sonde export run.sonde --to perfetto -o run.pftrace      for https://ui.perfetto.dev\n"
 	"  sonde export run.sonde --to perfetto -o run.pftrace.zst  the same, compressed\n"
 	"  sonde export run.sonde --to html -o run.html             a report for a browser, in one file\n"
-	"  sonde export run.sonde --to flame -o flame.html          flame graphs alone\n"
+	"  sonde export run.sonde --to flame -o flame.html          only the flame graphs\n"
 	"  sonde export run.sonde --to folded --event gil-blame | flamegraph.pl > blame.svg\n"
 	"  sonde export run.sonde --to pprof -o run.pb.gz           for go tool pprof\n"
 	"  sonde export run.sonde --to csv --event cuda_copy -o copies.csv\n"
-	"  sonde export run.sonde --to sqlite -o run.db\n";
+	"  sonde export run.sonde --to sqlite -o run.db\n"
+	"  sonde export run.sonde --to kineto -o ranks/             a folder rank_N with torch.profiler's JSON for each rank\n";
 
 struct request {
 	char *const *files;
@@ -105,8 +109,12 @@ static int parse(struct request *r, int argc, char **argv)
 		return cmd__usage("export", "format %s has to be a file: name one with -o", to);
 	if (!r->out && r->exporter->binary && isatty(STDOUT_FILENO))
 		return cmd__usage("export", "format %s is not for a terminal: name a file with -o", to);
+	if (r->out && r->out[strlen(r->out) - 1] == '/' && !strcmp(to, "kineto"))
+		return export_ranks__write(&(struct export_ranks){ r->files, r->n_files, r->out, r->force });
 	if (r->event && !r->exporter->one_kind && !r->exporter->check)
-		return cmd__usage("export", "--event is for csv, cycle and formats made of stacks: %s takes all", to);
+		return cmd__usage("export",
+				  "format %s takes no --event: csv, cycle, kineto and the formats made of stacks do",
+				  to);
 	return -1;
 }
 
@@ -137,15 +145,14 @@ static const struct schema_event *find_event(const struct request *r, const stru
 }
 
 /* Applies --event; returns false after printing an error. */
-static bool choose_events(struct export *e, const struct request *r, const struct trace *t)
+static bool choose_events(struct export *e, const struct request *r, struct trace *t)
 {
-	char why[512];
-
+	e->trace = t;
 	e->choice = r->event;
 	if (r->exporter->one_kind)
 		e->event = find_event(r, t);
-	if (r->exporter->check && r->exporter->check(t, r->event, why, sizeof(why))) {
-		cmd__usage("export", "%s", why);
+	if (r->exporter->check && r->exporter->check(e)) {
+		cmd__usage("export", "%s", e->why);
 		return false;
 	}
 	return e->event || !r->exporter->one_kind;
@@ -170,7 +177,6 @@ static int run(struct export *e, const struct request *r, struct trace *t)
 		err = names__load(names, t);
 	if (!err)
 		err = stacks__load(&stacks, t);
-	e->trace = t;
 	e->facts = &facts;
 	e->names = names;
 	e->stacks = stacks;
@@ -294,7 +300,7 @@ static int cmd_export(int argc, char **argv)
 	struct request r = { 0 };
 	int status = parse(&r, argc, argv);
 	struct export e = { .out = stdout };
-	struct output output = { .fd = -1, .folder = -1 };
+	struct output output = { .fd = -1, .dir = -1 };
 	struct inputs in;
 
 	if (status >= 0)

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cmd/cmd.h"
 #include "cmd/info.h"
@@ -19,9 +18,11 @@ static const char usage[] =
 	"Prints where and when a trace was made, its kinds of events and how many of each, what was lost,\n"
 	"what tracing cost, and from which moment each library was probed.\n"
 	"\n"
-	"  --verify    check every checksum; exit 1 if anything is damaged\n"
+	"  --verify    check every checksum\n"
 	"  --format    table for people (default), csv or json\n"
 	"  --no-pager  no pager: on a terminal long output goes through $SONDE_PAGER, $PAGER or less\n"
+	"\n"
+	"Exit status: 0 done; 1 failed, or --verify found damage; 2 wrong usage.\n"
 	"\n"
 	"Examples:\n"
 	"  sonde info run.sonde\n"
@@ -50,7 +51,7 @@ static void fact_u64(struct table *t, const char *key, const char *what, const c
 
 static void add_times(const struct trace_facts *f, struct table *t)
 {
-	char buf[128], a[TEXT_NUMBER], b[TEXT_NUMBER], c[TEXT_NUMBER];
+	char buf[128];
 	u64 first = f->summary->first, last = f->summary->last;
 
 	if (f->head->realtime) {
@@ -59,12 +60,12 @@ static void add_times(const struct trace_facts *f, struct table *t)
 			fact(t, "end_date", "last event", text__date(buf, sizeof(buf), trace_facts__realtime(f, last)));
 	}
 	if (f->summary->events) {
-		snprintf(buf, sizeof(buf), "%s to %s s", text__seconds(a, sizeof(a), first, f->start, 6),
-			 text__seconds(b, sizeof(b), last, f->start, 6));
+		snprintf(buf, sizeof(buf), "%s to %s s", TEXT_SECONDS(first, f->start, 6),
+			 TEXT_SECONDS(last, f->start, 6));
 		fact(t, "time_range", "events from", buf);
 	}
-	snprintf(buf, sizeof(buf), "%s, from %s to %s s", text__ns(c, sizeof(c), trace_facts__traced(f)),
-		 text__seconds(a, sizeof(a), f->live, f->start, 6), text__seconds(b, sizeof(b), f->stop, f->start, 6));
+	snprintf(buf, sizeof(buf), "%s, from %s to %s s", TEXT_NS(trace_facts__traced(f)),
+		 TEXT_SECONDS(f->live, f->start, 6), TEXT_SECONDS(f->stop, f->start, 6));
 	fact(t, "traced", "traced for", buf);
 	fact(t, "ended", "ended because",
 	     f->summary->being_recorded ? "it has not: it is being recorded" :
@@ -75,7 +76,7 @@ static void add_facts(const struct trace_facts *f, const struct schema *schema, 
 {
 	struct table *t = REPORT_TABLE(out, "trace", "Trace", fact_columns);
 	const struct trace_summary *s = f->summary;
-	char a[TEXT_NUMBER], b[TEXT_NUMBER], buf[128];
+	char buf[128];
 	u32 i, n = 0;
 
 	fact(t, "file", "file", f->file);
@@ -89,10 +90,9 @@ static void add_facts(const struct trace_facts *f, const struct schema *schema, 
 	fact(t, "command", "command", f->head->command);
 	fact(t, "families", "families requested", f->head->families);
 	add_times(f, t);
-	snprintf(buf, sizeof(buf), "%s in %llu chunks", text__count(a, sizeof(a), s->events), s->chunks);
+	snprintf(buf, sizeof(buf), "%s in %llu chunks", TEXT_COUNT(s->events), s->chunks);
 	fact(t, "events", "events", buf);
-	snprintf(buf, sizeof(buf), "%s (%s uncompressed)", text__bytes(a, sizeof(a), s->file_bytes),
-		 text__bytes(b, sizeof(b), s->raw_bytes));
+	snprintf(buf, sizeof(buf), "%s (%s uncompressed)", TEXT_BYTES(s->file_bytes), TEXT_BYTES(s->raw_bytes));
 	fact(t, "bytes", "size", buf);
 	for (i = 0; i < schema->n_events; i++)
 		n += schema->events[i].n;
@@ -104,7 +104,7 @@ static void add_facts(const struct trace_facts *f, const struct schema *schema, 
 		     s->being_recorded ? "none yet, the file was scanned" :
 					 "none: the recording was cut off, the file was scanned");
 	if (s->torn_bytes)
-		fact(t, "torn_bytes", "incomplete at the end", text__bytes(a, sizeof(a), s->torn_bytes));
+		fact(t, "torn_bytes", "incomplete at the end", TEXT_BYTES(s->torn_bytes));
 }
 
 static void add_events(struct trace *trace, struct report_output *out)
@@ -168,7 +168,7 @@ struct request {
 /* Returns an exit status, or -1 to continue. */
 static int parse(struct request *r, int argc, char **argv)
 {
-	int c, taken;
+	int c;
 
 	while ((c = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
 		switch (c) {
@@ -179,12 +179,8 @@ static int parse(struct request *r, int argc, char **argv)
 			fputs(usage, stdout);
 			return EXIT_DONE;
 		default:
-			taken = table_options__take(&r->output, "info", c, optarg);
-			if (taken > 0)
-				break;
-			if (!taken)
-				fputs("Try 'sonde info --help'.\n", stderr);
-			return EXIT_USAGE;
+			if (!table_options__take(&r->output, "info", c, optarg))
+				return EXIT_USAGE;
 		}
 	}
 	if (argc != optind + 1)

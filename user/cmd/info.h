@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The parts of `sonde info` that read events (info_parts.c). */
-#ifndef SONDE_CMD_INFO_H
-#define SONDE_CMD_INFO_H
+#pragma once
 
 #include "model/facts.h"
 #include "model/names.h"
@@ -12,5 +11,3 @@ int info__objects(struct trace *t, const struct trace_facts *facts, const struct
 		  struct report_output *out);
 /* Adds the table of what tracing cost, from the last event about it. Returns 0 or negative errno. */
 int info__cost(struct trace *t, struct report_output *out);
-
-#endif

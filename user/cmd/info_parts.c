@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "cmd/info.h"
 
-#include <stdio.h>
-
-#include "output/text.h"
-
 struct objects {
 	const struct trace_facts *facts;
 	const struct names *names;
@@ -14,14 +10,13 @@ struct objects {
 
 static int on_objects(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	const struct schema_field *method = schema_event__field(v.event, "method");
+	FIELDS_OF(rows__event(rows), method);
 	const struct schema_family *f;
 	struct objects *o = arg;
 	u64 first, live, start = o->facts->start;
 	const char *why, *how;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		f = schema__family_by_id(o->schema, (u8)view__get(&v, "family"));
 		first = (u64)view__get(&v, "first");
 		live = (u64)view__get(&v, "live");
@@ -69,7 +64,7 @@ int info__objects(struct trace *t, const struct trace_facts *facts, const struct
 }
 
 static const struct column cost_columns[] = {
-	{ "wall_ns", "After", VALUE_U64, SHOW_NS },
+	{ "wall_ns", "Elapsed", VALUE_U64, SHOW_NS },
 	{ "user_ns", "User CPU", VALUE_U64, SHOW_NS },
 	{ "system_ns", "System CPU", VALUE_U64, SHOW_NS },
 	{ "children_ns", "CPU of children", VALUE_U64, SHOW_NS },
@@ -88,11 +83,10 @@ static int on_cost(const struct rows *rows, void *arg)
 	static const char *const names[] = {
 		"wall", "user", "system", "children", "probes", "hits", "memory", "written"
 	};
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct cost *c = arg;
 	u32 i;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		if ((u64)view__get(&v, "wall") < c->wall)
 			continue;
 		c->wall = (u64)view__get(&v, "wall");

@@ -16,10 +16,11 @@ static const char help[] =
 	"Usage: sonde inject [--force] [--scope user|all] [--remote-files] PID..\n"
 	"\n"
 	"Loads the library that records GPU work (libsonde-cupti.so) into running processes, so that\n"
-	"`sonde record -t gpu -p PID` has device times of them. One thread of each is interrupted where it\n"
-	"holds no lock, calls dlopen and then continues; the others are not stopped. In a container that\n"
-	"does not see the library's file, a copy in memory is used. The library stays inactive until `sonde record` uses it.\n"
-	"`sonde record --inject` does the same and records; a command that sonde starts needs neither.\n"
+	"`sonde record -t gpu -p PID` can record the times of their work on GPUs. In each process one thread that\n"
+	"holds no lock is interrupted, calls dlopen and continues; the other threads are not stopped. If a\n"
+	"container does not have the library's file, the process gets a copy in memory. The library is inactive\n"
+	"while no recording uses it. `sonde record --inject` loads the library, too. A command that\n"
+	"`sonde record -t +gpu -- CMD` starts does not need this command.\n"
 	"Needs root, or the right to trace the process (its user, where kernel.yama.ptrace_scope is 0).\n"
 	"\n"
 	"Not supported: static programs, C libraries other than glibc, 32-bit programs, processes that another\n"
@@ -119,7 +120,7 @@ static int cmd_inject(int argc, char **argv)
 	options.remote_files = scope.remote_files == ANSWER_YES;
 	err = privileges__injector(true);
 	if (err) {
-		cmd__error("cannot give up privileges: %s", cmd__reason(err));
+		cmd__error("cannot drop privileges: %s", cmd__reason(err));
 		return EXIT_FAILED;
 	}
 	for (u32 i = 0; i < pids.n; i++)

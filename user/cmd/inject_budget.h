@@ -3,8 +3,7 @@
  * Limits how long slow processes may delay `record --inject`, for each user and in total: a process that holds its
  * loader's lock uses up the whole time limit of a call, and a user may have hundreds of such processes.
  */
-#ifndef SONDE_CMD_INJECT_BUDGET_H
-#define SONDE_CMD_INJECT_BUDGET_H
+#pragma once
 
 #include "core/types.h"
 
@@ -37,5 +36,3 @@ enum inject_turn inject_budget__turn(const struct inject_budget *b, u32 uid);
 /* Counts a process that took ns; one of less than a second is not counted. */
 void inject_budget__add(struct inject_budget *b, u32 uid, u64 ns, bool failed);
 void inject_budget__free(struct inject_budget *b);
-
-#endif

@@ -77,7 +77,7 @@ static void print_failure(const char *path, int err, const char *why)
 		cmd__error("%s: no such file", path);
 		break;
 	case -ENOMSG:
-		cmd__error("%s: not a sonde trace; `sonde record` writes one", path);
+		cmd__error("%s: %s; `sonde record` writes one", path, *why ? why : "not a sonde trace");
 		break;
 	case -EPROTO:
 		cmd__error("%s: written by a newer sonde than this one (%s)%s%s\nread it with that version", path,
@@ -218,7 +218,7 @@ static bool give_up_rights(const struct inputs *in)
 	memory_limit__set(file_bytes(in));
 	err = privileges__reader(in->sources);
 	if (err)
-		cmd__error("cannot give up privileges: %s", cmd__reason(err));
+		cmd__error("cannot drop privileges: %s", cmd__reason(err));
 	return !err;
 }
 

@@ -96,8 +96,8 @@ int launch__fork(struct launch *l)
 	ret = l->pid < 0 ? -errno : 0;
 	close(go[0]);
 	close(failed[1]);
-	l->go = go[1];
-	l->failed = failed[0];
+	l->start_pipe = go[1];
+	l->error_pipe = failed[0];
 	if (l->pid < 0)
 		l->pid = 0;
 	return ret;
@@ -145,15 +145,15 @@ int launch__go(struct launch *l, char *err, size_t len)
 
 	/* Ctrl-C may have ended the child before it ran the command. */
 	before = signal(SIGPIPE, SIG_IGN);
-	n = write(l->go, "", 1);
+	n = write(l->start_pipe, "", 1);
 	signal(SIGPIPE, before);
-	close(l->go);
+	close(l->start_pipe);
 	/* A successful execve closes the other end. */
 	do {
-		n = read(l->failed, &error, sizeof(error));
+		n = read(l->error_pipe, &error, sizeof(error));
 	} while (n < 0 && errno == EINTR);
-	close(l->failed);
-	l->go = l->failed = 0;
+	close(l->error_pipe);
+	l->start_pipe = l->error_pipe = 0;
 	if (n != sizeof(error))
 		return 0;
 	launch__ended(l, true);
@@ -162,7 +162,7 @@ int launch__go(struct launch *l, char *err, size_t len)
 
 void launch__signal(struct launch *l, int sig)
 {
-	if (!l->pid || l->ended)
+	if (!l->pid || l->has_ended)
 		return;
 	/* Without its privileges this process may not signal the command; the session may. */
 	if (!l->session || session__signal(l->session, l->pid, sig))
@@ -173,22 +173,22 @@ bool launch__ended(struct launch *l, bool wait)
 {
 	int status;
 
-	if (!l->pid || l->ended)
+	if (!l->pid || l->has_ended)
 		return true;
 	if (waitpid(l->pid, &status, wait ? 0 : WNOHANG) != l->pid)
 		return false;
-	l->ended = true;
+	l->has_ended = true;
 	l->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 	return true;
 }
 
 void launch__abandon(struct launch *l)
 {
-	if (!l->pid || l->ended || !l->go)
+	if (!l->pid || l->has_ended || !l->start_pipe)
 		return;
-	close(l->go);
-	close(l->failed);
-	l->go = l->failed = 0;
+	close(l->start_pipe);
+	close(l->error_pipe);
+	l->start_pipe = l->error_pipe = 0;
 	while (!launch__ended(l, true))
 		;
 }

@@ -2,8 +2,7 @@
 /*
  * The command of `record -- CMD ARGS`: a child that runs CMD once the probes are attached, so that all of it is traced.
  */
-#ifndef SONDE_CMD_LAUNCH_H
-#define SONDE_CMD_LAUNCH_H
+#pragma once
 
 #include "core/types.h"
 
@@ -21,9 +20,9 @@ struct launch {
 	char shim[4096]; /* path of the library that CUDA loads into it; "": none */
 	pid_t pid; /* 0: none */
 	struct session *session; /* traces it, and sends it signals where needed; NULL: none yet */
-	int go; /* pipe: a byte lets the child run CMD */
-	int failed; /* pipe: the child writes errno if it cannot run CMD */
-	bool ended;
+	int start_pipe; /* pipe: a byte lets the child run CMD */
+	int error_pipe; /* pipe: the child writes errno if it cannot run CMD */
+	bool has_ended;
 	int status; /* as in a shell: 128+N if signal N ended it */
 	void **maps; /* mapped by launch__map */
 	u32 n_maps;
@@ -44,5 +43,3 @@ void launch__signal(struct launch *l, int sig);
 bool launch__ended(struct launch *l, bool wait);
 /* Ends a child that was not let run. */
 void launch__abandon(struct launch *l);
-
-#endif

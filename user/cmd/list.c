@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* `sonde list` lists what this build can trace, report and export. It needs no privilege. */
-#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +35,8 @@ static const char usage[] =
 	"                       its cost there, and why it can't be cheaper; nothing is attached\n"
 	"  --placed GLOB        also functions that match and are not probed: where their entries and exits are\n"
 	"  --scope user|all, --trusted-files, --remote-files   as for `sonde record`, with a PID\n"
+	"\n"
+	"Exit status: 0 done, 1 failed, 2 wrong usage.\n"
 	"\n"
 	"Examples:\n"
 	"  sonde list probes\n"
@@ -111,13 +112,8 @@ static int parse(struct output_options *options, struct resolve_options *resolve
 			return EXIT_DONE;
 		default:
 			taken = scope__option(&resolve->scope, "list", c, optarg);
-			if (!taken)
-				taken = table_options__take(options, "list", c, optarg);
-			if (taken > 0)
-				break;
-			if (!taken)
-				fputs("Try 'sonde list --help'.\n", stderr);
-			return EXIT_USAGE;
+			if (taken < 0 || (!taken && !table_options__take(options, "list", c, optarg)))
+				return EXIT_USAGE;
 		}
 	}
 	for (; optind < argc; optind++) {
@@ -130,7 +126,7 @@ static int parse(struct output_options *options, struct resolve_options *resolve
 	if (resolve->placed && !resolve->target)
 		return cmd__usage("list", "--placed needs --resolve FILE or PID with it");
 	if (resolve->target && *selected != 1u << LIST_PROBES)
-		return cmd__usage("list", "--resolve goes with `probes` alone");
+		return cmd__usage("list", "--resolve works only with `probes`");
 	if (resolve->target && !scope__apply_to_processes(&resolve->scope, "list"))
 		return EXIT_USAGE;
 	return -1;

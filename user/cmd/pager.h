@@ -4,8 +4,7 @@
  * which starts the pager as soon as the output is longer than the screen, and else prints it. SONDE_PAGER or PAGER
  * name it; else it is `less -FRX`.
  */
-#ifndef SONDE_CMD_PAGER_H
-#define SONDE_CMD_PAGER_H
+#pragma once
 
 #include "output/table.h"
 
@@ -19,5 +18,3 @@ void pager__disable(void);
 void pager__start(struct output_options *options);
 /* From here on an interrupt only affects the pager and does not end this process. */
 void pager__printing(void);
-
-#endif

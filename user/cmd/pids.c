@@ -19,7 +19,7 @@ static const char *skip_space(const char *p)
 	return p;
 }
 
-static bool has(const struct pid_list *pids, u32 pid)
+static bool has_pid(const struct pid_list *pids, u32 pid)
 {
 	for (u32 i = 0; i < pids->n; i++)
 		if (pids->list[i] == pid)
@@ -69,7 +69,7 @@ bool pid_list__add(struct pid_list *pids, const char *command, const char *optio
 				return false;
 			}
 		}
-		if (has(pids, (u32)pid))
+		if (has_pid(pids, (u32)pid))
 			continue;
 		if (pids->n == PIDS_MAX) {
 			cmd__usage(command, "at most %u processes", PIDS_MAX);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Process ids on a command line: "1", "1,2", "1 2" or one per line, in one or several arguments. */
-#ifndef SONDE_CMD_PIDS_H
-#define SONDE_CMD_PIDS_H
+#pragma once
 
 #include "core/types.h"
 
@@ -19,5 +18,3 @@ bool pid_list__add(struct pid_list *pids, const char *command, const char *optio
  * as in `-p $(pgrep -f x)`; getopt continues behind these. Returns false after printing an error.
  */
 bool pid_list__add_option(struct pid_list *pids, const char *command, char **argv);
-
-#endif

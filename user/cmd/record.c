@@ -17,77 +17,83 @@ static const char help[] =
 	"                    [-F HZ] [--off-cpu[=NS]] [--delay SECONDS|signal] [--start-paused] [-d SECONDS]\n"
 	"                    [--step RANGE] [--schedule skip_first=N,wait=N,warmup=N,active=N,repeat=N] [--no-args]\n"
 	"                    [--scope self|user|all] [--trusted-files] [--remote-files] [--FAMILY=OPTION]\n"
-	"                    [--FAMILY-OPTION NUMBER] [--debuginfod] [--inject] [--print] [--report] [-q]\n"
-	"                    [-- CMD ARGS]\n"
+	"                    [--FAMILY-OPTION NUMBER] [--cost-limit PERCENT|none] [--debuginfod] [--inject]\n"
+	"                    [--print] [--report] [-q] [-- CMD ARGS]\n"
 	"\n"
-	"Attaches to everything that runs on this machine, or to what the filters select, and writes a trace\n"
-	"until Ctrl-C (a second Ctrl-C quits at once), until the time of -d is up, or until CMD or all\n"
-	"processes of -p have ended. Nothing is restarted or changed. Needs root.\n"
+	"Traces what the filters select, and writes a trace file. Without a filter it traces calls of CUDA and\n"
+	"NCCL, waits for the GIL and starts of processes everywhere; the scheduler, samples and waits of processes\n"
+	"with CPython or CUDA, and of busy native ones (--sched=all and the like: of all processes).\n"
+	"The recording ends at Ctrl-C (at once at a second Ctrl-C), after the time of -d, or when CMD or all\n"
+	"processes of -p have ended. No process is restarted; only --inject changes any. Needs root.\n"
 	"\n"
-	"  -o, --output FILE     where to write (sonde-DATE-TIME.sonde), mode 0600\n"
+	"  -o, --output FILE     output file, of mode 0600; default: sonde-DATE-TIME.sonde\n"
 	"  -f, --force           overwrite FILE\n"
-	"  -t, --trace FAMILIES  what to trace: A,B replaces the default set, +A,+B adds to it\n"
-	"                        (`sonde list families`); lean: the default set without scheduler, samples\n"
-	"                        and stacks of waits\n"
+	"  -t, --trace FAMILIES  families to trace (`sonde list families`): A,B replaces the default set, +A,+B adds\n"
+	"                        to it; lean: the default set without scheduler, samples and waits\n"
 	"  -p, --pid PIDS        only these processes and their present and future descendants: 1,2 or 1 2, as\n"
-	"                        $(pgrep -f NAME) gives them\n"
+	"                        $(pgrep -f NAME) prints them\n"
 	"      --comm NAMES      only processes with these names in /proc/PID/comm, while they have\n"
 	"                        them; shell patterns (*, ?, [a-z]) of at most 15 characters\n"
 	"      --cgroup PATH     only processes in this cgroup or below it, while they are there; a directory of\n"
 	"                        a cgroup file system, or a path below the cgroup v2 mount; repeatable\n"
-	"                        (of -p, --comm and --cgroup, a process must pass all that are given)\n"
-	"  -F, --frequency HZ    sample the stacks of running threads this many times a second per CPU: Python\n"
-	"                        and native frames (`sonde report FILE python`, lines, stacks); default set: 49\n"
-	"      --off-cpu[=NS]    record the stacks of threads that were off the CPU for NS or longer, and what they\n"
-	"                        waited for; default of NS: 1000000 (1 ms)\n"
-	"                        (-F, --off-cpu: of processes with CPython or CUDA; with a filter, of all that it selects)\n"
+	"                        (of -p, --comm and --cgroup, a process must match each that is given)\n"
+	"  -F, --frequency HZ    sample the Python and native stack of the thread that runs on each CPU, this many\n"
+	"                        times a second (reports python, lines, stacks); in the default set: 49\n"
+	"      --off-cpu[=NS]    record each wait of NS or longer: what the thread waited for, and its stack;\n"
+	"                        default of NS: 1000000 (1 ms). -F and --off-cpu record processes with CPython or\n"
+	"                        CUDA and busy native ones; with a filter, all processes that it selects\n"
 	"      --scope SCOPE     self: only CMD and what it starts; user: only the caller's processes, also by sudo;\n"
 	"                        all: of all users, which is the default for root, also by sudo\n"
 	"      --trusted-files   probe only files that belong to root or to the user of a process\n"
 	"                        that maps them (=no: all files)\n"
-	"      --delay SEC       begin after this many seconds; `signal`: when SIGUSR1 arrives.\n"
-	"                        Until then there are no probes\n"
-	"      --start-paused    begin paused. SIGUSR1 resumes a recording and SIGUSR2 pauses it: then nothing is\n"
-	"                        recorded, and the probes of PyTorch's operators are detached (with CMD, and without\n"
-	"                        this option, both signals are passed on to CMD)\n"
+	"      --delay SEC       begin after this many seconds, or with `signal` when SIGUSR1 arrives; no probe is\n"
+	"                        attached before that\n"
+	"      --start-paused    begin paused. SIGUSR1 resumes a recording, and SIGUSR2 pauses it. In a pause\n"
+	"                        nothing is recorded, and the probes of PyTorch's operators are detached. With CMD\n"
+	"                        but without this option, sonde passes both signals on to CMD\n"
 	"      --step RANGE      a training step ends at the end of each range of this name (record_function);\n"
-	"                        NAME*: of each that begins with NAME; default: at the end of the optimizer's\n"
+	"                        NAME*: of each range that begins with NAME; default: at the end of the optimizer's\n"
 	"                        step(); adds family torch\n"
 	"      --schedule STEPS  record only some steps, as torch.profiler.schedule() does: skip_first=N,wait=N,warmup=N,\n"
 	"                        active=N,repeat=N; the probes of PyTorch's operators are attached in the warmup\n"
 	"                        and detached after the active steps; adds family torch. With repeat=N, -o DIR/\n"
-	"                        (or a name with %d) writes each cycle into a trace of its own, too\n"
-	"  -d, --duration SEC    stop after this many seconds of tracing, with pauses; fractions allowed\n"
+	"                        (or a name with %d) also writes each cycle into a separate trace\n"
+	"  -d, --duration SEC    stop after this many seconds of tracing, including pauses; fractions allowed\n"
+	"      --cost-limit PERCENT  record the scheduler and waits in slices of time if recording all of it would\n"
+	"                        take more than this percentage of the processes' CPU time; none: no limit. The first\n"
+	"                        10 s are recorded without a limit.\n"
+	"                        Default: 1; none if -t selects the families (without +), as what was requested by\n"
+	"                        name should be complete\n"
 	"      --no-args         leave command lines and the folders of paths out of the trace (except for\n"
 	"                        folders of Python's own library)\n"
-	"      --FAMILY=OPTION   turn on an option of a family, such as --cuda=all or --sched=all\n"
-	"                        (`sonde list options`)\n"
-	"      --FAMILY-OPTION N set a number of a family, such as --osrt-threshold 1000 (`sonde list options`)\n"
+	"      --FAMILY=OPTION   turn on an option of a family, such as --cuda=all, or several, such as\n"
+	"                        --torch=shapes,stacks (`sonde list options`)\n"
+	"      --FAMILY-OPTION N set a number of a family, such as --syscall-threshold 1000 (`sonde list options`)\n"
 	"      --debuginfod      request debug files of stripped libraries from the servers of DEBUGINFOD_URLS\n"
-	"      --remote-files    examine libraries on network and FUSE file systems too, whose server may not\n"
-	"                        answer; without it they are reported but not examined (=no overrides\n"
-	"                        /etc/sonde.conf, which has defaults for --scope and --*-files)\n"
-	"      --inject          record device times of running processes: first loads the library for that\n"
-	"                        into the processes of -p and into those with CUDA that the filters\n"
-	"                        select (`sonde inject --help`); adds family gpu\n"
+	"      --remote-files    examine also libraries on network and FUSE file systems, whose server may not\n"
+	"                        answer; by default they are reported and not examined. /etc/sonde.conf may set\n"
+	"                        --scope, --trusted-files and --remote-files; =no overrides it\n"
+	"      --inject          record the times of GPU work of running processes: first load sonde's library\n"
+	"                        into the processes of -p, and into those with CUDA that the filters select\n"
+	"                        (`sonde inject --help`); adds family gpu\n"
 	"      --print           also print each event when it arrives, one per line\n"
 	"      --report          print the summary (`sonde report FILE`) once the recording has ended\n"
 	"  -q, --quiet           print only errors, warnings and losses\n"
 	"  -h, --help            this text\n"
-	"  -- CMD ARGS           runs CMD and traces it, and what it starts, from its first instruction to\n"
-	"                        its end; signals to sonde are passed on to it. -d ends the tracing, not CMD\n"
+	"  -- CMD ARGS           run CMD, and trace it and what it starts, from its first instruction to its end.\n"
+	"                        sonde passes signals on to CMD. -d ends the tracing, not CMD\n"
 	"\n"
 	"Exit status: 0 done, also if the kernel refused a part of a family (a message names it); 1 failed;\n"
 	"2 wrong usage; 3 done but a whole family, a library or a requested process could not be attached.\n"
-	"With CMD its exit status, 128+N if signal N ended it; 125 if sonde failed, 126 if CMD can't be run, 127 if it is\n"
-	"not found.\n"
+	"With CMD: the exit status of CMD, 128+N if signal N ended CMD, 125 if sonde failed, 126 if CMD can't be\n"
+	"run, 127 if it is not found.\n"
 	"\n"
 	"Examples:\n"
-	"  sonde record -d 10 --report            ten seconds of everything, then the summary\n"
-	"  sonde record -F 99 --off-cpu -p 4711   where its Python code computes, and where it waits\n"
-	"  sonde record -p 4711 -t +sched         one process and its children, with the scheduler\n"
+	"  sonde record -d 10 --report            ten seconds of the default set, then the summary\n"
+	"  sonde record -F 99 --off-cpu -p 4711   where process 4711 computes, and where it waits\n"
+	"  sonde record -p 4711 -t +syscall       one process and its children, with their system calls\n"
 	"  sonde record -p $(pgrep -f gunicorn) -d 10\n"
-	"  sonde record --inject -p 4711 -d 10    with what its GPUs did, though it was started without sonde\n"
+	"  sonde record --inject -p 4711 -d 10    a running process, with the work of its GPUs\n"
 	"  sonde record -t cuda --cuda=all --print -d 2\n"
 	"  sonde record --cuda=stacks -- python3 train.py   with the Python stack at launches, copies and waits\n"
 	"  sonde record --comm 'python*' --cgroup /system.slice/train.service -d 10\n"
@@ -129,7 +135,8 @@ static void command_line(int argc, char **argv, char *buf, size_t len)
 static int parse_pids(struct record_args *a, char **argv)
 {
 	if (!*optarg) {
-		fprintf(stderr, "sonde record: -p names no process; without -p the whole machine is traced\n");
+		fprintf(stderr,
+			"sonde record: -p names no process; without -p sonde traces what `sonde record --help` lists\n");
 		return -EINVAL;
 	}
 	return pid_list__add_option(&a->pids, "record", argv) ? 0 : -EINVAL;
@@ -236,6 +243,7 @@ static int parse(struct record_args *a, int argc, char **argv)
 		{ "start-paused", no_argument, NULL, 'U' },
 		{ "debuginfod", no_argument, NULL, 'D' },
 		{ "inject", no_argument, NULL, 'I' },
+		{ "cost-limit", required_argument, NULL, 'L' },
 		{ "quiet", no_argument, NULL, 'q' },
 		{ "report", no_argument, NULL, 'R' },
 		SCOPE_OPTIONS,
@@ -298,6 +306,9 @@ static int parse(struct record_args *a, int argc, char **argv)
 		case 'A':
 			a->session.no_args = true;
 			break;
+		case 'L':
+			err = record_options__cost_limit(a, optarg);
+			break;
 		case 'P':
 			a->session.print = print_record;
 			break;
@@ -353,6 +364,7 @@ static int parse(struct record_args *a, int argc, char **argv)
 		err = check_inject(a);
 	if (!err)
 		err = record_options__add_default_sampling(a);
+	record_options__default_cost_limit(a);
 	a->session.pids = a->pids.list;
 	a->session.comms = a->comms;
 	a->session.cgroups = a->cgroups;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* `sonde record`: the command line (record.c, record_options.c) and the recording (record_run.c, record_inject.c). */
-#ifndef SONDE_CMD_RECORD_H
-#define SONDE_CMD_RECORD_H
+#pragma once
 
 #include "cmd/launch.h"
 #include "cmd/pids.h"
@@ -20,6 +19,7 @@ struct record_args {
 	struct scope scope;
 	double duration; /* seconds, 0: until stopped */
 	double delay; /* seconds before the recording begins */
+	bool has_cost_limit; /* --cost-limit was given */
 	bool delay_signal; /* the recording begins with SIGUSR1 */
 	struct step_schedule schedule; /* session.schedule points to it if it was given */
 	bool inject; /* load the shim into running processes */
@@ -46,6 +46,9 @@ int record_options__frequency(struct record_args *a, const char *arg);
 int record_options__off_cpu(struct record_args *a, const char *arg);
 /* The value of --schedule: skip_first=N,wait=N,warmup=N,active=N,repeat=N */
 int record_options__schedule(struct record_args *a, const char *arg);
+/* The value of --cost-limit, and its default */
+int record_options__cost_limit(struct record_args *a, const char *arg);
+void record_options__default_cost_limit(struct record_args *a);
 /* The value of --step */
 int record_options__step(struct record_args *a, const char *arg);
 /* Adds a family to those of -t or to the default set. */
@@ -80,7 +83,7 @@ int record_report__run(struct record_args *a, int (*record)(void *a));
  */
 struct record_live;
 struct record_live *record_live__follow(struct session_args *a);
-const char *record_live__finding(struct record_live *l, u64 now);
+const char *record_live__finding(struct record_live *l, u64 now, u64 unmeasured_ns);
 void record_live__free(struct record_live *l);
 
 /* record_end.c: prints what was recorded and lost, and the cost. gone: the targets had ended before tracing ran. */
@@ -90,5 +93,3 @@ void record_end__print(struct session *s, const char *path, enum end_reason reas
 int record__run(struct record_args *a);
 /* Has a signal asked for the end of the recording? */
 bool record__is_stopped(void);
-
-#endif

@@ -57,7 +57,7 @@ int record_cycles__choose(struct record_args *a)
 			return -ENOMEM;
 		if (a->force || lstat(name, &st))
 			continue;
-		fprintf(stderr, "sonde record: %s exists already; -f overwrites it, -o names another\n", name);
+		fprintf(stderr, "sonde record: %s exists already; -f replaces it, -o names another\n", name);
 		return -EINVAL;
 	}
 	a->output = name_of(a, "all");

@@ -74,16 +74,15 @@ static char *cost_percent(char *buf, size_t size, double percent)
 
 static void print_cost(const struct session_status *st, double wall)
 {
-	char hits[TEXT_NUMBER], skipped[TEXT_NUMBER], others[128] = "", cost[32], own[32], range[64];
+	char others[128] = "", cost[32], own[32], range[64];
 
 	/* Probes are attached to files, so other processes that map them hit the probes too. */
 	if (st->skipped_hits)
 		snprintf(others, sizeof(others),
 			 " (%s not recorded: of processes that are not traced, or within another call)",
-			 text__count(skipped, sizeof(skipped), st->skipped_hits));
+			 TEXT_COUNT(st->skipped_hits));
 	fprintf(stderr, "sonde: cost: %s probe hits%s took about %s of one CPU; sonde itself took %s\n",
-		text__count(hits, sizeof(hits), st->hits), others,
-		cost_percent(cost, sizeof(cost), 100 * st->probes_ns / wall),
+		TEXT_COUNT(st->hits), others, cost_percent(cost, sizeof(cost), 100 * st->probes_ns / wall),
 		cost_percent(own, sizeof(own), 100 * st->cpu_ns / wall));
 	if (!st->at_tracepoints)
 		return;
@@ -95,19 +94,27 @@ static void print_cost(const struct session_status *st, double wall)
 	fprintf(stderr,
 		"sonde: cost: %s events of kernel tracepoints, some 0.3 to 1.5 us each, took about %s of one CPU; "
 		"`sonde doctor` measures a hit\n",
-		text__count(hits, sizeof(hits), st->at_tracepoints), range);
+		TEXT_COUNT(st->at_tracepoints), range);
+}
+
+/* Returns the part of the recorded time in which families sched and sample measured. */
+static double measured_percent(const struct session_status *st)
+{
+	u64 recorded = st->live_ns - st->paused_ns;
+
+	return st->unmeasured_ns < recorded ? 100.0 - 100.0 * st->unmeasured_ns / recorded : 0;
 }
 
 void record_end__print(struct session *s, const char *path, enum end_reason reason, bool gone, bool quiet)
 {
 	struct session_status st;
-	char traced[TEXT_NUMBER], all[TEXT_NUMBER], paused[64] = "";
+	char paused[64] = "";
 	double wall;
 
 	session__status(s, &st);
 	wall = st.wall_ns ? st.wall_ns : 1;
 	if (st.paused_ns)
-		snprintf(paused, sizeof(paused), " of %s", text__ns(all, sizeof(all), st.live_ns));
+		snprintf(paused, sizeof(paused), " of %s", TEXT_NS(st.live_ns));
 	if (st.needs_objects && !st.objects && !quiet)
 		fprintf(stderr, "sonde: no process maps a library that the chosen families probe\n");
 	if (!st.traced)
@@ -116,8 +123,13 @@ void record_end__print(struct session *s, const char *path, enum end_reason reas
 		fprintf(stderr, "sonde: %s: cut off after %.1f KB: what came later is lost\n", path, st.bytes / 1e3);
 	else if (!quiet)
 		fprintf(stderr, "sonde: %s: %llu events in %s%s, %.1f KB; %llu lost%s\n", path, st.events,
-			text__ns(traced, sizeof(traced), st.live_ns - st.paused_ns), paused, st.bytes / 1e3, st.lost,
-			st.traced ? "" : "; the events are those about the recording itself");
+			TEXT_NS(st.live_ns - st.paused_ns), paused, st.bytes / 1e3, st.lost,
+			st.traced ? "" : "; all of these events are about the recording itself");
+	if (st.unmeasured_ns && !quiet)
+		fprintf(stderr,
+			"sonde: the scheduler and waits were recorded in %.0f%% of the time, to limit their cost to about "
+			"%.3g%% of the processes' CPU time (--cost-limit)\n",
+			measured_percent(&st), 100 * st.cost_limit);
 	print_losses(s);
 	if (!quiet)
 		print_cost(&st, wall);

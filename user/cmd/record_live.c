@@ -11,9 +11,14 @@
 struct record_live {
 	struct live *live;
 	int error; /* of live__new or live__feed: there are no findings from then on */
+	u64 cut; /* time of the last live__cut, ns */
+	u64 unmeasured_ns; /* session_status.unmeasured_ns at that time */
 	struct finding finding;
 	char text[512];
 };
+
+/* Of an interval that has less than this of a slice of time (record --cost-limit), ns, no wait is known. */
+#define MEASURED_MIN 100000000
 
 static void on_record(const struct schema *schema, const void *record, u32 size, void *arg)
 {
@@ -37,13 +42,21 @@ struct record_live *record_live__follow(struct session_args *a)
 	return l;
 }
 
-const char *record_live__finding(struct record_live *l, u64 now)
+const char *record_live__finding(struct record_live *l, u64 now, u64 unmeasured_ns)
 {
+	u64 unmeasured = l ? unmeasured_ns - l->unmeasured_ns : 0;
 	struct live_view view;
 	char *clean;
 
 	if (!l || !l->live || l->error)
 		return "";
+	/* between two slices the last finding remains */
+	if (unmeasured && now < l->cut + unmeasured + MEASURED_MIN)
+		return l->text;
+	l->cut = now;
+	l->unmeasured_ns = unmeasured_ns;
+	*l->text = '\0';
+	live__set_unmeasured(l->live, unmeasured);
 	l->error = live__cut(l->live, now, &view);
 	/* the first call only begins the first interval */
 	if (l->error || view.from == view.to || !live_finding__first(&view, live__names(l->live), &l->finding))

@@ -34,8 +34,10 @@ static int add_option(struct record_args *a, const char *name, const char *value
 	char *text;
 	int err;
 
-	if (a->n_options + 1 >= ARRAY_LEN(a->options))
+	if (a->n_options + 1 >= ARRAY_LEN(a->options)) {
+		fprintf(stderr, "sonde record: more than %zu options of families\n", ARRAY_LEN(a->options) - 1);
 		return -EINVAL;
+	}
 	if (asprintf(&text, "%s=%s", name, value) < 0)
 		return -ENOMEM;
 	err = record_options__copy(a, text);
@@ -151,7 +153,7 @@ int record_options__step(struct record_args *a, const char *arg)
 
 	if (!n || !strcmp(arg, "*") || n >= TORCH_STEP_NAME || strcspn(arg, "*") + 1 < n) {
 		fprintf(stderr,
-			"sonde record: --step needs the name of a range of at most %d characters, at whose end only may be a *, not '%s'\n",
+			"sonde record: --step needs the name of a range of at most %d characters, with a * only at its end, not '%s'\n",
 			TORCH_STEP_NAME - 1, arg);
 		return -EINVAL;
 	}
@@ -199,8 +201,73 @@ int record_options__add_default_sampling(struct record_args *a)
 	return err || is_given(a, "sample-off") ? err : record_options__off_cpu(a, RECORD_OFF_CPU_NS);
 }
 
+/*
+ * Nsight Systems traces the functions that its --python-functions-trace names, by a change to the program. The figure
+ * is from docs/python.md.
+ */
+static bool is_refused(const char *arg)
+{
+	static const char option[] = "--python-function";
+
+	if (!arg || strncmp(arg, option, sizeof(option) - 1))
+		return false;
+	fprintf(stderr,
+		"sonde record: %s is refused: the probe that this needs makes each call of any Python function of the "
+		"process 0.8 us longer, up to 25 times as long; alternatives are samples of all functions (-F 999) and, with "
+		"PyTorch, modules (--torch=stacks) and ranges of record_function() (-t +torch, --step RANGE)\n",
+		arg);
+	return true;
+}
+
+int record_options__cost_limit(struct record_args *a, const char *arg)
+{
+	double percent = 0;
+	char *end = NULL;
+
+	a->has_cost_limit = true;
+	if (strcmp(arg, "none")) {
+		percent = strtod(arg, &end);
+		if (end == arg || *end || strspn(arg, "0123456789.") != strlen(arg) || !(percent > 0) ||
+		    percent > 100) {
+			fprintf(stderr,
+				"sonde record: --cost-limit needs a percentage above 0 and up to 100, or none, not '%s'\n",
+				arg);
+			return -EINVAL;
+		}
+	}
+	a->session.cost_limit = percent / 100;
+	return 0;
+}
+
+void record_options__default_cost_limit(struct record_args *a)
+{
+	if (!a->has_cost_limit && (!a->session.families || *a->session.families == '+'))
+		a->session.cost_limit = 0.01;
+}
+
+/* arg: FAMILY=OPTION,OPTION..; each is added as FAMILY=OPTION. */
+static int add_choices(struct record_args *a, const char *arg)
+{
+	size_t len = strcspn(arg, "=");
+	char *family = strndup(arg, len), *list = strdup(arg + len + 1), *rest = list, *item;
+	int err = family && list ? 0 : -ENOMEM;
+
+	if (err)
+		fprintf(stderr, "sonde record: no memory for the option --%s\n", arg);
+	while (!err && (item = strsep(&rest, ","))) {
+		err = *item ? add_option(a, family, item) : -EINVAL;
+		if (!*item)
+			fprintf(stderr, "sonde record: --%s has an empty option\n", arg);
+	}
+	free(family);
+	free(list);
+	return err;
+}
+
 int record_options__of_family(struct record_args *a, const char *arg, const char *next)
 {
+	if (is_refused(arg))
+		return -EINVAL;
 	if (arg && !strncmp(arg, "--", 2) && strchr(arg + 2, '-') && !strchr(arg, '=') && next && *next != '-' &&
 	    a->n_options + 1 < ARRAY_LEN(a->options)) {
 		int err = add_option(a, arg + 2, next);
@@ -212,6 +279,9 @@ int record_options__of_family(struct record_args *a, const char *arg, const char
 		fprintf(stderr, "sonde record: unknown option '%s'; see `sonde record --help`\n", arg ? arg : "");
 		return -EINVAL;
 	}
+	/* not --FAMILY-NUMBER=N */
+	if (arg[2 + strcspn(arg + 2, "=-")] == '=' && strchr(arg, ','))
+		return add_choices(a, arg + 2);
 	a->options[a->n_options++] = arg + 2;
 	return 0;
 }

@@ -58,15 +58,25 @@ bool record__is_stopped(void)
 	return stops;
 }
 
-static void handle_signals(const struct record_args *a)
+/* A script may send these signals while programs are still being loaded, and by default they would end sonde. */
+static void handle_user_signals(const struct record_args *a)
 {
-	static const int handled[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
-	struct sigaction sa = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO }, before;
+	/* restarted are reads that would take an interruption for an answer; epoll_wait() returns in any case */
+	struct sigaction sa = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART };
 
 	with_command = a->launch.argv;
 	takes_pauses = !a->session.schedule && (!with_command || a->session.start_paused);
 	pauses = a->session.start_paused;
 	begins = !a->delay_signal;
+	sigaction(SIGUSR1, &sa, NULL);
+	sigaction(SIGUSR2, &sa, NULL);
+}
+
+static void handle_signals(void)
+{
+	static const int handled[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	struct sigaction sa = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO }, before;
+
 	for (u32 i = 0; i < ARRAY_LEN(handled); i++) {
 		/* nohup has set SIGHUP to be ignored. */
 		if (handled[i] == SIGHUP && !sigaction(SIGHUP, NULL, &before) && before.sa_handler == SIG_IGN)
@@ -101,10 +111,11 @@ static void print_warnings(struct session *s)
 
 static void progress(struct session *s, struct record_live *live, u64 now)
 {
-	const char *finding = record_live__finding(live, now);
 	struct session_status st;
+	const char *finding;
 
 	session__status(s, &st);
+	finding = record_live__finding(live, now, st.unmeasured_ns);
 	status_line__set("%s %.0f s: %llu events, %.1f MB, %llu lost; %s", st.is_paused ? "paused; traced" : "tracing",
 			 (st.live_ns - st.paused_ns) / 1e9, st.events, st.bytes / 1e6, st.lost,
 			 *finding && !st.is_paused ? finding : "Ctrl-C stops");
@@ -259,7 +270,7 @@ static int run_command(struct record_args *a)
 	char err[512];
 	int ret;
 
-	if (!a->launch.go)
+	if (!a->launch.start_pipe)
 		return 0;
 	ret = launch__go(&a->launch, err, sizeof(err));
 	if (ret)
@@ -284,7 +295,7 @@ static void wait_for_command(struct record_args *a)
 /* Prepares and starts tracing. */
 static int start(struct session *s, struct record_args *a, struct output *out, char *err, size_t len)
 {
-	bool preattach = a->launch.go;
+	bool preattach = a->launch.start_pipe;
 	int ret;
 
 	ret = session__create(s, out->fd, err, len);
@@ -323,11 +334,11 @@ static int trace(struct session *s, struct record_args *a, struct output *out, i
 	int ret, stopped;
 	bool gone;
 
-	handle_signals(a);
+	handle_signals();
 	if (a->delay > 0 || a->delay_signal) {
 		*status = run_command(a);
 		if (!*status && !wait_for_start(s, a)) {
-			fprintf(stderr, "sonde: ended before it began: nothing was recorded\n");
+			fprintf(stderr, "sonde: stopped before tracing began: nothing was recorded\n");
 			ret = session__create(s, out->fd, err, len);
 			if (!ret)
 				ret = output__publish(out, err, len);
@@ -380,6 +391,7 @@ static int record(struct record_args *a)
 	int ret, status = 0;
 	bool usage = false; /* -EINVAL of later steps is the kernel's, not wrong usage */
 
+	handle_user_signals(a);
 	a->session.stop = &stops;
 	a->session.attaching = show_attaching;
 	status_line__set("loading programs into the kernel ...");

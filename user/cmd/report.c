@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* `sonde report` opens a trace, runs one report and prints it. */
-#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,17 +31,19 @@ static const char options_help[] =
 	"  --tid TID                only this thread\n"
 	"  --sort COLUMN            sort by a column's heading or key: numbers largest first, texts from A to Z;\n"
 	"                           +COLUMN in ascending, -COLUMN in descending order\n"
-	"  --group-by KEY           report torch: rows by name and by shape or stack\n"
+	"  --group-by KEY           report torch: rows by name and by shape, stack or module\n"
 	"  --peak-tflops N          report torch: the machine's peak rate; the report states which share of it was used\n"
 	"  -n, --rows ROWS          at most this many rows per table; 0: all\n"
 	"  --no-pager               no pager: on a terminal long output goes through $SONDE_PAGER, $PAGER or less\n"
+	"\n"
+	"Exit status: 0 done, 1 failed, 2 wrong usage.\n"
 	"\n"
 	"Examples:\n"
 	"  sonde report run.sonde                           a summary\n"
 	"  sonde report run.sonde cuda-api -p 4711          CUDA calls of one process\n"
 	"  sonde report run.sonde cuda-kern                 kernels by name, and the code that launched them\n"
-	"  sonde report run.sonde cuda-trace -n 100         what the GPUs did, one after the other\n"
-	"  sonde report run.sonde gil --time 10..20         who waited for the GIL in these ten seconds\n"
+	"  sonde report run.sonde cuda-trace -n 100         the work of GPUs, in order of start\n"
+	"  sonde report run.sonde gil --time 10..20         waits for the GIL from second 10 to second 20\n"
 	"  sonde report run.sonde why 4711                  what process 4711 waits for, to the end of the chain\n"
 	"  sonde report run.sonde gpu                       how busy GPUs were, and why they were idle\n"
 	"  sonde report run.sonde torch --group-by shape    PyTorch's operators by the sizes of their tensors\n"
@@ -113,7 +114,7 @@ static int parse_arguments(struct request *r, int n, char **arguments)
 	if (!n)
 		return cmd__usage("report", "no trace is named: `sonde report FILE.. [REPORT]`");
 	if (r->report && report__find(arguments[n - 1]) && access(arguments[n - 1], F_OK))
-		return cmd__usage("report", "one report at a time: '%s' and '%s' are both", arguments[n - 1],
+		return cmd__usage("report", "one report at a time: both '%s' and '%s' are named", arguments[n - 1],
 				  r->report->name);
 	if (n > 1 && strchr(arguments[n - 1], '.') == NULL && strchr(arguments[n - 1], '/') == NULL)
 		return cmd__usage("report", "there is no report '%s': `sonde list reports` names them",
@@ -156,7 +157,7 @@ static int check_options(const struct request *r)
 /* Returns an exit status, or -1 to continue. */
 static int parse(struct request *r, int argc, char **argv)
 {
-	int c, taken;
+	int c;
 
 	r->output.rows = -1;
 	while ((c = getopt_long(argc, argv, "p:n:h", long_options, NULL)) != -1) {
@@ -182,12 +183,8 @@ static int parse(struct request *r, int argc, char **argv)
 		case 'h':
 			return help();
 		default:
-			taken = table_options__take(&r->output, "report", c, optarg);
-			if (taken > 0)
-				break;
-			if (!taken)
-				fputs("Try 'sonde report --help'.\n", stderr);
-			return EXIT_USAGE;
+			if (!table_options__take(&r->output, "report", c, optarg))
+				return EXIT_USAGE;
 		}
 	}
 	return parse_arguments(r, argc - optind, argv + optind);

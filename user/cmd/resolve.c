@@ -14,7 +14,6 @@
 #include "site/place.h"
 #include "util/map.h"
 
-#include <ctype.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -41,9 +40,9 @@ static const struct column total_columns[] = {
 	{ "functions", "Functions", VALUE_U64, SHOW_COUNT },
 	{ "cheap_entries", "Cheap entries", VALUE_U64, SHOW_COUNT },
 	{ "cheap_entries_percent", "%", VALUE_DOUBLE, SHOW_PERCENT },
-	{ "placed", "To be placed", VALUE_U64, SHOW_COUNT },
+	{ "placed", "Placed functions", VALUE_U64, SHOW_COUNT },
 	{ "placed_exits", "Exits found", VALUE_U64, SHOW_COUNT },
-	{ "cheap_exits", "All cheap", VALUE_U64, SHOW_COUNT },
+	{ "cheap_exits", "Exits all cheap", VALUE_U64, SHOW_COUNT },
 	{ "cheap_exits_percent", "%", VALUE_DOUBLE, SHOW_PERCENT },
 	{ "places", "Places", VALUE_U64, SHOW_COUNT },
 };
@@ -64,7 +63,7 @@ struct resolver {
 	const struct section *section; /* NULL: --placed */
 	const char *pattern;
 	struct totals sum;
-	struct map seen; /* functions of this family by address */
+	struct map functions; /* functions of this family by address */
 	struct map objects; /* by device and inode */
 	u32 pid;
 	struct mapped {
@@ -131,7 +130,7 @@ static void add_function(struct resolver *r, const struct elf_symbol *sym)
 		return;
 	if (r->section && r->section->kind == SECTION_SPAN && !strncmp(sym->name, "_Z", 2))
 		return;
-	seen = map__get(&r->seen, &sym->addr);
+	seen = map__get(&r->functions, &sym->addr);
 	if (!seen)
 		r->error = -ENOMEM;
 	if (!seen || *seen)
@@ -213,29 +212,24 @@ static void add_sites(struct resolver *r, const struct schema_family *f)
 	site_list__free(&list);
 }
 
-static double percent(u64 part, u64 whole)
-{
-	return whole ? 100.0 * (double)part / (double)whole : 0;
-}
-
 static void begin_family(struct resolver *r, const char *family)
 {
 	r->family = family;
 	memset(&r->sum, 0, sizeof(r->sum));
-	map__init(&r->seen, sizeof(u64), sizeof(bool));
+	map__init(&r->functions, sizeof(u64), sizeof(bool));
 }
 
 static void end_family(struct resolver *r)
 {
 	const struct totals *t = &r->sum;
 
-	map__free(&r->seen);
+	map__free(&r->functions);
 	if (!t->functions)
 		return;
 	r->n_found += t->functions;
 	table__add(r->total, V_TEXT(r->family), V_TEXT(r->path), V_U64(t->functions), V_U64(t->cheap_entries),
-		   V_DBL(percent(t->cheap_entries, t->functions)), V_U64(t->placed), V_U64(t->placed_exits),
-		   V_U64(t->cheap_exits), t->placed ? V_DBL(percent(t->cheap_exits, t->placed)) : V_NONE,
+		   V_DBL(table__percent(t->cheap_entries, t->functions)), V_U64(t->placed), V_U64(t->placed_exits),
+		   V_U64(t->cheap_exits), t->placed ? V_DBL(table__percent(t->cheap_exits, t->placed)) : V_NONE,
 		   V_U64(t->places));
 }
 
@@ -312,7 +306,7 @@ static int leave_root(const struct resolver *r, int fd, char *err, size_t len)
 	memory_limit__set(bytes);
 	ret = privileges__reader(false);
 	if (ret)
-		snprintf(err, len, "cannot give up privileges: %s", cmd__reason(ret));
+		snprintf(err, len, "cannot drop privileges: %s", cmd__reason(ret));
 	return ret;
 }
 

@@ -156,7 +156,8 @@ const char *scope__user_name(uid_t uid)
 	return number;
 }
 
-bool scope__resolve(struct scope *s, const char *command)
+/* Adds the configuration and the defaults. Returns false after printing that the user may not have this scope. */
+static bool resolve(struct scope *s, const char *command)
 {
 	bool is_root = !geteuid();
 	gid_t group;
@@ -224,7 +225,7 @@ bool scope__allows(const struct scope *s, u32 pid, char *why, size_t len)
 
 bool scope__apply_to_processes(struct scope *s, const char *command)
 {
-	if (!scope__resolve(s, command))
+	if (!resolve(s, command))
 		return false;
 	if (s->kind != SCOPE_SELF)
 		return true;
@@ -265,7 +266,7 @@ bool scope__apply(struct scope *s, struct session_args *args, const char *comman
 {
 	bool is_chosen = s->kind || launches || args->n_pids || args->n_comms || args->n_cgroups;
 
-	if (!scope__resolve(s, command))
+	if (!resolve(s, command))
 		return false;
 	/* The default does not limit a command that sonde starts, as it belongs to the user who runs sonde. */
 	if (launches && s->is_default)

@@ -6,8 +6,7 @@
  * precedence over /etc/sonde.conf, and that over the default: root, also by sudo, traces all users' processes, and
  * users with capabilities their own; probes go into files of any owner, and remote files are not opened.
  */
-#ifndef SONDE_CMD_SCOPE_H
-#define SONDE_CMD_SCOPE_H
+#pragma once
 
 #include "record/session.h"
 
@@ -19,7 +18,7 @@ struct scope {
 	enum scope_answer trusted_files, remote_files;
 	/* the source of each: "the command line", "/etc/sonde.conf", "the default for root" */
 	const char *kind_from, *trusted_from, *remote_from;
-	/* set by scope__resolve */
+	/* set by scope__apply */
 	const char *command;
 	bool by_sudo, is_default; /* is_default: neither the command line nor the configuration has a scope */
 	uid_t user; /* the user who runs sonde, also by sudo */
@@ -40,8 +39,6 @@ enum { SCOPE_OPTION_KIND = 0x10000, SCOPE_OPTION_TRUSTED, SCOPE_OPTION_REMOTE };
 
 /* Returns 1 if it took the option, 0 if the option is not one of these, -EINVAL after printing an error. */
 int scope__option(struct scope *s, const char *command, int option, const char *value);
-/* Adds the configuration and the defaults. Returns false after printing that the user may not have this scope. */
-bool scope__resolve(struct scope *s, const char *command);
 /* Resolves a recording's scope and fills in args, which must have the processes of -p. launches: `-- CMD` is given. */
 bool scope__apply(struct scope *s, struct session_args *args, const char *command, bool launches);
 /* Resolves the scope of a command that examines single processes. */
@@ -52,5 +49,3 @@ bool scope__allows(const struct scope *s, u32 pid, char *why, size_t len);
  * Returns the user's name or number; valid until the next call. Call it before a seccomp filter: it uses name services.
  */
 const char *scope__user_name(uid_t uid);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The part of a trace that a command line selects, with the facts and names that reports need. */
-#ifndef SONDE_CMD_SELECTION_H
-#define SONDE_CMD_SELECTION_H
+#pragma once
 
 #include "cmd/pids.h"
 #include "model/query.h"
@@ -29,5 +28,3 @@ struct selection {
  */
 int selection__load(struct selection *s, struct trace *t, const struct selection_request *request);
 void selection__free(struct selection *s);
-
-#endif

@@ -47,5 +47,6 @@ int shim__find(char *path, size_t size)
 void shim__set_environment(const char *path)
 {
 	setenv(INJECTION, path, 1);
-	setenv("SONDE_CUPTI_WAIT", WAIT_MS, 1);
+	/* a user may have set another time */
+	setenv("SONDE_CUPTI_WAIT", WAIT_MS, 0);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Loads the library that records GPU work (cupti-shim/) into the command that sonde starts. */
-#ifndef SONDE_CMD_SHIM_H
-#define SONDE_CMD_SHIM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,5 +11,3 @@ bool shim__is_needed(const char *families);
 int shim__find(char *path, size_t size);
 /* Called in the child before it runs the command: CUDA loads the library, which waits briefly for its probes. */
 void shim__set_environment(const char *path);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* A line on the terminal that shows what a command does. Nothing is printed if stderr is no terminal. */
-#ifndef SONDE_CMD_STATUS_LINE_H
-#define SONDE_CMD_STATUS_LINE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -11,5 +10,3 @@ void status_line__disable(void);
 bool status_line__is_shown(void);
 /* Replaces the line, cut at the terminal's width; "" removes it. */
 void status_line__set(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Runs a command of sonde in a process of its own, because a recording and a report give up different rights. */
-#ifndef SONDE_CMD_SUBCOMMAND_H
-#define SONDE_CMD_SUBCOMMAND_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -21,5 +20,3 @@ int subcommand__run(char **argv);
 bool subcommand__is_copy(int sig, const siginfo_t *info);
 /* In the child: has the parent ended? Always false in other processes. */
 bool subcommand__is_orphan(void);
-
-#endif

@@ -6,26 +6,27 @@
 #include "cmd/cmd.h"
 #include "cmd/pager.h"
 
-int table_options__take(struct output_options *o, const char *command, int option, const char *value)
+bool table_options__take(struct output_options *o, const char *command, int option, const char *value)
 {
 	u64 rows;
 
 	switch (option) {
 	case TABLE_OPTION_FORMAT:
-		return cmd__parse_format(command, value, o) ? 1 : -EINVAL;
+		return cmd__parse_format(command, value, o);
 	case TABLE_OPTION_SORT:
 		o->sort = value;
-		return 1;
+		return true;
 	case TABLE_OPTION_NO_PAGER:
 		pager__disable();
-		return 1;
+		return true;
 	case 'n':
 		if (!cmd__parse_number(command, "-n", value, 0, 0xffffffff, &rows))
-			return -EINVAL;
+			return false;
 		o->rows = (s64)rows;
-		return 1;
+		return true;
 	default:
-		return 0;
+		fprintf(stderr, "Try 'sonde %s --help'.\n", command);
+		return false;
 	}
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The options of commands that print tables: --format, --sort, -n, --no-pager. */
-#ifndef SONDE_CMD_TABLE_OPTIONS_H
-#define SONDE_CMD_TABLE_OPTIONS_H
+#pragma once
 
 #include "output/table.h"
 
@@ -21,9 +20,7 @@ enum { TABLE_OPTION_FORMAT = 0x20000, TABLE_OPTION_SORT, TABLE_OPTION_NO_PAGER }
 		"rows", required_argument, NULL, 'n'                                         \
 	}
 
-/* Returns 1 if it took the option, 0 if the option is not one of these, -EINVAL after printing an error. */
-int table_options__take(struct output_options *o, const char *command, int option, const char *value);
+/* Takes an option; returns false after printing an error, also if the option is not one of these. */
+bool table_options__take(struct output_options *o, const char *command, int option, const char *value);
 /* Sorts the tables as requested and prints them. what: "report gil", for an error. Returns the exit status. */
 int table_options__print(const struct output_options *o, struct report_output *out, const char *what);
-
-#endif

@@ -15,8 +15,9 @@
 
 #include "findings/classify.h"
 #include "findings/live_finding.h"
-#include "output/text.h"
+#include "output/print.h"
 #include "record/session.h"
+#include "util/compare.h"
 #include "util/timing.h"
 
 #define LINES_EACH 10 /* lines of each kind in an update, without a terminal */
@@ -67,7 +68,7 @@ struct top {
 	char hz_option[32];
 	u64 hz, count; /* number of updates, 0: until stopped */
 	double interval; /* s */
-	bool plain;
+	bool is_plain;
 	bool has_figures; /* the first interval has ended */
 	struct live *live;
 	int error; /* returned by live__feed */
@@ -83,23 +84,9 @@ static void on_signal(int sig)
 	stopped = 1;
 }
 
-static int compare_totals(const void *a, const void *b)
-{
-	const struct live_function *x = a, *y = b;
+COMPARE_BY(compare_totals, struct live_function, DESCENDING(total_ns), DESCENDING(self_ns))
 
-	if (x->total_ns != y->total_ns)
-		return x->total_ns < y->total_ns ? 1 : -1;
-	return (x->self_ns < y->self_ns) - (x->self_ns > y->self_ns);
-}
-
-static int compare_selfs(const void *a, const void *b)
-{
-	const struct live_function *x = a, *y = b;
-
-	if (x->self_ns != y->self_ns)
-		return x->self_ns < y->self_ns ? 1 : -1;
-	return (x->total_ns < y->total_ns) - (x->total_ns > y->total_ns);
-}
+COMPARE_BY(compare_selfs, struct live_function, DESCENDING(self_ns), DESCENDING(total_ns))
 
 void top__sort(struct live_view *v, enum top_sort sort)
 {
@@ -163,7 +150,7 @@ static int parse_options(struct top *t, int argc, char **argv)
 						  optarg);
 			break;
 		case 'P':
-			t->plain = true;
+			t->is_plain = true;
 			break;
 		case 'h':
 			fputs(help, stdout);
@@ -202,17 +189,8 @@ static int parse(struct top *t, int argc, char **argv)
 	t->session.command = "sonde top";
 	t->session.print = on_record;
 	t->session.print_arg = t;
-	t->plain = t->plain || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
+	t->is_plain = t->is_plain || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
 	return -1;
-}
-
-/* Prints a text that a target chose; text__clean() escapes its line ends. */
-static void print_clean(const char *text)
-{
-	char *clean = text__clean(text, strlen(text));
-
-	fputs(clean ? clean : "?", stdout);
-	free(clean);
 }
 
 static void print_lines(const struct live_view *v, const struct top_status *status)
@@ -227,7 +205,7 @@ static void print_lines(const struct live_view *v, const struct top_status *stat
 	       v->sliced ? ", GIL waits estimated: they come too fast to be measured all the time" : "");
 	if (*status->finding) {
 		fputs("finding ", stdout);
-		print_clean(status->finding);
+		print__clean(stdout, status->finding);
 		puts("");
 	}
 	for (u32 i = 0; i < v->n_gils && i < LINES_EACH; i++) {
@@ -235,23 +213,23 @@ static void print_lines(const struct live_view *v, const struct top_status *stat
 
 		printf("gil %u %u %.1f%% %llu %llu %u ", g->pid, g->number, g->load_percent, g->waits, g->wait_ns,
 		       g->threads);
-		print_clean(g->name);
+		print__clean(stdout, g->name);
 		puts("");
 	}
 	for (u32 i = 0; i < v->n_pairs && i < LINES_EACH; i++) {
 		const struct live_pair *p = &v->pairs[i];
 
 		printf("blame %u %.1f%% %llu %llu ", p->pid, p->share_percent, p->waits, p->wait_ns);
-		print_clean(p->holder);
+		print__clean(stdout, p->holder);
 		fputs(" -> ", stdout);
-		print_clean(p->waiter);
+		print__clean(stdout, p->waiter);
 		puts("");
 	}
 	for (u32 i = 0; i < v->n_functions && i < LINES_EACH; i++) {
 		const struct live_function *f = &v->functions[i];
 
 		printf("cpu %.1f%% %.1f%% %llu ", f->self_percent, f->total_percent, f->self_ns);
-		print_clean(f->name);
+		print__clean(stdout, f->name);
 		puts("");
 	}
 	printf("end %llu\n", status->lost);
@@ -375,14 +353,14 @@ static int top(struct top *t)
 	usage = ret == -EINVAL;
 	if (!ret)
 		ret = session__create(s, -1, err, sizeof(err));
-	if (!ret && !t->plain)
+	if (!ret && !t->is_plain)
 		top_screen__prepare();
 	if (!ret)
 		ret = session__start(s, err, sizeof(err));
 	if (isatty(STDERR_FILENO))
 		fputs("\r\033[K", stderr);
 	if (!ret) {
-		screen = !t->plain && top_screen__open();
+		screen = !t->is_plain && top_screen__open();
 		take_warnings(s, t, screen);
 		ret = run(s, t, screen, err, sizeof(err));
 		/* The screen is closed first, because stopping takes a moment and prints messages. */

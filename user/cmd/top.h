@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* `sonde top`: its data (top.c, which also prints lines) and its screen (top_screen.c). */
-#ifndef SONDE_CMD_TOP_H
-#define SONDE_CMD_TOP_H
+#pragma once
 
 #include "model/live.h"
 
@@ -32,5 +31,3 @@ bool top_screen__paused(void);
 
 /* Sorts a view's functions. */
 void top__sort(struct live_view *v, enum top_sort sort);
-
-#endif

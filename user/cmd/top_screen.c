@@ -81,8 +81,8 @@ enum top_key top_screen__key(void)
 }
 
 /* Draws one line, cut at the window's edge. Targets choose the names in it, so control characters are escaped. */
-static void line(int attributes, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void line(int attributes, const char *format, ...)
+static void draw_line(int attributes, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void draw_line(int attributes, const char *format, ...)
 {
 	char text[1024], *clean;
 	va_list args;
@@ -102,59 +102,54 @@ static void line(int attributes, const char *format, ...)
 
 static void draw_help(void)
 {
-	line(A_BOLD, "sonde top");
-	line(0, " ");
-	line(0, "  q  quit");
-	line(0, "  p  pause: what is shown stays, recording continues");
-	line(0, "  s  sort functions by their own time, or with what they call");
-	line(0, "  ?  this help, and back");
-	line(0, " ");
-	line(0, "GIL load: the share of the time in which at least one thread waited for this interpreter's GIL.");
-	line(0,
-	     "Holder -> waiter: which code held the GIL while which code waited for it, by the user's own functions.");
-	line(0, "Functions: CPU time by samples, of all that is traced; self is without what it calls.");
+	draw_line(A_BOLD, "sonde top");
+	draw_line(0, " ");
+	draw_line(0, "  q  quit");
+	draw_line(0, "  p  freeze the screen; recording continues");
+	draw_line(0, "  s  sort functions by self time or by total time");
+	draw_line(0, "  ?  this help, and back");
+	draw_line(0, " ");
+	draw_line(0, "GIL load: the share of the time in which at least one thread waited for this interpreter's GIL.");
+	draw_line(
+		0,
+		"Holder -> waiter: code that held the GIL, and code that waited for it at the same time, each named by");
+	draw_line(0, "the innermost function of the user's own code.");
+	draw_line(0, "Functions: CPU time of all traced processes, by samples; self is without what a function calls.");
 }
 
 static void draw_gils(const struct live_view *v, int rows)
 {
-	char waited[TEXT_NUMBER];
-
-	line(A_REVERSE, "%8s %-16s %4s %6s %9s %12s %8s %8s", "PID", "PROCESS", "GIL", "LOAD%", "WAITS", "WAITED",
-	     "THREADS", "DEEPEST");
+	draw_line(A_REVERSE, "%8s %-16s %4s %6s %9s %12s %8s %8s", "PID", "PROCESS", "GIL", "LOAD%", "WAITS", "WAITED",
+		  "THREADS", "DEEPEST");
 	for (u32 i = 0; i < v->n_gils && (int)i < rows; i++) {
 		const struct live_gil *g = &v->gils[i];
 
-		line(0, "%8u %-16s %4u %6.1f %9llu %12s %8u %8u", g->pid, g->name, g->number, g->load_percent, g->waits,
-		     text__ns(waited, sizeof(waited), g->wait_ns), g->threads, g->deepest);
+		draw_line(0, "%8u %-16s %4u %6.1f %9llu %12s %8u %8u", g->pid, g->name, g->number, g->load_percent,
+			  g->waits, TEXT_NS(g->wait_ns), g->threads, g->deepest);
 	}
 	if (!v->n_gils)
-		line(A_DIM, "%8s no thread waited for a GIL", "");
+		draw_line(A_DIM, "%8s no thread waited for a GIL", "");
 }
 
 static void draw_pairs(const struct live_view *v, int rows)
 {
-	char waited[TEXT_NUMBER];
-
-	line(A_REVERSE, "%8s %6s %12s %9s  %s", "PID", "SHARE%", "WAITED", "WAITS", "HOLDER -> WAITER");
+	draw_line(A_REVERSE, "%8s %6s %12s %9s  %s", "PID", "SHARE%", "WAITED", "WAITS", "HOLDER -> WAITER");
 	for (u32 i = 0; i < v->n_pairs && (int)i < rows; i++) {
 		const struct live_pair *p = &v->pairs[i];
 
-		line(0, "%8u %6.1f %12s %9llu  %s -> %s", p->pid, p->share_percent,
-		     text__ns(waited, sizeof(waited), p->wait_ns), p->waits, p->holder, p->waiter);
+		draw_line(0, "%8u %6.1f %12s %9llu  %s -> %s", p->pid, p->share_percent, TEXT_NS(p->wait_ns), p->waits,
+			  p->holder, p->waiter);
 	}
 }
 
 static void draw_functions(const struct live_view *v)
 {
-	char time[TEXT_NUMBER];
-
-	line(A_REVERSE, "%6s%c %6s%c %12s  %s", "SELF%", s.sort == TOP_SELF ? '*' : ' ', "TOTAL%",
-	     s.sort == TOP_TOTAL ? '*' : ' ', "SELF", "FUNCTION");
+	draw_line(A_REVERSE, "%6s%c %6s%c %12s  %s", "SELF%", s.sort == TOP_SELF ? '*' : ' ', "TOTAL%",
+		  s.sort == TOP_TOTAL ? '*' : ' ', "SELF", "FUNCTION");
 	for (u32 i = 0; i < v->n_functions && s.row < LINES; i++) {
 		const struct live_function *f = &v->functions[i];
 
-		line(0, "%6.1f  %6.1f  %12s  %s", f->self_percent, f->total_percent,
-		     text__ns(time, sizeof(time), f->self_ns), f->name);
+		draw_line(0, "%6.1f  %6.1f  %12s  %s", f->self_percent, f->total_percent, TEXT_NS(f->self_ns), f->name);
 	}
 }
 
@@ -169,24 +164,28 @@ void top_screen__draw(const struct live_view *v, const struct top_status *status
 	if (s.help) {
 		draw_help();
 	} else if (!status->has_figures) {
-		line(A_BOLD, "sonde top  tracing; the first figures come in a moment   q quit  ? help");
-		line(A_DIM, "%s", status->message);
+		draw_line(A_BOLD, "sonde top  tracing; the first figures come in a moment   q quit  ? help");
+		draw_line(A_DIM, "%s", status->message);
 	} else {
-		line(A_BOLD, "%s",
-		     *status->finding ?
-			     status->finding :
-			     "No thread waited for a GIL or ran for long: `sonde why PID` shows other waits.");
-		line(A_DIM,
-		     "sonde top%s  %.2f s, lost %llu, costs %.2f%% of one CPU in the targets, %.2f%% itself   q quit  p pause  "
-		     "s sort  ? help",
-		     s.paused ? "  PAUSED" : "", (double)(v->to - v->from) / 1e9, status->lost, status->targets_percent,
-		     status->own_percent);
-		line(A_DIM, "%s%s", status->message,
-		     v->sliced ? " waits come so fast that they are measured for a part of the time: estimated" : "");
+		draw_line(A_BOLD, "%s",
+			  *status->finding ?
+				  status->finding :
+				  "No thread waited for a GIL or ran for long: `sonde why PID` shows other waits.");
+		draw_line(
+			A_DIM,
+			"sonde top%s  %.2f s, lost %llu, uses %.2f%% of one CPU in the targets and %.2f%% itself   q quit  p pause  "
+			"s sort  ? help",
+			s.paused ? "  PAUSED" : "", (double)(v->to - v->from) / 1e9, status->lost,
+			status->targets_percent, status->own_percent);
+		draw_line(
+			A_DIM, "%s%s", status->message,
+			v->sliced ?
+				" waits are so frequent that only a part of the time is measured; the figures are estimates" :
+				"");
 		draw_gils(v, rows);
-		line(0, " ");
+		draw_line(0, " ");
 		draw_pairs(v, rows);
-		line(0, " ");
+		draw_line(0, " ");
 		if (status->sampling)
 			draw_functions(&sorted);
 	}

@@ -41,7 +41,7 @@ static const char help[] =
 struct why_args {
 	const char *seconds, *format;
 	struct pid_list pids;
-	bool done; /* --help was printed */
+	bool is_help; /* --help was printed */
 };
 
 static bool parse(struct why_args *a, int argc, char **argv)
@@ -64,11 +64,11 @@ static bool parse(struct why_args *a, int argc, char **argv)
 		else if (c == TABLE_OPTION_NO_PAGER)
 			pager__disable();
 		else if (c == 'h')
-			a->done = true;
+			a->is_help = true;
 		else
 			return false;
 	}
-	if (a->done) {
+	if (a->is_help) {
 		fputs(help, stdout);
 		return true;
 	}
@@ -138,7 +138,7 @@ static int cmd_why(int argc, char **argv)
 
 	if (!parse(&a, argc, argv))
 		return EXIT_USAGE;
-	if (a.done)
+	if (a.is_help)
 		return EXIT_DONE;
 	snprintf(folder, sizeof(folder), "%s/sonde-why-XXXXXX", tmp && *tmp == '/' ? tmp : "/tmp");
 	if (!mkdtemp(folder)) {

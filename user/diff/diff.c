@@ -33,36 +33,33 @@ struct diff_measure *diff__measure(struct diff *d, const struct diff_key *key, u
 	return e ? &e->side[side] : NULL;
 }
 
-u32 diff__slice(const struct diff *d, u32 side, u64 time)
+u32 diff__bin(const struct diff *d, u32 side, u64 time)
 {
 	struct trace_window w = query__window(d->q[side]);
 	double part = w.to > w.from && time > w.from ? (double)(time - w.from) / (double)(w.to - w.from) : 0;
 
-	return part < 1 ? (u32)(part * NOISE_SLICES) : NOISE_SLICES - 1;
+	return part < 1 ? (u32)(part * NOISE_BINS) : NOISE_BINS - 1;
 }
 
-void diff__add_time(const struct diff *d, u32 side, float *slices, u64 from, u64 to)
+void diff__add_time(const struct diff *d, u32 side, float *bins, u64 from, u64 to)
 {
 	struct trace_window w = query__window(d->q[side]);
-	double each = (double)(w.to - w.from) / NOISE_SLICES;
-	u32 first = diff__slice(d, side, from), last = diff__slice(d, side, to);
+	double each = (double)(w.to - w.from) / NOISE_BINS;
+	u32 first = diff__bin(d, side, from), last = diff__bin(d, side, to);
 
 	for (u32 i = first; i <= last; i++) {
 		u64 begin = i == first ? from : w.from + (u64)(each * i);
 		u64 end = i == last ? to : w.from + (u64)(each * (i + 1));
 
-		slices[i] += end > begin ? (float)(end - begin) : 0;
+		bins[i] += end > begin ? (float)(end - begin) : 0;
 	}
 }
 
 static void free_entries(struct diff *d)
 {
-	for (u32 i = 0; i < d->entries.n; i++) {
-		struct diff_entry *e = map__value(&d->entries, i);
-
+	MAP_EACH(struct diff_entry *e, &d->entries)
 		for (u32 side = 0; side < DIFF_SIDES; side++)
 			stats__free(&e->side[side].times, &d->pool);
-	}
 	map__free(&d->entries);
 }
 
@@ -77,6 +74,7 @@ int diff__run(const struct query *const sides[DIFF_SIDES], struct report_output 
 	for (u32 side = 0; side < DIFF_SIDES; side++) {
 		d.q[side] = sides[side];
 		d.seconds[side] = (double)query__duration(sides[side]) / 1e9;
+		d.measured[side] = (double)query__measured(sides[side]) / 1e9;
 	}
 	for (u32 side = 0; !err && side < DIFF_SIDES; side++) {
 		err = diff_threads__read(&d, side);
@@ -90,7 +88,6 @@ int diff__run(const struct query *const sides[DIFF_SIDES], struct report_output 
 	for (u32 side = 0; side < DIFF_SIDES; side++)
 		findings__free(d.findings[side]);
 	free_entries(&d);
-	map__free(&d.processes);
-	map__free(&d.texts);
+	MAPS_FREE(&d.processes, &d.texts);
 	return err;
 }

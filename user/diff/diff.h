@@ -4,8 +4,7 @@
  * side, matched by names and not by pids, with the differences that noise does not explain. docs/diff.md describes the
  * method.
  */
-#ifndef SONDE_DIFF_DIFF_H
-#define SONDE_DIFF_DIFF_H
+#pragma once
 
 #include "model/query.h"
 #include "output/table.h"
@@ -14,5 +13,3 @@ enum { DIFF_BEFORE, DIFF_AFTER, DIFF_SIDES };
 
 /* Fills out. 0 or negative errno. */
 int diff__run(const struct query *const sides[DIFF_SIDES], struct report_output *out);
-
-#endif

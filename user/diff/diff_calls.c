@@ -92,25 +92,26 @@ static int add_call(struct calls *c, const struct diff_key *key, u64 from, u64 t
 {
 	int err = 0;
 	struct diff_measure *m = diff__measure(c->d, key, c->side, &err);
-	u32 slice = diff__slice(c->d, c->side, to);
+	u32 bin = diff__bin(c->d, c->side, to);
 
 	if (!m)
 		return err;
-	m->ns.slices[slice] += (float)(to - from);
-	m->calls.slices[slice]++;
+	m->ns.bins[bin] += (float)(to - from);
+	m->calls.bins[bin]++;
 	m->calls.counting++;
 	return stats__add(&m->times, &c->d->pool, to - from);
 }
 
 static int on_spans(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	struct common_fields f = common_fields__of(v.event);
-	struct naming n = { schema_event__field(v.event, "nr"),
-			    strcmp(v.event->name, "gpu_kernel") ? NULL : schema_event__field(v.event, "name") };
+	struct common_fields f = common_fields__of(rows__event(rows));
+	struct naming n = { schema_event__field(rows__event(rows), "nr"),
+			    strcmp(rows__event(rows)->name, "gpu_kernel") ?
+				    NULL :
+				    schema_event__field(rows__event(rows), "name") };
 	int err = 0;
 
-	for (; !err && v.i < rows__count(rows); v.i++) {
+	ROWS_WHILE(!err, v, rows) {
 		u64 from = (u64)view__s64(&v, f.start), to = (u64)view__s64(&v, f.time);
 		const struct diff_key *key;
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Which differences are larger than noise, and large enough to matter. */
 #include <math.h>
-#include <string.h>
 
 #include "diff/diff_private.h"
 
-/* A smaller difference is not a change: two runs of a program differ by as much for reasons that slices do not show. */
+/* A smaller difference is not a change: two runs of a program differ by as much for reasons that bins do not show. */
 #define CHANGE_PART 0.1 /* of the larger side */
 #define CHANGE_RATE 1e7 /* ns a second, of functions and threads */
 #define CALLS_RATE  1e6 /* the same of calls */
@@ -126,20 +125,25 @@ static struct noise_sum *ns_of(struct diff_entry *e, u32 side)
 	return &e->side[side].ns;
 }
 
+/* Returns the seconds of the trace that an entry's times are of. */
+static double seconds_of(const struct diff *d, const struct diff_key *key, u32 side)
+{
+	return key->section == DIFF_CALLS ? d->seconds[side] : d->measured[side];
+}
+
 /* Fills the rates, and counts what is to be compared. */
 static void prepare(struct diff *d)
 {
 	u32 n = 0;
 
-	for (u32 i = 0; i < d->entries.n; i++) {
-		const struct diff_key *key = map__key(&d->entries, i);
-		struct diff_entry *e = map__value(&d->entries, i);
-
+	MAP_EACH_ENTRY(struct diff_entry *e, const struct diff_key *key, &d->entries) {
 		if (key->section == DIFF_FUNCTIONS)
 			add_counting(e);
-		for (u32 side = 0; side < DIFF_SIDES; side++)
-			e->rate.side[side] =
-				d->seconds[side] > 0 ? noise_sum__total(ns_of(e, side)) / d->seconds[side] : 0;
+		for (u32 side = 0; side < DIFF_SIDES; side++) {
+			double seconds = seconds_of(d, key, side);
+
+			e->rate.side[side] = seconds > 0 ? noise_sum__total(ns_of(e, side)) / seconds : 0;
+		}
 		e->is_compared = is_recorded(d, key, e) && is_large(e);
 		d->compared[key->section] += e->is_compared;
 		/* calls are compared in three ways */
@@ -151,14 +155,11 @@ static void prepare(struct diff *d)
 void diff__compare(struct diff *d)
 {
 	prepare(d);
-	for (u32 i = 0; i < d->entries.n; i++) {
-		const struct diff_key *key = map__key(&d->entries, i);
-		struct diff_entry *e = map__value(&d->entries, i);
-
+	MAP_EACH_ENTRY(struct diff_entry *e, const struct diff_key *key, &d->entries) {
 		if (!e->is_compared)
 			continue;
-		compare(d, &e->rate, ns_of(e, DIFF_BEFORE), d->seconds[DIFF_BEFORE], ns_of(e, DIFF_AFTER),
-			d->seconds[DIFF_AFTER], key->section == DIFF_CALLS ? CALLS_RATE : CHANGE_RATE);
+		compare(d, &e->rate, ns_of(e, DIFF_BEFORE), seconds_of(d, key, DIFF_BEFORE), ns_of(e, DIFF_AFTER),
+			seconds_of(d, key, DIFF_AFTER), key->section == DIFF_CALLS ? CALLS_RATE : CHANGE_RATE);
 		if (key->section == DIFF_CALLS)
 			compare_calls(d, e);
 		e->score = score_of(d, key, e);

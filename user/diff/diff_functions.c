@@ -31,18 +31,16 @@ void function_sums__init(struct function_sums *s, struct diff *d, u32 side, stru
 
 void function_sums__free(struct function_sums *s)
 {
-	map__free(&s->runs);
-	map__free(&s->functions);
-	map__free(&s->names);
+	MAPS_FREE(&s->runs, &s->functions, &s->names);
 }
 
-int function_sums__add_run(struct function_sums *s, const struct diff_role *role, const float *slices)
+int function_sums__add_run(struct function_sums *s, const struct diff_role *role, const float *bins)
 {
 	struct role_run *r = map__get(&s->runs, role);
 
-	for (u32 i = 0; r && i < NOISE_SLICES; i++) {
-		r->run.slices[i] += slices[i];
-		s->d->run_ns[s->side] += slices[i];
+	for (u32 i = 0; r && i < NOISE_BINS; i++) {
+		r->run.bins[i] += bins[i];
+		s->d->run_ns[s->side] += bins[i];
 	}
 	return r ? 0 : -ENOMEM;
 }
@@ -71,7 +69,7 @@ static int add_sample(struct function_sums *s, struct thread_key thread, u32 sta
 	struct function_key key;
 	struct role_run *r;
 	int err = 0;
-	u32 slice = diff__slice(s->d, s->side, time);
+	u32 bin = diff__bin(s->d, s->side, time);
 
 	if (!role)
 		return -ENOMEM;
@@ -82,16 +80,16 @@ static int add_sample(struct function_sums *s, struct thread_key thread, u32 sta
 	if (!f)
 		return err ? err : -ENOMEM;
 	r->samples++;
-	r->sampled.slices[slice] += (float)ns;
+	r->sampled.bins[bin] += (float)ns;
 	f->samples++;
-	f->sampled.slices[slice] += (float)ns;
+	f->sampled.bins[bin] += (float)ns;
 	return 0;
 }
 
 static int on_samples(const struct rows *rows, void *arg)
 {
 	const struct schema_event *e = rows__event(rows);
-	const struct schema_field *stack = schema_event__field(e, "stack"), *period = schema_event__field(e, "period");
+	FIELDS_OF(e, stack, period);
 	struct common_fields f = common_fields__of(e);
 	int err = 0;
 
@@ -105,8 +103,8 @@ static int on_samples(const struct rows *rows, void *arg)
 }
 
 /*
- * Divides the role's time on CPUs in proportion to the samples: run * F/S. Its slices vary with both the running time
- * and the ratio.
+ * Returns in *out the function's part of the role's time on CPUs: this time multiplied by the function's part of the
+ * role's samples. Its bins vary with both factors.
  */
 static void divide(struct noise_sum *out, const struct role_run *r, const struct function_samples *f)
 {
@@ -124,8 +122,8 @@ static void divide(struct noise_sum *out, const struct role_run *r, const struct
 	each = sampled / (double)r->samples;
 	samples.counting = each * each * ((1 - share) * (double)f->samples > 1 ? (1 - share) * (double)f->samples : 1);
 	noise_sum__ratio(&ratio, &samples, &r->sampled, run);
-	for (u32 i = 0; i < NOISE_SLICES; i++)
-		out->slices[i] = (float)(ratio.slices[i] + share * (r->run.slices[i] - run / NOISE_SLICES));
+	for (u32 i = 0; i < NOISE_BINS; i++)
+		out->bins[i] = (float)(ratio.bins[i] + share * (r->run.bins[i] - run / NOISE_BINS));
 	out->counting = ratio.counting;
 }
 
@@ -140,8 +138,8 @@ static int add_function(struct function_sums *s, const struct function_key *key,
 	if (!m || !r)
 		return err;
 	divide(&ns, r, f);
-	for (u32 i = 0; i < NOISE_SLICES; i++)
-		m->ns.slices[i] += ns.slices[i];
+	for (u32 i = 0; i < NOISE_BINS; i++)
+		m->ns.bins[i] += ns.bins[i];
 	m->ns.counting += ns.counting;
 	m->samples += f->samples;
 	return 0;

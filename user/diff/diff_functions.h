@@ -3,8 +3,7 @@
  * CPU time by function: the time that the scheduler measured of all threads of one role, divided in proportion to the
  * samples of these threads. So the number of samples does not add to the noise, only how they divide.
  */
-#ifndef SONDE_DIFF_DIFF_FUNCTIONS_H
-#define SONDE_DIFF_DIFF_FUNCTIONS_H
+#pragma once
 
 #include "diff/diff_private.h"
 
@@ -29,8 +28,6 @@ struct function_sums {
 void function_sums__init(struct function_sums *s, struct diff *d, u32 side, struct map *roles);
 void function_sums__free(struct function_sums *s);
 /* Adds time for which a thread of the role ran. 0 or -ENOMEM. */
-int function_sums__add_run(struct function_sums *s, const struct diff_role *role, const float *slices);
+int function_sums__add_run(struct function_sums *s, const struct diff_role *role, const float *bins);
 /* Reads the samples and adds the functions to what is compared. 0 or negative errno. */
 int function_sums__finish(struct function_sums *s, const struct stacks *stacks);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The sentences, tables and notes of a comparison. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,7 +75,7 @@ static bool is_covered_by(const struct listed *y, const struct listed *x)
 }
 
 /* Does the entry get a sentence? Not if its change is small, or if another entry describes the same time. */
-static bool is_said(const struct listed *list, u32 n, u32 i)
+static bool gets_sentence(const struct listed *list, u32 n, u32 i)
 {
 	if (fabs(list[i].e->score) < SCORE_LEAST)
 		return false;
@@ -109,15 +108,15 @@ static void add_sentence(const struct diff *d, const struct listed *l, struct re
 
 static u32 add_sentences(const struct diff *d, const struct listed *list, u32 n, struct report_output *out)
 {
-	u32 said = 0;
+	u32 n_sentences = 0;
 
-	for (u32 i = 0; i < n && said < SENTENCES_MAX; i++) {
-		if (!is_said(list, n, i))
+	for (u32 i = 0; i < n && n_sentences < SENTENCES_MAX; i++) {
+		if (!gets_sentence(list, n, i))
 			continue;
 		add_sentence(d, &list[i], out);
-		said++;
+		n_sentences++;
 	}
-	return said;
+	return n_sentences;
 }
 
 /* Returns how many times as large the figure became, if both sides have it. */
@@ -282,7 +281,7 @@ static void add_nothing(const struct diff *d, struct report_output *out)
 			       text__s(d->compared[DIFF_CALLS]));
 }
 
-#define ALONE_SAID  6
+#define ALONE_MAX   6
 #define ALONE_LEAST 1e7 /* ns of CPU time a second */
 
 /* Adds a note on processes that only one trace has, those with most CPU time first. */
@@ -291,9 +290,11 @@ static void add_alone(const struct diff *d, u32 side, struct report_output *out)
 	double below = INFINITY;
 	char text[1024];
 	struct text_buffer s = { .buf = text, .size = sizeof(text) };
-	u32 said = 0;
+	u32 n_named = 0;
 
-	for (; said < ALONE_SAID; said++) {
+	if (d->measured[side] <= 0)
+		return;
+	for (; n_named < ALONE_MAX; n_named++) {
 		const struct diff_process *best = NULL, *p;
 		u32 name = 0;
 
@@ -305,14 +306,14 @@ static void add_alone(const struct diff *d, u32 side, struct report_output *out)
 			best = p;
 			name = *(const u32 *)map__key(&d->processes, i);
 		}
-		if (!best || best->run_ns[side] < ALONE_LEAST * d->seconds[side])
+		if (!best || best->run_ns[side] < ALONE_LEAST * d->measured[side])
 			break;
 		below = best->run_ns[side];
-		text__add(&s, "%s%s (%.1f%% of a CPU)", said ? ", " : "", diff__text_of(d, name),
-			  best->run_ns[side] / d->seconds[side] / 1e7);
+		text__add(&s, "%s%s (%.1f%% of a CPU)", n_named ? ", " : "", diff__text_of(d, name),
+			  best->run_ns[side] / d->measured[side] / 1e7);
 	}
-	if (said)
-		report_output__finding(out, "Only %s, and therefore not compared: %s.",
+	if (n_named)
+		report_output__finding(out, "Only in trace %s, and therefore not compared: %s.",
 				       side == DIFF_BEFORE ? "before" : "after", text);
 }
 
@@ -326,8 +327,8 @@ static void add_families(const struct diff *d, u32 side, struct report_output *o
 
 		if (!s->families[i].id || !query__has_family(d->q[side], name) || query__has_family(d->q[!side], name))
 			continue;
-		report_output__note(out, "Family %s was recorded in trace %s alone: what it shows is not compared.",
-				    name, side == DIFF_BEFORE ? "before" : "after");
+		report_output__note(out, "Family %s was recorded only in trace %s: its events are not compared.", name,
+				    side == DIFF_BEFORE ? "before" : "after");
 	}
 }
 
@@ -335,8 +336,13 @@ static void add_notes(const struct diff *d, struct report_output *out)
 {
 	const struct trace_head *a = trace__head(d->q[DIFF_BEFORE]->trace), *b = trace__head(d->q[DIFF_AFTER]->trace);
 
-	report_output__note(out, "Compared: %.3f s before with %.3f s after; %% are of this time.",
+	report_output__note(out, "Compared: %.3f s before with %.3f s after; percentages are of these times.",
 			    d->seconds[DIFF_BEFORE], d->seconds[DIFF_AFTER]);
+	if (d->measured[DIFF_BEFORE] < d->seconds[DIFF_BEFORE] || d->measured[DIFF_AFTER] < d->seconds[DIFF_AFTER])
+		report_output__note(
+			out,
+			"The scheduler and waits were recorded for %.3f s before and %.3f s after, in slices of time (record --cost-limit): their %% are of this time.",
+			d->measured[DIFF_BEFORE], d->measured[DIFF_AFTER]);
 	for (u32 side = 0; side < DIFF_SIDES; side++)
 		add_families(d, side, out);
 	if (trace__has(d->q[DIFF_BEFORE]->trace, "sample_cpu") != trace__has(d->q[DIFF_AFTER]->trace, "sample_cpu"))
@@ -345,10 +351,10 @@ static void add_notes(const struct diff *d, struct report_output *out)
 		report_output__note(out, "The traces are of two machines: %s with %u CPUs before, %s with %u after.",
 				    a->hostname, a->cpus, b->hostname, b->cpus);
 	if (d->left_out)
-		report_output__note(out, "Too many functions and calls: %llu events of those met last were left out.",
+		report_output__note(out, "Too many functions and calls: the last %llu events were left out.",
 				    d->left_out);
 	if (d->left_out_ns)
-		report_output__note(out, "Too many different waits: %.3f s of those met last were left out.",
+		report_output__note(out, "Too many different waits: the last %.3f s of them were left out.",
 				    (double)d->left_out_ns / 1e9);
 }
 

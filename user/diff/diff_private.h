@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by the files of user/diff: what is compared. */
-#ifndef SONDE_DIFF_DIFF_PRIVATE_H
-#define SONDE_DIFF_DIFF_PRIVATE_H
+#pragma once
 
 #include "diff/diff.h"
 #include "diff/noise.h"
@@ -60,6 +59,7 @@ struct diff_process {
 struct diff {
 	const struct query *q[DIFF_SIDES];
 	double seconds[DIFF_SIDES];
+	double measured[DIFF_SIDES]; /* seconds in which the scheduler was recorded (record --cost-limit) */
 	struct findings *findings[DIFF_SIDES];
 	struct map texts; /* model/texts.h */
 	struct map entries; /* struct diff_key -> struct diff_entry */
@@ -79,10 +79,10 @@ u32 diff__text(struct diff *d, const char *text, int *err);
 /* "" for 0 */
 const char *diff__text_of(const struct diff *d, u32 number);
 
-/* The slice of a moment */
-u32 diff__slice(const struct diff *d, u32 side, u64 time);
-/* Adds [from, to) to the slices that it lies in. */
-void diff__add_time(const struct diff *d, u32 side, float *slices, u64 from, u64 to);
+/* The bin of a moment */
+u32 diff__bin(const struct diff *d, u32 side, u64 time);
+/* Adds [from, to) to the bins that it lies in. */
+void diff__add_time(const struct diff *d, u32 side, float *bins, u64 from, u64 to);
 
 /* Each reads one side. 0 or negative errno. */
 int diff_threads__read(struct diff *d, u32 side); /* causes, findings and functions */
@@ -95,5 +95,3 @@ void diff__output(const struct diff *d, struct report_output *out);
 /* diff_text.c: the sentence on a change. Returns buf. */
 char *diff_text__change(const struct diff *d, const struct diff_key *key, const struct diff_entry *e, char *buf,
 			size_t size);
-
-#endif

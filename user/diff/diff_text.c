@@ -15,7 +15,7 @@ static char *role_text(const struct diff *d, const struct diff_key *key, char *b
 	return buf;
 }
 
-/* " 2.01 times as much"; " only after" */
+/* " 2.01 times as much"; " only in trace after" */
 static char *times(const struct diff_figure *f, const char *more, char *buf, size_t size)
 {
 	double before = f->side[DIFF_BEFORE], after = f->side[DIFF_AFTER];
@@ -23,7 +23,7 @@ static char *times(const struct diff_figure *f, const char *more, char *buf, siz
 	if (before > 0 && after > 0)
 		snprintf(buf, size, " %.2f times %s", after / before, more);
 	else
-		snprintf(buf, size, " only %s", before > 0 ? "before" : "after");
+		snprintf(buf, size, " only in trace %s", before > 0 ? "before" : "after");
 	return buf;
 }
 
@@ -39,13 +39,12 @@ static void add_rates(struct text_buffer *s, const struct diff_figure *f, const 
 static void add_calls(struct text_buffer *s, const struct diff_entry *e)
 {
 	const struct diff_measure *a = &e->side[DIFF_BEFORE], *b = &e->side[DIFF_AFTER];
-	char text[64], before[TEXT_NUMBER], after[TEXT_NUMBER], p99[TEXT_NUMBER], p99_before[TEXT_NUMBER];
+	char text[64];
 
 	if (!a->times.count || !b->times.count) {
 		text__add(s, " %s: %.1f calls a second instead of %.1f, %s each",
 			  b->times.count ? "was called" : "was not called any more", e->count.side[DIFF_AFTER],
-			  e->count.side[DIFF_BEFORE],
-			  text__ns(after, sizeof(after), (u64)(b->times.count ? b->times.mean : a->times.mean)));
+			  e->count.side[DIFF_BEFORE], TEXT_NS((u64)(b->times.count ? b->times.mean : a->times.mean)));
 		return;
 	}
 	if (e->mean.is_change)
@@ -56,11 +55,10 @@ static void add_calls(struct text_buffer *s, const struct diff_entry *e)
 	if (!e->mean.is_change && !e->count.is_change)
 		text__add(s, " took%s in all", times(&e->rate, "as long", text, sizeof(text)));
 	text__add(s, ": %s on average instead of %s (p99 %s instead of %s), %.1f calls a second instead of %.1f",
-		  text__ns(after, sizeof(after), (u64)e->mean.side[DIFF_AFTER]),
-		  text__ns(before, sizeof(before), (u64)e->mean.side[DIFF_BEFORE]),
-		  text__ns(p99, sizeof(p99), stats__percentile((struct stats *)&b->times, 99)),
-		  text__ns(p99_before, sizeof(p99_before), stats__percentile((struct stats *)&a->times, 99)),
-		  e->count.side[DIFF_AFTER], e->count.side[DIFF_BEFORE]);
+		  TEXT_NS((u64)e->mean.side[DIFF_AFTER]), TEXT_NS((u64)e->mean.side[DIFF_BEFORE]),
+		  TEXT_NS(stats__percentile((struct stats *)&b->times, 99)),
+		  TEXT_NS(stats__percentile((struct stats *)&a->times, 99)), e->count.side[DIFF_AFTER],
+		  e->count.side[DIFF_BEFORE]);
 }
 
 static void add_function(struct text_buffer *s, const struct diff *d, const struct diff_key *key,

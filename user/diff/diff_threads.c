@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Reads the time of all threads of one side by cause, and its findings, in one pass over the activity. */
+/* Reads one side in one pass over the activity: the time of threads by cause, their CPU time by function, findings. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "diff/diff_functions.h"
 #include "diff/role.h"
 #include "util/path.h"
 
 struct cell_time {
-	float slices[NOISE_SLICES];
+	float bins[NOISE_BINS];
 };
 
 struct threads {
@@ -44,7 +42,7 @@ static int on_interval(const struct activity_interval *i, void *arg)
 	if (!time && t->cells.n < DIFF_CELLS_MAX)
 		return -ENOMEM;
 	if (time)
-		diff__add_time(t->d, t->side, time->slices, i->from, i->to);
+		diff__add_time(t->d, t->side, time->bins, i->from, i->to);
 	else
 		t->d->left_out_ns += i->to - i->from;
 	return 0;
@@ -71,29 +69,32 @@ static bool is_of_process(enum finding_kind kind)
 	return kind == FINDING_GIL || kind == FINDING_COMPUTE || kind == FINDING_CPU;
 }
 
-/* The kind of a finding's cells: which of the three a wait for a CPU is follows from all of them. */
+/*
+ * Replaces FINDING_QUOTA and FINDING_AFFINITY by FINDING_CPU. Which of the three a finding has follows from the sum of
+ * its cells, so a single cell can't be assigned to one of them.
+ */
 static enum finding_kind kind_of_cells(enum finding_kind kind)
 {
 	return kind == FINDING_QUOTA || kind == FINDING_AFFINITY ? FINDING_CPU : kind;
 }
 
-static int add_slices(struct diff *d, u32 side, const struct diff_key *key, const float *slices)
+static int add_bins(struct diff *d, u32 side, const struct diff_key *key, const float *bins)
 {
 	int err = 0;
 	struct diff_measure *m = diff__measure(d, key, side, &err);
 
-	for (u32 i = 0; m && i < NOISE_SLICES; i++)
-		m->ns.slices[i] += slices[i];
+	for (u32 i = 0; m && i < NOISE_BINS; i++)
+		m->ns.bins[i] += bins[i];
 	return err;
 }
 
-static int add_to_process(struct diff *d, u32 side, u32 process, const float *slices, bool is_running)
+static int add_to_process(struct diff *d, u32 side, u32 process, const float *bins, bool is_running)
 {
 	struct diff_process *p = map__get(&d->processes, &process);
 
-	for (u32 i = 0; p && i < NOISE_SLICES; i++) {
-		p->ns[side] += slices[i];
-		p->run_ns[side] += is_running ? slices[i] : 0;
+	for (u32 i = 0; p && i < NOISE_BINS; i++) {
+		p->ns[side] += bins[i];
+		p->run_ns[side] += is_running ? bins[i] : 0;
 	}
 	return p ? 0 : -ENOMEM;
 }
@@ -112,16 +113,16 @@ static int add_cell(struct threads *t, struct function_sums *functions, const st
 		return -ENOMEM;
 	cause.process = finding.process = role->process;
 	cause.thread = role->thread;
-	err = add_to_process(d, t->side, role->process, time->slices, cell->kind == FINDING_COMPUTE);
+	err = add_to_process(d, t->side, role->process, time->bins, cell->kind == FINDING_COMPUTE);
 	if (!err)
-		err = add_slices(d, t->side, &cause, time->slices);
+		err = add_bins(d, t->side, &cause, time->bins);
 	finding.kind = kind_of_cells(cell->kind);
 	if (!err && cell->code && !is_of_process(finding.kind))
 		finding.name = diff__text(d, stacks__function(stacks, cell->code, name, sizeof(name)), &err);
 	if (!err)
-		err = add_slices(d, t->side, &finding, time->slices);
+		err = add_bins(d, t->side, &finding, time->bins);
 	if (!err && cell->kind == FINDING_COMPUTE)
-		err = function_sums__add_run(functions, role, time->slices);
+		err = function_sums__add_run(functions, role, time->bins);
 	return err;
 }
 
@@ -137,13 +138,13 @@ static u32 name_of(struct diff *d, const struct finding *f, int *err)
 }
 
 /*
- * Spreads the time of a finding over the slices if it is not a sum of cells, such as garbage collections, whose total
- * time and number are known.
+ * Spreads the time of a finding evenly over the bins. For findings that no cell has, such as garbage collections, of
+ * which only the total time and the number are known; the number gives the variance.
  */
 static void spread(struct diff_measure *m, const struct finding *f)
 {
-	for (u32 i = 0; i < NOISE_SLICES; i++)
-		m->ns.slices[i] = (float)((double)f->lost_ns / NOISE_SLICES);
+	for (u32 i = 0; i < NOISE_BINS; i++)
+		m->ns.bins[i] = (float)((double)f->lost_ns / NOISE_BINS);
 	m->ns.counting = (double)f->lost_ns * (double)f->lost_ns / (double)(f->times ? f->times : 1);
 }
 
@@ -209,7 +210,6 @@ int diff_threads__read(struct diff *d, u32 side)
 	if (!err)
 		err = function_sums__finish(&functions, findings__input(d->findings[side])->stacks);
 	function_sums__free(&functions);
-	map__free(&t.cells);
-	map__free(&t.roles);
+	MAPS_FREE(&t.cells, &t.roles);
 	return err;
 }

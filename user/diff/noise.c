@@ -8,8 +8,8 @@ double noise_sum__total(const struct noise_sum *s)
 {
 	double sum = 0;
 
-	for (u32 i = 0; i < NOISE_SLICES; i++)
-		sum += s->slices[i];
+	for (u32 i = 0; i < NOISE_BINS; i++)
+		sum += s->bins[i];
 	return sum;
 }
 
@@ -58,17 +58,17 @@ double noise__student(double p, u32 freedom)
 	return quantile(p, freedom ? freedom : 1);
 }
 
-/* The variance of the sum of all slices, estimated from this number of blocks. */
+/* The variance of the sum of all bins, estimated from this number of blocks. */
 static double variance(const struct noise_sum *s, u32 blocks)
 {
-	u32 per_block = NOISE_SLICES / blocks;
+	u32 per_block = NOISE_BINS / blocks;
 	double mean = noise_sum__total(s) / blocks, squares = 0;
 
 	for (u32 b = 0; b < blocks; b++) {
 		double sum = 0;
 
 		for (u32 i = 0; i < per_block; i++)
-			sum += s->slices[b * per_block + i];
+			sum += s->bins[b * per_block + i];
 		squares += (sum - mean) * (sum - mean);
 	}
 	return squares / (blocks - 1) * blocks;
@@ -80,7 +80,7 @@ double noise__of(const struct noise_sum *a, double a_units, const struct noise_s
 
 	if (a_units <= 0 || b_units <= 0)
 		return INFINITY;
-	for (u32 blocks = NOISE_SLICES; blocks >= NOISE_SLICES / 4; blocks /= 2) {
+	for (u32 blocks = NOISE_BINS; blocks >= NOISE_BINS / 4; blocks /= 2) {
 		double va = variance(a, blocks) / a_units / a_units, vb = variance(b, blocks) / b_units / b_units;
 		double both = va + vb, freedom; /* both: the variance of the difference; freedom: Welch's */
 
@@ -99,8 +99,7 @@ void noise_sum__ratio(struct noise_sum *out, const struct noise_sum *n, const st
 	double top = noise_sum__total(n), bottom = noise_sum__total(d), ratio = bottom ? top / bottom : 0;
 
 	memset(out, 0, sizeof(*out));
-	for (u32 i = 0; bottom != 0 && i < NOISE_SLICES; i++)
-		out->slices[i] =
-			(float)(scale * (ratio / NOISE_SLICES + (n->slices[i] - ratio * d->slices[i]) / bottom));
+	for (u32 i = 0; bottom != 0 && i < NOISE_BINS; i++)
+		out->bins[i] = (float)(scale * (ratio / NOISE_BINS + (n->bins[i] - ratio * d->bins[i]) / bottom));
 	out->counting = bottom != 0 ? n->counting * scale * scale / bottom / bottom : 0;
 }

@@ -2,22 +2,21 @@
 /*
  * How large a difference between two traces is by chance alone. docs/diff.md describes the method.
  *
- * The time of each trace is cut into slices of equal length. What varies from slice to slice within a trace is what may
- * vary from trace to trace, too. Neighbouring slices are not independent, so the variance is also estimated from blocks
+ * The time of each trace is cut into bins of equal length. What varies from bin to bin within a trace is what may
+ * vary from trace to trace, too. Neighbouring bins are not independent, so the variance is also estimated from blocks
  * of two and of four of them, and the largest result counts.
  */
-#ifndef SONDE_DIFF_NOISE_H
-#define SONDE_DIFF_NOISE_H
+#pragma once
 
 #include "core/types.h"
 
-#define NOISE_SLICES 32
+#define NOISE_BINS 32
 /* The probability that one or more of all compared differences exceed their noise, if only chance makes them differ */
 #define NOISE_P 0.05
 
 /* A figure of one trace */
 struct noise_sum {
-	float slices[NOISE_SLICES]; /* by time; they sum to the total */
+	float bins[NOISE_BINS]; /* by time; they sum to the total */
 	double counting; /* variance of the total that follows from counting alone (Poisson), 0: it was not counted */
 };
 
@@ -29,12 +28,10 @@ double noise_sum__total(const struct noise_sum *s);
 double noise__of(const struct noise_sum *a, double a_units, const struct noise_sum *b, double b_units, double p);
 
 /*
- * The slices of a ratio of two sums: their total is n/d * scale, and they vary as the ratio does (its linearization). 0
+ * The bins of a ratio of two sums: their total is n/d * scale, and they vary as the ratio does (its linearization). 0
  * where d is 0.
  */
 void noise_sum__ratio(struct noise_sum *out, const struct noise_sum *n, const struct noise_sum *d, double scale);
 
 /* The value that Student's t with so many degrees of freedom exceeds, on both sides together, with probability p. */
 double noise__student(double p, u32 freedom);
-
-#endif

@@ -3,8 +3,7 @@
  * The role of a process or thread, which is the same in every run of a program. The processes and threads of two traces
  * are matched by their roles.
  */
-#ifndef SONDE_DIFF_ROLE_H
-#define SONDE_DIFF_ROLE_H
+#pragma once
 
 #include "model/names.h"
 
@@ -17,5 +16,3 @@ char *role__process(const struct names *n, u32 pid, char *buf, size_t size);
  * Returns buf.
  */
 char *role__thread(const struct names *n, u32 pid, u32 tid, char *buf, size_t size);
-
-#endif

@@ -97,7 +97,7 @@ int debug__add(struct elf *elf, const struct debug_search *s, char *why, size_t 
 	else if (err && *search.refused)
 		snprintf(
 			why, len,
-			"its debug file %s is not used: users other than root and its own could have written it or put it "
+			"its debug file %s is not used: users other than root and the target's user could have written it or put it "
 			"there (chown and chmod go-w, also of the folders, allow it)",
 			search.refused);
 	if (err && data && s->fetch && *elf__build_id(elf)) {
@@ -106,7 +106,7 @@ int debug__add(struct elf *elf, const struct debug_search *s, char *why, size_t 
 		if (err)
 			snprintf(why, len, "debuginfod: %s",
 				 err == -ENOENT ? "no server has its debug file" :
-				 err == -ESTALE ? "a server sent another file's" :
+				 err == -ESTALE ? "a server sent the debug file of another build" :
 				 err == -EPIPE	? "the process that asks servers (sonde-fetcher) has ended" :
 						  strerror(-err));
 	}

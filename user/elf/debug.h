@@ -3,8 +3,7 @@
  * Symbols of a stripped file from separate debug files: searched where Debian, Fedora and GDB put them, and on
  * debuginfod servers if requested.
  */
-#ifndef SONDE_ELF_DEBUG_H
-#define SONDE_ELF_DEBUG_H
+#pragma once
 
 #include "elf/elf.h"
 
@@ -31,5 +30,3 @@ int debug__add(struct elf *elf, const struct debug_search *s, char *why, size_t 
 
 /* Can servers be asked? Returns 0, or negative errno with a message that says what is missing. */
 int debug__check_servers(char *err, size_t len);
-
-#endif

@@ -3,8 +3,7 @@
  * Debug files from the servers that DEBUGINFOD_URLS names. The library is loaded only if needed, so that sonde runs
  * without it.
  */
-#ifndef SONDE_ELF_DEBUGINFOD_H
-#define SONDE_ELF_DEBUGINFOD_H
+#pragma once
 
 #include "core/types.h"
 
@@ -17,5 +16,3 @@ bool debuginfod__available(void);
  * (attach/fetcher.h).
  */
 int debuginfod__fetch(const char *build_id);
-
-#endif

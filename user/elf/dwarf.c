@@ -2,7 +2,6 @@
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <errno.h>
-#include <gelf.h>
 #include <string.h>
 
 #include "elf/dwarf.h"

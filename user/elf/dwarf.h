@@ -6,8 +6,7 @@
  * privileges and with limits on time and memory calls libdw. If the file makes it crash or loop, the answer is an
  * error.
  */
-#ifndef SONDE_ELF_DWARF_H
-#define SONDE_ELF_DWARF_H
+#pragma once
 
 #include "elf/elf.h"
 #include "sandbox/sandbox.h"
@@ -45,11 +44,11 @@ int dwarf_job__poll(struct dwarf_job *job, int timeout_ms, struct dwarf_member *
 /* Ends a job that is running. */
 void dwarf_job__cancel(struct dwarf_job *job);
 
-/* The first word of a request to the child; it distinguishes this request from the server's others. */
-#define DWARF_QUESTION 0x44574152
+/* The first field of a request to the child; it distinguishes this request from the server's others. */
+#define DWARF_REQUEST 0x44574152
 
-struct dwarf_question {
-	u32 kind; /* DWARF_QUESTION */
+struct dwarf_request {
+	u32 kind; /* DWARF_REQUEST */
 	u32 n;
 	char type[64];
 	struct {
@@ -59,8 +58,6 @@ struct dwarf_question {
 };
 
 /* Runs in the child: sends the answer. fd: the file. */
-void dwarf_job__answer(int sock, const struct dwarf_question *q, int fd);
+void dwarf_job__answer(int sock, const struct dwarf_request *q, int fd);
 /* The text of an error of these functions. */
 const char *dwarf__error(int err);
-
-#endif

@@ -12,7 +12,7 @@ struct answer {
 	u64 offsets[DWARF_MEMBERS];
 };
 
-void dwarf_job__answer(int sock, const struct dwarf_question *q, int fd)
+void dwarf_job__answer(int sock, const struct dwarf_request *q, int fd)
 {
 	struct dwarf_member m[DWARF_MEMBERS] = {};
 	struct answer a = { .err = -E2BIG };
@@ -30,18 +30,18 @@ void dwarf_job__answer(int sock, const struct dwarf_question *q, int fd)
 /* The main function of a child that does nothing else. */
 static void serve(int sock, void *arg)
 {
-	struct dwarf_question q;
+	struct dwarf_request q;
 	int fd;
 
 	if (message__receive(sock, &q, sizeof(q), &fd) == sizeof(q) && fd >= 0)
 		dwarf_job__answer(sock, &q, fd);
 }
 
-static int fill(struct dwarf_question *q, const char *type, const struct dwarf_member *members, u32 n)
+static int fill(struct dwarf_request *q, const char *type, const struct dwarf_member *members, u32 n)
 {
 	if (n > DWARF_MEMBERS || strlen(type) >= sizeof(q->type))
 		return -E2BIG;
-	*q = (struct dwarf_question){ .kind = DWARF_QUESTION, .n = n };
+	*q = (struct dwarf_request){ .kind = DWARF_REQUEST, .n = n };
 	strcpy(q->type, type);
 	for (u32 i = 0; i < n; i++) {
 		if (strlen(members[i].name) >= sizeof(q->members[i].name))
@@ -55,7 +55,7 @@ static int fill(struct dwarf_question *q, const char *type, const struct dwarf_m
 int dwarf_job__start(struct dwarf_job *job, struct forkserver *server, int fd, const char *type,
 		     const struct dwarf_member *members, u32 n)
 {
-	struct dwarf_question q;
+	struct dwarf_request q;
 	int err = fill(&q, type, members, n);
 
 	if (!err)

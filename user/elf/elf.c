@@ -30,8 +30,8 @@ bool elf__take(struct elf *elf, u64 bytes)
 {
 	u64 all = __atomic_add_fetch(&all_cached, bytes, __ATOMIC_RELAXED);
 
-	if (bytes <= FILE_MAX && elf->held + bytes <= FILE_MAX && all <= ALL_MAX) {
-		elf->held += bytes;
+	if (bytes <= FILE_MAX && elf->cached_bytes + bytes <= FILE_MAX && all <= ALL_MAX) {
+		elf->cached_bytes += bytes;
 		return true;
 	}
 	__atomic_sub_fetch(&all_cached, bytes, __ATOMIC_RELAXED);
@@ -41,22 +41,22 @@ bool elf__take(struct elf *elf, u64 bytes)
 
 static void give_back(struct elf *elf, u64 bytes)
 {
-	elf->held -= bytes;
+	elf->cached_bytes -= bytes;
 	__atomic_sub_fetch(&all_cached, bytes, __ATOMIC_RELAXED);
 }
 
 bool elf__over_budget(const struct elf *elf)
 {
-	return elf->over_budget || (elf->more[0] && elf->more[0]->over_budget) ||
-	       (elf->more[1] && elf->more[1]->over_budget);
+	return elf->over_budget || (elf->debug[0] && elf->debug[0]->over_budget) ||
+	       (elf->debug[1] && elf->debug[1]->over_budget);
 }
 
 u64 elf__held(const struct elf *elf)
 {
-	u64 bytes = elf->held;
+	u64 bytes = elf->cached_bytes;
 
-	for (u32 i = 0; i < ELF_MORE; i++)
-		bytes += elf->more[i] ? elf->more[i]->held : 0;
+	for (u32 i = 0; i < ELF_DEBUG_FILES; i++)
+		bytes += elf->debug[i] ? elf->debug[i]->cached_bytes : 0;
 	return bytes;
 }
 
@@ -114,7 +114,7 @@ int elf__open(struct elf **out, int fd)
 	return err ? err : native(out);
 }
 
-static ssize_t read_at(const struct elf *elf, void *data, size_t len, u64 offset)
+ssize_t elf__read_at(const struct elf *elf, void *data, size_t len, u64 offset)
 {
 	if (!elf->image)
 		return pread(elf->fd, data, len, (off_t)offset);
@@ -139,12 +139,13 @@ static int check_sections(const struct elf *elf)
 	Elf64_Ehdr eh;
 	Elf64_Shdr first;
 
-	if (read_at(elf, &eh, sizeof(eh), 0) != (ssize_t)sizeof(eh) || eh.e_ident[EI_CLASS] != ELFCLASS64)
+	if (elf__read_at(elf, &eh, sizeof(eh), 0) != (ssize_t)sizeof(eh) || eh.e_ident[EI_CLASS] != ELFCLASS64)
 		return -ENOEXEC;
 	if (eh.e_shnum || !eh.e_shoff)
 		return 0;
 	/* if the number does not fit into e_shnum, sh_size of the first section header contains it */
-	if (read_at(elf, &first, sizeof(first), eh.e_shoff) == (ssize_t)sizeof(first) && first.sh_size > SECTIONS_MAX)
+	if (elf__read_at(elf, &first, sizeof(first), eh.e_shoff) == (ssize_t)sizeof(first) &&
+	    first.sh_size > SECTIONS_MAX)
 		return -ENOEXEC;
 	return 0;
 }
@@ -210,13 +211,13 @@ static void drop_contents(struct elf *elf)
 	elf->n_blocks = 0;
 	free(elf->loaded);
 	elf->loaded = NULL;
-	for (u32 i = 0; i < ELF_MORE; i++) {
-		elf__close(elf->more[i]);
-		elf->more[i] = NULL;
+	for (u32 i = 0; i < ELF_DEBUG_FILES; i++) {
+		elf__close(elf->debug[i]);
+		elf->debug[i] = NULL;
 	}
 	elf_end(elf->elf);
 	elf->elf = NULL;
-	give_back(elf, elf->held);
+	give_back(elf, elf->cached_bytes);
 }
 
 void elf__close(struct elf *elf)
@@ -294,6 +295,46 @@ const u8 *elf__section_data(struct elf *elf, const char *name, u32 type, u32 *in
 	return NULL;
 }
 
+bool elf__section_header(struct elf *elf, const char *name, u32 type, GElf_Shdr *out)
+{
+	Elf_Scn *scn = NULL;
+
+	while ((scn = elf_nextscn(elf->elf, scn))) {
+		const char *have;
+
+		if (!gelf_getshdr(scn, out) || !out->sh_size || out->sh_type == SHT_NOBITS ||
+		    (type && out->sh_type != type))
+			continue;
+		have = name ? elf__section_name(elf, out) : NULL;
+		if (!name || (have && !strcmp(have, name)))
+			return true;
+	}
+	return false;
+}
+
+bool elf__range_holds(const struct elf *elf, u64 offset, u64 size, const char *text)
+{
+	/* a buffer that stays in the CPU's cache */
+	char buffer[BLOCK];
+	size_t len = strlen(text), kept = 0;
+
+	while (size) {
+		ssize_t n = elf__read_at(elf, buffer + kept, size < BLOCK - kept ? size : BLOCK - kept, offset);
+
+		if (n <= 0)
+			return false;
+		if (memmem(buffer, kept + (size_t)n, text, len))
+			return true;
+		offset += (u64)n;
+		size -= (u64)n;
+		/* a text may begin in these bytes and end in the next ones */
+		n += (ssize_t)kept;
+		kept = (size_t)n < len ? (size_t)n : len - 1;
+		memmove(buffer, buffer + n - kept, kept);
+	}
+	return false;
+}
+
 /* The segment that loads addr from the file, and the number of its bytes from there on. */
 static const GElf_Phdr *segment_of(struct elf *elf, u64 addr, u64 *left)
 {
@@ -336,6 +377,19 @@ int elf__offset(struct elf *elf, u64 addr, u64 *offset)
 	return -ENOENT;
 }
 
+bool elf__address_of(struct elf *elf, u64 offset, u64 *addr)
+{
+	u64 segment, size, first;
+
+	for (u32 i = 0; elf__text(elf, i, &segment, &size); i++) {
+		if (elf__offset(elf, segment, &first) || offset < first || offset - first >= size)
+			continue;
+		*addr = segment + (offset - first);
+		return true;
+	}
+	return false;
+}
+
 static const u8 *read_block(struct elf *elf, u64 offset, u64 len)
 {
 	struct elf_block *b;
@@ -363,7 +417,7 @@ static const u8 *read_block(struct elf *elf, u64 offset, u64 len)
 	b->size = to - from;
 	b->data = malloc(b->size);
 	for (done = 0; b->data && done < b->size; done += n) {
-		n = read_at(elf, b->data + done, b->size - done, from + done);
+		n = elf__read_at(elf, b->data + done, b->size - done, from + done);
 		if (n <= 0) {
 			free(b->data);
 			b->data = NULL;
@@ -406,66 +460,4 @@ bool elf__text(struct elf *elf, u32 i, u64 *addr, u64 *size)
 		return true;
 	}
 	return false;
-}
-
-const u8 *elf__properties(struct elf *elf, u64 *size)
-{
-	u32 i;
-
-	for (i = 0; i < elf->n_segments; i++) {
-		if (elf->segments[i].p_type != PT_GNU_PROPERTY)
-			continue;
-		*size = elf->segments[i].p_filesz;
-		return elf__bytes(elf, elf->segments[i].p_vaddr, size);
-	}
-	return NULL;
-}
-
-/* Parses a note section or segment: name size, descriptor size, type, "GNU", the id; each padded to four bytes. */
-static bool note_build_id(struct elf *elf, const u8 *data, u64 size)
-{
-	u64 pos = 0, name_len, desc_len, i;
-	Elf64_Nhdr note;
-
-	while (size - pos >= sizeof(note)) {
-		memcpy(&note, data + pos, sizeof(note));
-		pos += sizeof(note);
-		name_len = ((u64)note.n_namesz + 3) & ~3ULL;
-		desc_len = ((u64)note.n_descsz + 3) & ~3ULL;
-		if (name_len > size - pos || desc_len > size - pos - name_len)
-			return false;
-		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && !memcmp(data + pos, "GNU", 4) &&
-		    note.n_descsz && note.n_descsz * 2ULL < sizeof(elf->build_id)) {
-			for (i = 0; i < note.n_descsz; i++) {
-				elf->build_id[2 * i] = "0123456789abcdef"[data[pos + name_len + i] >> 4];
-				elf->build_id[2 * i + 1] = "0123456789abcdef"[data[pos + name_len + i] & 15];
-			}
-			return true;
-		}
-		pos += name_len + desc_len;
-	}
-	return false;
-}
-
-const char *elf__build_id(struct elf *elf)
-{
-	struct elf_section sec;
-	const u8 *data;
-	u32 index = 0, i;
-	u64 len;
-
-	if (elf->build_id[0])
-		return elf->build_id;
-	while ((data = elf__section_data(elf, NULL, SHT_NOTE, &index, &sec)))
-		if (note_build_id(elf, data, sec.size))
-			return elf->build_id;
-	for (i = 0; i < elf->n_segments; i++) {
-		if (elf->segments[i].p_type != PT_NOTE)
-			continue;
-		len = elf->segments[i].p_filesz;
-		data = elf__bytes(elf, elf->segments[i].p_vaddr, &len);
-		if (data && note_build_id(elf, data, len))
-			break;
-	}
-	return elf->build_id;
 }

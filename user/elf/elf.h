@@ -3,8 +3,7 @@
  * An ELF file, untrusted: what the attacher and the families' host code need from it. Addresses are those in the file
  * (before relocation), offsets are offsets in the file.
  */
-#ifndef SONDE_ELF_ELF_H
-#define SONDE_ELF_ELF_H
+#pragma once
 
 #include <stddef.h>
 
@@ -56,6 +55,28 @@ int elf__find_symbol(struct elf *elf, const char *name, struct elf_symbol *out);
  * number of these.
  */
 u32 elf__find_symbols(struct elf *elf, const char *const *names, u32 n, struct elf_symbol *out);
+/* Is this a dynamic symbol of the default version that the file defines? Mostly needs only .gnu.hash. */
+bool elf__exports(struct elf *elf, const char *name);
+/*
+ * The same for a library (a file with a DT_SONAME); any other file may define it as in elf__find_symbol(). The name
+ * must outlive the elf.
+ */
+bool elf__provides(struct elf *elf, const char *name);
+
+/* A function of a symbol table: its name is not read. */
+struct elf_function {
+	u64 addr;
+	u32 size;
+	u32 table : 2, name : 30;
+};
+#define ELF_NAME_MAX ((1u << 30) - 1)
+/*
+ * Calls fn for the functions of the tables of elf__each_symbol(), reading them in portions that are not cached. A
+ * non-zero result of fn ends the iteration and is returned.
+ */
+int elf__each_function(struct elf *elf, int (*fn)(const struct elf_function *f, void *arg), void *arg);
+/* The name's first len - 1 bytes; false: it has none. */
+bool elf__function_name(struct elf *elf, const struct elf_function *f, char *name, size_t len);
 /* Does the file lack a .symtab of its own? */
 bool elf__stripped(struct elf *elf);
 /* Does a name of a non-dynamic symbol contain this text? Cheaper than iterating over the symbols. */
@@ -100,6 +121,8 @@ const char *elf__build_id(struct elf *elf);
 const u8 *elf__properties(struct elf *elf, u64 *size);
 /* File offset of an address in a loaded segment; 0 or -ENOENT. */
 int elf__offset(struct elf *elf, u64 addr, u64 *offset);
+/* The address of code at an offset in the file; false: there is no code. */
+bool elf__address_of(struct elf *elf, u64 offset, u64 *addr);
 /* Bytes at an address of a loaded segment: *len is reduced to what the file has there. NULL: none. */
 const u8 *elf__bytes(struct elf *elf, u64 addr, u64 *len);
 /* The executable PT_LOAD segments; i from 0. false: i is beyond the last one. */
@@ -134,5 +157,3 @@ u32 elf__plt_stubs(struct elf *elf, const char *name, u64 *addrs, u32 max);
 void elf__each_slot(struct elf *elf, bool (*fn)(const char *name, u64 slot, void *arg), void *arg);
 /* Addresses of the GOT entries of an imported function: `call *slot(%rip)` (-fno-plt) uses them. Returns as above. */
 u32 elf__got_slots(struct elf *elf, const char *name, u64 *addrs, u32 max);
-
-#endif

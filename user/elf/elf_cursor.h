@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Reads numbers of unwind tables, whose contents are untrusted. For elf_frame.c and elf_unwind.c. */
-#ifndef SONDE_ELF_ELF_CURSOR_H
-#define SONDE_ELF_ELF_CURSOR_H
+#pragma once
 
 #include <string.h>
 
@@ -19,7 +18,7 @@ struct cursor {
 	u64 addr; /* of the data */
 	u64 size;
 	u64 pos;
-	bool bad;
+	bool is_truncated;
 };
 
 /* A cursor over at most `want` bytes at addr. */
@@ -28,7 +27,7 @@ static inline struct cursor at(struct elf *elf, u64 addr, u64 want)
 	struct cursor c = { .addr = addr, .size = want };
 
 	c.data = elf__bytes(elf, addr, &c.size);
-	c.bad = !c.data;
+	c.is_truncated = !c.data;
 	return c;
 }
 
@@ -36,8 +35,8 @@ static inline u64 get(struct cursor *c, u32 bytes)
 {
 	u64 v = 0;
 
-	if (c->bad || c->size - c->pos < bytes) {
-		c->bad = true;
+	if (c->is_truncated || c->size - c->pos < bytes) {
+		c->is_truncated = true;
 		return 0;
 	}
 	memcpy(&v, c->data + c->pos, bytes);
@@ -56,7 +55,7 @@ static inline u64 get_leb128_bits(struct cursor *c, u64 *sign)
 		if (shift < 64)
 			v |= (byte & 0x7f) << shift;
 		shift += 7;
-	} while ((byte & 0x80) && !c->bad);
+	} while ((byte & 0x80) && !c->is_truncated);
 	*sign = shift < 64 && (byte & 0x40) ? ~0ULL << shift : 0;
 	return v;
 }
@@ -95,7 +94,7 @@ static inline u64 get_encoded(struct cursor *c, u8 encoding, bool relative)
 			v = (u64)(s64)(s32)v;
 		break;
 	default:
-		c->bad = true;
+		c->is_truncated = true;
 		return 0;
 	}
 	if (!relative)
@@ -103,7 +102,7 @@ static inline u64 get_encoded(struct cursor *c, u8 encoding, bool relative)
 	if ((encoding & ENC_APPLY) == ENC_PCREL)
 		return v + here;
 	if (encoding & ENC_APPLY)
-		c->bad = true;
+		c->is_truncated = true;
 	return v;
 }
 
@@ -112,5 +111,3 @@ static inline u64 get_encoded(struct cursor *c, u8 encoding, bool relative)
  * or -ENOENT.
  */
 int elf__find_fde(struct elf *elf, u64 addr, u64 *fde, u64 *start, u64 *size);
-
-#endif

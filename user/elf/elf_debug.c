@@ -19,22 +19,22 @@
 
 struct unpacked {
 	u8 *data;
-	u64 size, room;
+	u64 size, capacity;
 };
 
 static int append(struct unpacked *u, const u8 *data, size_t len)
 {
-	u64 room = u->room * 2 + (1 << 16);
+	u64 room = u->capacity * 2 + (1 << 16);
 	u8 *bigger;
 
 	if (u->size + len > DEBUGDATA_MAX)
 		return -EFBIG;
-	if (u->size + len > u->room) {
+	if (u->size + len > u->capacity) {
 		bigger = realloc(u->data, room);
 		if (!bigger)
 			return -ENOMEM;
 		u->data = bigger;
-		u->room = room;
+		u->capacity = room;
 	}
 	memcpy(u->data + u->size, data, len);
 	u->size += len;
@@ -68,12 +68,12 @@ static int unpack(const u8 *data, u64 size, struct unpacked *u)
 
 static int add(struct elf *elf, u32 place, int fd)
 {
-	int err = elf->more[place] ? -EEXIST : elf__open(&elf->more[place], fd);
+	int err = elf->debug[place] ? -EEXIST : elf__open(&elf->debug[place], fd);
 
 	if (err)
 		close(fd);
 	else
-		elf->more[place]->own_fd = true;
+		elf->debug[place]->own_fd = true;
 	return err;
 }
 
@@ -85,7 +85,7 @@ int elf__add_debugdata(struct elf *elf)
 	struct unpacked u = {};
 	int err;
 
-	if (!data || elf->more[0])
+	if (!data || elf->debug[0])
 		return -ENOENT;
 	err = unpack(data, sec.size, &u);
 	if (!err && (!u.size || !elf__take(elf, u.size)))
@@ -94,7 +94,7 @@ int elf__add_debugdata(struct elf *elf)
 		free(u.data);
 		return err;
 	}
-	return elf__open_image(&elf->more[0], u.data, u.size);
+	return elf__open_image(&elf->debug[0], u.data, u.size);
 }
 
 static int checksum(int fd, u32 *crc)
@@ -133,10 +133,10 @@ int elf__add_debug(struct elf *elf, int fd, const u32 *crc)
 
 	if (err)
 		return err;
-	err = belongs(elf, elf->more[1], crc);
+	err = belongs(elf, elf->debug[1], crc);
 	if (err) {
-		elf__close(elf->more[1]);
-		elf->more[1] = NULL;
+		elf__close(elf->debug[1]);
+		elf->debug[1] = NULL;
 	}
 	return err;
 }
@@ -173,19 +173,9 @@ int elf__find_text(struct elf *elf, const char *section, const char *text, u64 *
 bool elf__section_holds(struct elf *elf, const char *section, const char *text)
 {
 	GElf_Shdr sh;
-	Elf_Scn *scn = NULL;
-	const char *name;
-	u64 addr;
 
-	if (*text)
-		return !elf__find_text(elf, section, text, &addr);
-	/* checks only the header: the section may have hundreds of MiB */
-	while ((scn = elf_nextscn(elf->elf, scn))) {
-		name = gelf_getshdr(scn, &sh) ? elf__section_name(elf, &sh) : NULL;
-		if (name && !strcmp(name, section))
-			return sh.sh_size && sh.sh_type != SHT_NOBITS;
-	}
-	return false;
+	return elf__section_header(elf, section, 0, &sh) &&
+	       (!*text || elf__range_holds(elf, sh.sh_offset, sh.sh_size < TEXT_MAX ? sh.sh_size : TEXT_MAX, text));
 }
 
 /* Calls fn with the strings of the dynamic section's entries with this tag, until fn returns true. */
@@ -209,17 +199,17 @@ static bool each_dynamic(struct elf *elf, s64 tag, bool (*fn)(const char *text, 
 	return false;
 }
 
-static bool begins(const char *text, void *arg)
+static bool begins_with(const char *text, void *arg)
 {
 	return !strncmp(text, arg, strlen(arg));
 }
 
 bool elf__needs(struct elf *elf, const char *library)
 {
-	return each_dynamic(elf, DT_NEEDED, begins, (void *)library);
+	return each_dynamic(elf, DT_NEEDED, begins_with, (void *)library);
 }
 
-static bool keep(const char *text, void *arg)
+static bool store_text(const char *text, void *arg)
 {
 	*(const char **)arg = text;
 	return true;
@@ -227,7 +217,7 @@ static bool keep(const char *text, void *arg)
 
 const char *elf__soname(struct elf *elf)
 {
-	if (!elf->soname && !each_dynamic(elf, DT_SONAME, keep, &elf->soname))
+	if (!elf->soname && !each_dynamic(elf, DT_SONAME, store_text, &elf->soname))
 		elf->soname = "";
 	return elf->soname;
 }

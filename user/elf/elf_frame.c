@@ -27,7 +27,7 @@ static int cie_encoding(struct elf *elf, u64 addr, struct encodings *out)
 	if (get(&c, 4)) /* a CIE has id 0 */
 		return -ENOENT;
 	version = get(&c, 1);
-	if (c.bad || !memchr(c.data + c.pos, 0, c.size - c.pos))
+	if (c.is_truncated || !memchr(c.data + c.pos, 0, c.size - c.pos))
 		return -ENOENT;
 	aug = (const char *)c.data + c.pos;
 	c.pos += strlen(aug) + 1;
@@ -39,10 +39,10 @@ static int cie_encoding(struct elf *elf, u64 addr, struct encodings *out)
 		get_leb128(&c); /* return address column */
 	*out = (struct encodings){ .lsda = ENC_NONE };
 	if (*aug++ != 'z')
-		return c.bad ? -ENOENT : 0;
+		return c.is_truncated ? -ENOENT : 0;
 	out->sized = true;
 	get_leb128(&c); /* length of the augmentation data */
-	for (; *aug && !c.bad; aug++) {
+	for (; *aug && !c.is_truncated; aug++) {
 		u8 enc;
 
 		switch (*aug) {
@@ -63,7 +63,7 @@ static int cie_encoding(struct elf *elf, u64 addr, struct encodings *out)
 			return -ENOENT;
 		}
 	}
-	return c.bad ? -ENOENT : 0;
+	return c.is_truncated ? -ENOENT : 0;
 }
 
 /* Reads an FDE; *lsda is 0 if the function has none. */
@@ -79,7 +79,7 @@ static int read_fde(struct elf *elf, u64 addr, u64 *start, u64 *size, u64 *lsda)
 		return -ENOENT;
 	here = c.addr + c.pos;
 	back = get(&c, 4);
-	if (c.bad || !back || back > here || cie_encoding(elf, here - back, &enc))
+	if (c.is_truncated || !back || back > here || cie_encoding(elf, here - back, &enc))
 		return -ENOENT;
 	*start = get_encoded(&c, enc.code, true);
 	*size = get_encoded(&c, enc.code, false);
@@ -91,7 +91,7 @@ static int read_fde(struct elf *elf, u64 addr, u64 *start, u64 *size, u64 *lsda)
 		if (get_encoded(&raw, enc.lsda & ENC_FORMAT, false))
 			*lsda = get_encoded(&c, enc.lsda, true);
 	}
-	return c.bad ? -ENOENT : 0;
+	return c.is_truncated ? -ENOENT : 0;
 }
 
 /* The sorted table: the address of its first entry and the number of entries; its numbers are relative to *base. */
@@ -114,11 +114,11 @@ static int table(struct elf *elf, u64 *base, u64 *first, u64 *n)
 	fde_enc = get(&c, 1);
 	table_enc = get(&c, 1);
 	get_encoded(&c, ptr_enc & ENC_FORMAT, false); /* address of .eh_frame */
-	if (c.bad || fde_enc != ENC_UDATA4 || table_enc != ENC_TABLE)
+	if (c.is_truncated || fde_enc != ENC_UDATA4 || table_enc != ENC_TABLE)
 		return -ENOENT;
 	*n = get(&c, 4);
 	*first = c.addr + c.pos;
-	return c.bad || !*n ? -ENOENT : 0;
+	return c.is_truncated || !*n ? -ENOENT : 0;
 }
 
 static int find_fde(struct elf *elf, u64 addr, u64 *fde, u64 *start, u64 *size, u64 *lsda)
@@ -198,15 +198,15 @@ int elf__each_call_site(struct elf *elf, u64 addr, void (*fn)(u64 start, u64 siz
 		get_leb128(&c); /* end of the types table */
 	encoding = get(&c, 1);
 	length = get_leb128(&c);
-	if (c.bad || length > c.size - c.pos || encoding == ENC_NONE)
+	if (c.is_truncated || length > c.size - c.pos || encoding == ENC_NONE)
 		return -ENOENT;
-	for (end = c.pos + length; c.pos < end && !c.bad;) {
+	for (end = c.pos + length; c.pos < end && !c.is_truncated;) {
 		from = get_number(&c, encoding);
 		len = get_number(&c, encoding);
 		pad = get_number(&c, encoding);
 		get_leb128(&c); /* action */
-		if (!c.bad)
+		if (!c.is_truncated)
 			fn(start + from, len, pad ? pads + pad : 0, arg);
 	}
-	return c.bad ? -ENOENT : 0;
+	return c.is_truncated ? -ENOENT : 0;
 }

@@ -73,7 +73,7 @@ static bool open_table(struct table *t, struct elf *elf, struct elf *from, bool 
 /* The next table in the order of lookup; i from 0. false: there are no more. */
 static bool next_table(struct elf *elf, u32 *i, struct table *t)
 {
-	struct elf *from[] = { elf, elf, elf->more[0], elf->more[1] };
+	struct elf *from[] = { elf, elf, elf->debug[0], elf->debug[1] };
 
 	while (*i < ARRAY_LEN(from)) {
 		u32 k = (*i)++;
@@ -167,21 +167,98 @@ int elf__find_symbol(struct elf *elf, const char *name, struct elf_symbol *out)
 	return elf__find_symbols(elf, &name, 1, out) ? -ENOENT : 0;
 }
 
-bool elf__stripped(struct elf *elf)
+/* The hash of .gnu.hash (dl_new_hash of the dynamic linker). */
+static u32 hash_of(const char *name)
 {
-	struct table t;
+	u32 h = 5381;
 
-	return !open_table(&t, elf, elf, false);
+	while (*name)
+		h = h * 33 + (u8)*name++;
+	return h;
 }
 
-bool elf__names_hold(struct elf *elf, const char *text)
+/* A section as an array of u32; reads of numbers beyond its end return 0. */
+static u32 word(const u8 *data, u64 size, u64 i)
 {
-	size_t len = strlen(text);
-	u32 which = 1; /* skip the dynamic symbols */
-	struct table t;
+	u32 w = 0;
 
-	while (next_table(elf, &which, &t))
-		if (memmem(t.symbols.names, t.symbols.names_size, text, len))
+	if (i < size / sizeof(w))
+		memcpy(&w, data + i * sizeof(w), sizeof(w));
+	return w;
+}
+
+/*
+ * The first index into .dynsym, and where its hash is in .gnu.hash: words of the header (buckets, first symbol, words
+ * of the Bloom filter, shift), the filter, the buckets, the hashes. 0: no exported symbol has this name, which the
+ * filter mostly shows without .dynsym and .dynstr.
+ */
+static u32 find_hash(const u8 *data, u64 size, u32 h, u64 *at)
+{
+	u32 buckets = word(data, size, 0), first = word(data, size, 1), filters = word(data, size, 2),
+	    shift = word(data, size, 3) & 31, i;
+	u64 filter = filters ? 4 + 2 * (u64)(h / 64 % filters) : 0;
+	u64 bits = word(data, size, filter) | (u64)word(data, size, filter + 1) << 32;
+
+	if (!buckets || !filters || !(bits >> h % 64 & bits >> (h >> shift) % 64 & 1))
+		return 0;
+	i = word(data, size, 4 + 2 * (u64)filters + h % buckets);
+	*at = 4 + 2 * (u64)filters + buckets + i - first;
+	return i < first ? 0 : i;
+}
+
+static bool is_exported(const struct table *t, u64 i, const char *name)
+{
+	struct elf_symbol s;
+	Elf64_Sym sym;
+	const char *have = defined(t, i, &sym);
+
+	return have && !strcmp(have, name) && fill(t, i, have, &sym, &s) && s.default_version;
+}
+
+bool elf__exports(struct elf *elf, const char *name)
+{
+	struct elf_section sec;
+	u32 index = 0, h = hash_of(name), found;
+	const u8 *hashes = elf__section_data(elf, NULL, SHT_GNU_HASH, &index, &sec);
+	struct table t;
+	u64 at = 0;
+
+	found = hashes ? find_hash(hashes, sec.size, h, &at) : 1;
+	if (!found || !open_table(&t, elf, elf, true))
+		return false;
+	for (u64 i = found; i < t.symbols.n; i++, at++) {
+		u32 other = hashes ? word(hashes, sec.size, at) : h;
+
+		if ((other | 1) == (h | 1) && is_exported(&t, i, name))
 			return true;
+		/* the last one of its bucket has the lowest bit */
+		if (hashes && (other & 1 || at >= sec.size / sizeof(other)))
+			return false;
+	}
 	return false;
+}
+
+bool elf__provides(struct elf *elf, const char *name)
+{
+	struct elf_symbol sym;
+	bool is_there = elf__exports(elf, name);
+
+	for (u32 i = 0; i < elf->n_provided; i++)
+		if (!strcmp(elf->provided[i].name, name))
+			return elf->provided[i].is_there;
+	/* a library that does not export it is not the one: its .symtab may have 100 MiB */
+	if (!is_there && !*elf__soname(elf))
+		is_there = !elf__find_symbol(elf, name, &sym);
+	if (elf->n_provided < ARRAY_LEN(elf->provided)) {
+		elf->provided[elf->n_provided].name = name;
+		elf->provided[elf->n_provided++].is_there = is_there;
+	}
+	return is_there;
+}
+
+bool elf__stripped(struct elf *elf)
+{
+	GElf_Shdr sh;
+
+	return !elf__section_header(elf, NULL, SHT_SYMTAB, &sh);
 }

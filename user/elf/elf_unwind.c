@@ -39,7 +39,7 @@ struct machine {
 	u64 location, target;
 	struct row row, initial, saved[STATES];
 	u32 n_saved;
-	bool bad;
+	bool is_invalid;
 };
 
 /* A product that overflows wraps; the file is untrusted. */
@@ -70,7 +70,7 @@ static void restore(struct machine *m, u64 reg)
 static void skip(struct cursor *c, u64 n)
 {
 	if (n > c->size - c->pos)
-		c->bad = true;
+		c->is_truncated = true;
 	else
 		c->pos += n;
 }
@@ -187,7 +187,7 @@ static bool run_advance(struct machine *m, struct cursor *c, u8 op)
 /* Runs up to the end or the first row that begins beyond the target. */
 static void run(struct machine *m, struct cursor *c, u64 end)
 {
-	while (c->pos < end && !c->bad && !m->bad) {
+	while (c->pos < end && !c->is_truncated && !m->is_invalid) {
 		u8 op = get(c, 1);
 
 		if (run_advance(m, c, op)) {
@@ -198,7 +198,7 @@ static void run(struct machine *m, struct cursor *c, u64 end)
 		} else if ((op & INSTRUCTION) == 0xc0) {
 			restore(m, op & ~INSTRUCTION);
 		} else if (!run_register(m, c, op) && !run_frame(m, c, op)) {
-			m->bad = true;
+			m->is_invalid = true;
 		}
 	}
 }
@@ -213,7 +213,7 @@ static int run_cie(struct machine *m, struct elf *elf, u64 addr, bool *sized)
 	if (get(&c, 4) || length > CIE_MAX - 4 || end > c.size)
 		return -ENOENT;
 	version = get(&c, 1);
-	if (c.bad || !memchr(c.data + c.pos, 0, c.size - c.pos))
+	if (c.is_truncated || !memchr(c.data + c.pos, 0, c.size - c.pos))
 		return -ENOENT;
 	aug = (const char *)c.data + c.pos;
 	c.pos += strlen(aug) + 1;
@@ -225,7 +225,7 @@ static int run_cie(struct machine *m, struct elf *elf, u64 addr, bool *sized)
 	if (*sized) {
 		data = get_leb128(&c);
 		data += c.pos;
-		for (aug++; *aug && !c.bad; aug++) {
+		for (aug++; *aug && !c.is_truncated; aug++) {
 			if (*aug == 'R')
 				m->encoding = get(&c, 1);
 			else if (*aug == 'L')
@@ -237,11 +237,11 @@ static int run_cie(struct machine *m, struct elf *elf, u64 addr, bool *sized)
 		}
 		c.pos = data;
 	}
-	if (c.bad || c.pos > end)
+	if (c.is_truncated || c.pos > end)
 		return -ENOENT;
 	run(m, &c, end);
 	m->initial = m->row;
-	return c.bad || m->bad ? -ENOENT : 0;
+	return c.is_truncated || m->is_invalid ? -ENOENT : 0;
 }
 
 int elf__unwind(struct elf *elf, u64 addr, struct elf_unwind *out)
@@ -265,11 +265,11 @@ int elf__unwind(struct elf *elf, u64 addr, struct elf_unwind *out)
 	get_encoded(&c, m.encoding, false);
 	if (sized)
 		skip(&c, get_leb128(&c));
-	if (c.bad || length + 4 < c.pos)
+	if (c.is_truncated || length + 4 < c.pos)
 		return -ENOENT;
 	m.location = start;
 	run(&m, &c, length + 4 < c.size ? length + 4 : c.size);
-	if (c.bad || m.bad)
+	if (c.is_truncated || m.is_invalid)
 		return -ENOENT;
 	*out = (struct elf_unwind){
 		.by_frame_pointer = m.row.cfa_reg == REG_BP,

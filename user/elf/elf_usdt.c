@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "elf/usdt.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,7 +73,7 @@ struct notes {
 	void *arg;
 };
 
-static u64 word(const u8 *p)
+static u64 read_word(const u8 *p)
 {
 	u64 v;
 
@@ -102,9 +101,9 @@ static int on_note(const struct notes *n, const u8 *p, const u8 *end)
 
 	if (end - p < 24)
 		return 0;
-	address = word(p);
-	base = word(p + 8);
-	semaphore = word(p + 16);
+	address = read_word(p);
+	base = read_word(p + 8);
+	semaphore = read_word(p + 16);
 	p += 24;
 	provider = text_at(&p, end);
 	name = provider ? text_at(&p, end) : NULL;

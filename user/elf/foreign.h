@@ -6,8 +6,7 @@
  * (its CPU time is limited for all its files together), the request is repeated once, to a new child. Two kinds of
  * errors are distinguished: -ENOEXEC is an answer; -ETIMEDOUT, -EPIPE and -EPROTO mean that there is no answer.
  */
-#ifndef SONDE_ELF_FOREIGN_H
-#define SONDE_ELF_FOREIGN_H
+#pragma once
 
 #include "elf/elf.h"
 
@@ -62,5 +61,3 @@ int foreign_file__unwind(struct foreign_file *file, u64 addr, struct elf_unwind 
 bool foreign_file__is_exported(struct foreign_file *file, u64 addr);
 bool foreign_file__defines_version(struct foreign_file *file, const char *name);
 int foreign_file__needed(struct foreign_file *file, struct foreign_needed *out);
-
-#endif

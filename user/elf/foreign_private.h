@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by foreign.c, which sends requests, and foreign_child.c, which answers them. */
-#ifndef SONDE_ELF_FOREIGN_PRIVATE_H
-#define SONDE_ELF_FOREIGN_PRIVATE_H
+#pragma once
 
 #include "elf/foreign.h"
 
@@ -40,5 +39,3 @@ struct foreign_answer {
 
 /* The child's main function. */
 void foreign__serve(int sock, void *arg);
-
-#endif

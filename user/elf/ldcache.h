@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The dynamic linker's cache of installed libraries. */
-#ifndef SONDE_ELF_LDCACHE_H
-#define SONDE_ELF_LDCACHE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -9,5 +8,3 @@
 void ldcache__each(void (*fn)(const char *path, void *arg), void *arg);
 /* The same for the contents of such a file. Returns the number of libraries. */
 unsigned int ldcache__parse(const void *data, size_t len, void (*fn)(const char *path, void *arg), void *arg);
-
-#endif

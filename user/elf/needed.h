@@ -4,8 +4,7 @@
  * need, searched in the same places as by the dynamic loader. Nothing is executed for that. A superfluous file does
  * no harm, and a missing one is found when it is mapped.
  */
-#ifndef SONDE_ELF_NEEDED_H
-#define SONDE_ELF_NEEDED_H
+#pragma once
 
 #include "core/types.h"
 
@@ -13,5 +12,3 @@
 int needed__program(const char *name, char *path, size_t size);
 /* Calls fn with an open descriptor of each file, once each; fn may duplicate it. program: a path. */
 void needed__each(const char *program, void (*fn)(int fd, void *arg), void *arg);
-
-#endif

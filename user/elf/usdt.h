@@ -3,8 +3,7 @@
  * USDT probes of an ELF file: nops that the author has put into the code and described in notes (.note.stapsdt;
  * https://sourceware.org/systemtap/wiki/UserSpaceProbeImplementation). The file is untrusted.
  */
-#ifndef SONDE_ELF_USDT_H
-#define SONDE_ELF_USDT_H
+#pragma once
 
 #include "elf/elf.h"
 
@@ -34,5 +33,3 @@ struct usdt {
 int usdt__each(struct elf *elf, const char *provider, int (*fn)(const struct usdt *probe, void *arg), void *arg);
 /* Parses "-4@112(%rsp)" and the like, up to a blank; size 0 in out if the form is not supported. */
 void usdt__parse_arg(const char *text, struct usdt_arg *out);
-
-#endif

@@ -34,9 +34,7 @@ void call_functions__free(struct call_functions *f)
 {
 	for (u32 i = 0; i < f->owned.n; i++)
 		free(*(char *const *)map__key(&f->owned, i));
-	map__free(&f->by_content);
-	map__free(&f->by_code);
-	map__free(&f->owned);
+	MAPS_FREE(&f->by_content, &f->by_code, &f->owned);
 	free(f->list);
 }
 
@@ -125,27 +123,26 @@ static int function_of(struct call_functions *f, const struct stack_frame *frame
 
 int call_tree__init(struct call_tree *t, struct call_functions *f, bool lines)
 {
-	*t = (struct call_tree){ .functions = f, .lines = lines, .n = 1 };
+	*t = (struct call_tree){ .functions = f, .has_lines = lines, .n = 1 };
 	map__init(&t->children, sizeof(struct child_key), sizeof(u32));
-	map__init(&t->known, sizeof(struct known_key), sizeof(u32));
+	map__init(&t->stack_nodes, sizeof(struct known_key), sizeof(u32));
 	t->nodes = calloc(array__capacity(1), sizeof(*t->nodes));
-	t->way = calloc(STACKS_DEEPEST, sizeof(*t->way));
-	return t->nodes && t->way ? 0 : -ENOMEM;
+	t->pending = calloc(STACKS_DEEPEST, sizeof(*t->pending));
+	return t->nodes && t->pending ? 0 : -ENOMEM;
 }
 
 void call_tree__free(struct call_tree *t)
 {
 	if (!t->functions)
 		return;
-	map__free(&t->children);
-	map__free(&t->known);
+	MAPS_FREE(&t->children, &t->stack_nodes);
 	free(t->nodes);
-	free(t->way);
+	free(t->pending);
 }
 
 int call_tree__child(struct call_tree *t, u32 parent, u32 function, u32 line, u32 *out)
 {
-	struct child_key key = { parent, function, t->lines ? line : 0 };
+	struct child_key key = { parent, function, t->has_lines ? line : 0 };
 	u32 *known = map__get(&t->children, &key);
 
 	if (!known)
@@ -187,7 +184,7 @@ static u32 *ends_at(struct call_tree *t, u32 parent, u32 stack, bool upside_down
 {
 	struct known_key key = { parent, stack, upside_down };
 
-	return map__get(&t->known, &key);
+	return map__get(&t->stack_nodes, &key);
 }
 
 int call_tree__stack(struct call_tree *t, u32 parent, u32 stack, u32 *out)
@@ -207,12 +204,12 @@ int call_tree__stack(struct call_tree *t, u32 parent, u32 stack, u32 *out)
 			at = *known;
 			break;
 		}
-		t->way[n++] = id;
+		t->pending[n++] = id;
 	}
 	while (!err && n--) {
-		err = step(t, t->way[n], &at);
+		err = step(t, t->pending[n], &at);
 		if (!err)
-			*ends_at(t, parent, t->way[n], false) = at;
+			*ends_at(t, parent, t->pending[n], false) = at;
 	}
 	*out = at;
 	return err;

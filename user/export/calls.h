@@ -3,8 +3,7 @@
  * Merges stacks into a tree of calls, in which equal callers are one node even if their frames have different ids; each
  * node has the time spent in it. The tree's size depends on the number of different stacks, not of events.
  */
-#ifndef SONDE_EXPORT_CALLS_H
-#define SONDE_EXPORT_CALLS_H
+#pragma once
 
 #include "model/stacks.h"
 #include "util/map.h"
@@ -43,12 +42,12 @@ struct call_node {
 
 struct call_tree {
 	struct call_functions *functions;
-	bool lines; /* two lines of one function are two nodes */
+	bool has_lines; /* two lines of one function are two nodes */
 	struct call_node *nodes; /* 0: the root; parents precede their children */
 	u32 n;
 	struct map children; /* struct child_key -> u32 */
-	struct map known; /* struct known_key -> u32: the last node of a stack */
-	u32 *way; /* scratch: [STACKS_DEEPEST] frames still to be added */
+	struct map stack_nodes; /* struct known_key -> u32: the last node of a stack */
+	u32 *pending; /* scratch: [STACKS_DEEPEST] frames still to be added */
 };
 
 int call_functions__init(struct call_functions *f, const struct stacks *stacks);
@@ -76,5 +75,3 @@ int call_functions__drop_unused(struct call_functions *f, struct call_tree *cons
 
 /* Calls fn for each node with a value of its own, callers first; path[0..n) leads from the outermost node to it. */
 int call_tree__each(const struct call_tree *t, int (*fn)(const struct call_node *path[], u32 n, void *arg), void *arg);
-
-#endif

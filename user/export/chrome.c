@@ -111,6 +111,11 @@ void chrome__put_us(FILE *out, u64 ns)
 	put_digits(out, ns % 1000, 3);
 }
 
+void chrome__put_time(struct export *e, u64 time)
+{
+	chrome__put_us(e->out, time + ((const struct chrome *)e->data)->ahead);
+}
+
 static void put_value(struct export *e, const struct view *v, const struct schema_field *f)
 {
 	struct field_value value;
@@ -161,14 +166,19 @@ static void put_args(struct export *e, const struct view *v, s64 cpu, u16 flags)
 	fputs("}}", e->out);
 }
 
-/* Writes the event's first stack, which is its own thread's. */
-static void put_stack(struct export *e, const struct view *v)
+/* Returns the event's first stack, which is its own thread's; 0: it has none. */
+static u32 stack_of(const struct view *v)
 {
 	u32 stack = 0;
 
 	for (u32 i = 0; !stack && i < v->event->n; i++)
 		if (field__is_stack(&v->event->fields[i]))
 			stack = (u32)view__s64(v, &v->event->fields[i]);
+	return stack;
+}
+
+static void put_stack(struct export *e, u32 stack)
+{
 	if (stacks__frame(e->stacks, stack))
 		fprintf(e->out, "\"sf\":\"%u\",", stack);
 }
@@ -221,11 +231,16 @@ static int put_event(struct export *e, const struct view *v, const struct common
 	const char *title = event__title(e->names, v, (u16)view__s64(v, f->probe), buf, sizeof(buf));
 	u16 flags = (u16)view__s64(v, f->flags);
 	bool lasts = v->event->is_span && !(flags & EVENT_NO_DURATION);
+	const struct interval span = { start < time ? start : time, time };
+	u32 stack = stack_of(v);
 
 	if (chrome__put_names(e, pid, tid))
 		return -ENOMEM;
-	if (lasts &&
-	    chrome__place(e, pid, tid, v->event->name, &(struct interval){ start < time ? start : time, time }, &tid))
+	/* steps are no calls */
+	if (lasts && ((const struct chrome *)e->data)->is_kineto && strcmp(v->event->name, "torch_step") != 0 &&
+	    chrome_python__add(e, pid, tid, &span, stack))
+		return -ENOMEM;
+	if (lasts && chrome__place(e, pid, tid, v->event->name, &span, &tid))
 		return -ENOMEM;
 	chrome__next_event(e);
 	fputs(lasts ? "{\"ph\":\"X\",\"name\":" : "{\"ph\":\"i\",\"s\":\"t\",\"name\":", e->out);
@@ -237,13 +252,13 @@ static int put_event(struct export *e, const struct view *v, const struct common
 	fputs(",\"tid\":", e->out);
 	put_digits(e->out, chrome__number(tid), 1);
 	fputs(",\"ts\":", e->out);
-	chrome__put_us(e->out, lasts ? start : time);
+	chrome__put_time(e, lasts ? start : time);
 	if (lasts) {
 		fputs(",\"dur\":", e->out);
 		chrome__put_us(e->out, time > start ? time - start : 0);
 	}
 	putc(',', e->out);
-	put_stack(e, v);
+	put_stack(e, stack);
 	put_args(e, v, view__s64(v, f->cpu), flags);
 	if (chrome_torch__put_flow(e, v, &(struct chrome_place){ pid, tid, start }))
 		return -ENOMEM;
@@ -259,7 +274,17 @@ static bool is_left_out(const struct schema_event *e)
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
 		if (!strcmp(e->name, kinds[i]))
 			return true;
-	return event__is_inventory(e) || (!EVENT_FAMILY(e->id) && strcmp(e->name, "meta_loss") != 0);
+	return e->role == EVENT_LISTS && strcmp(e->name, "meta_loss") != 0;
+}
+
+static bool is_memory(const struct schema_event *e)
+{
+	return !strcmp(e->name, "torch_alloc");
+}
+
+static bool is_module(const struct schema_event *e)
+{
+	return !strcmp(e->name, "torch_module");
 }
 
 static int on_event(const struct view *v, void *arg)
@@ -271,12 +296,15 @@ static int on_event(const struct view *v, void *arg)
 		c->event = v->event;
 		c->fields = common_fields__of(v->event);
 	}
+	if (c->is_kineto && is_memory(v->event))
+		return chrome_torch__put_memory(e, v);
+	if (is_module(v->event))
+		return chrome_python__add_module(e, v);
 	return put_event(e, v, &c->fields);
 }
 
-static int begin(struct export *e)
+int chrome__open(struct export *e)
 {
-	const struct trace_head *head = e->facts->head;
 	struct chrome *c = calloc(1, sizeof(*c));
 
 	if (!c)
@@ -285,9 +313,27 @@ static int begin(struct export *e)
 	map__init(&c->tasks, sizeof(struct task_key), sizeof(u8));
 	chrome__init_lanes(c);
 	chrome_torch__init(c);
+	chrome_python__init(c);
 	c->order = order__new(on_event, e);
-	if (!c->order)
-		return -ENOMEM;
+	return c->order ? 0 : -ENOMEM;
+}
+
+int chrome__only_kineto(struct export *e, u64 ahead)
+{
+	struct chrome *c = e->data;
+
+	c->is_kineto = true;
+	c->ahead = ahead;
+	return chrome_python__read_gaps(e);
+}
+
+static int begin(struct export *e)
+{
+	const struct trace_head *head = e->facts->head;
+	int err = chrome__open(e);
+
+	if (err)
+		return err;
 	fprintf(e->out,
 		"{\"displayTimeUnit\":\"ns\",\"otherData\":{\"clock\":\"CLOCK_MONOTONIC\",\"realtime_ahead_ns\":\"%lld\","
 		"\"live_ns\":\"%llu\",\"stop_ns\":\"%llu\",\"traced_ns\":\"%llu\",\"hostname\":",
@@ -297,15 +343,36 @@ static int begin(struct export *e)
 	return 0;
 }
 
-/* Sorts events by time, because only then is known which spans nest. */
-static int rows(struct export *e, const struct rows *rows)
+/* torch.profiler's traces have calls of CUDA and of PyTorch, and the memory of tensors. */
+bool chrome__is_kineto_family(const struct export *e, u8 id)
 {
-	struct chrome *c = e->data;
+	static const char *const names[] = { "torch", "cuda", "cudadrv" };
+	const struct schema_family *family = schema__family_by_id(trace__schema(e->trace), id);
 
-	return is_left_out(rows__event(rows)) ? 0 : order__add(c->order, rows);
+	for (size_t i = 0; family && i < ARRAY_LEN(names); i++)
+		if (!strcmp(family->name, names[i]))
+			return true;
+	return false;
 }
 
-static int end(struct export *e)
+static bool is_in_kineto(const struct export *e, const struct schema_event *event)
+{
+	return is_memory(event) || is_module(event) ||
+	       (event->is_span && chrome__is_kineto_family(e, (u8)EVENT_FAMILY(event->id)));
+}
+
+/* Sorts events by time, because only then is known which spans nest. */
+int chrome__rows(struct export *e, const struct rows *rows)
+{
+	const struct schema_event *event = rows__event(rows);
+	struct chrome *c = e->data;
+
+	if (is_left_out(event) || (c->is_kineto ? !is_in_kineto(e, event) : is_module(event)))
+		return 0;
+	return order__add(c->order, rows);
+}
+
+int chrome__end(struct export *e)
 {
 	struct chrome *c = e->data;
 	int err;
@@ -315,16 +382,24 @@ static int end(struct export *e)
 	err = c->order ? order__finish(c->order) : 0;
 	order__free(c->order);
 	if (!err)
+		chrome_python__close(e);
+	if (!err)
 		err = ferror(e->out) ? -EIO : chrome_torch__put_steps(e);
 	if (!err)
 		err = chrome__put_gpu_work(e);
+	/* events were only sorted until now; a trace without family proc names no process */
+	if (!err && c->is_kineto && !c->any && !names__task(e->names, e->pid, e->pid)) {
+		snprintf(e->why, sizeof(e->why), "the trace has no process %u", e->pid);
+		err = -ESRCH;
+	}
 	fputs("\n]", e->out);
 	if (stacks__count(e->stacks))
 		put_frames(e);
 	fputs("}\n", e->out);
 	map__free(&c->tasks);
 	chrome__free_lanes(c);
-	map__free(&c->forward);
+	chrome_torch__free(c);
+	chrome_python__free(c);
 	free(c);
 	return err ? err : ferror(e->out) ? -EIO : 0;
 }
@@ -333,6 +408,6 @@ EXPORTER(chrome) = {
 	.name = "chrome",
 	.doc = "JSON for chrome://tracing and other viewers: spans, and GPUs as torch.profiler writes them",
 	.begin = begin,
-	.rows = rows,
-	.end = end,
+	.rows = chrome__rows,
+	.end = chrome__end,
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by the files of the exporter for chrome://tracing. */
-#ifndef SONDE_EXPORT_CHROME_H
-#define SONDE_EXPORT_CHROME_H
+#pragma once
 
 #include "export/export.h"
 #include "export/lane.h"
+#include "export/torch_blocks.h"
 #include "model/order.h"
 #include "util/map.h"
 
@@ -19,6 +19,17 @@ static inline u32 chrome__number(u32 id)
 	return id < TRACE_TASK_IDS ? id : id - TRACE_TASK_IDS + CHROME_FIRST_AGAIN;
 }
 
+/* chrome_python.c: functions of Python, estimated from the stacks of calls */
+struct chrome_python {
+	struct map threads; /* struct thread_key -> struct python_thread */
+	struct map modules; /* struct module_key -> struct module_number: nn.Modules that were called */
+	struct map classes; /* class[MODULE_CLASS] -> u32: how many of them are of this class */
+	struct interval *gaps; /* pauses, and times in which records were lost; by time, disjoint */
+	u32 n_gaps;
+	u32 open; /* rows of all threads that are not written yet */
+	u64 calls, numbers; /* calls, and rows that were opened, so far */
+};
+
 struct chrome {
 	struct order *order;
 	const struct schema_event *event; /* kind of the last event */
@@ -26,7 +37,11 @@ struct chrome {
 	struct map tasks; /* struct task_key -> u8: tasks that were named already */
 	struct map lanes; /* struct lane_key -> struct chrome_lane */
 	struct map forward; /* of chrome_torch.c: operators whose backward nodes may follow */
+	struct torch_blocks blocks; /* of chrome_torch.c */
+	struct chrome_python python;
 	u64 flows; /* from operators to backward nodes */
+	u64 ahead; /* ns that are added to times */
+	bool is_kineto; /* only what torch.profiler has, too */
 	bool any;
 };
 
@@ -34,7 +49,17 @@ struct chrome {
 void chrome__next_event(struct export *e);
 void chrome__put_name(struct export *e, const char *what, u32 pid, u32 tid, const char *name);
 int chrome__put_names(struct export *e, u32 pid, u32 tid);
+/* Writes ns as us; put_time: of a moment on CLOCK_MONOTONIC. */
 void chrome__put_us(FILE *out, u64 ns);
+void chrome__put_time(struct export *e, u64 time);
+
+/* chrome.c, for format kineto: open makes e->data, rows and end are an exporter's; 0 or negative errno. */
+int chrome__open(struct export *e);
+int chrome__only_kineto(struct export *e, u64 ahead);
+/* Does format kineto have the calls of this family? */
+bool chrome__is_kineto_family(const struct export *e, u8 id);
+int chrome__rows(struct export *e, const struct rows *rows);
+int chrome__end(struct export *e);
 
 /* chrome_lanes.c */
 void chrome__init_lanes(struct chrome *c);
@@ -50,6 +75,7 @@ struct chrome_place {
 
 /* chrome_torch.c */
 void chrome_torch__init(struct chrome *c);
+void chrome_torch__free(struct chrome *c);
 /* Writes the arguments of an operator or backward node that torch.profiler's have. */
 void chrome_torch__put_args(struct export *e, const struct view *v);
 /*
@@ -58,10 +84,26 @@ void chrome_torch__put_args(struct export *e, const struct view *v);
  */
 int chrome_torch__put_flow(struct export *e, const struct view *v, const struct chrome_place *at);
 
+/*
+ * Writes an event torch_alloc as torch.profiler's profile_memory does; nothing for a block of unknown size.
+ * Returns 0 or negative errno.
+ */
+int chrome_torch__put_memory(struct export *e, const struct view *v);
+
 /* Writes training steps that no event marks, as ranges ProfilerStep#N. 0 or negative errno. */
 int chrome_torch__put_steps(struct export *e);
 
+/* chrome_python.c */
+void chrome_python__init(struct chrome *c);
+void chrome_python__free(struct chrome *c);
+/* Reads when the recording paused or lost records. Call it before all spans. 0 or negative errno */
+int chrome_python__read_gaps(struct export *e);
+/* Adds a span of a thread, in order of the ends, before it is written. stack 0: not known. 0 or -ENOMEM */
+int chrome_python__add(struct export *e, u32 pid, u32 tid, const struct interval *time, u32 stack);
+/* Adds a call of an nn.Module (event torch_module), in the same order. 0 or -ENOMEM */
+int chrome_python__add_module(struct export *e, const struct view *v);
+/* Writes all rows that are open. */
+void chrome_python__close(struct export *e);
+
 /* chrome_gpu.c: writes GPU work, and launches that only CUPTI recorded; reads the trace once more. */
 int chrome__put_gpu_work(struct export *e);
-
-#endif

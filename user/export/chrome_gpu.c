@@ -5,13 +5,12 @@
  * get thread numbers of their own; argument `stream` is CUDA's number.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "export/chrome.h"
 #include "export/gpus.h"
-#include "export/value.h"
 #include "output/json_writer.h"
+#include "util/path.h"
 
 #define NEXT_SAME 1000000 /* added to the number of a stream whose thread number is in use */
 
@@ -66,7 +65,7 @@ static struct stream_lane *find_lane(struct pass *p, struct stream_key *key, con
 }
 
 /* Finds the process and thread on which work is drawn. Returns 0 or -ENOMEM. */
-static int place(struct pass *p, const struct gpu_work *w, const struct interval *span, struct thread_key *out)
+static int find_task(struct pass *p, const struct gpu_work *w, const struct interval *span, struct thread_key *out)
 {
 	struct stream_key key = { w->pid, w->device, w->context, w->stream, 0 };
 	struct stream_lane *l = find_lane(p, &key, span);
@@ -98,7 +97,7 @@ static void put_head(struct pass *p, const char *phase, const char *category, co
 static void put_where(struct pass *p, u32 pid, u32 tid, u64 time)
 {
 	fprintf(p->e->out, ",\"pid\":%u,\"tid\":%u,\"ts\":", chrome__number(pid), chrome__number(tid));
-	chrome__put_us(p->e->out, time);
+	chrome__put_time(p->e, time);
 }
 
 /* Writes the flow's start and, if only CUPTI recorded the launch, the driver's call. */
@@ -113,7 +112,8 @@ static int put_launch(struct pass *p, const struct gpu_work *w)
 	if (!l->probed) {
 		if (chrome__place(p->e, l->pid, l->tid, "gpu_call", &span, &tid))
 			return -ENOMEM;
-		put_head(p, "X", "cuda_driver", l->function ? l->function : "launch");
+		put_head(p, "X", l->function && path__begins_with(l->function, "cuda") ? "cuda_runtime" : "cuda_driver",
+			 l->function ? l->function : "launch");
 		put_where(p, l->pid, tid, l->start);
 		fputs(",\"dur\":", p->e->out);
 		chrome__put_us(p->e->out, l->end > l->start ? l->end - l->start : 0);
@@ -203,7 +203,7 @@ static int on_work(const struct gpu_work *w, void *arg)
 	if (w->host_time)
 		return 0;
 	span.start = gpus__start(&p->gpus, w);
-	if (place(p, w, &span, &t))
+	if (find_task(p, w, &span, &t))
 		return -ENOMEM;
 	if (l && l->tid && gpu_launches__first(&p->launches, l->number) && put_launch(p, w))
 		return -ENOMEM;
@@ -235,13 +235,13 @@ int chrome__put_gpu_work(struct export *e)
 		err = gpu_model__new(&p.model, e->trace, e->names);
 	if (!err)
 		/* a reading that selects a time leaves out the pauses */
-		err = gpu_model__read(p.model, e->facts->paused_ns ? 1 : 0, 0, NULL, &listener, &p, NULL);
+		err = gpu_model__read(p.model, e->facts->paused_ns ? 1 : 0, 0, e->pids.n ? &e->pids : NULL, &listener,
+				      &p, NULL);
 	gpu_model__free(p.model);
 	gpus__free(&p.gpus);
 	gpu_launches__free(&p.launches);
 	for (u32 i = 0; i < p.streams.n; i++)
 		lane__free(&((struct stream_lane *)map__value(&p.streams, i))->lane);
-	map__free(&p.streams);
-	map__free(&p.threads);
+	MAPS_FREE(&p.streams, &p.threads);
 	return err;
 }

@@ -6,11 +6,9 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "export/chrome.h"
-#include "export/value.h"
 #include "output/json_writer.h"
 
 struct lane_key {
@@ -42,6 +40,12 @@ static void put_lane_name(struct export *e, const struct lane_key *key, u32 tid)
 	fprintf(e->out, ",\"thread\":%u}}", chrome__number(key->tid));
 }
 
+/* Functions of Python may begin in one step and end in another. */
+static bool is_step(const char *kind)
+{
+	return !strcmp(kind, "torch_step") || !strcmp(kind, "steps");
+}
+
 int chrome__place(struct export *e, u32 pid, u32 tid, const char *kind, const struct interval *span, u32 *out)
 {
 	struct chrome *c = e->data;
@@ -50,6 +54,8 @@ int chrome__place(struct export *e, u32 pid, u32 tid, const char *kind, const st
 
 	if (is_scheduling(kind))
 		key.kind = "sched";
+	else if (c->python.numbers && is_step(kind))
+		key.kind = "steps";
 	for (;;) {
 		l = map__get(&c->lanes, &key);
 		if (!l)

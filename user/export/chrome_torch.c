@@ -26,6 +26,13 @@ struct forward_key {
 void chrome_torch__init(struct chrome *c)
 {
 	map__init(&c->forward, sizeof(struct forward_key), sizeof(struct chrome_place));
+	torch_blocks__init(&c->blocks);
+}
+
+void chrome_torch__free(struct chrome *c)
+{
+	map__free(&c->forward);
+	torch_blocks__free(&c->blocks);
 }
 
 static bool is_node(const struct view *v)
@@ -53,7 +60,7 @@ static void put_end(struct export *e, const char *phase, const struct chrome_pla
 	chrome__next_event(e);
 	fprintf(e->out, "{\"ph\":\"%s\",\"name\":\"fwdbwd\",\"cat\":\"fwdbwd\",\"pid\":%u,\"tid\":%u,\"ts\":", phase,
 		chrome__number(at->pid), chrome__number(at->tid));
-	chrome__put_us(e->out, at->start);
+	chrome__put_time(e, at->start);
 	fprintf(e->out, ",\"id\":%llu%s}", id, *phase == 'f' ? ",\"bp\":\"e\"" : "");
 }
 
@@ -100,6 +107,32 @@ int chrome_torch__put_flow(struct export *e, const struct view *v, const struct 
 	return 0;
 }
 
+int chrome_torch__put_memory(struct export *e, const struct view *v)
+{
+	u32 pid = (u32)view__get(v, "pid"), tid = (u32)view__get(v, "tid");
+	u64 time = (u64)view__get(v, "time");
+	struct chrome *c = e->data;
+	struct torch_block block;
+
+	if (torch_blocks__is_after_pause(&c->blocks, e->facts, time))
+		torch_blocks__forget(&c->blocks);
+	if (torch_blocks__change(&c->blocks, v, &block) || chrome__put_names(e, pid, tid))
+		return -ENOMEM;
+	if (!block.bytes)
+		return 0;
+	chrome__next_event(e);
+	fprintf(e->out,
+		"{\"ph\":\"i\",\"s\":\"t\",\"name\":\"[memory]\",\"cat\":\"cpu_instant_event\",\"pid\":%u,\"tid\":%u,",
+		chrome__number(pid), chrome__number(tid));
+	fputs("\"ts\":", e->out);
+	chrome__put_time(e, time);
+	fprintf(e->out,
+		",\"args\":{\"Total Reserved\":0,\"Total Allocated\":%llu,\"Bytes\":%s%llu,\"Device Id\":-1,\"Device Type\":0,"
+		"\"Addr\":%llu}}",
+		block.live, block.is_release ? "-" : "", block.bytes, block.address);
+	return ferror(e->out) ? -EIO : 0;
+}
+
 static int put_step(struct export *e, const struct torch_loop *l, const struct torch_step *step)
 {
 	u32 tid;
@@ -111,7 +144,7 @@ static int put_step(struct export *e, const struct torch_loop *l, const struct t
 	fprintf(e->out,
 		"{\"ph\":\"X\",\"name\":\"ProfilerStep#%llu\",\"cat\":\"user_annotation\",\"pid\":%u,\"tid\":%u,\"ts\":",
 		step->number, chrome__number(l->pid), chrome__number(tid));
-	chrome__put_us(e->out, step->start);
+	chrome__put_time(e, step->start);
 	fputs(",\"dur\":", e->out);
 	chrome__put_us(e->out, step->end - step->start);
 	fputs(",\"args\":{}}", e->out);
@@ -127,6 +160,7 @@ int chrome_torch__put_steps(struct export *e)
 		.start = e->facts->start,
 		.names = e->names,
 		.facts = e->facts,
+		.pids = e->pids,
 	};
 	struct torch_steps *s;
 	int err;

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "export/export.h"
-#include "export/value.h"
 #include "model/cycles.h"
 #include "model/merge.h"
 
@@ -21,45 +20,33 @@ static u32 number_of(const char *option)
 	return *end || number > ~0u ? 0 : (u32)number;
 }
 
-static int check(const struct trace *t, const char *option, char *why, size_t len)
+static int check(struct export *e)
 {
 	struct cycles cycles;
-	u32 number = number_of(option), n;
-	int err = cycles__load(&cycles, (struct trace *)t);
+	u32 number = number_of(e->choice), n;
+	int err = cycles__load(&cycles, e->trace);
 	bool exists = number && number <= cycles.n && cycles.list[number - 1].to;
 
+	if (exists)
+		e->part = cycles.list[number - 1];
 	n = cycles.n;
 	cycles__free(&cycles);
 	if (!err && exists)
 		return 0;
 	if (number && n)
-		snprintf(why, len, "cycle %u was not recorded: the trace has %u", number, n);
+		snprintf(e->why, sizeof(e->why), "cycle %u was not recorded: the trace has %u", number, n);
 	else if (n)
-		snprintf(why, len, "which cycle? --event takes its number, up to %u in this trace", n);
+		snprintf(e->why, sizeof(e->why), "which cycle? --event takes its number, up to %u in this trace", n);
 	else
-		snprintf(why, len, "the trace has no cycle: `sonde record --schedule` records them");
+		snprintf(e->why, sizeof(e->why), "the trace has no cycle: `sonde record --schedule` records them");
 	return -EINVAL;
-}
-
-static bool is_of_one_time(const struct schema_event *e)
-{
-	return event__is_measured(e) && !schema_event__outlasts(e);
 }
 
 static int begin(struct export *e)
 {
-	struct cycles cycles;
-	u32 number = number_of(e->choice);
-	int err = cycles__load(&cycles, e->trace);
-
-	if (!err && (!number || number > cycles.n))
-		err = -EINVAL;
 	/* spans are written as they were recorded, and a reader of the new trace cuts them */
 	trace__set_windows(e->trace, NULL, 0);
-	if (!err)
-		err = merge__part(e->trace, &cycles.list[number - 1], is_of_one_time, e->fd, e->why, sizeof(e->why));
-	cycles__free(&cycles);
-	return err;
+	return merge__part(e->trace, &e->part, e->fd, e->why, sizeof(e->why));
 }
 
 EXPORTER(cycle) = {

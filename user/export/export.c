@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "export/export.h"
-#include "export/value.h"
 
 #include <errno.h>
 #include <stdio_ext.h>
@@ -43,6 +42,12 @@ static int write_error(struct export *e, int err)
 	return -errno;
 }
 
+/* Events that are on no time line are exported even if they were recorded in a pause. */
+static bool is_on_time_line(const struct schema_event *e)
+{
+	return e->role != EVENT_LISTS;
+}
+
 int export__run(struct export *e, const struct exporter *x, const struct trace_filter *filter)
 {
 	struct trace_filter all = { 0 };
@@ -53,7 +58,8 @@ int export__run(struct export *e, const struct exporter *x, const struct trace_f
 	__fsetlocking(e->out, FSETLOCKING_BYCALLER);
 	errno = 0;
 	all = filter ? *filter : all;
-	all.in_windows = event__is_measured;
+	all.in_windows = is_on_time_line;
+	all.pids = e->pids;
 	err = write_error(e, x->begin ? x->begin(e) : 0);
 	if (!err && x->rows)
 		err = write_error(e, trace__read(e->trace, &all, on_rows, &p));

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* A format to which traces are converted is one file here, which fills a struct exporter and registers it. */
-#ifndef SONDE_EXPORT_EXPORT_H
-#define SONDE_EXPORT_EXPORT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -21,6 +20,9 @@ struct export
 	int fd; /* descriptor of out, for a format that writes to it itself (needs_file) */
 	const struct schema_event *event; /* the kind to export, for a format with one_kind */
 	const char *choice; /* value of --event, for a format with check; NULL: none */
+	struct trace_window part; /* the time to export, for a format whose check sets it */
+	struct trace_ids pids; /* the processes to export, for a format whose check sets them; n 0: all */
+	u32 pid; /* for pids.list of one process */
 	char note[256]; /* a note for the user about what was written */
 	char why[512]; /* reason for a failure, if the format knows more than errno */
 	void *data; /* private data of the exporter */
@@ -33,8 +35,8 @@ struct exporter {
 	bool one_kind; /* writes the single kind of event that --event names */
 	bool needs_file; /* can't be written to a pipe */
 	bool reads_sources; /* opens files that the trace names, as some reports do */
-	/* Checks a format's own values of --event: 0, or -EINVAL with a message. NULL: only one_kind takes --event */
-	int (*check)(const struct trace *t, const char *option, char *why, size_t len);
+	/* Checks a format's own values of --event: 0, or -EINVAL and why. NULL: only one_kind takes --event */
+	int (*check)(struct export *e);
 	/* These return 0 or negative errno, which ends the export. */
 	int (*begin)(struct export *e); /* once, before all rows; may set data. NULL: nothing to do */
 	int (*rows)(struct export *e,
@@ -50,5 +52,3 @@ const struct exporter *exporter__find(const char *name);
 void exporter__each(void (*fn)(const struct exporter *x, void *arg), void *arg);
 /* Calls begin, rows for all rows (filter NULL: everything), and end. Returns 0 or negative errno. */
 int export__run(struct export *e, const struct exporter *x, const struct trace_filter *filter);
-
-#endif

@@ -5,7 +5,6 @@
  * written as \uNNNN, and the page shows names only as text.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -71,12 +70,12 @@ static void put_doc(FILE *out, const struct profile *p)
 {
 	char text[256], least[TEXT_NUMBER];
 
-	if (!p->least)
+	if (!p->min_ns)
 		snprintf(text, sizeof(text), "%s", p->kind.doc);
 	else
 		snprintf(text, sizeof(text), "%s; what has less than %s is part of its caller", p->kind.doc,
-			 p->in_ns ? text__ns(least, sizeof(least), p->least) :
-				    text__count(least, sizeof(least), p->least));
+			 p->in_ns ? text__ns(least, sizeof(least), p->min_ns) :
+				    text__count(least, sizeof(least), p->min_ns));
 	html__put_json(out, text);
 }
 
@@ -90,7 +89,7 @@ static void put_view(FILE *out, const struct profile *p)
 	put_doc(out, p);
 	fprintf(out, ",\"parts\":\"%s\"", p->kind.from == PROFILE_GIL_SEGMENTS ? "parts of waits" : "events");
 	fprintf(out, ",\"unit\":\"%s\",\"events\":%llu,\"without\":%llu,\"nodes\":[",
-		p->in_ns || !p->event ? "ns" : "count", p->events, p->without);
+		p->in_ns || !p->event ? "ns" : "count", p->events, p->without_stack);
 	for (u32 i = 0; i < p->tree.n; i++) {
 		const struct call_node *n = &p->tree.nodes[i];
 

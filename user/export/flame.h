@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#ifndef SONDE_EXPORT_FLAME_H
-#define SONDE_EXPORT_FLAME_H
+#pragma once
 
 #include "export/profiles.h"
 
 /* Writes the page with flame graphs of all profiles to e->out. 0 or negative errno. */
 int flame__put_page(struct export *e, const struct profiles *p);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Formats functions of stacks for other programs. */
-#ifndef SONDE_EXPORT_FRAME_TEXT_H
-#define SONDE_EXPORT_FRAME_TEXT_H
+#pragma once
 
 #include "export/calls.h"
 
@@ -10,5 +9,3 @@
 
 /* Returns "iterencode (encoder.py)", "memcpy (libc.so.6)", "do_futex_[k]": one line, malloc'ed; NULL without memory. */
 char *frame_text__function(const struct call_function *f);
-
-#endif

@@ -44,13 +44,13 @@ static int grow(struct gpus *g, u32 n)
 /* Gives a new GPU the number that its process uses for it, if that is free. */
 static int take_number(struct gpus *g, u32 device, u32 *out)
 {
-	bool is_free = device < GPUS_MAX && (device >= g->n || !g->list[device].taken);
+	bool is_free = device < GPUS_MAX && (device >= g->n || !g->list[device].is_used);
 	int err;
 
 	*out = is_free ? device : g->n < GPUS_MAX ? g->n : GPUS_MAX - 1;
 	err = grow(g, *out + 1);
 	if (!err)
-		g->list[*out].taken = true;
+		g->list[*out].is_used = true;
 	return err;
 }
 
@@ -91,9 +91,9 @@ static int take_device(struct gpus *g, const struct view *v)
 		return -ENOMEM;
 	*known = number + 1;
 	gpu = &g->list[number];
-	if (gpu->known)
+	if (gpu->is_described)
 		return 0;
-	gpu->known = true;
+	gpu->is_described = true;
 	model = view__text(v, schema_event__field(v->event, "model"), &len);
 	snprintf(gpu->model, sizeof(gpu->model), "%.*s", (int)(len < 64 ? len : 64), model);
 	gpu->major = (u32)view__get(v, "major");
@@ -118,11 +118,10 @@ static int take_clock(struct gpus *g, const struct view *v)
 
 static int on_rows(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	bool is_device = !strcmp(v.event->name, "gpu_device");
+	bool is_device = !strcmp(rows__event(rows)->name, "gpu_device");
 	int err = 0;
 
-	for (; !err && v.i < rows__count(rows); v.i++)
+	ROWS_WHILE(!err, v, rows)
 		err = is_device ? take_device(arg, &v) : take_clock(arg, &v);
 	return err;
 }
@@ -143,10 +142,7 @@ int gpus__load(struct gpus *g, struct trace *t)
 
 void gpus__free(struct gpus *g)
 {
-	map__free(&g->by_uuid);
-	map__free(&g->by_device);
-	map__free(&g->clock_errors);
-	map__free(&g->streams);
+	MAPS_FREE(&g->by_uuid, &g->by_device, &g->clock_errors, &g->streams);
 	free(g->list);
 }
 

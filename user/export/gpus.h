@@ -5,8 +5,7 @@
  * A process numbers its devices itself: device 0 of one may be device 3 of another (CUDA_VISIBLE_DEVICES). So GPUs are
  * identified by UUID and numbered anew: each gets the number that its first process uses, if that is free.
  */
-#ifndef SONDE_EXPORT_GPUS_H
-#define SONDE_EXPORT_GPUS_H
+#pragma once
 
 #include "model/gpu.h"
 #include "model/stacks.h"
@@ -15,8 +14,8 @@
 #define GPUS_MAX 1024 /* no machine has more; further GPUs share the last number */
 
 struct gpu {
-	bool taken; /* a device has this number */
-	bool known; /* a shim recorded its description */
+	bool is_used; /* a device has this number */
+	bool is_described; /* a shim recorded its description */
 	char model[65]; /* untrusted, "" if not known */
 	u32 major, minor; /* compute capability; 0: not known */
 	u64 memory; /* bytes; 0: not known */
@@ -63,5 +62,3 @@ struct gpu_launches {
 };
 bool gpu_launches__first(struct gpu_launches *l, u64 number);
 void gpu_launches__free(struct gpu_launches *l);
-
-#endif

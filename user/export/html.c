@@ -55,7 +55,7 @@ static int put_about(struct html *h)
 	return 0;
 }
 
-/* The lines that end every output for people */
+/* Losses and what was not recorded: the lines that a report prints at its end */
 static int put_losses(struct html *h)
 {
 	static const struct output_options plain = { .rows = -1 };

@@ -17,8 +17,8 @@ struct page_label {
 
 /* A number is the index in the map. */
 struct what_numbers {
-	u32 own; /* plus one */
-	u32 plain; /* of the one with the same reason, and no details */
+	u32 number; /* plus one */
+	u32 reason_number; /* of the one with the same reason, and no details */
 };
 
 void whats__init(struct whats *w)
@@ -37,11 +37,11 @@ static u32 add(struct whats *w, const struct what *what, u32 plain)
 
 	if (!numbers)
 		return ~0u;
-	if (!numbers->own) {
-		numbers->own = w->map.n;
-		numbers->plain = plain == ~0u ? numbers->own - 1 : plain;
+	if (!numbers->number) {
+		numbers->number = w->map.n;
+		numbers->reason_number = plain == ~0u ? numbers->number - 1 : plain;
 	}
-	return numbers->own - 1;
+	return numbers->number - 1;
 }
 
 u32 whats__number(struct whats *w, const struct what *what)
@@ -49,7 +49,7 @@ u32 whats__number(struct whats *w, const struct what *what)
 	struct what alone = { .reason = what->reason };
 	u32 plain = add(w, &alone, ~0u);
 
-	if (plain == ~0u || (!what->stack && !what->by_stack && !what->by.tid) ||
+	if (plain == ~0u || (!what->stack && !what->caused_by_stack && !what->caused_by.tid) ||
 	    (w->map.n >= WHATS_MAX && !map__find(&w->map, what)))
 		return plain;
 	return add(w, what, plain);
@@ -58,7 +58,7 @@ u32 whats__number(struct whats *w, const struct what *what)
 /* A number that is not in the map stands for itself: that of a GPU. */
 static u32 plain_of(const struct whats *w, u32 number)
 {
-	return number < w->map.n ? ((const struct what_numbers *)map__value(&w->map, number))->plain : number;
+	return number < w->map.n ? ((const struct what_numbers *)map__value(&w->map, number))->reason_number : number;
 }
 
 u32 whats__common(const struct whats *w, u32 a, u32 b)
@@ -82,8 +82,7 @@ void page_stacks__init(struct page_stacks *p, const struct stacks *stacks)
 
 void page_stacks__free(struct page_stacks *p)
 {
-	map__free(&p->numbers);
-	map__free(&p->labels);
+	MAPS_FREE(&p->numbers, &p->labels);
 }
 
 u32 page_stacks__number(struct page_stacks *p, u32 stack)

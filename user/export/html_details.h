@@ -3,8 +3,7 @@
  * What an interval of the page's time line was: the call or wait, in which stack, and the thread that ended the wait,
  * or held the lock, with its stack. Equal details share one number.
  */
-#ifndef SONDE_EXPORT_HTML_DETAILS_H
-#define SONDE_EXPORT_HTML_DETAILS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -20,8 +19,8 @@
 /* Zero the padding. */
 struct what {
 	u32 reason; /* of struct activity_interval */
-	u32 stack, by_stack; /* 0: not known */
-	struct thread_key by; /* tid 0: not known */
+	u32 stack, caused_by_stack; /* 0: not known */
+	struct thread_key caused_by; /* tid 0: not known */
 };
 
 struct whats {
@@ -49,5 +48,3 @@ void page_stacks__free(struct page_stacks *p);
 u32 page_stacks__number(struct page_stacks *p, u32 stack);
 /* Writes `"stacks":[[..]],"frames":[..]`: for each stack its frames as indices of labels, the innermost first. */
 void page_stacks__write(struct page_stacks *p, FILE *out);
-
-#endif

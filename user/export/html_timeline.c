@@ -21,7 +21,7 @@ static bool is_equal(const struct timeline_run *a, const struct timeline_run *b)
 }
 
 /* Adds what another run has in the same cell. */
-static void join(const struct whats *w, struct timeline_run *to, const struct timeline_run *from)
+static void join_runs(const struct whats *w, struct timeline_run *to, const struct timeline_run *from)
 {
 	to->what = whats__common(w, to->what, from->what);
 	for (u32 i = 0; i < ACTIVITY_MARKS; i++)
@@ -37,7 +37,7 @@ static int append(const struct whats *w, struct timeline_line *l, struct timelin
 		cell = *last;
 		cell.cell = run.cell;
 		cell.n = 1;
-		join(w, &cell, &run);
+		join_runs(w, &cell, &run);
 		if (!--last->n)
 			l->n--;
 		if (!array__push(l->runs, l->n, cell))
@@ -172,8 +172,8 @@ static int on_interval(const struct activity_interval *i, void *arg)
 		return 0;
 	if (i->state == ACTIVITY_BLOCKED) {
 		what.stack = i->off_stack ? i->off_stack : i->stack;
-		what.by_stack = i->by_stack;
-		what.by = i->by;
+		what.caused_by_stack = i->caused_by_stack;
+		what.caused_by = i->caused_by;
 	}
 	number = whats__number(&t->whats, &what);
 	if (number == ~0u)

@@ -5,8 +5,7 @@
  * thread's cells become longer until all runs are at most so many, so the page's size has a bound that does not depend
  * on the trace's.
  */
-#ifndef SONDE_EXPORT_HTML_TIMELINE_H
-#define SONDE_EXPORT_HTML_TIMELINE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -32,7 +31,8 @@ struct timeline_line {
 	u64 width; /* of a cell, ns */
 	struct timeline_run *runs; /* in order of time; they don't overlap */
 	u32 n;
-	u64 busy_ns, known_ns; /* neither idle nor asleep; of known state */
+	u64 busy_ns; /* neither idle nor asleep */
+	u64 known_ns; /* in a known state */
 };
 
 struct html_timeline {
@@ -61,12 +61,10 @@ int html_timeline__add(struct html_timeline *t, struct timeline_key key, u64 fro
 		       u32 what);
 /*
  * Writes it as a JSON object: from, to (ns of the trace), names of calls with their kinds, and threads by process,
- * those that were busy longest first; a GPU is a thread with number -1 of the process that used it. Of a thread's runs
- * each has three numbers: cells since the end of the last one, cells, and the number of its name, from 1, or below 0
- * its shares in sevenths, three bits for each enum activity_mark. A name is followed, if they are known, by the number
- * of its stack from 1, the thread that ended or held what was waited for, and the number of that thread's stack. 0 or
- * -ENOMEM.
+ * those that were busy longest first; a GPU is a thread with number -1 of the process that used it. A run is three
+ * numbers: the cells since the end of the previous run, its cells, and what it shows. A positive third number is that
+ * of a name. A negative one contains the shares of a mixed cell in sevenths, three bits for each enum activity_mark. A
+ * name is followed, if they are known, by the number of its stack from 1, the thread that ended the wait or held the
+ * lock, and the number of that thread's stack. 0 or -ENOMEM.
  */
 int html_timeline__write(const struct html_timeline *t, const struct query *q, FILE *out);
-
-#endif

@@ -212,11 +212,13 @@ static void write_details(const struct query *q, struct numbers *n, const struct
 {
 	char by[96];
 
-	if (!what || (!what->stack && !what->by.tid))
+	if (!what || (!what->stack && !what->caused_by.tid))
 		return;
 	fprintf(n->out, ",%u,", page_stacks__number(&n->stacks, what->stack));
-	html__put_json(n->out, what->by.tid ? names__label(q->names, by, sizeof(by), what->by.pid, what->by.tid) : "");
-	fprintf(n->out, ",%u", page_stacks__number(&n->stacks, what->by_stack));
+	html__put_json(n->out, what->caused_by.tid ? names__label(q->names, by, sizeof(by), what->caused_by.pid,
+								  what->caused_by.tid) :
+						     "");
+	fprintf(n->out, ",%u", page_stacks__number(&n->stacks, what->caused_by_stack));
 }
 
 static void write_name(const struct html_timeline *t, const struct query *q, struct numbers *n, u32 number)

@@ -24,14 +24,14 @@ bool lane__fits(const struct lane *l, const struct interval *span)
 	for (i = l->n; i-- > 0;) {
 		const struct lane_span *s = &l->spans[i];
 
-		if (s->at.end <= span->start)
+		if (s->interval.end <= span->start)
 			return true;
 		/* A span that ends where s begins does not fit: that begin would precede this end in the file. */
-		if (s->at.start > span->end)
+		if (s->interval.start > span->end)
 			continue;
-		if (contains(&s->at, span))
+		if (contains(&s->interval, span))
 			return s->is_leaf;
-		if (s->at.start <= span->start || s->at.end > span->end)
+		if (s->interval.start <= span->start || s->interval.end > span->end)
 			return false;
 	}
 	return true;
@@ -43,8 +43,8 @@ static void coarsen(struct lane *l)
 	u32 i, half = l->n / 2 & ~1u;
 
 	for (i = 0; i < half / 2; i++) {
-		l->spans[i].at.start = l->spans[2 * i].at.start;
-		l->spans[i].at.end = l->spans[2 * i + 1].at.end;
+		l->spans[i].interval.start = l->spans[2 * i].interval.start;
+		l->spans[i].interval.end = l->spans[2 * i + 1].interval.end;
 		l->spans[i].is_leaf = false;
 	}
 	memmove(l->spans + half / 2, l->spans + half, (l->n - half) * sizeof(*l->spans));
@@ -66,14 +66,14 @@ int lane__add(struct lane *l, const struct interval *span)
 		return 0;
 	if (make_room(l))
 		return -ENOMEM;
-	for (after = l->n; after && l->spans[after - 1].at.start >= span->end; after--)
+	for (after = l->n; after && l->spans[after - 1].interval.start >= span->end; after--)
 		;
-	if (after && contains(&l->spans[after - 1].at, span)) {
+	if (after && contains(&l->spans[after - 1].interval, span)) {
 		l->spans[after - 1].is_leaf = false;
 		return 0;
 	}
 	/* Spans [first, after) are inside the new one. */
-	for (first = after; first && l->spans[first - 1].at.start >= span->start; first--)
+	for (first = after; first && l->spans[first - 1].interval.start >= span->start; first--)
 		;
 	memmove(l->spans + first + 1, l->spans + after, (l->n - after) * sizeof(*l->spans));
 	l->n = l->n - (after - first) + 1;

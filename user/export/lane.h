@@ -6,8 +6,7 @@
  * ends by time alone and keeps the file's order among equal times. So where two spans touch, the one that ends must be
  * written first, and of two that begin together the outer one.
  */
-#ifndef SONDE_EXPORT_LANE_H
-#define SONDE_EXPORT_LANE_H
+#pragma once
 
 #include "core/types.h"
 
@@ -17,7 +16,7 @@ struct interval {
 
 /* A span on the lane that lies in no other. */
 struct lane_span {
-	struct interval at;
+	struct interval interval;
 	bool is_leaf; /* nothing was written inside it */
 };
 
@@ -31,5 +30,3 @@ bool lane__fits(const struct lane *l, const struct interval *span);
 /* Adds a span that fits. Returns 0 or -ENOMEM. */
 int lane__add(struct lane *l, const struct interval *span);
 void lane__free(struct lane *l);
-
-#endif

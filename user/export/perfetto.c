@@ -30,7 +30,7 @@ static int loss(struct perfetto *p, const struct view *v)
 	return 0;
 }
 
-static int cost(struct perfetto *p, const struct view *v)
+static int emit_cost(struct perfetto *p, const struct view *v)
 {
 	perfetto__cost(p, v);
 	return 0;
@@ -79,9 +79,10 @@ static const struct drawing {
 	{ "gil_wait", gil_wait },
 	{ "proc_fork", forked },
 	{ "meta_loss", loss },
-	{ "meta_cost", cost },
+	{ "meta_cost", emit_cost },
 	{ "meta_clock", clocks },
 	{ "sample_cpu", perfetto__sample },
+	{ "torch_alloc", perfetto__torch_alloc },
 	/* perfetto__gpu_work() draws GPU work and its launches; these kinds only describe it */
 	{ "gpu_kernel", nothing },
 	{ "gpu_memcpy", nothing },
@@ -92,6 +93,7 @@ static const struct drawing {
 	{ "gpu_device", nothing },
 	{ "gpu_context", nothing },
 	{ "gpu_stream", nothing },
+	{ "torch_module", nothing },
 	{ "gpu_name", nothing },
 	{ "gpu_clock", gpu_clock },
 	{ "gpu_dropped", gpu_dropped },
@@ -107,7 +109,7 @@ static const struct drawing *drawing_of(const struct schema_event *e)
 		if (!strcmp(e->name, drawings[i].kind))
 			return &drawings[i];
 	}
-	return EVENT_FAMILY(e->id) && !event__is_inventory(e) ? &of_slices : &of_nothing;
+	return e->role != EVENT_LISTS ? &of_slices : &of_nothing;
 }
 
 static int on_event(const struct view *v, void *arg)
@@ -180,6 +182,7 @@ static int end(struct export *e)
 	perfetto__free_stacks(p);
 	perfetto__free_gpu(p);
 	perfetto__free_gpu_counters(p);
+	perfetto__free_torch(p);
 	gpus__free(&p->gpus);
 	free(p);
 	return err ? err : closed;

@@ -14,12 +14,11 @@
  *	perfetto_gpu.c		the work of GPUs, and the calls that launched it
  *	perfetto_gpu_counters.c	counters of GPUs: use, memory, what could not be recorded of them
  *
- * A .zst is a sequence of zstd frames, each of which can be read alone: what a
- * packet refers to (names, tracks, threads) is emitted again in the packet's frame.
- * So for each of these the number of the last frame that has it is stored.
+ * A .zst is a sequence of zstd frames, each of which can be read alone: what a packet refers to (names, tracks,
+ * threads) is emitted again in the packet's frame. So for each of these the number of the last frame that has it is
+ * stored.
  */
-#ifndef SONDE_EXPORT_PERFETTO_H
-#define SONDE_EXPORT_PERFETTO_H
+#pragma once
 
 #include <zstd.h>
 
@@ -85,6 +84,7 @@ enum {
 	TRACK_GPU_CLOCK,
 	TRACK_GPU_LOST,
 	TRACK_GPU_HOST_TIME,
+	TRACK_TORCH_MEMORY,
 	TRACK_FINDINGS,
 };
 
@@ -113,7 +113,7 @@ struct perfetto {
 	int err; /* of a write */
 	struct pb packet, interned, descriptor;
 	u32 frame; /* its number, from 1 */
-	bool fresh; /* this frame has no packet on the track events' sequence yet */
+	bool is_frame_new; /* this frame has no packet on the track events' sequence yet */
 	u64 frame_bytes;
 	ZSTD_CCtx *zstd; /* NULL: no compression */
 	char *compressed;
@@ -138,6 +138,7 @@ struct perfetto {
 	bool correlates; /* the trace has GPU work, to which calls refer */
 	struct gpu_drawing *gpu; /* perfetto_gpu.c */
 	struct gpu_counters *gpu_counters; /* perfetto_gpu_counters.c */
+	struct torch_blocks *torch; /* perfetto_torch.c */
 };
 
 /* perfetto_out.c. Between the begin and end of a packet, fields are added to p->packet. */
@@ -152,8 +153,8 @@ void perfetto__maybe_next_frame(struct perfetto *p);
 u64 perfetto__intern(struct perfetto *p, enum intern what, const char *text, size_t len);
 /* Returns the number of a text that is identified by key; valid in this packet. */
 u64 perfetto__intern_by(struct perfetto *p, enum intern what, enum intern_by by, u64 key, const void *data, size_t len);
-/* Returns the number of a key that is emitted once per frame; *again: emit it in this packet. */
-u64 perfetto__number(struct perfetto *p, struct map *interned, const void *key, bool *again);
+/* Returns the number of a key that is emitted once per frame; sets *must_emit if this packet has to contain it. */
+u64 perfetto__number(struct perfetto *p, struct map *interned, const void *key, bool *must_emit);
 int perfetto__load_clocks(struct perfetto *p);
 u64 perfetto__boottime(const struct perfetto *p, u64 monotonic);
 void perfetto__put_clocks(struct perfetto *p, u64 monotonic, u64 realtime);
@@ -238,6 +239,10 @@ void perfetto__gpu_shim(struct perfetto *p, const struct view *v);
 void perfetto__finish_gpu_counters(struct perfetto *p, const struct gpu_coverage *coverage);
 void perfetto__free_gpu_counters(struct perfetto *p);
 
+/* perfetto_torch.c */
+int perfetto__torch_alloc(struct perfetto *p, const struct view *v);
+void perfetto__free_torch(struct perfetto *p);
+
 /* perfetto_marks.c */
 void perfetto__mark(struct perfetto *p, const struct interval *span, const char *text);
 void perfetto__counter(struct perfetto *p, u64 time, const struct track *t, u64 value);
@@ -247,5 +252,3 @@ int perfetto__count_gil(struct perfetto *p, const struct view *v);
 /* Writes the marks and counters that are known only at the end. */
 void perfetto__finish_marks(struct perfetto *p);
 void perfetto__free_marks(struct perfetto *p);
-
-#endif

@@ -43,7 +43,7 @@ static void put_finding(struct perfetto *p, const struct finding *f, u32 rank, c
 	put_number(p, "lost", (double)f->lost_ns / 1e6, " ms");
 	put_number(p, "share", f->wall_ns ? 100 * (double)f->lost_ns / (double)f->wall_ns : 0, "%");
 	put_code(p, "code", &f->code);
-	put_code(p, "counterpart", &f->by.code);
+	put_code(p, "counterpart", &f->counterpart.code);
 	event__end(p, at);
 	at = event__begin(p, span->end, t, EVENT_END);
 	event__end(p, at);

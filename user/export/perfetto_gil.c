@@ -95,7 +95,7 @@ static int on_segment(const struct gil_segment *segment, void *arg)
 
 int perfetto__blame(struct perfetto *p)
 {
-	const struct gil_listener listener = { .segment = on_segment };
+	const struct gil_listener listener = { .on_segment = on_segment };
 	struct pass pass = { .p = p };
 	int err;
 

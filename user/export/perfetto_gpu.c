@@ -60,7 +60,7 @@ struct queue_key {
 
 /* Stages and queues are both specifications and share one number space. */
 struct specification_key {
-	enum { OF_STAGE, OF_QUEUE } what;
+	enum { OF_STAGE, OF_QUEUE } kind;
 	u32 stage;
 	struct queue_key queue;
 };
@@ -76,7 +76,7 @@ struct gpu_drawing {
 	struct map contexts, specifications, kernels; /* -> struct interned */
 	struct map first_contexts; /* u64 pid and device -> u32 context */
 	struct gpu_launches launches;
-	u64 alone; /* work items without a launch */
+	u64 n_unjoined; /* work items without a launch */
 };
 
 static u64 submission(u32 pid, u32 tid, u64 start)
@@ -111,7 +111,7 @@ void perfetto__put_gpus(struct perfetto *p)
 		at = pb__begin(&p->packet, 1);
 		gpus__name(&p->gpus, i, name, sizeof(name));
 		pb__text(&p->packet, 1, name, strlen(name));
-		if (gpu->known)
+		if (gpu->is_described)
 			pb__text(&p->packet, 2, "NVIDIA", 6);
 		pb__text(&p->packet, 3, gpu->model, strlen(gpu->model));
 		snprintf(arch, sizeof(arch), "sm_%u%u", gpu->major, gpu->minor);
@@ -131,11 +131,11 @@ static u64 put_context(struct gpu_drawing *g, const struct gpu_work *w)
 {
 	struct context_key key = { w->pid, w->device, w->context, 0 };
 	struct pb *out = &g->p->interned;
-	bool again;
-	u64 number = perfetto__number(g->p, &g->contexts, &key, &again);
+	bool must_emit;
+	u64 number = perfetto__number(g->p, &g->contexts, &key, &must_emit);
 	size_t at;
 
-	if (again) {
+	if (must_emit) {
 		at = pb__begin(out, INTERNED_CONTEXTS);
 		pb__int(out, CONTEXT_IID, number);
 		pb__int(out, CONTEXT_PID, names__number(g->p->e->names, w->pid));
@@ -148,11 +148,11 @@ static u64 put_context(struct gpu_drawing *g, const struct gpu_work *w)
 static u64 put_specification(struct gpu_drawing *g, const struct specification_key *key, const char *name, u64 category)
 {
 	struct pb *out = &g->p->interned;
-	bool again;
-	u64 number = perfetto__number(g->p, &g->specifications, key, &again);
+	bool must_emit;
+	u64 number = perfetto__number(g->p, &g->specifications, key, &must_emit);
 	size_t at;
 
-	if (again) {
+	if (must_emit) {
 		at = pb__begin(out, INTERNED_SPECIFICATIONS);
 		pb__int(out, SPECIFICATION_IID, number);
 		pb__text(out, SPECIFICATION_NAME, name, strlen(name));
@@ -164,7 +164,7 @@ static u64 put_specification(struct gpu_drawing *g, const struct specification_k
 
 static u64 put_stage(struct gpu_drawing *g, const struct gpu_work *w)
 {
-	struct specification_key key = { .what = OF_STAGE, .stage = w->kind };
+	struct specification_key key = { .kind = OF_STAGE, .stage = w->kind };
 	bool computes = w->kind == GPU_KERNEL || w->kind == GPU_GRAPH;
 
 	return put_specification(g, &key, gpu_work__name(w), computes ? CATEGORY_COMPUTE : CATEGORY_OTHER);
@@ -173,7 +173,7 @@ static u64 put_stage(struct gpu_drawing *g, const struct gpu_work *w)
 /* Names a queue by its stream and, unless it is the device's first, by its context. */
 static u64 put_queue(struct gpu_drawing *g, const struct gpu_work *w)
 {
-	struct specification_key key = { .what = OF_QUEUE, .queue = { w->pid, w->device, w->context, w->stream } };
+	struct specification_key key = { .kind = OF_QUEUE, .queue = { w->pid, w->device, w->context, w->stream } };
 	u64 device = (u64)w->pid << 32 | w->device;
 	u32 *first = map__get(&g->first_contexts, &device);
 	char label[64], name[128];
@@ -195,11 +195,11 @@ static u64 put_kernel(struct gpu_drawing *g, const struct gpu_work *w, u32 gpu)
 	struct kernel_key key = { w->name, gpu };
 	struct pb *out = &g->p->interned;
 	char arch[24];
-	bool again;
-	u64 number = perfetto__number(g->p, &g->kernels, &key, &again);
+	bool must_emit;
+	u64 number = perfetto__number(g->p, &g->kernels, &key, &must_emit);
 	size_t at;
 
-	if (!again)
+	if (!must_emit)
 		return number;
 	at = pb__begin(out, INTERNED_KERNELS);
 	pb__int(out, KERNEL_IID, number);
@@ -334,7 +334,7 @@ static void put_work(struct gpu_drawing *g, const struct gpu_work *w, u32 gpu, u
 	at = pb__begin(&p->packet, PACKET_GPU_STAGE);
 	/* Work without a launch gets a number that no launch has. */
 	pb__int(&p->packet, STAGE_EVENT_ID,
-		l && l->tid ? submission(l->pid, l->tid, l->start) : 1ull << ID_BITS | ++g->alone);
+		l && l->tid ? submission(l->pid, l->tid, l->start) : 1ull << ID_BITS | ++g->n_unjoined);
 	pb__int(&p->packet, STAGE_DURATION, w->end - start);
 	pb__int(&p->packet, STAGE_CONTEXT, put_context(g, w));
 	pb__int(&p->packet, STAGE_GPU, gpu);
@@ -431,10 +431,7 @@ void perfetto__free_gpu(struct perfetto *p)
 	if (!g)
 		return;
 	gpu_model__free(g->model);
-	map__free(&g->contexts);
-	map__free(&g->specifications);
-	map__free(&g->kernels);
-	map__free(&g->first_contexts);
+	MAPS_FREE(&g->contexts, &g->specifications, &g->kernels, &g->first_contexts);
 	gpu_launches__free(&g->launches);
 	free(g);
 }

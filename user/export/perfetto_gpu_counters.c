@@ -51,7 +51,7 @@ struct memory_key {
 
 struct host_time {
 	struct interval span;
-	u64 pieces;
+	u64 works;
 };
 
 struct gpu_counters {
@@ -183,11 +183,11 @@ static void put_spec(struct perfetto *p, enum gpu_counter counter, const char *n
 /* Returns the number of a GPU's counters; valid in this packet. */
 static u64 put_descriptor(struct perfetto *p, u32 gpu)
 {
-	bool again;
-	u64 number = perfetto__number(p, &p->gpu_counters->descriptors, &gpu, &again);
+	bool must_emit;
+	u64 number = perfetto__number(p, &p->gpu_counters->descriptors, &gpu, &must_emit);
 	size_t interned, at;
 
-	if (!again)
+	if (!must_emit)
 		return number;
 	interned = pb__begin(&p->interned, INTERNED_GPU_COUNTERS);
 	pb__int(&p->interned, COUNTERS_IID, number);
@@ -285,7 +285,7 @@ int perfetto__gpu_host_time(struct perfetto *p, const struct gpu_work *w)
 
 	if (!h)
 		return -ENOMEM;
-	if (!h->pieces++)
+	if (!h->works++)
 		h->span = (struct interval){ w->start, w->end };
 	h->span.start = w->start < h->span.start ? w->start : h->span.start;
 	h->span.end = w->end > h->span.end ? w->end : h->span.end;
@@ -361,8 +361,8 @@ static void put_host_time(struct perfetto *p, u32 pid, const struct host_time *h
 	t = perfetto__reserve_process(p, pid, TRACK_GPU_HOST_TIME, "GPU work without device times", &h->span);
 	if (!t)
 		return;
-	snprintf(text, sizeof(text), "%llu kernels, copies and sets, known by their calls alone: no shim was in it",
-		 h->pieces);
+	snprintf(text, sizeof(text),
+		 "%llu kernels, copies and sets, known only by their calls: the process had no shim", h->works);
 	at = event__begin(p, h->span.start, t, EVENT_BEGIN);
 	event__name(p, text);
 	event__end(p, at);
@@ -401,16 +401,10 @@ void perfetto__free_gpu_counters(struct perfetto *p)
 
 	if (!c)
 		return;
-	for (u32 i = 0; i < c->busy.n; i++) {
-		const struct busy *b = map__value(&c->busy, i);
-
+	MAP_EACH(const struct busy *b, &c->busy) {
 		free(b->recent);
 		free(b->slots);
 	}
-	map__free(&c->busy);
-	map__free(&c->memory);
-	map__free(&c->host_time);
-	map__free(&c->lost);
-	map__free(&c->descriptors);
+	MAPS_FREE(&c->busy, &c->memory, &c->host_time, &c->lost, &c->descriptors);
 	free(c);
 }

@@ -8,6 +8,7 @@
 #include "core/meta.h"
 #include "export/perfetto.h"
 #include "util/array.h"
+#include "util/compare.h"
 
 #define WINDOW	   10000000000ull /* ns: no wait for a GIL is longer, unless the switch interval is */
 #define MAX_POINTS (1u << 20)
@@ -118,14 +119,7 @@ void perfetto__cost(struct perfetto *p, const struct view *v)
 			  (u64)view__get(v, "written"));
 }
 
-static int compare(const void *a, const void *b)
-{
-	const struct gil_point *x = a, *y = b;
-
-	if (x->time != y->time)
-		return x->time < y->time ? -1 : 1;
-	return x->gil < y->gil ? -1 : x->gil > y->gil;
-}
+COMPARE_BY(compare, struct gil_point, ASCENDING(time), ASCENDING(gil))
 
 /* Emits the counts before a time; changes at one time are summed. */
 static void emit_gils(struct perfetto *p, u64 before)

@@ -11,7 +11,7 @@
 
 #define FRAME_BYTES (4u << 20) /* before compression */
 #define LEVEL	    3
-#define SEQUENCE    1 /* of track events, which intern; other packets use OTHERS */
+#define SEQUENCE    1 /* of track events, whose texts are interned; other packets use OTHERS */
 #define OTHERS	    2
 #define JITTER	    1000000 /* ns: a suspend shifts CLOCK_BOOTTIME by more, reading the clocks by less */
 
@@ -19,8 +19,8 @@ enum { CLOCK_ID_REALTIME = 1, CLOCK_ID_MONOTONIC = 3, CLOCK_ID_BOOTTIME = 6 };
 enum { STATE_CLEARED = 1, STATE_NEEDED = 2 };
 
 struct intern_key {
-	u64 text; /* usually its address, so a text at two addresses is emitted twice */
-	u32 what, by;
+	u64 key; /* usually its address, so a text at two addresses is emitted twice */
+	u32 kind, key_kind;
 };
 
 static void write_out(struct perfetto *p, const void *data, size_t len, ZSTD_EndDirective how)
@@ -85,7 +85,7 @@ static void begin_frame(struct perfetto *p)
 {
 	p->frame++;
 	p->frame_bytes = 0;
-	p->fresh = true;
+	p->is_frame_new = true;
 	put_uuid(p);
 	put_info(p);
 	perfetto__put_root(p);
@@ -153,8 +153,8 @@ void packet__end(struct perfetto *p, bool on_sequence)
 		pb__bytes(&p->packet, PACKET_INTERNED_DATA, p->interned.data, p->interned.len);
 	pb__int(&p->packet, PACKET_SEQUENCE, on_sequence ? SEQUENCE : OTHERS);
 	if (on_sequence) {
-		pb__int(&p->packet, PACKET_SEQUENCE_FLAGS, STATE_NEEDED | (p->fresh ? STATE_CLEARED : 0));
-		p->fresh = false;
+		pb__int(&p->packet, PACKET_SEQUENCE_FLAGS, STATE_NEEDED | (p->is_frame_new ? STATE_CLEARED : 0));
+		p->is_frame_new = false;
 	}
 	if (p->packet.failed)
 		return;
@@ -167,18 +167,18 @@ void packet__end(struct perfetto *p, bool on_sequence)
 	p->frame_bytes += head.len + p->packet.len;
 }
 
-u64 perfetto__number(struct perfetto *p, struct map *interned, const void *key, bool *again)
+u64 perfetto__number(struct perfetto *p, struct map *interned, const void *key, bool *must_emit)
 {
 	struct interned *t = map__get(interned, key);
 
-	*again = false;
+	*must_emit = false;
 	if (!t) {
 		p->packet.failed = true;
 		return 0;
 	}
 	if (!t->number)
 		t->number = interned->n;
-	*again = t->frame != p->frame;
+	*must_emit = t->frame != p->frame;
 	t->frame = p->frame;
 	return t->number;
 }
@@ -186,11 +186,11 @@ u64 perfetto__number(struct perfetto *p, struct map *interned, const void *key, 
 u64 perfetto__intern_by(struct perfetto *p, enum intern what, enum intern_by by, u64 key, const void *data, size_t len)
 {
 	struct intern_key id = { key, what, by };
-	bool again;
-	u64 number = perfetto__number(p, &p->interns, &id, &again);
+	bool must_emit;
+	u64 number = perfetto__number(p, &p->interns, &id, &must_emit);
 	size_t at;
 
-	if (again) {
+	if (must_emit) {
 		at = pb__begin(&p->interned, what);
 		pb__int(&p->interned, 1, number);
 		/* Texts are converted to UTF-8, bytes are not. */
@@ -225,10 +225,9 @@ static int add_clock(struct perfetto *p, u64 monotonic, u64 boottime)
 
 static int on_clocks(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	int err = 0;
 
-	for (; !err && v.i < rows__count(rows); v.i++)
+	ROWS_WHILE(!err, v, rows)
 		err = add_clock(arg, (u64)view__get(&v, "monotonic"), (u64)view__get(&v, "boottime"));
 	return err;
 }

@@ -12,9 +12,9 @@
 #include "export/perfetto.h"
 #include "util/array.h"
 
-#define WAITING	 512 /* switches of a CPU that are written in one packet */
-#define PRIORITY 120 /* the kernel's default; not recorded */
-#define MAX_CPUS 65536u
+#define SWITCHES_MAX 512 /* of a CPU, in one packet */
+#define PRIORITY     120 /* the kernel's default; not recorded */
+#define CPUS_MAX     65536u
 
 enum { TASK_NEWTASK = 235 }; /* FtraceEvent */
 #define CLONE_THREAD 0x10000 /* include/uapi/linux/sched.h */
@@ -28,19 +28,20 @@ struct cpu_switch {
 
 struct sched_cpu {
 	bool used;
-	u64 end; /* of the last run, whose thread has not been switched out yet */
+	u64 end; /* of the last run; the switch at its end is not written yet, as the next thread is not known */
 	u32 running; /* 0: idle */
 	const char *name; /* name of that thread */
 	u32 state; /* its state at the end of the run */
-	u32 seeded; /* the last frame with a whole switch of this CPU */
+	u32 full_switch_frame; /* the last zstd frame with a sched_switch event of this CPU outside of compact_sched */
 	u32 n;
 	struct cpu_switch *switches;
-	struct pb events; /* whole ones: FtraceEventBundle.event */
+	struct pb events; /* outside of compact_sched: FtraceEventBundle.event */
 };
 
 /*
- * include/linux/sched.h, __get_task_state of Linux 4.14 and later; TASK_REPORT_MAX: preempted, which viewers show as
- * "R+"
+ * Returns prev_state of sched_switch: __trace_sched_switch_state() in include/trace/events/sched.h. 256 is
+ * TASK_REPORT_MAX, which viewers show as "R+". SCHED_RUNNABLE becomes TASK_REPORT_MAX, which means preempted, also for
+ * a thread that yielded: sonde does not record the difference.
  */
 static u32 kernel_state(s64 state)
 {
@@ -56,7 +57,7 @@ static struct sched_cpu *get(struct perfetto *p, u32 number)
 	struct sched_cpu *more;
 	u32 want = number + 1;
 
-	if (number >= MAX_CPUS)
+	if (number >= CPUS_MAX)
 		return NULL;
 	if (want > p->n_cpus) {
 		more = realloc(p->cpus, want * sizeof(*more));
@@ -68,12 +69,12 @@ static struct sched_cpu *get(struct perfetto *p, u32 number)
 	}
 	more = &p->cpus[number];
 	if (!more->switches)
-		more->switches = malloc(WAITING * sizeof(*more->switches));
+		more->switches = malloc(SWITCHES_MAX * sizeof(*more->switches));
 	more->used = true;
 	return more->switches ? more : NULL;
 }
 
-/* Writes a column of compact_sched; without value the times, as differences. */
+/* Writes a column of compact_sched: value() of each switch; value NULL: the delta-encoded timestamps. */
 static void put_column(struct perfetto *p, const struct sched_cpu *c, u32 field,
 		       u64 (*value)(const struct cpu_switch *s))
 {
@@ -111,8 +112,8 @@ static u64 priority_of(const struct cpu_switch *s)
 /* Writes the distinct names, and for each switch the index of its name. */
 static void put_names(struct perfetto *p, const struct sched_cpu *c)
 {
-	const char *names[WAITING];
-	u32 numbers[WAITING], i, j, n = 0;
+	const char *names[SWITCHES_MAX];
+	u32 numbers[SWITCHES_MAX], i, j, n = 0;
 	size_t at;
 
 	for (i = 0; i < c->n; i++) {
@@ -164,8 +165,8 @@ static const char *name_of(const struct perfetto *p, u32 pid, u32 tid)
 	return name ? name : "";
 }
 
-/* A CPU's first switch in a frame is emitted in full: a compact one does not name the previous thread. */
-static void put_whole(struct perfetto *p, struct sched_cpu *c, const struct cpu_switch *s)
+/* Writes a CPU's first switch in a frame as sched_switch event: compact_sched does not name the previous thread. */
+static void put_full_switch(struct perfetto *p, struct sched_cpu *c, const struct cpu_switch *s)
 {
 	size_t event = pb__begin(&c->events, 2), at;
 
@@ -191,22 +192,16 @@ static void add_switch(struct perfetto *p, u32 number, u64 time, u32 next, const
 	struct sched_cpu *c = &p->cpus[number];
 	struct cpu_switch s = { time, next, c->running ? c->state : 0, name };
 
-	if (c->seeded != p->frame) {
-		c->seeded = p->frame;
-		put_whole(p, c, &s);
+	if (c->full_switch_frame != p->frame) {
+		c->full_switch_frame = p->frame;
+		put_full_switch(p, c, &s);
 	} else {
 		c->switches[c->n++] = s;
 	}
 	c->running = next;
 	c->name = s.name;
-	if (c->n == WAITING)
+	if (c->n == SWITCHES_MAX)
 		flush(p, number);
-}
-
-/* Returns a number for the CPU that is unique among merged machines. tid is a thread number, not an id. */
-static u32 cpu_of(const struct perfetto *p, s64 cpu, u32 tid)
-{
-	return (u32)cpu + (tid >> 22) * (p->e->facts->head->cpus ? p->e->facts->head->cpus : 64);
 }
 
 /* Decodes a span; the fields are looked up once per trace. */
@@ -223,11 +218,11 @@ static struct sched_span span_of(const struct view *v, struct sched_span_fields 
 int perfetto__run(struct perfetto *p, const struct view *v)
 {
 	struct sched_span s = span_of(v, &p->run_fields);
-	u32 thread = names__number(p->e->names, s.tid), number = cpu_of(p, s.cpu, thread);
+	u32 thread = names__number(p->e->names, s.tid), number = s.cpu;
 	struct sched_cpu *c = get(p, number);
 
 	if (!c)
-		return number >= MAX_CPUS ? 0 : -ENOMEM;
+		return -ENOMEM;
 	if (s.start < c->end || s.end < s.start) {
 		p->unordered++;
 		return 0;
@@ -242,18 +237,18 @@ int perfetto__run(struct perfetto *p, const struct view *v)
 	return 0;
 }
 
-/* Draws a wake-up, an event of the waker. */
+/* Writes the wake-up that ended a time off the CPU, as the event sched_waking of the waker's thread. */
 int perfetto__off(struct perfetto *p, const struct view *v)
 {
 	struct sched_span s = span_of(v, &p->off_fields);
-	u32 thread = names__number(p->e->names, s.tid), number = cpu_of(p, s.cpu, thread);
+	u32 thread = names__number(p->e->names, s.tid), number = s.cpu;
 	struct sched_cpu *c = get(p, number);
 	const char *name = name_of(p, s.pid, s.tid);
 	u64 wake = s.wake;
 	size_t event, at;
 
 	if (!c)
-		return number >= MAX_CPUS ? 0 : -ENOMEM;
+		return -ENOMEM;
 	perfetto__thread(p, s.pid, s.tid);
 	if (s.waker_tid)
 		perfetto__thread(p, s.waker_pid, s.waker_tid);
@@ -290,13 +285,13 @@ int perfetto__fork(struct perfetto *p, const struct view *v)
 	struct common_fields f = common_fields__of(v->event);
 	u32 pid = (u32)view__get(v, "child_pid"), tid = (u32)view__get(v, "child_tid");
 	u32 parent = names__number(p->e->names, (u32)view__s64(v, f.tid));
-	u32 number = cpu_of(p, view__s64(v, f.cpu), parent);
+	u32 number = (u32)view__s64(v, f.cpu);
 	struct sched_cpu *c = tid < TRACE_TASK_IDS ? NULL : get(p, number);
 	const char *name = name_of(p, pid, tid);
 	size_t event, at;
 
 	if (!c)
-		return tid < TRACE_TASK_IDS || number >= MAX_CPUS ? 0 : -ENOMEM;
+		return tid < TRACE_TASK_IDS || number >= CPUS_MAX ? 0 : -ENOMEM;
 	event = pb__begin(&c->events, 2);
 	pb__int(&c->events, 1, perfetto__boottime(p, (u64)view__s64(v, f.time)));
 	pb__int(&c->events, 2, parent);

@@ -33,10 +33,9 @@ struct frame_key {
 /* Loads the build ids of probed files; no other event has build ids. */
 static int on_objects(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct perfetto *p = arg;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		const char *path = names__string(p->e->names, (u32)view__get(&v, "path")), **id;
 		u64 key = XXH64(path, strlen(path), 0);
 
@@ -62,10 +61,7 @@ int perfetto__open_stacks(struct perfetto *p)
 
 void perfetto__free_stacks(struct perfetto *p)
 {
-	map__free(&p->mappings);
-	map__free(&p->frames);
-	map__free(&p->callstacks);
-	map__free(&p->build_ids);
+	MAPS_FREE(&p->mappings, &p->frames, &p->callstacks, &p->build_ids);
 }
 
 /* Interns the bytes of a file's build id, by the address of its text; returns 0 if not known. */
@@ -84,11 +80,11 @@ static u64 build_id(struct perfetto *p, const char *path)
 
 static u64 mapping(struct perfetto *p, const char *path)
 {
-	bool again;
-	u64 number = perfetto__number(p, &p->mappings, &path, &again), text, id;
+	bool must_emit;
+	u64 number = perfetto__number(p, &p->mappings, &path, &must_emit), text, id;
 	size_t at;
 
-	if (again) {
+	if (must_emit) {
 		text = perfetto__intern(p, INTERN_PATH, path, strlen(path));
 		id = build_id(p, path);
 		at = pb__begin(&p->interned, INTERNED_MAPPINGS);
@@ -118,12 +114,12 @@ static u64 put_frame(struct perfetto *p, const struct stack_frame *f)
 			   f->kind == FRAME_CUT	   ? "[cut]" :
 			   f->kind == FRAME_PYTHON ? "[unknown]" :
 						     "";
-	bool again;
+	bool must_emit;
 	size_t at;
 
 	key.pc = f->kind == FRAME_PYTHON || !f->offset ? (u64)f->code << 24 | f->line : f->offset;
-	number = perfetto__number(p, &p->frames, &key, &again);
-	if (!again)
+	number = perfetto__number(p, &p->frames, &key, &must_emit);
+	if (!must_emit)
 		return number;
 	object = mapping(p, key.path);
 	function = perfetto__intern(p, INTERN_FUNCTION, name, strlen(name));
@@ -147,14 +143,14 @@ u64 perfetto__callstack(struct perfetto *p, u32 stack)
 	const struct stacks *s = p->e->stacks;
 	u64 numbers[STACKS_DEEPEST];
 	u32 ids[STACKS_DEEPEST], n;
-	bool again;
+	bool must_emit;
 	u64 number;
 	size_t at;
 
 	if (!stacks__frame(s, stack))
 		return 0;
-	number = perfetto__number(p, &p->callstacks, &stack, &again);
-	if (!again)
+	number = perfetto__number(p, &p->callstacks, &stack, &must_emit);
+	if (!must_emit)
 		return number;
 	/* Frames are listed outermost first, and emitted before the callstack that refers to them. */
 	n = stacks__path(s, stack, ids, STACKS_DEEPEST);

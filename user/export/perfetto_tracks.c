@@ -6,7 +6,6 @@
  * Requests in flight do not, and get tracks of their own beside it, as many as overlap.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "export/perfetto.h"
@@ -47,17 +46,15 @@ void perfetto__free_tracks(struct perfetto *p)
 
 	for (i = 0; i < p->tracks.n; i++)
 		lane__free(&((struct track *)map__value(&p->tracks, i))->lane);
-	map__free(&p->tracks);
-	map__free(&p->containers);
+	MAPS_FREE(&p->tracks, &p->containers);
 }
 
 static int on_images(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct perfetto *p = arg;
 	u32 pid, *container;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		pid = (u32)view__get(&v, "pid");
 		container = map__get(&p->containers, &pid);
 		if (!container)
@@ -329,8 +326,8 @@ void perfetto__reserve(struct perfetto *p, struct track *t, const struct interva
 		p->packet.failed = true;
 }
 
-static struct track *beside(struct perfetto *p, struct track_key *key, u64 parent, const char *name,
-			    const struct interval *span)
+static struct track *add_sibling(struct perfetto *p, struct track_key *key, u64 parent, const char *name,
+				 const struct interval *span)
 {
 	struct track *t = find_beside(p, key, parent, name, span);
 
@@ -366,7 +363,7 @@ struct track *perfetto__reserve_thread(struct perfetto *p, u32 pid, u32 tid, u32
 	struct track_key key = { .pid = pid, .tid = tid, .kind = kind };
 	const struct track *thread = perfetto__thread(p, pid, tid);
 
-	return thread ? beside(p, &key, thread->uuid, name, span) : NULL;
+	return thread ? add_sibling(p, &key, thread->uuid, name, span) : NULL;
 }
 
 struct track *perfetto__reserve_near(struct perfetto *p, struct track *t, u32 pid, u32 tid, u32 kind, const char *name,
@@ -384,7 +381,7 @@ struct track *perfetto__reserve_process(struct perfetto *p, u32 pid, u32 kind, c
 	struct track_key key = { .pid = pid, .kind = kind };
 	const struct track *process = process_track(p, pid);
 
-	return process ? beside(p, &key, process->uuid, name, span) : NULL;
+	return process ? add_sibling(p, &key, process->uuid, name, span) : NULL;
 }
 
 struct track *perfetto__reserve_global(struct perfetto *p, u32 kind, const char *name, const struct interval *span)
@@ -392,5 +389,5 @@ struct track *perfetto__reserve_global(struct perfetto *p, u32 kind, const char 
 	struct track_key key = { .kind = kind };
 	const struct track *parent = parent_of(p, 0, kind);
 
-	return beside(p, &key, parent ? parent->uuid : 0, name, span);
+	return add_sibling(p, &key, parent ? parent->uuid : 0, name, span);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Writes profile.proto of https://github.com/google/pprof in gzip, which `go tool pprof` and many others read. Each
- * kind of event has two types of value, count and duration; a stack has 0 for the types of other kinds.
+ * Writes profile.proto of https://github.com/google/pprof in gzip, which `go tool pprof` and many others read. A kind
+ * of event has a type of value for the count, and one for the duration if its width is a time. A stack has 0 for the
+ * types of other kinds.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,10 +10,8 @@
 #include <xxhash.h>
 #include <zlib.h>
 
-#include "export/frame_text.h"
 #include "export/profiles.h"
 #include "export/protobuf.h"
-#include "output/text.h"
 
 /* Profile */
 enum {
@@ -307,9 +306,7 @@ static int end(struct export *e)
 	profiles__note(&p->profiles, false, e->note, sizeof(e->note));
 	if (p->gzips)
 		deflateEnd(&p->gzip);
-	map__free(&p->strings);
-	map__free(&p->locations);
-	map__free(&p->mappings);
+	MAPS_FREE(&p->strings, &p->locations, &p->mappings);
 	profiles__free(&p->profiles);
 	pb__free(&p->out);
 	free(p->functions);

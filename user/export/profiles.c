@@ -7,6 +7,7 @@
 
 #include "export/value.h"
 #include "model/gil.h"
+#include "output/text.h"
 #include "util/saturate.h"
 
 static const struct profile_kind kinds[PROFILES] = {
@@ -49,20 +50,20 @@ static bool is_kind(const char *option)
 	return false;
 }
 
-int profiles__check(const struct trace *t, const char *option, char *why, size_t len)
+int profiles__check(struct export *e)
 {
-	const struct schema *s = trace__schema(t);
+	const struct schema *s = trace__schema(e->trace);
+	struct text_buffer why = { .buf = e->why, .size = sizeof(e->why) };
 	const struct schema_field *field;
-	size_t used;
 
-	if (!option || is_kind(option) || find_event(s, option, &field))
+	if (!e->choice || is_kind(e->choice) || find_event(s, e->choice, &field))
 		return 0;
-	used = (size_t)snprintf(why, len, "--event '%s' has no stacks; what has:", option);
-	for (u32 i = 0; i < PROFILES && used < len; i++)
-		used += (size_t)snprintf(why + used, len - used, " %s", kinds[i].name);
-	for (u32 i = 0; i < s->n_events && used < len; i++)
+	text__add(&why, "--event '%s' has no stacks; what has:", e->choice);
+	for (u32 i = 0; i < PROFILES; i++)
+		text__add(&why, " %s", kinds[i].name);
+	for (u32 i = 0; i < s->n_events; i++)
 		if (EVENT_FAMILY(s->events[i].id) && stack_field(&s->events[i], NULL))
-			used += (size_t)snprintf(why + used, len - used, " %s", s->events[i].name);
+			text__add(&why, " %s", s->events[i].name);
 	return -EINVAL;
 }
 
@@ -198,7 +199,7 @@ static void add_amount(struct profile *profile, u32 node, u32 stack, u64 amount)
 	profile->tree.nodes[node].self += amount;
 	profile->tree.nodes[node].count++;
 	profile->total += amount;
-	profile->without += stack ? 0 : amount;
+	profile->without_stack += stack ? 0 : amount;
 	profile->events++;
 }
 
@@ -267,11 +268,11 @@ static int on_segment(const struct gil_segment *segment, void *arg)
 int profiles__finish(struct profiles *p)
 {
 	const struct gil_listener listener = {
-		.wait = find_profile(p, PROFILE_GIL_WAITS) ? on_wait : NULL,
-		.segment = find_profile(p, PROFILE_GIL_SEGMENTS) ? on_segment : NULL,
+		.on_wait = find_profile(p, PROFILE_GIL_WAITS) ? on_wait : NULL,
+		.on_segment = find_profile(p, PROFILE_GIL_SEGMENTS) ? on_segment : NULL,
 	};
 
-	return listener.wait || listener.segment ?
+	return listener.on_wait || listener.on_segment ?
 		       gil_model__read(p->e->trace, p->e->facts->live, p->e->facts->stop, NULL, &listener, p, NULL) :
 		       0;
 }
@@ -300,7 +301,7 @@ int profiles__limit(struct profiles *p, u32 nodes)
 
 	for (u32 i = 0; !err && i < p->n; i++) {
 		trees[i] = &p->list[i].tree;
-		err = call_tree__limit(trees[i], nodes, &p->list[i].least);
+		err = call_tree__limit(trees[i], nodes, &p->list[i].min_ns);
 	}
 	return err ? err : call_functions__drop_unused(&p->functions, trees, p->n);
 }

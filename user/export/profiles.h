@@ -3,8 +3,7 @@
  * The data of formats that show stacks (folded, flame, pprof, speedscope): a tree of calls for each kind of event with
  * a stack. Kinds are found by the names of their fields, so older and newer traces work, too.
  */
-#ifndef SONDE_EXPORT_PROFILES_H
-#define SONDE_EXPORT_PROFILES_H
+#pragma once
 
 #include "export/calls.h"
 #include "export/export.h"
@@ -28,8 +27,8 @@ struct profile {
 	const struct schema_field *period; /* weight of an event that is not a span; NULL: 1 */
 	bool in_ns; /* values are ns; false: they count events */
 	u64 events, total; /* in the tree; blame counts the segments of waits */
-	u64 without; /* part of total without a stack */
-	u64 least; /* nodes with less were merged into their callers (profiles__limit); 0: none */
+	u64 without_stack; /* part of total without a stack */
+	u64 min_ns; /* nodes with less were merged into their callers (profiles__limit); 0: none */
 	struct call_tree tree;
 };
 
@@ -44,8 +43,8 @@ struct profiles {
 	char name[128]; /* of a kind that is not predefined */
 };
 
-/* Can `option` of --event be shown (NULL: all)? Returns 0, or -EINVAL with a message that lists the valid ones. */
-int profiles__check(const struct trace *t, const char *option, char *why, size_t len);
+/* Can the choice be shown (NULL: all)? Returns 0, or -EINVAL and in e->why a message that lists the valid ones. */
+int profiles__check(struct export *e);
 /* Returns 0 or negative errno; call profiles__free in both cases. */
 int profiles__init(struct profiles *p, const struct export *e, bool lines);
 int profiles__add(struct profiles *p, const struct rows *rows);
@@ -65,5 +64,3 @@ int profiles__end(struct export *e, int (*put)(struct export *e, const struct pr
 void profiles__note(const struct profiles *p, bool only_one, char *buf, size_t size);
 /* Returns the first profile with events, NULL if there is none. */
 const struct profile *profiles__first(const struct profiles *p);
-
-#endif

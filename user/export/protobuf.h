@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Writes Protocol Buffers' wire format. `failed` is set when an allocation fails, and ends all writing. */
-#ifndef SONDE_EXPORT_PROTOBUF_H
-#define SONDE_EXPORT_PROTOBUF_H
+#pragma once
 
 #include "core/types.h"
 
@@ -26,5 +25,3 @@ void pb__end(struct pb *p, size_t at);
 void pb__append(struct pb *p, const void *data, size_t len);
 /* Adds an element of a packed field. */
 void pb__varint(struct pb *p, u64 value);
-
-#endif

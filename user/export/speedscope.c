@@ -5,12 +5,9 @@
  * order: a browser could not handle millions of single samples.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "export/frame_text.h"
 #include "export/profiles.h"
-#include "export/value.h"
 #include "output/json_writer.h"
 
 struct writing {

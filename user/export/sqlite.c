@@ -420,8 +420,7 @@ static int end(struct export *e)
 	for (i = 0; i < s->inserts.n; i++)
 		sqlite3_finalize(*(sqlite3_stmt **)map__value(&s->inserts, i));
 	sqlite3_close(s->db);
-	map__free(&s->inserts);
-	map__free(&s->tasks);
+	MAPS_FREE(&s->inserts, &s->tasks);
 	free(s);
 	return err;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by the files of the SQLite exporter. All return 0, or -EIO with a message. */
-#ifndef SONDE_EXPORT_SQLITE_H
-#define SONDE_EXPORT_SQLITE_H
+#pragma once
 
 #include <sqlite3.h>
 
@@ -27,5 +26,3 @@ void sqlite__bind_known(sqlite3_stmt *insert, int column, u64 value);
 
 /* sqlite_gpu.c: writes tables gpu_work and gpus if the trace has such events; reads the trace once more. */
 int sqlite__put_gpu_work(const struct sqlite *s);
-
-#endif

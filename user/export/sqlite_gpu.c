@@ -8,7 +8,7 @@
 #include "export/sqlite.h"
 
 static const char create[] =
-	"CREATE TABLE gpu_work(kind TEXT, start INTEGER, \"end\" INTEGER, host_time INTEGER, open INTEGER, name TEXT, "
+	"CREATE TABLE gpu_work(kind TEXT, start INTEGER, \"end\" INTEGER, only_by_calls INTEGER, open INTEGER, name TEXT, "
 	"mangled TEXT, pid INTEGER, device INTEGER, gpu INTEGER, context INTEGER, stream INTEGER, correlation INTEGER, "
 	"graph INTEGER, graph_node INTEGER, grid_x INTEGER, grid_y INTEGER, grid_z INTEGER, block_x INTEGER, "
 	"block_y INTEGER, block_z INTEGER, registers INTEGER, static_shared INTEGER, dynamic_shared INTEGER, "
@@ -25,7 +25,7 @@ struct pass {
 	int column;
 };
 
-static void put(struct pass *p, u64 value)
+static void bind_value(struct pass *p, u64 value)
 {
 	sqlite3_bind_int64(p->insert, ++p->column, (sqlite3_int64)value);
 }
@@ -48,15 +48,15 @@ static void skip(struct pass *p, int columns)
 
 static void put_where(struct pass *p, const struct gpu_work *w)
 {
-	put(p, names__number(p->s->e->names, w->pid));
+	bind_value(p, names__number(p->s->e->names, w->pid));
 	if (w->host_time) {
 		skip(p, 5);
 	} else {
-		put(p, w->device);
-		put(p, gpus__number(&p->gpus, w->pid, w->device));
-		put(p, w->context);
-		put(p, w->stream);
-		put(p, w->correlation);
+		bind_value(p, w->device);
+		bind_value(p, gpus__number(&p->gpus, w->pid, w->device));
+		bind_value(p, w->context);
+		bind_value(p, w->stream);
+		bind_value(p, w->correlation);
 	}
 	put_known(p, w->graph);
 	put_known(p, w->graph_node);
@@ -69,12 +69,12 @@ static void put_shape(struct pass *p, const struct gpu_work *w)
 		return;
 	}
 	for (int i = 0; i < 3; i++)
-		put(p, w->grid[i]);
+		bind_value(p, w->grid[i]);
 	for (int i = 0; i < 3; i++)
-		put(p, w->block[i]);
-	put(p, w->registers);
-	put(p, w->static_shared);
-	put(p, w->dynamic_shared);
+		bind_value(p, w->block[i]);
+	bind_value(p, w->registers);
+	bind_value(p, w->static_shared);
+	bind_value(p, w->dynamic_shared);
 }
 
 static void put_transfer(struct pass *p, const struct gpu_work *w)
@@ -85,11 +85,11 @@ static void put_transfer(struct pass *p, const struct gpu_work *w)
 		skip(p, 5);
 		return;
 	}
-	put(p, w->bytes);
+	bind_value(p, w->bytes);
 	put_text(p, copies ? gpu_copy__name(w->copy_kind) : NULL);
 	put_text(p, copies ? gpu_memory__name(w->from_memory) : NULL);
 	put_text(p, gpu_memory__name(w->to_memory));
-	put(p, w->asynchronous);
+	bind_value(p, w->asynchronous);
 }
 
 static void put_launch(struct pass *p, const struct gpu_work *w)
@@ -101,13 +101,13 @@ static void put_launch(struct pass *p, const struct gpu_work *w)
 		skip(p, 10);
 		return;
 	}
-	put(p, w->queued);
-	put(p, l->number);
+	bind_value(p, w->queued);
+	bind_value(p, l->number);
 	put_text(p, l->function);
-	put(p, names__number(p->s->e->names, l->pid));
+	bind_value(p, names__number(p->s->e->names, l->pid));
 	put_known(p, names__number(p->s->e->names, l->tid));
-	put(p, l->start);
-	put(p, l->end);
+	bind_value(p, l->start);
+	bind_value(p, l->end);
 	put_known(p, l->stack);
 	put_text(p, l->stack ? stacks__label(p->s->e->stacks, l->stack, label, sizeof(label)) : NULL);
 	put_text(p, gpu_launch__gil_state(l));
@@ -134,10 +134,10 @@ static int on_work(const struct gpu_work *w, void *arg)
 		return err;
 	p->column = 0;
 	put_text(p, gpu_work__name(w));
-	put(p, w->start);
-	put(p, w->end);
-	put(p, w->host_time);
-	put(p, w->open);
+	bind_value(p, w->start);
+	bind_value(p, w->end);
+	bind_value(p, w->host_time);
+	bind_value(p, w->open);
 	put_text(p, gpu_work__title(p->model, w));
 	put_text(p, w->name);
 	put_where(p, w);
@@ -163,7 +163,7 @@ static int put_gpus(const struct pass *p)
 	for (u32 i = 0; !err && i < p->gpus.n; i++) {
 		const struct gpu *gpu = &p->gpus.list[i];
 
-		if (!gpu->taken)
+		if (!gpu->is_used)
 			continue;
 		sqlite3_bind_int64(insert, 1, i);
 		sqlite__bind_text(insert, 2, *gpu->model ? gpu->model : NULL);

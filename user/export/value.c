@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "util/array.h"
-
 static void set_text(struct field_value *out, const char *text)
 {
 	out->type = FIELD_IS_TEXT;
@@ -61,22 +59,6 @@ bool field__is_stack(const struct schema_field *f)
 	return (f->type == FIELD_UNSIGNED || f->type == FIELD_SIGNED) && !strcmp(f->unit, "stack");
 }
 
-bool event__is_inventory(const struct schema_event *e)
-{
-	static const char *const kinds[] = { "proc_task",      "proc_image",  "proc_map",  "proc_rank",
-					     "torch_operator", "torch_class", "torch_cost" };
-
-	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-		if (!strcmp(e->name, kinds[i]))
-			return true;
-	return false;
-}
-
-bool event__is_measured(const struct schema_event *e)
-{
-	return EVENT_FAMILY(e->id) && !event__is_inventory(e);
-}
-
 const char *event__title(const struct names *names, const struct view *v, u16 probe, char *buf, size_t size)
 {
 	const char *name = v->event->is_span ? names__torch(names, v, buf, size) : NULL;
@@ -101,7 +83,7 @@ const char *event_flag__text(u16 bit)
 	case EVENT_RETURN_NOT_SEEN:
 		return "return not seen";
 	case EVENT_NO_DURATION:
-		return "entry alone";
+		return "only entry seen";
 	case EVENT_STARTED_BEFORE:
 		return "began before tracing";
 	default:

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The value of a field as all formats write it: enums and kernels by name, strings as text. */
-#ifndef SONDE_EXPORT_VALUE_H
-#define SONDE_EXPORT_VALUE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -24,10 +23,6 @@ void field_value__get(struct field_value *out, const struct names *names, const 
 bool field__is_common(const struct schema_event *e, const struct schema_field *f);
 /* Is f the id of a stack? */
 bool field__is_stack(const struct schema_field *f);
-/* Does the event describe what existed before tracing, or a name, and is not on a time line? */
-bool event__is_inventory(const struct schema_event *e);
-/* Is it neither inventory nor about the trace itself? Exports leave out such events of pauses. */
-bool event__is_measured(const struct schema_event *e);
 /* Buffer size for the title of an event */
 #define EVENT_TITLE 256
 /*
@@ -38,5 +33,3 @@ const char *event__title(const struct names *names, const struct view *v, u16 pr
 
 /* Returns "not returned", "return not seen" etc. for a bit of enum event_flags, NULL for other bits. */
 const char *event_flag__text(u16 bit);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Modules on one subject, which the report about this subject runs alone. */
-#ifndef SONDE_FINDINGS_ABOUT_H
-#define SONDE_FINDINGS_ABOUT_H
+#pragma once
 
 #include "findings/finding.h"
 #include "output/table.h"
@@ -18,5 +17,3 @@ int findings__find_net(const struct finding_input *in, struct findings *out); /*
  */
 int findings__add_about(const struct finding_input *in,
 			int (*find)(const struct finding_input *in, struct findings *out), struct report_output *out);
-
-#endif

@@ -2,12 +2,10 @@
 /* Calls of CUDA and NCCL: what they took in all, which failed, and which had not returned at the end. */
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "findings/about.h"
 #include "model/cuda_calls.h"
 #include "model/nccl_calls.h"
-#include "output/table.h"
 
 /* What threads wait for in these calls has a finding of its own, which says more. */
 #define CALLS_WEIGHT 0.4
@@ -126,6 +124,7 @@ int findings__find_cuda(const struct finding_input *in, struct findings *out)
 {
 	const struct cuda_calls *c = in->cuda;
 	const struct cuda_return_key *worst;
+	const char *name = NULL;
 	struct finding *f;
 	u32 pid = 0, processes = 0, function;
 	u64 ns, errors;
@@ -146,6 +145,10 @@ int findings__find_cuda(const struct finding_input *in, struct findings *out)
 			       cuda_calls__function_name(c, worst->call.function)) :
 		    NULL;
 	if (f)
+		name = cuda_calls__error_name(f->call, worst->ret);
+	if (f && name)
+		snprintf(f->object, sizeof(f->object), "%s", name);
+	else if (f)
 		snprintf(f->object, sizeof(f->object), "error %lld", worst->ret);
 	if (c->open)
 		add_stuck(in, out, "cuda-api", c->stuck.pid, c->stuck.tid, c->open, c->longest_open,

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "findings/chain_private.h"
-#include "findings/classify.h"
 #include "model/lock_kind.h"
 #include "util/array.h"
 
@@ -24,24 +23,11 @@ const char *chain_end__key(enum chain_end end)
 	return keys[end];
 }
 
-/* Says whether another thread ends such waits: what it did meanwhile explains them. */
+/* Does another thread end such waits? What it did meanwhile explains them. */
 static bool is_followed(enum finding_kind kind)
 {
-	switch (kind) {
-	case FINDING_GIL:
-	case FINDING_LOCK:
-	case FINDING_PEER:
-	case FINDING_CHILD:
-	case FINDING_RESULT:
-	case FINDING_QUEUE:
-	case FINDING_LOADER:
-	case FINDING_SEMAPHORE:
-	case FINDING_BARRIER:
-	case FINDING_CONDITION:
-		return true;
-	default:
-		return false;
-	}
+	return IS_ONE_OF(kind, FINDING_GIL, FINDING_LOCK, FINDING_PEER, FINDING_CHILD, FINDING_RESULT, FINDING_QUEUE,
+			 FINDING_LOADER, FINDING_SEMAPHORE, FINDING_BARRIER, FINDING_RANKS, FINDING_CONDITION);
 }
 
 static bool is_for_cpu(enum finding_kind kind)
@@ -49,7 +35,7 @@ static bool is_for_cpu(enum finding_kind kind)
 	return kind == FINDING_CPU || kind == FINDING_QUOTA || kind == FINDING_AFFINITY;
 }
 
-/* Returns the largest part. At the first level the parts are weighted, as idle time costs little there. */
+/* Returns the kind with the largest part. At the first level parts are weighted, so that idle time hardly counts. */
 static enum finding_kind largest(const struct chain_level *l, bool is_first)
 {
 	enum finding_kind best = FINDING_NONE;
@@ -66,17 +52,14 @@ static enum finding_kind largest(const struct chain_level *l, bool is_first)
 	return best;
 }
 
-/* Finds the function in which most of the part was spent, and returns its code; 0: not known. */
+/* Finds the function in which most time of the level's kind was spent. Returns the number of its code; 0: not known. */
 static u32 find_function(struct chain_reading *r)
 {
 	struct chain_level *l = r->level;
 	const struct chain_function *best = NULL;
 	u32 code = 0;
 
-	for (u32 i = 0; i < r->functions.n; i++) {
-		const struct chain_function_key *key = map__key(&r->functions, i);
-		const struct chain_function *p = map__value(&r->functions, i);
-
+	MAP_EACH_ENTRY(const struct chain_function *p, const struct chain_function_key *key, &r->functions) {
 		if (key->kind != (u32)l->kind || (best && p->ns <= best->ns))
 			continue;
 		best = p;
@@ -100,163 +83,162 @@ static u32 find_function(struct chain_reading *r)
 	return code;
 }
 
-/* The chain goes on only if known threads are responsible for at least a BY_PART-th of the waits. */
-#define BY_PART 5
+/* The chain goes on only if the cause that was found accounts for at least 1 / CAUSE_PART of the function's time. */
+#define CAUSE_PART 5
 
-/* Pieces are summed by the process that is responsible and the code that it ran. */
-struct by_key {
+/* The segments of waits are summed by the process that caused them and by the code that it ran. */
+struct cause_key {
 	u32 pid, code;
 };
 
-struct by_sum {
+struct cause_sum {
 	u64 ns, longest;
 	struct thread_key thread;
 	u32 stack;
 	bool is_several;
 };
 
-static struct by_key by_key_of(const struct chain_reading *r, const struct chain_piece *p)
+static struct cause_key cause_key_of(const struct chain_reading *r, const struct chain_segment *p)
 {
-	const struct stack_frame *f = stacks__frame(r->in->stacks, lock_kind__code(r->in->stacks, p->by_stack));
+	const struct stack_frame *f = stacks__frame(r->in->stacks, lock_kind__code(r->in->stacks, p->caused_by_stack));
 
-	return (struct by_key){ p->by.pid, f ? f->code : 0 };
+	return (struct cause_key){ p->caused_by.pid, f ? f->code : 0 };
 }
 
-static bool is_of_place(const struct chain_reading *r, const struct chain_piece *p, u32 code)
+static bool is_in_code(const struct chain_reading *r, const struct chain_segment *p, u32 code)
 {
-	return p->kind == r->level->kind && p->code == code && p->by.tid;
+	return p->kind == r->level->kind && p->code == code && p->caused_by.tid;
 }
 
 static int sum_up(const struct chain_reading *r, u32 code, struct map *sums)
 {
-	for (u32 i = 0; i < r->n_pieces; i++) {
-		const struct chain_piece *p = &r->pieces[i];
-		struct by_key key;
-		struct by_sum *s;
+	for (u32 i = 0; i < r->n_segments; i++) {
+		const struct chain_segment *p = &r->segments[i];
+		struct cause_key key;
+		struct cause_sum *s;
 
-		if (!is_of_place(r, p, code))
+		if (!is_in_code(r, p, code))
 			continue;
-		key = by_key_of(r, p);
+		key = cause_key_of(r, p);
 		s = map__get(sums, &key);
 		if (!s)
 			return -ENOMEM;
-		s->is_several = s->is_several || (s->ns && s->thread.tid != p->by.tid);
+		s->is_several = s->is_several || (s->ns && s->thread.tid != p->caused_by.tid);
 		s->ns += p->to - p->from;
-		s->thread = p->by;
+		s->thread = p->caused_by;
 		if (p->to - p->from < s->longest)
 			continue;
 		s->longest = p->to - p->from;
-		s->stack = p->by_stack;
+		s->stack = p->caused_by_stack;
 	}
 	return 0;
 }
 
-/* Collects the times for which the threads of `by` are responsible: the next level explains them. */
-static int next_times(const struct chain_reading *r, u32 code, struct by_key by, struct chain_times *next)
+/* Collects the times for which the threads of caused_by are responsible: the next level explains them. */
+static int next_times(const struct chain_reading *r, u32 code, struct cause_key caused_by, struct chain_times *next)
 {
-	for (u32 i = 0; i < r->n_pieces; i++) {
-		const struct chain_piece *p = &r->pieces[i];
-		struct by_key key;
+	for (u32 i = 0; i < r->n_segments; i++) {
+		const struct chain_segment *p = &r->segments[i];
+		struct cause_key key;
 
-		if (!is_of_place(r, p, code))
+		if (!is_in_code(r, p, code))
 			continue;
-		key = by_key_of(r, p);
-		if (key.pid != by.pid || key.code != by.code)
+		key = cause_key_of(r, p);
+		if (key.pid != caused_by.pid || key.code != caused_by.code)
 			continue;
-		if (!array__push(next->list, next->n, (struct chain_time){ p->by, p->from, p->to }))
+		if (!array__push(next->list, next->n, (struct chain_time){ p->caused_by, p->from, p->to, 0 }))
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-/* Finds the threads that made others wait in this code. next: receives the times for which they did. */
-static int find_by(struct chain_reading *r, u32 code, struct chain_times *next)
+/* Finds the threads that made others wait in this code. Adds the times of these waits to next. */
+static int find_cause(struct chain_reading *r, u32 code, struct chain_times *next)
 {
 	struct chain_level *l = r->level;
-	const struct by_sum *best = NULL;
-	struct by_key key = { 0, 0 };
+	const struct cause_sum *best = NULL;
+	struct cause_key key = { 0, 0 };
 	struct map sums;
 	int err;
 
-	map__init(&sums, sizeof(struct by_key), sizeof(struct by_sum));
+	map__init(&sums, sizeof(struct cause_key), sizeof(struct cause_sum));
 	err = sum_up(r, code, &sums);
 	for (u32 i = 0; !err && i < sums.n; i++) {
-		const struct by_sum *s = map__value(&sums, i);
+		const struct cause_sum *s = map__value(&sums, i);
 
 		if (best && s->ns <= best->ns)
 			continue;
 		best = s;
-		key = *(const struct by_key *)map__key(&sums, i);
+		key = *(const struct cause_key *)map__key(&sums, i);
 	}
 	if (best) {
-		l->by = best->is_several ? (struct thread_key){ best->thread.pid, 0 } : best->thread;
-		l->by_ns = best->ns;
+		l->caused_by = best->is_several ? (struct thread_key){ best->thread.pid, 0 } : best->thread;
+		l->caused_by_ns = best->ns;
 		if (best->stack)
-			finding_code__fill(&l->by_code, r->in->stacks, best->stack);
+			finding_code__fill(&l->caused_by_code, r->in->stacks, best->stack);
 		err = next_times(r, code, key, next);
 	}
 	map__free(&sums);
 	return err;
 }
 
-/* The thread of a process that is idle for the smallest part of its time; the main thread if the trace has none. */
+/* Returns the thread of a process with the most time that is not idle; its main thread if the trace has none. */
 static struct thread_key busiest(const struct profile *p, u32 pid)
 {
 	struct thread_key best = { pid, pid };
 	bool found = false;
 	u64 most = 0;
 
-	for (u32 i = 0; i < p->threads.n; i++) {
-		const struct thread_key *key = map__key(&p->threads, i);
-		const struct profile_thread *t = map__value(&p->threads, i);
-
-		if (key->pid != pid || (found && t->wall - t->idle <= most))
+	MAP_EACH_ENTRY(const struct profile_thread *t, const struct thread_key *key, &p->threads) {
+		if (key->pid != pid || (found && t->wall - t->idle_ns <= most))
 			continue;
 		found = true;
 		best = *key;
-		most = t->wall - t->idle;
+		most = t->wall - t->idle_ns;
 	}
 	return best;
 }
 
 /*
- * The wait for a connection of this machine is ended by the kernel's network code in the context of any thread: then it
- * is the process at the other end that made it wait.
+ * For a wait for a connection within this machine: if the cause that find_cause() found accounts for less than
+ * 1 / CAUSE_PART of the time, the process at the other end replaces it. find_cause() takes wakers for causes, and the
+ * kernel's network code ends such a wait in the context of any thread.
  */
 static int find_peer(struct chain_reading *r, u32 code, struct chain_times *next)
 {
 	struct chain_level *l = r->level;
 
-	if (l->kind != FINDING_PEER || !r->peer || BY_PART * l->by_ns >= l->code_ns)
+	if (l->kind != FINDING_PEER || !r->peer || CAUSE_PART * l->caused_by_ns >= l->code_ns)
 		return 0;
-	l->by = busiest(r->in->profile, r->peer);
-	l->by_ns = l->code_ns;
-	l->by_code = (struct finding_code){ 0 };
+	l->caused_by = busiest(r->in->profile, r->peer);
+	l->caused_by_ns = l->code_ns;
+	l->caused_by_code = (struct finding_code){ 0 };
 	next->n = 0;
-	for (u32 i = 0; i < r->n_pieces; i++) {
-		const struct chain_piece *p = &r->pieces[i];
+	for (u32 i = 0; i < r->n_segments; i++) {
+		const struct chain_segment *p = &r->segments[i];
 
 		if (p->kind != (u8)l->kind || p->code != code)
 			continue;
-		if (!array__push(next->list, next->n, (struct chain_time){ l->by, p->from, p->to }))
+		if (!array__push(next->list, next->n, (struct chain_time){ l->caused_by, p->from, p->to, 0 }))
 			return -ENOMEM;
 	}
 	return 0;
 }
 
 /*
- * Returns whether the thread that this level waits for is the one of an earlier level. Several threads of a process
- * (tid 0) may be different ones at each level: they count only if they waited for the same kind of thing, and for
- * another process. Within one process each may wait for the next one, and the last one has the cause.
+ * Returns whether the thread that this level waits for is the one of an earlier level. Several threads of one process
+ * (tid 0) may be different ones at each level. They count as a cycle only if both levels wait for the same kind of
+ * thing, and if the threads of this level belong to another process than those that they wait for. Within one process
+ * each thread may wait for the next one, and the last one has the cause.
  */
 static bool is_cycle(const struct chain *c, const struct chain_level *l)
 {
 	for (u32 i = 0; i < c->n; i++) {
 		const struct chain_level *o = &c->levels[i];
 
-		if (o->thread.tid != l->by.tid || o->thread.pid != l->by.pid)
+		if (o->thread.tid != l->caused_by.tid || o->thread.pid != l->caused_by.pid)
 			continue;
-		if (l->by.tid || (o->kind == l->kind && l->thread.pid != l->by.pid))
+		if (l->caused_by.tid || (o->kind == l->kind && l->thread.pid != l->caused_by.pid))
 			return true;
 	}
 	return false;
@@ -264,7 +246,8 @@ static bool is_cycle(const struct chain *c, const struct chain_level *l)
 
 static enum chain_end end_of(const struct chain *c, const struct chain_level *l)
 {
-	bool is_remote = l->kind == FINDING_PEER && (!strncmp(l->object, "tcp ", 4) || !strncmp(l->object, "udp ", 4));
+	bool is_network_peer = l->kind == FINDING_PEER &&
+			       (!strncmp(l->object, "tcp ", 4) || !strncmp(l->object, "udp ", 4));
 
 	if (l->kind == FINDING_NONE)
 		return CHAIN_NO_TIME;
@@ -274,8 +257,8 @@ static enum chain_end end_of(const struct chain *c, const struct chain_level *l)
 		return CHAIN_CPU;
 	if (!is_followed(l->kind))
 		return CHAIN_CAUSE;
-	if (!l->by.pid || BY_PART * l->by_ns < l->code_ns)
-		return is_remote ? CHAIN_OUTSIDE : CHAIN_UNKNOWN;
+	if (!l->caused_by.pid || CAUSE_PART * l->caused_by_ns < l->code_ns)
+		return is_network_peer ? CHAIN_OUTSIDE : CHAIN_UNKNOWN;
 	if (is_cycle(c, l))
 		return CHAIN_CYCLE;
 	return c->n == CHAIN_LEVELS_MAX ? CHAIN_DEEP : CHAIN_GOES_ON;
@@ -319,7 +302,7 @@ static int read_level(struct chain *c, const struct findings *f, struct chain_ti
 	if (!err && is_for_cpu(l->kind))
 		err = chain_reading__find_cpu_users(&r);
 	else if (!err && is_followed(l->kind))
-		err = find_by(&r, code, next);
+		err = find_cause(&r, code, next);
 	if (!err)
 		err = find_peer(&r, code, next);
 	l->end = end_of(c, l);
@@ -333,7 +316,8 @@ static int first_times(const struct chain *c, const struct findings *f, struct c
 
 	activity__windows(findings__activity(f), &all);
 	for (u32 i = 0; i < c->subject.n; i++)
-		if (!array__push(times->list, times->n, (struct chain_time){ c->subject.threads[i], all.from, all.to }))
+		if (!array__push(times->list, times->n,
+				 (struct chain_time){ c->subject.threads[i], all.from, all.to, 0 }))
 			return -ENOMEM;
 	return 0;
 }

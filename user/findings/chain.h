@@ -3,8 +3,7 @@
  * Explains the time of a subject level by level. A level divides times of threads by kinds of wait, and finds the
  * thread that is responsible for the largest part. The next level divides the time of this thread during those waits.
  */
-#ifndef SONDE_FINDINGS_CHAIN_H
-#define SONDE_FINDINGS_CHAIN_H
+#pragma once
 
 #include "findings/subject.h"
 
@@ -38,11 +37,10 @@ struct chain_level {
 	u64 code_ns, code_times; /* of the part, in this function */
 	char call[64]; /* of the longest wait in this function; "": none */
 	char object[288]; /* what this call waited for; CHAIN_CPU: the names of the processes that ran */
-	struct thread_key by; /* the thread that made it wait; tid 0: several of one process; pid 0: not known */
-	u32 by_threads;
-	u64 by_ns; /* the part of code_ns for which `by` is responsible */
-	struct finding_code by_code; /* the code with which `by` held the lock or ended the wait */
-	double cpus_percent; /* CHAIN_CPU: their share of the time of all CPUs; `by` is the first of them */
+	struct thread_key caused_by; /* the thread that made it wait; tid 0: several of one process; pid 0: not known */
+	u64 caused_by_ns; /* the part of code_ns for which caused_by is responsible */
+	struct finding_code caused_by_code; /* the code with which caused_by held the lock or ended the wait */
+	double cpus_percent; /* CHAIN_CPU: their share of the time of all CPUs; caused_by is the first of them */
 	enum chain_end end;
 };
 
@@ -62,5 +60,3 @@ void chain__free(struct chain *c);
 
 /* Returns the name in CSV and JSON: "cause". */
 const char *chain_end__key(enum chain_end end);
-
-#endif

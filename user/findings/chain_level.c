@@ -12,32 +12,24 @@
 #include "output/table.h"
 #include "output/text.h"
 #include "util/array.h"
+#include "util/compare.h"
 #include "util/search.h"
 
-static int by_thread(const void *a, const void *b)
+COMPARE_BY(by_thread, struct chain_time, ASCENDING(thread.pid), ASCENDING(thread.tid), ASCENDING(from))
+
+static int add_segment(struct chain_reading *r, struct thread_key caused_by, u32 caused_by_stack, u64 from, u64 to)
 {
-	const struct chain_time *x = a, *y = b;
+	struct chain_segment p = { caused_by, caused_by_stack, r->interval_code, from, to, (u8)r->interval_kind };
 
-	if (x->thread.pid != y->thread.pid)
-		return x->thread.pid < y->thread.pid ? -1 : 1;
-	if (x->thread.tid != y->thread.tid)
-		return x->thread.tid < y->thread.tid ? -1 : 1;
-	return x->from < y->from ? -1 : x->from > y->from;
-}
-
-static int add_piece(struct chain_reading *r, struct thread_key by, u32 by_stack, u64 from, u64 to)
-{
-	struct chain_piece p = { by, by_stack, r->interval_code, from, to, (u8)r->interval_kind };
-
-	if (r->n_pieces < CHAIN_TIMES_MAX)
-		return array__push(r->pieces, r->n_pieces, p) ? 0 : -ENOMEM;
+	if (r->n_segments < CHAIN_TIMES_MAX)
+		return array__push(r->segments, r->n_segments, p) ? 0 : -ENOMEM;
 	r->chain->left_out += to - from;
 	return 0;
 }
 
 static int on_holder(struct thread_key holder, u32 stack, u64 from, u64 to, void *arg)
 {
-	return add_piece(arg, holder, stack, from, to);
+	return add_segment(arg, holder, stack, from, to);
 }
 
 static u32 stack_of(const struct activity_interval *i)
@@ -62,7 +54,7 @@ static enum finding_kind kind_of(const struct chain_reading *r, const struct act
 	/* a thread in the background that sleeps is idle, but not while others wait for it */
 	if (cell && cell->kind == FINDING_IDLE && i->cause == ACTIVITY_SLEEP && r->chain->n > 1)
 		return FINDING_SLEEP;
-	/* a wait for a CPU after a wait is one of its own here */
+	/* The profile counts the run-queue delay after a wait with that wait. Here it counts as a wait for a CPU. */
 	if (cell && cell->kind)
 		return cell->is_delay ? FINDING_CPU : cell->kind;
 	return i->state == ACTIVITY_RUNNING  ? FINDING_COMPUTE :
@@ -80,7 +72,7 @@ static int add_to_function(struct chain_reading *r, const struct activity_interv
 	if (!p)
 		return -ENOMEM;
 	p->ns += ns;
-	p->times += i->begins;
+	p->times += i->is_new_reason;
 	if (ns <= p->longest)
 		return 0;
 	p->longest = ns;
@@ -108,13 +100,13 @@ static int on_interval(const struct activity_interval *i, void *arg)
 											     0;
 	r->level->ns += ns;
 	r->level->parts[r->interval_kind].ns += ns;
-	r->level->parts[r->interval_kind].times += i->begins;
+	r->level->parts[r->interval_kind].times += i->is_new_reason;
 	err = add_to_function(r, i);
 	if (err || i->state == ACTIVITY_RUNNING)
 		return err;
 	if (r->interval_kind == FINDING_LOCK)
 		return lock_blame__holders(r->in->locks, i->thread, i->from, i->to, on_holder, r);
-	return add_piece(r, i->is_free ? none : i->by, i->by_stack, i->from, i->to);
+	return add_segment(r, i->is_free ? none : i->caused_by, i->caused_by_stack, i->from, i->to);
 }
 
 static int read_window(struct chain_reading *r, const struct chain_times *times, struct trace_window w)
@@ -132,6 +124,18 @@ static int read_window(struct chain_reading *r, const struct chain_times *times,
 	return err;
 }
 
+static void sort_times(struct chain_times *times)
+{
+	qsort(times->list, times->n, sizeof(*times->list), by_thread);
+	for (u32 i = 0; i < times->n; i++) {
+		struct chain_time *t = &times->list[i];
+
+		t->latest = t->to;
+		if (i && thread_key__is_same(t[-1].thread, t->thread) && t[-1].latest > t->latest)
+			t->latest = t[-1].latest;
+	}
+}
+
 int chain_reading__read(struct chain_reading *r, struct chain_times *times)
 {
 	struct activity *a = findings__activity(r->findings);
@@ -142,8 +146,8 @@ int chain_reading__read(struct chain_reading *r, struct chain_times *times)
 
 	if (!times->n)
 		return 0;
-	qsort(times->list, times->n, sizeof(*times->list), by_thread);
-	activity__choose(a);
+	sort_times(times);
+	activity__remove_threads(a);
 	for (u32 i = 0; !err && i < times->n; i++)
 		if (!i || times->list[i].thread.tid != times->list[i - 1].thread.tid ||
 		    times->list[i].thread.pid != times->list[i - 1].thread.pid)
@@ -177,16 +181,13 @@ static bool is_before(const struct chain_time *t, struct thread_key thread, u64 
 	return t->from <= time;
 }
 
-/*
- * Says whether `time` lies in the thread's last interval that began before it: intervals overlap if several threads
- * wait.
- */
+/* Returns whether `time` lies in one of the thread's times. */
 static bool is_inside(const struct chain_times *times, struct thread_key thread, u64 time)
 {
 	size_t n = SEARCH(times->n, i, is_before(&times->list[i], thread, time));
 	const struct chain_time *t = n ? &times->list[n - 1] : NULL;
 
-	return t && thread_key__is_same(t->thread, thread) && time < t->to;
+	return t && thread_key__is_same(t->thread, thread) && time < t->latest;
 }
 
 static int add_sample(struct sampling *s, u32 stack, u64 ns)
@@ -209,7 +210,7 @@ static int add_sample(struct sampling *s, u32 stack, u64 ns)
 static int on_samples(const struct rows *rows, void *arg)
 {
 	const struct schema_event *e = rows__event(rows);
-	const struct schema_field *stack = schema_event__field(e, "stack"), *period = schema_event__field(e, "period");
+	FIELDS_OF(e, stack, period);
 	struct common_fields f = common_fields__of(e);
 	struct sampling *s = arg;
 	int err = 0;
@@ -227,7 +228,10 @@ static int on_samples(const struct rows *rows, void *arg)
 	return err;
 }
 
-/* Intervals have no running time of single functions: it is taken from samples. */
+/*
+ * If the subject is a function: running intervals have no stack, so on_interval() counts none of them for it, and its
+ * running time is that of its samples.
+ */
 static void add_running(struct chain_reading *r, u64 ns)
 {
 	r->level->parts[FINDING_COMPUTE].ns += ns;
@@ -245,9 +249,7 @@ int chain_reading__sample(struct chain_reading *r, const struct chain_times *tim
 
 	map__init(&s.functions, sizeof(u32), sizeof(struct sampled));
 	err = query__read_kind(r->in->q, "sample_cpu", on_samples, &s);
-	for (u32 i = 0; i < s.functions.n; i++) {
-		const struct sampled *sum = map__value(&s.functions, i);
-
+	MAP_EACH(const struct sampled *sum, &s.functions) {
 		all += sum->ns;
 		best = !best || sum->ns > best->ns ? sum : best;
 	}
@@ -264,31 +266,27 @@ int chain_reading__sample(struct chain_reading *r, const struct chain_times *tim
 	return err;
 }
 
-#define CPU_NAME_LEN   32
-#define CPU_USERS_SAID 3
+#define CPU_NAME_LEN  32
+#define CPU_USERS_MAX 3 /* names that are written */
 
 /* Sums the time of each process on CPUs while the level's threads were runnable. */
 struct cpu_users {
 	const struct finding_input *in;
 	struct trace_window *windows; /* by time, without overlaps */
 	u32 n;
+	u32 machine;
 	struct map ran; /* u32 pid -> u64 ns */
 };
 
-static int by_from(const void *a, const void *b)
-{
-	const struct trace_window *x = a, *y = b;
-
-	return x->from < y->from ? -1 : x->from > y->from;
-}
+COMPARE_BY(by_from, struct trace_window, ASCENDING(from))
 
 static int add_windows(struct cpu_users *u, const struct chain_reading *r)
 {
 	u32 n = 0;
 
-	for (u32 i = 0; i < r->n_pieces; i++)
-		if (r->pieces[i].kind == r->level->kind &&
-		    !array__push(u->windows, u->n, (struct trace_window){ r->pieces[i].from, r->pieces[i].to }))
+	for (u32 i = 0; i < r->n_segments; i++)
+		if (r->segments[i].kind == r->level->kind &&
+		    !array__push(u->windows, u->n, (struct trace_window){ r->segments[i].from, r->segments[i].to }))
 			return -ENOMEM;
 	if (!u->n)
 		return 0;
@@ -310,7 +308,7 @@ static int on_span(const struct sched_span *s, void *arg)
 	struct cpu_users *u = arg;
 	u64 *ns, sum = 0;
 
-	if (!s->on_cpu)
+	if (!s->on_cpu || names__machine(u->in->q->names, s->pid) != u->machine)
 		return 0;
 	for (size_t i = SEARCH(u->n, k, u->windows[k].to <= s->start); i < u->n && u->windows[i].from < s->end; i++) {
 		u64 from = u->windows[i].from > s->start ? u->windows[i].from : s->start;
@@ -326,7 +324,7 @@ static int on_span(const struct sched_span *s, void *arg)
 
 /* The processes of one name */
 struct cpu_name {
-	u64 ns, most; /* ns; of which those of `pid` */
+	u64 ns, main_ns; /* ns; of which those of `pid` */
 	u32 pid;
 };
 
@@ -344,19 +342,22 @@ static int add_names(const struct cpu_users *u, struct map *names)
 		if (!n)
 			return -ENOMEM;
 		n->ns += ns;
-		n->pid = ns > n->most ? pid : n->pid;
-		n->most = ns > n->most ? ns : n->most;
+		n->pid = ns > n->main_ns ? pid : n->pid;
+		n->main_ns = ns > n->main_ns ? ns : n->main_ns;
 	}
 	return 0;
 }
 
-/* Writes the names with most time, "qemu 62%, make 20%", and the first process of the first one, into the level. */
+/*
+ * Writes the names with most time into l->object: "qemu 62%, make 20%". Sets l->caused_by to the process that ran most
+ * among those with the first name.
+ */
 static void write_users(struct chain_level *l, struct map *names, u64 time)
 {
 	struct text_buffer s = { .buf = l->object, .size = sizeof(l->object) };
 
 	*l->object = '\0';
-	for (u32 said = 0; said < CPU_USERS_SAID; said++) {
+	for (u32 n_written = 0; n_written < CPU_USERS_MAX; n_written++) {
 		struct cpu_name *best = NULL, *n;
 		const char *name = NULL;
 
@@ -369,17 +370,17 @@ static void write_users(struct chain_level *l, struct map *names, u64 time)
 		}
 		if (!best || 100 * best->ns < time)
 			break;
-		if (!said)
-			l->by = (struct thread_key){ best->pid, 0 };
+		if (!n_written)
+			l->caused_by = (struct thread_key){ best->pid, 0 };
 		l->cpus_percent += table__percent(best->ns, time);
-		text__add(&s, "%s%s %.0f%%", said ? ", " : "", name, table__percent(best->ns, time));
+		text__add(&s, "%s%s %.0f%%", n_written ? ", " : "", name, table__percent(best->ns, time));
 		best->ns = 0;
 	}
 }
 
 int chain_reading__find_cpu_users(struct chain_reading *r)
 {
-	struct cpu_users u = { .in = r->in };
+	struct cpu_users u = { .in = r->in, .machine = names__machine(r->in->q->names, r->level->thread.pid) };
 	struct query all = *r->in->q;
 	const struct trace_facts *facts = all.facts;
 	struct map names;
@@ -398,8 +399,7 @@ int chain_reading__find_cpu_users(struct chain_reading *r)
 		time += u.windows[i].to - u.windows[i].from;
 	if (facts && facts->head && facts->head->cpus)
 		write_users(r->level, &names, time * facts->head->cpus);
-	map__free(&names);
-	map__free(&u.ran);
+	MAPS_FREE(&names, &u.ran);
 	free(u.windows);
 	return err;
 }
@@ -407,5 +407,5 @@ int chain_reading__find_cpu_users(struct chain_reading *r)
 void chain_reading__free(struct chain_reading *r)
 {
 	map__free(&r->functions);
-	free(r->pieces);
+	free(r->segments);
 }

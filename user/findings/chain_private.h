@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by chain.c, which follows a chain, and chain_level.c, which explains one level. */
-#ifndef SONDE_FINDINGS_CHAIN_PRIVATE_H
-#define SONDE_FINDINGS_CHAIN_PRIVATE_H
+#pragma once
 
 #include "findings/chain.h"
 
@@ -10,6 +9,7 @@
 struct chain_time {
 	struct thread_key thread;
 	u64 from, to; /* ns */
+	u64 latest; /* of `to`, of this time and the thread's earlier ones: they overlap if several threads wait */
 };
 
 struct chain_times {
@@ -18,9 +18,9 @@ struct chain_times {
 };
 
 /* A part of a level's time that at most one thread is responsible for */
-struct chain_piece {
-	struct thread_key by; /* 0: none */
-	u32 by_stack, code; /* code: number of the function that waited, 0: not known */
+struct chain_segment {
+	struct thread_key caused_by; /* 0: none */
+	u32 caused_by_stack, code; /* code: number of the function that waited, 0: not known */
 	u64 from, to;
 	u8 kind; /* enum finding_kind */
 };
@@ -46,10 +46,10 @@ struct chain_reading {
 	struct subject *function; /* read only intervals and samples with this function on the stack; NULL: all */
 	struct chain_level *level;
 	struct map functions; /* struct chain_function_key -> struct chain_function */
-	struct chain_piece *pieces;
-	u32 n_pieces;
+	struct chain_segment *segments;
+	u32 n_segments;
 	u32 peer; /* the process at the other end of the connection; 0: not known */
-	const struct activity_interval *interval; /* the interval that is being cut into pieces */
+	const struct activity_interval *interval; /* the interval that is being cut into segments */
 	u32 interval_code;
 	enum finding_kind interval_kind;
 };
@@ -61,5 +61,3 @@ int chain_reading__sample(struct chain_reading *r, const struct chain_times *tim
 /* The processes that ran most while the level's threads were runnable. 0 or negative errno. */
 int chain_reading__find_cpu_users(struct chain_reading *r);
 void chain_reading__free(struct chain_reading *r);
-
-#endif

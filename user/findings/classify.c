@@ -6,8 +6,10 @@
  */
 #include "findings/classify.h"
 
+#include <errno.h>
 #include <string.h>
 
+#include "findings/classify_semaphore.h"
 #include "findings/classify_short.h"
 #include "model/lock_kind.h"
 #include "util/array.h"
@@ -34,11 +36,18 @@ static const struct rule {
 	{ "/multiprocessing/pool.py", "worker _handle_workers _handle_tasks _handle_results", FINDING_IDLE, RUNS },
 	{ "/multiprocessing/pool.py", "get wait map starmap apply next", FINDING_RESULT, CALLED },
 	{ "/multiprocessing/pool.py", "join", FINDING_CHILD, CALLED },
+	{ "/multiprocess/pool.py", "worker _handle_workers _handle_tasks _handle_results", FINDING_IDLE, RUNS },
+	{ "/multiprocess/pool.py", "get wait map starmap apply next", FINDING_RESULT, CALLED },
+	{ "/multiprocess/pool.py", "join", FINDING_CHILD, CALLED },
+	{ "/gevent/threadpool.py", NULL, FINDING_NONE, RUNS },
+	{ "/pebble/pool/", NULL, FINDING_NONE, RUNS },
 	{ "/multiprocessing/queues.py", "get _feed", FINDING_IDLE, CALLED },
 	{ "/multiprocessing/queues.py", "put", FINDING_QUEUE, CALLED },
 	{ "/multiprocessing/process.py", "join", FINDING_CHILD, CALLED },
 	{ "/multiprocessing/popen_fork.py", "poll wait", FINDING_CHILD, CALLED },
 	{ "/multiprocessing/connection.py", "accept", FINDING_IDLE, CALLED },
+	{ "/multiprocessing/resource_tracker.py", "main", FINDING_IDLE, CALLED },
+	{ "/multiprocessing/forkserver.py", "main", FINDING_IDLE, SERVES },
 	{ "/multiprocessing/managers.py", "accepter handle_request serve_client serve_forever", FINDING_IDLE, SERVES },
 	{ "/subprocess.py", NULL, FINDING_CHILD, CALLED },
 	{ "/selectors.py", "select", FINDING_IDLE, CALLED },
@@ -51,6 +60,8 @@ static const struct rule {
 	{ "/asyncio/events.py", "_run", FINDING_NONE, LOOPS },
 	{ "/asyncio/runners.py", "run", FINDING_IDLE, LOOPS },
 	{ "/torch/utils/data/_utils/worker.py", "_worker_loop", FINDING_IDLE, RUNS },
+	{ "/torch/autograd/graph.py", "_engine_run_backward", FINDING_RESULT, CALLED },
+	{ "/torch/distributed/distributed_c10d.py", NULL, FINDING_RANKS, CALLED },
 	{ "/torch/utils/data/dataloader.py", "_try_get_data _get_data _next_data", FINDING_LOADER, CALLED },
 	{ "/gunicorn/arbiter.py", NULL, FINDING_IDLE, CALLED },
 	{ "/gunicorn/http/unreader.py", NULL, FINDING_IDLE, CALLED },
@@ -113,8 +124,33 @@ u8 classify__rule(const struct stack_frame *f)
 	return rule ? (u8)rule->kind : FINDING_NONE;
 }
 
-/* Returns whether it is the first function of a child process; frames of its callers are copies of the parent's. */
-static bool is_start_of_child(const struct stack_frame *f)
+/* Returns whether a part of the path begins with "pool", as psycopg_pool/ and pooling.py, or is connectionpool.py. */
+static bool names_pool(const char *path)
+{
+	if (strstr(path, "connectionpool"))
+		return true;
+	for (const char *at = path; (at = strstr(at, "pool")) != NULL; at++)
+		if (at > path && strchr("/_-.", at[-1]))
+			return true;
+	return false;
+}
+
+bool classify__is_pool(const struct stack_frame *f)
+{
+	static const char takes[] =
+		"get _get _do_get get_conn _get_conn getconn _getconn get_connection _get_connection get_socket "
+		"connection acquire _acquire checkout _checkout connect borrow "
+		"wait_for_connection _wait_for_available_connection";
+	const char *in = strstr(f->file, "-packages/");
+
+	if (f->kind != FRAME_PYTHON || !in || !stack_frame__is_package(f) || rule_of(f))
+		return false;
+	return is_function(takes, f->name) &&
+	       (names_pool(in) || strstr(f->name, "Pool") || strstr(f->name, "wait_for_available_connection") ||
+		strstr(f->name, "wait_for_connection"));
+}
+
+bool classify__starts_child(const struct stack_frame *f)
 {
 	return is_function("_bootstrap", f->name) &&
 	       (is_in(f->file, "/multiprocessing/process.py") || is_in(f->file, "/billiard/process.py"));
@@ -129,19 +165,27 @@ static void add_innermost(struct stack_parts *parts, const struct stack_frame *f
 			     is_in(f->file, "/multiprocessing/reduction.py");
 }
 
-static bool begins(const char *text, const char *with)
+/* Adds a native frame above the innermost Python frame. inner: the frame that it called */
+static void add_native(struct stack_parts *parts, const struct stack_frame *f, u32 at, u32 inner)
 {
-	return !strncmp(text, with, strlen(with));
-}
+	bool is_foreign_call = path__is_foreign_call(f->file);
 
-/* Adds a native frame above the innermost Python frame. */
-static void add_native(struct stack_parts *parts, const struct stack_frame *f, u32 at)
-{
 	/* finally the outermost one; "[frames missing]" has no file */
-	if (!path__is_interpreter(f->file) && (*f->file || !parts->called))
+	if (!path__is_interpreter(f->file) && !is_foreign_call && (*f->file || !parts->called)) {
 		parts->called = at;
-	if (begins(path__file_name(f->file), "libsqlite3.") || begins(f->name, "sqlite3"))
+		parts->is_foreign = false;
+	}
+	/* ctypes itself calls the interpreter after the library's function, and waits for the GIL there */
+	if (is_foreign_call && inner && parts->called == inner)
+		parts->is_foreign = true;
+	if (path__begins_with(path__file_name(f->file), "libsqlite3.") || path__begins_with(f->name, "sqlite3"))
 		parts->retries_database = true;
+	/* C++'s mangled name of what is in namespace c10d, PyTorch's collectives */
+	if (path__begins_with(f->name, "_ZN4c10d") || path__begins_with(f->name, "_ZNK4c10d"))
+		parts->rule = FINDING_RANKS;
+	/* a thread of the autograd engine waits for backward nodes; in Tensor.backward() it is a wait for the result */
+	if (path__begins_with(f->name, "_ZN5torch8autograd10ReadyQueue3pop"))
+		parts->rule = FINDING_IDLE;
 }
 
 struct stack_parts stack_parts__of(const struct stacks *stacks, u32 stack)
@@ -149,24 +193,26 @@ struct stack_parts stack_parts__of(const struct stacks *stacks, u32 stack)
 	struct stack_parts parts = { 0 };
 	const struct stack_frame *f;
 	const struct rule *rule;
-	u32 first = 0, outermost = 0;
+	u32 first = 0, outermost = 0, inner = 0;
 	bool is_called; /* the user's code called it: that comes further out */
 
-	for (u32 at = stack; (f = stacks__frame(stacks, at)) != NULL; at = f->caller) {
+	for (u32 at = stack; (f = stacks__frame(stacks, at)) != NULL; inner = at, at = f->caller) {
 		if (f->kind == FRAME_NATIVE && !parts.python)
-			add_native(&parts, f, at);
+			add_native(&parts, f, at, inner);
 		if (f->kind == FRAME_NATIVE && !parts.native)
 			parts.native = at;
 		if (f->kind != FRAME_PYTHON)
 			continue;
 		if (!parts.python)
 			add_innermost(&parts, f, at);
-		if (is_start_of_child(f))
+		if (classify__starts_child(f))
 			break;
 		rule = rule_of(f);
 		is_called = !parts.user && !first;
 		if (is_called && rule && rule->kind)
 			parts.rule = rule->kind;
+		if (is_called && !parts.pool && classify__is_pool(f))
+			parts.pool = at;
 		parts.serves = parts.serves || (!is_called && rule && rule->role != CALLED);
 		parts.in_request = parts.in_request || (!is_called && rule && rule->role >= SERVES);
 		parts.waits_in_loop = parts.waits_in_loop || (is_called && rule && rule->role == LOOPS);
@@ -180,6 +226,9 @@ struct stack_parts stack_parts__of(const struct stacks *stacks, u32 stack)
 		if (!parts.loop)
 			outermost = at;
 	}
+	/* the threads of a collective itself wait for something to do */
+	if (!parts.python && parts.rule == FINDING_RANKS)
+		parts.rule = FINDING_NONE;
 	if (!parts.user)
 		parts.user = first;
 	parts.callback = parts.loop ? outermost : 0;
@@ -201,7 +250,7 @@ static enum finding_kind kind_of_cause(enum activity_cause cause, bool uninterru
 		[ACTIVITY_SEND] = FINDING_PEER,	      [ACTIVITY_RECEIVE] = FINDING_PEER,
 		[ACTIVITY_SYNC] = FINDING_DISK,	      [ACTIVITY_TRANSFER] = FINDING_PEER,
 		[ACTIVITY_SYSCALL] = FINDING_CALL,    [ACTIVITY_ASLEEP] = FINDING_ASLEEP,
-		[ACTIVITY_STOPPED] = FINDING_ASLEEP,  [ACTIVITY_UNINTERRUPTIBLE] = FINDING_BLOCKED,
+		[ACTIVITY_STOPPED] = FINDING_STOPPED, [ACTIVITY_UNINTERRUPTIBLE] = FINDING_BLOCKED,
 	};
 
 	return cause == ACTIVITY_TRANSFER && uninterruptible ? FINDING_DISK : kinds[cause];
@@ -217,6 +266,8 @@ static bool is_call(const struct finding_input *in, u32 reason, const char *list
 /* Classifies a futex without a rule by the functions that wait for it. */
 static enum finding_kind kind_of_futex(const struct finding_input *in, u32 stack, const struct stack_parts *parts)
 {
+	if (lock_kind__is_send(in->stacks, stack))
+		return FINDING_QUEUE;
 	switch (lock_kind__of_stack(in->stacks, stack)) {
 	case LOCK_KIND_MUTEX:
 		return FINDING_LOCK;
@@ -236,6 +287,13 @@ static enum finding_kind kind_of_futex(const struct finding_input *in, u32 stack
 	}
 }
 
+/* Returns whether the user's code waits until a package's pool has an object for it. */
+static bool is_for_pool(const struct stack_parts *parts)
+{
+	return parts->pool && parts->user &&
+	       (parts->rule == FINDING_IDLE || parts->rule == FINDING_CONDITION || parts->rule == FINDING_SEMAPHORE);
+}
+
 /* Classifies a wait by its cause, its call and the library functions in its stack. */
 static enum finding_kind kind_of_wait(const struct finding_input *in, const struct profile_key *key,
 				      enum activity_cause cause, const struct stack_parts *parts)
@@ -246,6 +304,8 @@ static enum finding_kind kind_of_wait(const struct finding_input *in, const stru
 	case ACTIVITY_FUTEX:
 	case ACTIVITY_CONDITION:
 	case ACTIVITY_LOCK:
+		if (is_for_pool(parts))
+			return FINDING_QUEUE;
 		/* within a request, the wait is for a queue, such as a pool of connections */
 		if (parts->rule == FINDING_IDLE && parts->in_request)
 			return FINDING_QUEUE;
@@ -297,7 +357,8 @@ static bool is_idle_by_behaviour(const struct profile_key *key, const struct pro
 	bool is_main = key->thread.pid == key->thread.tid;
 
 	/* a background thread that now and then does something; not one whose retries wait longer and longer */
-	if (kind == FINDING_SLEEP && !is_main && parts->python && !parts->serves && t->run < t->wall / 20)
+	if (kind == FINDING_SLEEP && !is_main && (parts->python || parts->native) && !parts->serves &&
+	    t->run < t->wall / 20)
 		return !profile_cell__is_uneven(cell);
 	if (!may_be_idle(kind) || (is_main && kind != FINDING_CONDITION))
 		return false;
@@ -313,26 +374,9 @@ static bool is_idle_by_behaviour(const struct profile_key *key, const struct pro
  */
 static bool is_delay_of(enum finding_kind kind)
 {
-	switch (kind) {
-	case FINDING_LOCK:
-	case FINDING_FILE_LOCK:
-	case FINDING_DISK:
-	case FINDING_MEMORY:
-	case FINDING_PEER:
-	case FINDING_CHILD:
-	case FINDING_RESULT:
-	case FINDING_QUEUE:
-	case FINDING_LOADER:
-	case FINDING_SEMAPHORE:
-	case FINDING_BARRIER:
-	case FINDING_GPU_WAIT:
-	case FINDING_NCCL:
-	case FINDING_LIBRARY:
-	case FINDING_CALL:
-		return true;
-	default:
-		return false;
-	}
+	return IS_ONE_OF(kind, FINDING_LOCK, FINDING_FILE_LOCK, FINDING_DISK, FINDING_MEMORY, FINDING_PEER,
+			 FINDING_CHILD, FINDING_RESULT, FINDING_QUEUE, FINDING_LOADER, FINDING_SEMAPHORE,
+			 FINDING_BARRIER, FINDING_RANKS, FINDING_GPU_WAIT, FINDING_NCCL, FINDING_LIBRARY, FINDING_CALL);
 }
 
 static void classify_runnable(const struct finding_input *in, const struct profile_key *key, struct profile_cell *cell,
@@ -373,12 +417,15 @@ static void classify(const struct finding_input *in, u32 i)
 	if (waits && is_idle_by_behaviour(key, cell, t, cell->kind, &parts))
 		cell->kind = FINDING_IDLE;
 	if (waits && cell->kind == FINDING_IDLE)
-		t->idle += cell->ns;
+		t->idle_ns += cell->ns;
 }
 
 int classify__cells(const struct finding_input *in)
 {
+	int err;
+
 	for (u32 i = 0; i < in->profile->cells.n; i++)
 		classify(in, i);
-	return classify_short__waits(in);
+	err = classify_semaphore__waits(in);
+	return err ? err : classify_short__waits(in);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Sets the kind of finding of each cell of the wait profile, and the code that identifies it. */
-#ifndef SONDE_FINDINGS_CLASSIFY_H
-#define SONDE_FINDINGS_CLASSIFY_H
+#pragma once
 
 #include "findings/finding.h"
 
@@ -14,6 +13,8 @@ struct stack_parts {
 	u32 python; /* innermost Python frame */
 	u32 native; /* innermost native frame of a user-space file */
 	u32 called; /* native frame outside of the interpreter that the innermost Python frame called */
+	bool is_foreign; /* it called it through ctypes or cffi */
+	u32 pool; /* frame of a package's pool, such as one of connections, between the user's code and the wait */
 	enum finding_kind rule; /* by the library functions between the user's code and the wait; else FINDING_NONE */
 	bool serves; /* the user's code was called by an event loop, a server or a pool */
 	bool in_request; /* the user's code was called by an event loop or a server */
@@ -25,6 +26,8 @@ struct stack_parts {
 };
 /* Returns what this function of a library waits for, an enum finding_kind; FINDING_NONE: not known. */
 u8 classify__rule(const struct stack_frame *f);
+/* Returns whether a package's function takes an object from a pool, such as a connection. */
+bool classify__is_pool(const struct stack_frame *f);
+/* Returns whether it is the first function of a child process; frames of its callers are copies of the parent's. */
+bool classify__starts_child(const struct stack_frame *f);
 struct stack_parts stack_parts__of(const struct stacks *stacks, u32 stack);
-
-#endif

@@ -5,21 +5,21 @@
 
 #include "util/map.h"
 
-/* Waits of one thread, or with an object, of a process's threads for that */
+/* Which waits: those of one thread or, if there is an object, those of a process's threads for this object */
 struct usual_key {
 	struct thread_key thread; /* tid 0: all */
 	u64 object;
 };
 
 /* Waits with a stack, by kind and code */
-struct like_key {
-	struct usual_key of;
+struct similar_key {
+	struct usual_key waits;
 	u32 kind, code;
 };
 
 /* The most frequent kind and code of waits with a stack */
 struct usual {
-	u64 times, all;
+	u64 times, total;
 	u32 kind, code;
 };
 
@@ -35,10 +35,10 @@ static bool is_woken(const struct profile_key *key, const struct profile_cell *c
 	return key->state == ACTIVITY_BLOCKED && !key->stack && key->object && cell->cause == ACTIVITY_FUTEX;
 }
 
-static int add_like(struct map *likes, const struct usual_key *of, const struct profile_cell *cell)
+static int add_similar(struct map *similar, const struct usual_key *of, const struct profile_cell *cell)
 {
-	struct like_key key = { *of, cell->kind, cell->code };
-	u64 *times = map__get(likes, &key);
+	struct similar_key key = { *of, cell->kind, cell->code };
+	u64 *times = map__get(similar, &key);
 
 	if (!times)
 		return -ENOMEM;
@@ -46,8 +46,8 @@ static int add_like(struct map *likes, const struct usual_key *of, const struct 
 	return 0;
 }
 
-/* Counts waits and not ns, because short waits are many. */
-static int count_likes(const struct finding_input *in, struct map *likes)
+/* Counts waits and does not sum their ns, because the waits to be classified are short and many. */
+static int count_similar(const struct finding_input *in, struct map *similar)
 {
 	int err = 0;
 
@@ -59,23 +59,23 @@ static int count_likes(const struct finding_input *in, struct map *likes)
 		/* all waits for the GIL are recorded, so a wait without a stack is none of them */
 		if (key->state != ACTIVITY_BLOCKED || !key->stack || cell->kind == FINDING_GIL)
 			continue;
-		err = add_like(likes, &thread, cell);
+		err = add_similar(similar, &thread, cell);
 		if (!err && cell->cause == ACTIVITY_FUTEX && key->object)
-			err = add_like(likes, &object, cell);
+			err = add_similar(similar, &object, cell);
 	}
 	return err;
 }
 
-static int find_usual(const struct map *likes, struct map *waits)
+static int find_usual(const struct map *similar, struct map *waits)
 {
-	for (u32 i = 0; i < likes->n; i++) {
-		const struct like_key *key = map__key(likes, i);
-		u64 times = *(const u64 *)map__value(likes, i);
-		struct usual *u = map__get(waits, &key->of);
+	for (u32 i = 0; i < similar->n; i++) {
+		const struct similar_key *key = map__key(similar, i);
+		u64 times = *(const u64 *)map__value(similar, i);
+		struct usual *u = map__get(waits, &key->waits);
 
 		if (!u)
 			return -ENOMEM;
-		u->all += times;
+		u->total += times;
 		if (times <= u->times)
 			continue;
 		u->times = times;
@@ -87,14 +87,14 @@ static int find_usual(const struct map *likes, struct map *waits)
 
 static int count_usual(const struct finding_input *in, struct map *waits)
 {
-	struct map likes;
+	struct map similar;
 	int err;
 
-	map__init(&likes, sizeof(struct like_key), sizeof(u64));
-	err = count_likes(in, &likes);
+	map__init(&similar, sizeof(struct similar_key), sizeof(u64));
+	err = count_similar(in, &similar);
 	if (!err)
-		err = find_usual(&likes, waits);
-	map__free(&likes);
+		err = find_usual(&similar, waits);
+	map__free(&similar);
 	return err;
 }
 
@@ -116,9 +116,9 @@ int classify_short__waits(const struct finding_input *in)
 		else if (!is_short(key, cell))
 			continue;
 		u = map__find(&waits, &of);
-		if (!u || 2 * u->times <= u->all || (cell->kind == FINDING_BLOCKED && u->kind != FINDING_DISK))
+		if (!u || 2 * u->times <= u->total || (cell->kind == FINDING_BLOCKED && u->kind != FINDING_DISK))
 			continue;
-		/* sleeps are as long as the code asks for, and not sometimes too short */
+		/* a sleep is as long as the code requests, so sleeps with a stack do not represent shorter ones */
 		if (u->kind == FINDING_SLEEP)
 			continue;
 		cell->kind = u->kind;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Classifies waits of which the trace has no stack, because they were too short, by those of which it has one. */
-#ifndef SONDE_FINDINGS_CLASSIFY_SHORT_H
-#define SONDE_FINDINGS_CLASSIFY_SHORT_H
+#pragma once
 
 #include "findings/finding.h"
 
@@ -11,5 +10,3 @@
  * Call it when all other cells are classified. Returns 0 or -ENOMEM.
  */
 int classify_short__waits(const struct finding_input *in);
-
-#endif

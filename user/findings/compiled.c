@@ -7,10 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "findings/classify.h"
 #include "findings/span_sums.h"
 #include "model/order.h"
-#include "output/text.h"
 
 /* A program that compiles less often than this may be at its start. */
 #define REPEATED_MIN 3
@@ -36,9 +34,11 @@ struct reading {
 	struct map threads; /* struct thread_key -> struct compiling */
 };
 
+/* The file's own code runs when it is imported, which PyTorch does for the first optimizer of a process. */
 static bool is_compiler(const struct stack_frame *f)
 {
-	return f->kind == FRAME_PYTHON && strstr(f->file, "/torch/_dynamo/convert_frame.py");
+	return f->kind == FRAME_PYTHON && strstr(f->file, "/torch/_dynamo/convert_frame.py") &&
+	       strcmp(f->name, "<module>") != 0;
 }
 
 static bool has_compiler(const struct stacks *stacks)
@@ -71,7 +71,8 @@ static struct stack_place find_place(const struct stacks *stacks, u32 stack)
 	return found;
 }
 
-static int add_event(struct reading *r, const struct thread_key *thread, u32 stack, u64 ns)
+/* is_own: the stack was read in this event; else it is one of earlier waits in the same call, which began elsewhere. */
+static int add_event(struct reading *r, const struct thread_key *thread, u32 stack, u64 ns, bool is_own)
 {
 	struct stack_place *p = map__get(&r->stacks, &stack);
 	struct compiling *c;
@@ -84,11 +85,13 @@ static int add_event(struct reading *r, const struct thread_key *thread, u32 sta
 	if (!c)
 		return p->place == PLACE_COMPILES ? -ENOMEM : 0;
 	if (p->place != PLACE_COMPILES) {
-		c->was_outside |= p->place == PLACE_OUTSIDE;
+		c->was_outside |= is_own && p->place == PLACE_OUTSIDE;
 		return 0;
 	}
-	c->times += !c->times || c->was_outside;
-	c->was_outside = false;
+	if (is_own) {
+		c->times += !c->times || c->was_outside;
+		c->was_outside = false;
+	}
 	c->ns += ns;
 	if (ns >= c->stack_ns) {
 		c->stack_ns = ns;
@@ -105,7 +108,7 @@ static int on_event(const struct view *v, void *arg)
 	struct reading *r = arg;
 	u64 ns = f.start ? query__inside(r->in->q, (u64)view__s64(v, f.start), end) : (u64)view__get(v, "period");
 
-	return add_event(r, &thread, (u32)view__get(v, "stack"), ns);
+	return add_event(r, &thread, (u32)view__get(v, "stack"), ns, !view__get(v, "estimated"));
 }
 
 static int on_rows(const struct rows *rows, void *arg)
@@ -176,8 +179,7 @@ static int find(const struct finding_input *in, struct findings *out)
 	err = read_stacks(&r);
 	for (u32 i = 0; !err && i < r.threads.n; i++)
 		add(&r, map__key(&r.threads, i), map__value(&r.threads, i), out);
-	map__free(&r.stacks);
-	map__free(&r.threads);
+	MAPS_FREE(&r.stacks, &r.threads);
 	return err;
 }
 

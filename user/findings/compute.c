@@ -8,6 +8,7 @@
 #include "findings/classify.h"
 #include "findings/loop.h"
 #include "model/gc_stack.h"
+#include "model/lock_kind.h"
 #include "output/table.h"
 
 /* Time of a frame or function */
@@ -16,12 +17,20 @@ struct sum {
 	u32 stack;
 };
 
-/* Returns the function of a sample: the user's, else the innermost of Python, else the innermost native one. */
+/* Returns the innermost frame that is no function of the C library and the like, as findings name it. */
+static u32 native_of(const struct finding_input *in, u32 native)
+{
+	u32 frame = lock_kind__code(in->stacks, native);
+
+	return frame ? frame : native;
+}
+
+/* Returns the function of a sample: the user's, else the innermost of Python, else that of the native program. */
 static u32 function_of(const struct finding_input *in, const struct stack_parts *parts, u32 *frame)
 {
 	const struct stack_frame *f;
 
-	*frame = parts->user ? parts->user : parts->python ? parts->python : parts->native;
+	*frame = parts->user ? parts->user : parts->python ? parts->python : native_of(in, parts->native);
 	f = stacks__frame(in->stacks, *frame);
 	return f ? f->code : 0;
 }
@@ -52,8 +61,11 @@ static u32 largest(const struct map *sums, const struct sum **sum)
 	return key;
 }
 
-/* Returns the number of the process's function with most sampled time. */
-static u32 most_sampled(const struct finding_input *in, u32 pid)
+/*
+ * Returns the number of the function with most sampled time of the process, or of one thread if tid is not 0. by_gil:
+ * only time for which the thread held the GIL counts.
+ */
+static u32 most_sampled(const struct finding_input *in, u32 pid, u32 tid, bool by_gil)
 {
 	const struct profile *p = in->profile;
 	const struct sum *sum;
@@ -61,15 +73,13 @@ static u32 most_sampled(const struct finding_input *in, u32 pid)
 	u32 code, frame;
 
 	map__init(&functions, sizeof(u32), sizeof(struct sum));
-	for (u32 i = 0; i < p->samples.n; i++) {
-		const struct profile_sample_key *key = map__key(&p->samples, i);
-		const struct profile_sample *s = map__value(&p->samples, i);
+	MAP_EACH_ENTRY(const struct profile_sample *s, const struct profile_sample_key *key, &p->samples) {
 		struct stack_parts parts;
 
-		if (key->thread.pid != pid)
+		if (key->thread.pid != pid || (tid && key->thread.tid != tid) || (by_gil && !s->gil_ns))
 			continue;
 		parts = stack_parts__of(in->stacks, key->stack);
-		count(&functions, function_of(in, &parts, &frame), s->ns, key->stack);
+		count(&functions, function_of(in, &parts, &frame), by_gil ? s->gil_ns : s->ns, key->stack);
 	}
 	code = largest(&functions, &sum);
 	map__free(&functions);
@@ -103,18 +113,17 @@ void computed__of(struct computed *c, const struct finding_input *in, u32 pid, u
 
 	memset(c, 0, sizeof(*c));
 	if (!code)
-		code = most_sampled(in, pid);
+		code = most_sampled(in, pid, 0, false);
 	map__init(&lines, sizeof(u32), sizeof(struct sum));
 	map__init(&natives, sizeof(u32), sizeof(struct sum));
-	for (u32 i = 0; i < p->samples.n; i++) {
-		const struct profile_sample_key *key = map__key(&p->samples, i);
-		const struct profile_sample *s = map__value(&p->samples, i);
+	MAP_EACH_ENTRY(const struct profile_sample *s, const struct profile_sample_key *key, &p->samples) {
 		struct stack_parts parts;
 		u32 frame;
 
 		if (key->thread.pid != pid)
 			continue;
 		c->all_ns += s->ns;
+		c->all_gil_ns += s->gil_ns;
 		c->all_gc_ns += gc_stack__collects(in->stacks, key->stack) ? s->ns : 0;
 		parts = stack_parts__of(in->stacks, key->stack);
 		if (code && function_of(in, &parts, &frame) == code)
@@ -124,9 +133,18 @@ void computed__of(struct computed *c, const struct finding_input *in, u32 pid, u
 		c->stack = sum->stack;
 	/* missing frames have no file, and their name says nothing */
 	if (largest(&natives, &sum) && *stacks__frame(in->stacks, sum->stack)->file)
-		stacks__function(in->stacks, sum->stack, c->native, sizeof(c->native));
-	map__free(&lines);
-	map__free(&natives);
+		stack_frame__native(stacks__frame(in->stacks, sum->stack), c->native, sizeof(c->native));
+	MAPS_FREE(&lines, &natives);
+}
+
+void computed__of_thread(struct computed *c, const struct finding_input *in, struct thread_key thread)
+{
+	computed__of(c, in, thread.pid, most_sampled(in, thread.pid, thread.tid, false));
+}
+
+void computed__of_gil(struct computed *c, const struct finding_input *in, u32 pid, u32 tid)
+{
+	computed__of(c, in, pid, most_sampled(in, pid, tid, true));
 }
 
 bool computed__passes_data(const struct computed *c)
@@ -182,12 +200,20 @@ struct line_key {
 	u32 code, line;
 };
 
-/* Time of a line with all that it calls */
+/* Time of a line or function */
 struct total {
-	u64 ns;
+	u64 ns, line_ns; /* line_ns: of the function's line with most */
 	u32 stack; /* the last one in which it was counted */
 	u32 frame;
 };
+
+/* Is it a line of the user's code? Of a stack without Python code all named functions count. */
+static bool is_counted(const struct stack_frame *f, bool has_python)
+{
+	if (has_python)
+		return f->line && stack_frame__is_users(f) && !stack_frame__is_package(f);
+	return f->kind == FRAME_NATIVE && *f->file && !strstr(f->name, "+0x");
+}
 
 /* Sums the lines of the user's functions over the stacks of a process's samples. */
 static void sum_totals(const struct finding_input *in, u32 pid, struct map *totals)
@@ -195,16 +221,16 @@ static void sum_totals(const struct finding_input *in, u32 pid, struct map *tota
 	const struct profile *p = in->profile;
 	const struct stack_frame *f;
 
-	for (u32 i = 0; i < p->samples.n; i++) {
-		const struct profile_sample_key *key = map__key(&p->samples, i);
-		const struct profile_sample *s = map__value(&p->samples, i);
+	MAP_EACH_ENTRY(const struct profile_sample *s, const struct profile_sample_key *key, &p->samples) {
+		struct stack_parts parts;
 
 		if (key->thread.pid != pid)
 			continue;
-		for (u32 at = key->stack; (f = stacks__frame(in->stacks, at)) != NULL; at = f->caller) {
+		parts = stack_parts__of(in->stacks, key->stack);
+		for (u32 at = key->stack; (f = stacks__frame(in->stacks, at)) != NULL && !classify__starts_child(f);
+		     at = f->caller) {
 			struct line_key line = { f->code, f->line };
-			bool is_users = f->line && stack_frame__is_users(f) && !stack_frame__is_package(f);
-			struct total *t = is_users ? map__get(totals, &line) : NULL;
+			struct total *t = is_counted(f, parts.python) ? map__get(totals, &line) : NULL;
 
 			/* a line counts once in a stack, also if its function is recursive */
 			if (!t || (t->ns && t->stack == key->stack))
@@ -221,13 +247,10 @@ static const struct total *innermost(const struct finding_input *in, const struc
 {
 	const struct total *best = NULL;
 
-	for (u32 i = 0; i < totals->n; i++) {
-		const struct total *t = map__value(totals, i);
-
+	MAP_EACH(const struct total *t, totals)
 		if (t->ns >= min_ns &&
 		    (!best || stacks__depth(in->stacks, t->frame) > stacks__depth(in->stacks, best->frame)))
 			best = t;
-	}
 	return best;
 }
 
@@ -253,10 +276,81 @@ static void add_caller(const struct finding_input *in, struct finding *f, const 
 		snprintf(what, sizeof(what), "%.0f%%", table__percent(t->ns, c->all_ns));
 	}
 	map__free(&totals);
-	if (!*code.function || (!strcmp(code.function, f->code.function) && !strcmp(code.file, f->code.file)))
+	if (*code.function ? finding_code__is_same(&code, &f->code) :
+			     !*code.native || !strcmp(code.native, f->code.native))
 		return;
 	finding_code__write(&code, " in ", what, text, sizeof(text) - sizeof(callees));
 	finding__add_detail(f, strcat(text, callees));
+}
+
+/* Further code with at least this part of the CPU time is named, at most so many functions or lines. */
+#define FURTHER_PERCENT 10
+#define FURTHER_MAX	2
+
+/*
+ * Sums the samples of a process by function of the user's code, without the finding's own line. A line of the finding's
+ * function counts by itself if it calls native code: it is an operation of its own, such as one of a training step.
+ */
+static void sum_further(const struct finding_input *in, u32 pid, u32 named, struct map *sums)
+{
+	const struct stack_frame *n = stacks__frame(in->stacks, named), *f;
+	struct map lines;
+
+	map__init(&lines, sizeof(struct line_key), sizeof(u64));
+	MAP_EACH_ENTRY(const struct profile_sample *s, const struct profile_sample_key *key, &in->profile->samples) {
+		struct stack_parts parts;
+		struct line_key line;
+		struct total *t;
+		u64 *ns;
+
+		if (key->thread.pid != pid)
+			continue;
+		parts = stack_parts__of(in->stacks, key->stack);
+		f = stacks__frame(in->stacks, parts.user);
+		if (!f || (f->line == n->line && !strcmp(f->file, n->file)) || (f->code == n->code && !parts.called))
+			continue;
+		line = (struct line_key){ f->code, f->line };
+		ns = map__get(&lines, &line);
+		line.line = f->code == n->code ? f->line : 0;
+		t = ns ? map__get(sums, &line) : NULL;
+		if (!t)
+			continue;
+		t->ns += s->ns;
+		*ns += s->ns;
+		if (*ns <= t->line_ns)
+			continue;
+		t->line_ns = *ns;
+		t->frame = parts.user;
+	}
+	map__free(&lines);
+}
+
+/* Adds the code that takes most of the CPU time after the named code. */
+static void add_further(const struct finding_input *in, struct finding *f, const struct computed *c)
+{
+	u32 named = stack_parts__of(in->stacks, c->stack).user;
+	char text[224], before[32];
+	struct map sums;
+
+	if (!named)
+		return;
+	map__init(&sums, sizeof(struct line_key), sizeof(struct total));
+	sum_further(in, f->pid, named, &sums);
+	for (u32 n = 0; n < FURTHER_MAX; n++) {
+		struct finding_code code = { 0 };
+		struct total *most = NULL;
+
+		MAP_EACH(struct total *t, &sums)
+			most = !most || t->ns > most->ns ? t : most;
+		if (!most || 100 * most->ns < FURTHER_PERCENT * c->all_ns)
+			break;
+		snprintf(before, sizeof(before), "also %.0f%%", table__percent(most->ns, c->all_ns));
+		finding_code__fill(&code, in->stacks, most->frame);
+		finding_code__write(&code, " in ", before, text, sizeof(text));
+		finding__add_detail(f, text);
+		most->ns = 0;
+	}
+	map__free(&sums);
 }
 
 double computed__complete(const struct finding_input *in, struct finding *f)
@@ -270,7 +364,10 @@ double computed__complete(const struct finding_input *in, struct finding *f)
 	if (c.samples) {
 		f->confidence = FINDING_ATTRIBUTED;
 		finding_code__fill(&f->code, in->stacks, c.stack);
+		/* describe() says how much of the time was in native code */
+		f->code.is_foreign = f->code.is_foreign && !*c.native;
 		describe(f, &c);
+		add_further(in, f, &c);
 		loop__add_computation(in, c.stack, 2 * c.ns >= c.all_ns, f);
 		add_caller(in, f, &c);
 		return c.all_ns ? (double)c.all_gc_ns / (double)c.all_ns : 0;

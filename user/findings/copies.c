@@ -27,11 +27,10 @@ struct reading {
 
 static int on_copies(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	const struct schema_field *stack = schema_event__field(v.event, "stack");
+	FIELDS_OF(rows__event(rows), stack);
 	struct reading *r = arg;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		struct copies_key key = { (u32)view__get(&v, "pid"), (u32)view__get(&v, "tid") };
 		u64 bytes = (u64)view__get(&v, "bytes");
 		u64 ns = query__inside(r->q, (u64)view__get(&v, "start"), (u64)view__get(&v, "time"));
@@ -58,7 +57,6 @@ static int add(const struct finding_input *in, const struct copies_key *key, con
 {
 	u64 wall = query__duration(in->q);
 	struct finding *f;
-	char mean[TEXT_NUMBER];
 
 	if (c->n < COPIES_MIN || c->ns < wall / TIME_PART)
 		return 0;
@@ -74,7 +72,7 @@ static int add(const struct finding_input *in, const struct copies_key *key, con
 	f->weight = (double)c->ns;
 	finding_code__fill(&f->code, in->stacks, c->stack);
 	snprintf(f->report, sizeof(f->report), "cuda-mem-size");
-	snprintf(f->detail, sizeof(f->detail), "%s each on average", text__bytes(mean, sizeof(mean), c->bytes / c->n));
+	snprintf(f->detail, sizeof(f->detail), "%s each on average", TEXT_BYTES(c->bytes / c->n));
 	snprintf(
 		f->advice, sizeof(f->advice), "%s",
 		"Each copy waits for the work before it: fewer and larger copies, or asynchronous copies from pinned memory, take less time.");

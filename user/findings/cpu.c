@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Time for which threads ran or were runnable: throttled by a quota, crowded on one CPU, or others had the CPUs. */
+/*
+ * What processes computed, and why they waited for CPUs: a quota throttled them, their threads were crowded on one CPU,
+ * or others had the CPUs.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +12,6 @@
 #include "findings/import.h"
 #include "model/sched_span.h"
 #include "model/throttle.h"
-#include "output/table.h"
 #include "output/text.h"
 
 /* Stores how many CPUs the thread may use, and which thread preempted it. */
@@ -55,9 +57,7 @@ static int on_span(const struct sched_span *s, void *arg)
 
 static int sum_up(struct cpus *c)
 {
-	for (u32 i = 0; i < c->run.n; i++) {
-		const struct cpu_key *key = map__key(&c->run, i);
-		const struct spent *sum = map__value(&c->run, i);
+	MAP_EACH_ENTRY(const struct spent *sum, const struct cpu_key *key, &c->run) {
 		u64 ns = sum->ns;
 		struct on_cpus *p = map__get(&c->processes, &key->pid);
 
@@ -65,10 +65,10 @@ static int sum_up(struct cpus *c)
 			return -ENOMEM;
 		p->run_ns += ns;
 		p->spans += sum->n;
-		if (ns <= p->most_ns)
+		if (ns <= p->main_cpu_ns)
 			continue;
-		p->most_ns = ns;
-		p->most = key->cpu;
+		p->main_cpu_ns = ns;
+		p->main_cpu = key->cpu;
 	}
 	return 0;
 }
@@ -76,17 +76,13 @@ static int sum_up(struct cpus *c)
 static int on_throttle(const struct throttle *t, void *arg)
 {
 	struct cpus *c = arg;
-	struct quota *q = map__get(&c->quotas, &t->pid);
+	struct quota_key key = { .pid = t->pid };
+	struct quota *q;
 
+	snprintf(key.cgroup, sizeof(key.cgroup), "%.*s", (int)t->cgroup_len, t->cgroup);
+	q = map__get(&c->quotas, &key);
 	if (!q)
 		return -ENOMEM;
-	/* of several cgroup levels the one that throttled longest counts */
-	if (*q->cgroup && (strlen(q->cgroup) != t->cgroup_len || memcmp(q->cgroup, t->cgroup, t->cgroup_len))) {
-		if (t->throttled <= q->throttled)
-			return 0;
-		q->throttled = q->throttled_periods = q->periods = 0;
-	}
-	snprintf(q->cgroup, sizeof(q->cgroup), "%.*s", (int)t->cgroup_len, t->cgroup);
 	q->quota = t->quota;
 	q->period = t->period;
 	q->throttled += t->throttled;
@@ -95,12 +91,20 @@ static int on_throttle(const struct throttle *t, void *arg)
 	return 0;
 }
 
-/* Returns the quota that throttled the process in at least a tenth of the periods; NULL: none. */
-static const struct quota *quota_of(const struct cpus *c, const struct group *g)
+/*
+ * Returns the quota that throttled the process in at least a tenth of the periods, and sets *cgroup; NULL: none. Of the
+ * quotas of several levels of cgroups, returns the one that throttled it for longest.
+ */
+static const struct quota *quota_of(const struct cpus *c, const struct group *g, const char **cgroup)
 {
-	const struct quota *q = map__find(&c->quotas, &g->pid);
+	const struct quota *most = NULL;
 
-	return q && q->throttled_periods && 10 * q->throttled_periods >= q->periods ? q : NULL;
+	MAP_EACH_ENTRY(const struct quota *q, const struct quota_key *key, &c->quotas)
+		if (key->pid == g->pid && (!most || q->throttled > most->throttled)) {
+			most = q;
+			*cgroup = key->cgroup;
+		}
+	return most && most->throttled_periods && 10 * most->throttled_periods >= most->periods ? most : NULL;
 }
 
 /* Does the quota explain the wait? If it throttled in most periods, it delayed each of the runnable threads. */
@@ -109,22 +113,22 @@ static bool explains(const struct quota *q, u64 waited)
 	return 2 * q->throttled_periods >= q->periods || 2 * q->throttled >= waited;
 }
 
-static void describe_quota(struct finding *f, const struct quota *q)
+static void describe_quota(struct finding *f, const struct quota *q, const char *cgroup)
 {
-	char quota[TEXT_NUMBER], period[TEXT_NUMBER], held[TEXT_NUMBER];
-
-	snprintf(f->object, sizeof(f->object), "cgroup %s", q->cgroup);
+	snprintf(f->object, sizeof(f->object), "cgroup %s", cgroup);
 	snprintf(f->detail, sizeof(f->detail),
 		 "its quota is %s of CPU time in each %s; it was throttled in %llu of %llu periods, for %s",
-		 text__ns(quota, sizeof(quota), q->quota), text__ns(period, sizeof(period), q->period),
-		 q->throttled_periods, q->periods, text__ns(held, sizeof(held), q->throttled));
+		 TEXT_NS(q->quota), TEXT_NS(q->period), q->throttled_periods, q->periods, TEXT_NS(q->throttled));
 }
 
-/* The scheduler moves a thread that may run on any CPU, and hardly sleeps, in fewer intervals than these. */
+/* A thread that hardly sleeps and has run on one CPU for so many intervals is probably not allowed to use others. */
 #define SPANS_ON_ONE 200
 
-/* Was it allowed to use only one CPU, all the time? If it was allowed a few, describes that in f. */
-static bool is_restricted(const struct cpus *c, const struct on_cpus *p, struct finding *f)
+/*
+ * Was it allowed to use only one CPU, for at least 95% of its time on CPUs? Then f names the CPU. If it was allowed a
+ * few, f states their number, but the result is false.
+ */
+static bool is_pinned(const struct cpus *c, const struct on_cpus *p, struct finding *f)
 {
 	if (p->restricted_ns < p->allowed_ns - p->allowed_ns / 20)
 		return false;
@@ -134,7 +138,7 @@ static bool is_restricted(const struct cpus *c, const struct on_cpus *p, struct 
 		return false;
 	}
 	f->confidence = FINDING_MEASURED;
-	snprintf(f->object, sizeof(f->object), "CPU %u, to which it is pinned", p->most);
+	snprintf(f->object, sizeof(f->object), "CPU %u, to which it is pinned", p->main_cpu);
 	return true;
 }
 
@@ -150,21 +154,21 @@ static bool is_crowded(const struct cpus *c, const struct group *g, u64 waited, 
 	if (!p || c->online < 2 || 3 * waited < g->wall_ns)
 		return false;
 	if (p->allowed_ns)
-		return is_restricted(c, p, f);
-	if (g->threads < 2 &&
-	    (p->most_ns != p->run_ns || p->spans < SPANS_ON_ONE || p->run_ns + waited < g->wall_ns - g->wall_ns / 20))
+		return is_pinned(c, p, f);
+	if (g->threads < 2 && (p->main_cpu_ns != p->run_ns || p->spans < SPANS_ON_ONE ||
+			       p->run_ns + waited < g->wall_ns - g->wall_ns / 20))
 		return false;
-	if (p->most_ns < p->run_ns - p->run_ns / 50)
+	if (p->main_cpu_ns < p->run_ns - p->run_ns / 50)
 		return false;
 	f->confidence = g->threads < 2 ? FINDING_GUESSED : FINDING_ATTRIBUTED;
-	snprintf(f->object, sizeof(f->object), "CPU %u", p->most);
+	snprintf(f->object, sizeof(f->object), "CPU %u", p->main_cpu);
 	return true;
 }
 
 /* The CPU time that the threads of a group needed */
 struct demand {
 	u64 run, waited; /* ns */
-	u64 throttled; /* of waited: at times for which the kernel reported it throttled */
+	u64 throttled; /* part of waited: in seconds in which the quota was used up in at least half of the periods */
 };
 
 static struct demand demand_of(const struct finding_input *in, const struct group *g)
@@ -183,7 +187,7 @@ static struct demand demand_of(const struct finding_input *in, const struct grou
 	return d;
 }
 
-/* Of the waits for a CPU, those within the finding's function, if the stacks of most of them are known. */
+/* Returns the ns of waits for a CPU within the finding's function; 0 if the stacks of less than 90% are known. */
 static u64 in_code(const struct finding_input *in, const struct group *g, const struct finding *f)
 {
 	u64 ns = 0, known = 0, all = 0;
@@ -204,14 +208,15 @@ static u64 in_code(const struct finding_input *in, const struct group *g, const 
 /* Describes why it waited for a CPU, and which processes used the CPUs meanwhile. */
 static void describe_wait(const struct cpus *c, const struct group *g, const struct demand *d, struct finding *f)
 {
-	const struct quota *q = quota_of(c, g);
+	const char *cgroup;
+	const struct quota *q = quota_of(c, g, &cgroup);
 
 	f->kind = d->run >= d->waited ? FINDING_COMPUTE : FINDING_CPU;
 	f->confidence = FINDING_ATTRIBUTED;
 	if (f->kind == FINDING_CPU)
 		snprintf(f->report, sizeof(f->report), "sched");
 	if (q) {
-		describe_quota(f, q);
+		describe_quota(f, q, cgroup);
 		if (explains(q, d->waited) || 2 * d->throttled > d->waited)
 			f->kind = FINDING_QUOTA;
 	} else if (is_crowded(c, g, d->waited, f)) {
@@ -226,7 +231,7 @@ static void describe_wait(const struct cpus *c, const struct group *g, const str
 }
 
 /*
- * A wait for a CPU counts for less than what a thread does with it: it is a matter of what else the machine does.
+ * Waiting for a CPU has less weight than computing, because it depends on what other processes do.
  * collected: the part of the CPU time that the finding about garbage collections counts.
  */
 static void weigh(const struct demand *d, double collected, struct finding *f)
@@ -236,7 +241,7 @@ static void weigh(const struct demand *d, double collected, struct finding *f)
 	f->weight = waited + (double)d->run * (1 - collected) * finding_kind__weight(FINDING_COMPUTE);
 }
 
-/* Does the trace lack the events that state imports? Then samples show them: what is mostly that is no computation. */
+/* If the trace lacks the events of imports and most samples are in imports, turns the finding into one on imports. */
 static int add_imports(const struct cpus *c, struct finding *f)
 {
 	struct imported imported;
@@ -262,7 +267,7 @@ static int add_demand(const struct cpus *c, const struct group *g, struct findin
 
 	if (!f)
 		return 0;
-	/* a stack of it is that of the wait before it became runnable */
+	/* the stacks in these cells are those of the waits before the threads became runnable */
 	f->code = (struct finding_code){ 0 };
 	collected = computed__complete(c->in, f);
 	if (ran && !waited)
@@ -305,18 +310,14 @@ static int find(const struct finding_input *in, struct findings *out)
 	map__init(&c.waited, sizeof(struct cpu_key), sizeof(struct spent));
 	map__init(&c.takers, sizeof(struct taker_key), sizeof(u64));
 	map__init(&c.processes, sizeof(u32), sizeof(struct on_cpus));
-	map__init(&c.quotas, sizeof(u32), sizeof(struct quota));
+	map__init(&c.quotas, sizeof(struct quota_key), sizeof(struct quota));
 	err = read(&c);
 	if (!err)
 		err = groups__make(&groups, in, kinds, GROUPS_PROCESS);
 	for (u32 i = 0; !err && i < groups.n; i++)
 		err = add_demand(&c, &groups.list[i], out);
 	groups__free(&groups);
-	map__free(&c.run);
-	map__free(&c.waited);
-	map__free(&c.takers);
-	map__free(&c.processes);
-	map__free(&c.quotas);
+	MAPS_FREE(&c.run, &c.waited, &c.takers, &c.processes, &c.quotas);
 	return err;
 }
 

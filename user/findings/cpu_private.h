@@ -2,15 +2,14 @@
 /*
  * Shared by cpu.c, which finds why threads waited for a CPU, and cpu_users.c, which finds who had the CPUs meanwhile.
  */
-#ifndef SONDE_FINDINGS_CPU_PRIVATE_H
-#define SONDE_FINDINGS_CPU_PRIVATE_H
+#pragma once
 
 #include "findings/group.h"
 
 /* Of one process: where it ran */
 struct on_cpus {
-	u64 run_ns, most_ns;
-	u32 most; /* the CPU with most_ns */
+	u64 run_ns, main_cpu_ns;
+	u32 main_cpu; /* the CPU with most_ns */
 	u32 spans;
 	u64 allowed_ns; /* of run_ns: it is known how many CPUs it might use */
 	u64 restricted_ns; /* of these: not all of the machine's */
@@ -31,8 +30,12 @@ struct taker_key {
 	u32 tid; /* by this thread */
 };
 
+struct quota_key {
+	u32 pid;
+	char cgroup[192]; /* a cgroup of the process, or one above it */
+};
+
 struct quota {
-	char cgroup[192];
 	u64 quota, period, throttled, throttled_periods, periods;
 };
 
@@ -43,10 +46,8 @@ struct cpus {
 	struct map processes; /* u32 pid -> struct on_cpus */
 	struct map waited; /* struct cpu_key -> struct spent: how it waited for one */
 	struct map takers; /* struct taker_key -> u64: how often the thread preempted it */
-	struct map quotas; /* u32 pid -> struct quota */
+	struct map quotas; /* struct quota_key -> struct quota */
 };
 
 /* Adds the process that had the CPUs for which the group's threads waited, and whether the kernel prefers it. */
 void cpus__add_users(const struct cpus *c, const struct group *g, struct finding *f);
-
-#endif

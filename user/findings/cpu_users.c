@@ -27,15 +27,15 @@ static u32 main_user(const struct cpus *c, const struct group *g, bool is_prefer
 		     double *all_percent)
 {
 	u32 own_priority = priority_of(c, g->pid);
-	double best = 0, total = 0, all = 0, window = (double)query__duration(c->in->q);
-	struct map by;
+	double best = 0, total = 0, all = 0, window = (double)query__measured(c->in->q);
+	struct map sums;
 	u32 found = 0;
 
 	/* includes threads of the process that are not in the group */
 	for (u32 i = 0; i < c->waited.n; i++)
 		if (((const struct cpu_key *)map__key(&c->waited, i))->pid == g->pid)
 			all += (double)((const struct spent *)map__value(&c->waited, i))->ns;
-	map__init(&by, sizeof(u32), sizeof(double));
+	map__init(&sums, sizeof(u32), sizeof(double));
 	for (u32 i = 0; i < c->run.n; i++) {
 		const struct cpu_key *key = map__key(&c->run, i);
 		struct cpu_key own = { g->pid, key->cpu };
@@ -44,21 +44,21 @@ static u32 main_user(const struct cpus *c, const struct group *g, bool is_prefer
 
 		if (!waited || (is_preferred && !is_better(priority_of(c, key->pid), own_priority)))
 			continue;
-		sum = map__get(&by, &key->pid);
+		sum = map__get(&sums, &key->pid);
 		if (!sum)
 			continue;
 		*sum += ns * (double)waited->ns;
 	}
-	for (u32 i = 0; i < by.n; i++) {
-		double ns = *(const double *)map__value(&by, i);
+	for (u32 i = 0; i < sums.n; i++) {
+		double ns = *(const double *)map__value(&sums, i);
 
 		total += ns;
 		if (ns <= best)
 			continue;
 		best = ns;
-		found = *(const u32 *)map__key(&by, i);
+		found = *(const u32 *)map__key(&sums, i);
 	}
-	map__free(&by);
+	map__free(&sums);
 	*percent = window && all ? 100 * best / all / window : 0;
 	*all_percent = best > 0 ? *percent * total / best : 0;
 	return found;
@@ -79,16 +79,16 @@ static u32 preempter(const struct cpus *c, u32 pid, double *percent)
 {
 	u64 all = 0, most = 0;
 	u32 found = 0;
-	struct map by;
+	struct map sums;
 
-	map__init(&by, sizeof(u32), sizeof(u64));
+	map__init(&sums, sizeof(u32), sizeof(u64));
 	for (u32 i = 0; i < c->takers.n; i++) {
 		const struct taker_key *key = map__key(&c->takers, i);
 		u32 taker = key->pid == pid ? names__process_of(c->in->q->names, key->tid) : 0;
 		u64 n = *(const u64 *)map__value(&c->takers, i), *sum;
 
 		all += key->pid == pid ? n : 0;
-		sum = taker && taker != pid ? map__get(&by, &taker) : NULL;
+		sum = taker && taker != pid ? map__get(&sums, &taker) : NULL;
 		if (!sum)
 			continue;
 		*sum += n;
@@ -97,7 +97,7 @@ static u32 preempter(const struct cpus *c, u32 pid, double *percent)
 		most = *sum;
 		found = taker;
 	}
-	map__free(&by);
+	map__free(&sums);
 	*percent = table__percent(most, all);
 	return all >= PREEMPTED_MIN ? found : 0;
 }
@@ -120,8 +120,8 @@ static bool add_preferred(const struct cpus *c, const struct group *g, struct fi
 
 	if (!pid || all < PREFERRED_PERCENT)
 		return false;
-	f->by.pid = pid;
-	f->by.cpus_percent = percent;
+	f->counterpart.pid = pid;
+	f->counterpart.cpus_percent = percent;
 	snprintf(text, sizeof(text), "its priority is lower (%s) than that of other processes (%s)",
 		 write_priority(priority_of(c, g->pid), own, sizeof(own)),
 		 write_priority(priority_of(c, pid), other, sizeof(other)));
@@ -139,12 +139,12 @@ void cpus__add_users(const struct cpus *c, const struct group *g, struct finding
 	if (add_preferred(c, g, f))
 		return;
 	if (pid && percent >= 25 && pid != g->pid) {
-		f->by.pid = pid;
-		f->by.cpus_percent = percent;
+		f->counterpart.pid = pid;
+		f->counterpart.cpus_percent = percent;
 	} else if (other && times >= 30) {
-		f->by.pid = other;
-		f->by.percent = times;
-	} else if (pid && percent >= 25) {
+		f->counterpart.pid = other;
+		f->counterpart.percent = times;
+	} else if (pid && percent >= 25 && g->threads > 1) {
 		snprintf(text, sizeof(text), "its own threads used these CPUs for %.0f%% of the time", percent);
 		finding__add_detail(f, text);
 	}

@@ -38,13 +38,12 @@ struct disks {
 
 static int on_requests(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	const struct schema_field *disk = schema_event__field(v.event, "disk");
+	FIELDS_OF(rows__event(rows), disk);
 	struct disks *d = arg;
 	const char *text;
 	u32 len;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		struct request_key key = { (u32)view__get(&v, "pid"), disk ? (u32)view__get(&v, "op") : OP_FAULT,
 					   (u64)view__get(&v, "dev"), (u64)view__get(&v, "ino") };
 		struct requests *r;
@@ -67,13 +66,12 @@ static int on_requests(const struct rows *rows, void *arg)
 
 static int on_names(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	const struct schema_field *path = schema_event__field(v.event, "path");
+	FIELDS_OF(rows__event(rows), path);
 	struct disks *d = arg;
 	const char *text;
 	u32 len;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		struct file_key key = { (u64)view__get(&v, "dev"), (u64)view__get(&v, "ino") };
 		struct file_name *name = map__find(&d->names, &key);
 
@@ -122,7 +120,7 @@ static void describe(const struct disks *d, struct finding *f)
 	const struct request_key *key = most ? map__key(&d->requests, *most - 1) : NULL;
 	const struct requests *r = most ? map__value(&d->requests, *most - 1) : NULL;
 	u32 op;
-	char each[TEXT_NUMBER], count[TEXT_NUMBER], text[224];
+	char text[224];
 	const char *name;
 
 	/* the process made no request itself */
@@ -140,9 +138,9 @@ static void describe(const struct disks *d, struct finding *f)
 	if (!*f->call && *name)
 		snprintf(f->object, sizeof(f->object), "%s", name);
 	op = key->op == OP_FAULT ? 6 : key->op < 5 ? key->op : 5;
-	snprintf(text, sizeof(text), "%s %s%s%.100s%s%s%s, %s%s", text__count(count, sizeof(count), r->n),
-		 ops[op][r->n != 1], *name ? " of " : "", name, *r->disk ? " (" : "", r->disk, *r->disk ? ")" : "",
-		 text__ns(each, sizeof(each), r->ns / r->n), r->n == 1 ? "" : " each");
+	snprintf(text, sizeof(text), "%s %s%s%.100s%s%s%s, %s%s", TEXT_COUNT(r->n), ops[op][r->n != 1],
+		 *name ? " of " : "", name, *r->disk ? " (" : "", r->disk, *r->disk ? ")" : "", TEXT_NS(r->ns / r->n),
+		 r->n == 1 ? "" : " each");
 	finding__add_detail(f, text);
 }
 
@@ -175,9 +173,7 @@ static int find(const struct finding_input *in, struct findings *out)
 		err = sum_up(&d);
 	if (!err)
 		err = groups__each_finding(in, FINDING_DISK, out, complete, &d);
-	map__free(&d.requests);
-	map__free(&d.names);
-	map__free(&d.largest);
+	MAPS_FREE(&d.requests, &d.names, &d.largest);
 	return err;
 }
 

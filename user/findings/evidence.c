@@ -44,7 +44,7 @@ static void add_path(struct text_buffer *c, const char *path)
 
 /* The events of a report's rows, and the report that shows the same waits without them. */
 static const struct source {
-	const char *report, *events[4], *other;
+	const char *report, *events[4], *fallback;
 } sources[] = {
 	{ "locks", { "lock_wait", "sample_wake" }, "offcpu" },
 	{ "disk", { "disk_io", "disk_fault", "disk_stall" }, "osrt" },
@@ -66,7 +66,7 @@ static const char *report_of(const struct finding *f, const struct query *q)
 
 	for (size_t i = 0; i < ARRAY_LEN(sources); i++)
 		if (!strcmp(report, sources[i].report) && !has_any(q, sources[i].events, ARRAY_LEN(sources[i].events)))
-			report = sources[i].other;
+			report = sources[i].fallback;
 	return report;
 }
 

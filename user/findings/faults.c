@@ -6,7 +6,7 @@
 #include "findings/finding.h"
 #include "output/text.h"
 
-#define PER_SECOND 20000 /* a fault takes some us: fewer of them are not felt */
+#define PER_SECOND 20000 /* a fault takes some us, so fewer of them take little of the time */
 
 struct faults {
 	u64 minor, major;
@@ -19,15 +19,14 @@ struct reading {
 
 static int on_tasks(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct reading *r = arg;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		u32 pid = (u32)view__get(&v, "pid");
 		u64 start = (u64)view__get(&v, "start"), end = (u64)view__get(&v, "time");
 		struct faults *f;
 
-		/* the kernel's counts are of all this time */
+		/* the counts are of the whole span, so it must lie mostly within the selected time */
 		if (2 * query__inside(r->q, start, end) < end - start)
 			continue;
 		f = map__get(&r->processes, &pid);
@@ -43,7 +42,6 @@ static int add(const struct finding_input *in, u32 pid, const struct faults *fau
 {
 	double seconds = (double)query__duration(in->q) / 1e9;
 	struct finding *f;
-	char count[TEXT_NUMBER];
 
 	if ((double)faults->minor < PER_SECOND * seconds)
 		return 0;
@@ -56,8 +54,7 @@ static int add(const struct finding_input *in, u32 pid, const struct faults *fau
 	f->times = faults->minor;
 	snprintf(f->report, sizeof(f->report), "disk");
 	if (faults->major)
-		snprintf(f->detail, sizeof(f->detail), "and %s that read from a disk",
-			 text__count(count, sizeof(count), faults->major));
+		snprintf(f->detail, sizeof(f->detail), "and %s that read from a disk", TEXT_COUNT(faults->major));
 	snprintf(
 		f->advice, sizeof(f->advice), "%s",
 		"It allocates and frees much memory: larger or reused buffers, or huge pages, cause fewer page faults.");

@@ -5,12 +5,11 @@
  * activity.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "findings/waited_for.h"
 #include "output/table.h"
 
-/* The thread that ended this part of the waits is named. */
+/* The thread that ended at least 1 / ENDED_PART of the waits is named. */
 #define ENDED_PART 2
 
 static void add_file(const struct finding_input *in, const struct group *g, struct finding *f)
@@ -24,28 +23,32 @@ static void add_file(const struct finding_input *in, const struct group *g, stru
 
 static int complete(const struct finding_input *in, const struct group *g, struct finding *f, void *arg)
 {
-	struct group_most by = group__most(in, g, GROUP_BY);
-	u32 pid = (u32)(by.value >> 32), tid = (u32)by.value;
+	struct group_most caused_by = group__most(in, g, GROUP_CAUSED_BY);
+	u32 pid = (u32)(caused_by.value >> 32), tid = (u32)caused_by.value;
 
 	(void)arg;
 	snprintf(f->report, sizeof(f->report), "osrt");
 	add_file(in, g, f);
+	if (waited_for__is_idle(in, g)) {
+		group__set_idle(in, g, f);
+		return 0;
+	}
 	finding__waits_for_known(f);
 	f->is_background = false;
-	/* a holder that waits itself passes on what another thread does */
-	if (waited_for__follow(in, g, f) && (f->by.pid != pid || f->by.tid != tid))
+	/* if the holder waits itself, the finding names the thread at the end of the chain of waits */
+	if (waited_for__follow(in, g, f) && (f->counterpart.pid != pid || f->counterpart.tid != tid))
 		return 0;
-	f->by.is_end_of_chain = false;
-	if (!pid || ENDED_PART * by.ns < f->lost_ns - f->delay_ns) {
-		f->by = (struct finding_counterpart){ 0 };
+	f->counterpart.is_end_of_chain = false;
+	if (!pid || ENDED_PART * caused_by.ns < f->lost_ns - f->delay_ns) {
+		f->counterpart = (struct finding_counterpart){ 0 };
 		return 0;
 	}
 	f->confidence = FINDING_ATTRIBUTED;
-	f->by.pid = pid;
-	f->by.tid = tid;
-	f->by.percent = table__percent(by.ns, f->lost_ns - f->delay_ns);
-	if (f->by.percent > 100)
-		f->by.percent = 100;
+	f->counterpart.pid = pid;
+	f->counterpart.tid = tid;
+	f->counterpart.percent = table__percent(caused_by.ns, f->lost_ns - f->delay_ns);
+	if (f->counterpart.percent > 100)
+		f->counterpart.percent = 100;
 	return 0;
 }
 

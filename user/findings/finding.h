@@ -4,8 +4,7 @@
  * and adds findings; findings.c ranks and merges them, finding_text.c writes the sentences. docs/adding-a-finding.md
  * shows how to add one.
  */
-#ifndef SONDE_FINDINGS_FINDING_H
-#define SONDE_FINDINGS_FINDING_H
+#pragma once
 
 #include "findings/profile.h"
 #include "model/activity.h"
@@ -14,54 +13,60 @@
 #include "model/stacks.h"
 #include "util/registry.h"
 
-/* A closed list; finding_text.c has the key and the phrase of each. */
-enum finding_kind {
-	FINDING_NONE,
-	FINDING_COMPUTE, /* ran on a CPU */
-	FINDING_GIL, /* waited for the GIL */
-	FINDING_LOCK, /* waited for a lock that another thread held */
-	FINDING_FILE_LOCK, /* waited for a lock of a file (flock, fcntl) that another process or thread held */
-	FINDING_DISK, /* waited for a disk */
-	FINDING_MEMORY, /* waited for the kernel to reclaim or compact memory */
-	FINDING_QUOTA, /* was runnable, but throttled by a CPU quota */
-	FINDING_CPU, /* was runnable while other threads used the CPUs */
-	FINDING_AFFINITY, /* was runnable while the process ran on one CPU only */
-	FINDING_PEER, /* waited for another process or machine: an answer, data of a pipe or socket */
-	FINDING_SLEEP, /* was in a call that sleeps for a given time, such as nanosleep */
-	FINDING_CHILD, /* waited for a child process */
-	FINDING_RESULT, /* waited for a thread or worker process to finish */
-	FINDING_QUEUE, /* waited for data, or for room, in a queue */
-	FINDING_LOADER, /* waited for the next batch of a DataLoader, mostly of its worker processes */
-	FINDING_SEMAPHORE, /* waited for a permit of a semaphore, such as that of a connection pool */
-	FINDING_BARRIER, /* waited for other threads at a barrier */
-	FINDING_CONDITION, /* waited for a condition or event */
-	FINDING_GC, /* collected garbage */
-	FINDING_IMPORT, /* imported modules */
-	FINDING_STRAGGLER, /* was the rank that the others waited for in distributed training */
-	FINDING_STEP, /* took longer for some training steps than for others */
-	FINDING_OVERHEAD, /* ran between small operators of PyTorch */
-	FINDING_TENSOR_COPIES, /* copied and converted tensors, or read their values */
-	FINDING_COMPILE, /* compiled functions with torch.compile */
-	FINDING_GPU_WAIT, /* waited for a GPU in a call of CUDA */
-	FINDING_NCCL, /* waited in a call of NCCL */
-	FINDING_LIBRARY, /* waited in another library, or in a call of CUDA that does not wait for a GPU */
-	FINDING_CALL, /* waited in another system call */
-	FINDING_BLOCKED, /* was in an uninterruptible wait, in no recorded call */
-	FINDING_ASLEEP, /* was in an interruptible wait, in no recorded call */
-	FINDING_IDLE, /* waited for something to do */
-	FINDING_GPU_IDLE, /* a GPU had no work between its first and its last */
-	FINDING_GPU_ENDED, /* a GPU had no work from its last until the end */
-	FINDING_GPU_KERNEL, /* one kernel took most of the GPUs' time */
-	FINDING_COPIES, /* requested many small copies */
-	FINDING_CALLS, /* was in calls of a library */
-	FINDING_STUCK, /* was in a call that had not returned at the end */
-	FINDING_ERRORS, /* got errors from calls */
-	FINDING_RESENT, /* TCP segments were retransmitted */
-	FINDING_FAULTS, /* had many page faults */
-	FINDING_GROWTH, /* left memory of tensors allocated in each step of training */
-	FINDING_UNRECORDED, /* did something that was not recorded */
-	FINDING_KINDS
-};
+/*
+ * A closed list: the kind, its key in JSON, the words before and after the share in a sentence ("waited 83% of 5.1 s
+ * for the disk"), and the factor by which its lost time is multiplied to rank it.
+ */
+#define FINDING_KINDS_LIST(X)                                                                                 \
+	X(FINDING_COMPUTE, "compute", "ran on a CPU", "", 1)                                                  \
+	X(FINDING_GIL, "gil", "waited", " for the GIL", 1)                                                    \
+	X(FINDING_LOCK, "lock", "waited", " for a lock", 1)                                                   \
+	X(FINDING_FILE_LOCK, "file-lock", "waited", " for a file lock", 1)                                    \
+	X(FINDING_DISK, "disk", "waited", " for the disk", 1)                                                 \
+	X(FINDING_MEMORY, "memory", "waited", " for the kernel to reclaim or compact memory", 1)              \
+	X(FINDING_QUOTA, "cpu-quota", "waited", " for a CPU: it was throttled by its CPU quota", 1)           \
+	X(FINDING_CPU, "cpu", "waited", " for a CPU while other threads ran", 0.7)                            \
+	X(FINDING_STOPPED, "stopped", "was stopped", " by a signal, a tracer or its cgroup", 1)               \
+	X(FINDING_AFFINITY, "affinity", "waited", " for the only CPU that it ran on", 1.1)                    \
+	X(FINDING_PEER, "peer", "waited", " for another process or machine", 0.9)                             \
+	X(FINDING_SLEEP, "sleep", "slept", "", 0.06)                                                          \
+	X(FINDING_CHILD, "child", "waited", " for a child process", 0.3)                                      \
+	X(FINDING_RESULT, "result", "waited", " for another thread's or process's result", 0.3)               \
+	X(FINDING_QUEUE, "queue", "waited", " for a queue", 0.9)                                              \
+	X(FINDING_LOADER, "data-loader", "waited", " for batches of its DataLoader", 1)                       \
+	X(FINDING_SEMAPHORE, "semaphore", "waited", " for a semaphore (for example of a connection pool)", 1) \
+	X(FINDING_BARRIER, "barrier", "waited", " for other threads at a barrier", 0.3)                       \
+	X(FINDING_RANKS, "other-ranks", "waited", " for other ranks of its job", 0.9)                         \
+	X(FINDING_CONDITION, "condition", "waited", " for a condition or an event", 0.1)                      \
+	X(FINDING_GC, "gc", "collected garbage in", "", 1.3)                                                  \
+	X(FINDING_IMPORT, "import", "imported modules in", "", 1.3)                                           \
+	X(FINDING_STRAGGLER, "straggler", "made the other ranks wait for", "", 1.3)                           \
+	X(FINDING_STEP, "slow-steps", "lost", " to slow steps of training", 1.1)                              \
+	X(FINDING_OVERHEAD, "small-operators", "spent", " between small operators of PyTorch", 0.8)           \
+	X(FINDING_TENSOR_COPIES, "tensor-copies", "spent", " copying tensors or reading their values", 0.9)   \
+	X(FINDING_FALLBACK, "cpu-fallback", "spent", " in operators that fell back to the CPU", 1)            \
+	X(FINDING_COMPILE, "compile", "spent", " compiling with torch.compile", 1.3)                          \
+	X(FINDING_GPU_WAIT, "gpu-wait", "waited", " for a GPU", 0.9)                                          \
+	X(FINDING_NCCL, "nccl", "waited", " in NCCL", 0.9)                                                    \
+	X(FINDING_LIBRARY, "library", "waited", " in a library", 0.9)                                         \
+	X(FINDING_CALL, "syscall", "waited", " in a system call", 0.8)                                        \
+	X(FINDING_BLOCKED, "blocked", "waited uninterruptibly", " (for example for a disk)", 0.8)             \
+	X(FINDING_ASLEEP, "asleep", "waited", " for an unknown reason", 0.02)                                 \
+	X(FINDING_IDLE, "idle", "was idle", "", 0.001)                                                        \
+	X(FINDING_GPU_IDLE, "gpu-idle", "had an idle GPU in", "", 1)                                          \
+	X(FINDING_GPU_ENDED, "gpu-ended", "had a GPU without work in", "", 1)                                 \
+	X(FINDING_GPU_KERNEL, "gpu-kernel", "ran a kernel on GPUs in", "", 1)                                 \
+	X(FINDING_COPIES, "copies", "requested small copies in", "", 1)                                       \
+	X(FINDING_CALLS, "calls", "was in calls of a library in", "", 0.4)                                    \
+	X(FINDING_STUCK, "stuck", "was in a call that had not returned", "", 1)                               \
+	X(FINDING_ERRORS, "errors", "got errors from calls", "", 0)                                           \
+	X(FINDING_RESENT, "resent", "retransmitted segments", "", 0)                                          \
+	X(FINDING_FAULTS, "page-faults", "had page faults", "", 0)                                            \
+	X(FINDING_GROWTH, "memory-growth", "left memory allocated in each step", "", 0)                       \
+	X(FINDING_UNRECORDED, "unrecorded", "did something that was not recorded", "", 0)
+
+#define FINDING_KIND(kind, ...) kind,
+enum finding_kind { FINDING_NONE, FINDING_KINDS_LIST(FINDING_KIND) FINDING_KINDS };
 
 enum finding_confidence {
 	FINDING_MEASURED, /* events record the cause and its time */
@@ -74,6 +79,9 @@ struct finding_code {
 	char file[256];
 	u32 line; /* 0: not known */
 	char native[128]; /* "deflate (libz.so.1)": the native function; "": none, or not known */
+	bool is_foreign; /* the Python function called the native one through ctypes or cffi */
+	char caller[192]; /* "handle (srv.py:12)": the code of another file that called the function; "": none */
+	double caller_percent; /* part of the time for which it was the caller */
 };
 
 /* The thread or process that made others wait */
@@ -83,6 +91,7 @@ struct finding_counterpart {
 	char activity[352]; /* what it did meanwhile: "slept in clock_nanosleep" */
 	double percent; /* the share of the lost time that it caused */
 	bool is_pause; /* it slept in a call such as nanosleep, while it served no request */
+	bool is_holder; /* it held what was waited for, which need not be a lock */
 	bool is_end_of_chain; /* other threads may be between it and those that waited */
 	double cpus_percent; /* its share of the time of the CPUs that were waited for */
 };
@@ -101,13 +110,15 @@ struct finding {
 	bool is_notice; /* no time was lost to it directly, but the user should know of it */
 	bool has_device; /* the time is that of a GPU, not of threads */
 	u32 device; /* the GPU's number in the process */
+	bool is_measured_part; /* the times are of slices of time (record --cost-limit); findings.c scales the weight */
+	bool has_tasks; /* asyncio tasks waited, while their thread was in the event loop */
 	bool is_background; /* a wait for something to do, which costs no more if more threads wait */
 	struct finding_code code; /* the code that lost the time */
 	char call[64]; /* the call in which most of this time was lost */
 	u64 call_ns, call_times; /* of that call, for the same threads */
 	char object[288]; /* a file, peer or lock that was waited for */
-	struct finding_counterpart by;
-	char detail[256]; /* further figures, a clause */
+	struct finding_counterpart counterpart;
+	char detail[512]; /* further figures, clauses */
 	char report[48]; /* the report that shows more, with its filter */
 	char advice[256]; /* "": none */
 	char text[1536]; /* written by finding__write */
@@ -157,6 +168,8 @@ double finding_kind__weight(enum finding_kind kind);
 void finding_code__fill(struct finding_code *code, const struct stacks *stacks, u32 stack);
 /* Fills code with the user's function that called the innermost one; leaves it empty if there is none. */
 void finding_code__fill_caller(struct finding_code *code, const struct stacks *stacks, u32 stack);
+/* Do both name the same function? Both name none: yes. */
+bool finding_code__is_same(const struct finding_code *a, const struct finding_code *b);
 struct text_buffer;
 /* Adds `before` and "handle (srv.py:12)", else the native function, if the code is known. */
 void finding_code__add(struct text_buffer *s, const char *before, const struct finding_code *code);
@@ -172,5 +185,3 @@ void finding__write(struct finding *f, const struct query *q);
  */
 #define FINDING_EVIDENCE (4 * 4096 + 512) /* each byte of a path takes up to four */
 void finding__evidence(const struct finding *f, const struct query *q, char *buf, size_t size);
-
-#endif

@@ -23,65 +23,62 @@ static const char *device(const struct finding *f, const struct query *q, char *
 
 static void write_gpu_idle(struct text_buffer *s, const struct finding *f, const struct query *q)
 {
-	char who[96], wall[TEXT_NUMBER];
+	char who[96];
 
 	text__add(s, "%s was busy %.1f%% of %s", device(f, q, who, sizeof(who)),
-		  table__percent(f->wall_ns - f->lost_ns, f->wall_ns), text__ns(wall, sizeof(wall), f->wall_ns));
-	if (*f->by.activity)
-		text__add(s, ". In %.0f%% of its idle time the launching thread %s", f->by.percent, f->by.activity);
+		  table__percent(f->wall_ns - f->lost_ns, f->wall_ns), TEXT_NS(f->wall_ns));
+	if (*f->counterpart.activity)
+		text__add(s, ". In %.0f%% of its idle time the launching thread %s", f->counterpart.percent,
+			  f->counterpart.activity);
 }
 
 static void write_gpu_ended(struct text_buffer *s, const struct finding *f, const struct query *q)
 {
-	char who[96], wall[TEXT_NUMBER];
+	char who[96];
 
-	text__add(s, "%s had no work in the last %s", device(f, q, who, sizeof(who)),
-		  text__ns(wall, sizeof(wall), f->lost_ns));
-	if (*f->by.activity)
-		text__add(s, ": for %.0f%% of that the thread that launched last %s", f->by.percent, f->by.activity);
+	text__add(s, "%s had no work in the last %s", device(f, q, who, sizeof(who)), TEXT_NS(f->lost_ns));
+	if (*f->counterpart.activity)
+		text__add(s, ": for %.0f%% of that the thread that launched last %s", f->counterpart.percent,
+			  f->counterpart.activity);
 }
 
 static void write_gpu_kernel(struct text_buffer *s, const struct finding *f, const struct query *q)
 {
-	char count[TEXT_NUMBER], each[TEXT_NUMBER];
-
 	(void)q;
 	text__add(s, "%.0f%% of all kernels' time was in %s, which ran %s time%s, %s each",
-		  table__percent(f->lost_ns, f->wall_ns), f->object, text__count(count, sizeof(count), f->times),
-		  text__s(f->times), text__ns(each, sizeof(each), (f->lost_ns + f->times / 2) / f->times));
+		  table__percent(f->lost_ns, f->wall_ns), f->object, TEXT_COUNT(f->times), text__s(f->times),
+		  TEXT_NS((f->lost_ns + f->times / 2) / f->times));
 }
 
 static void write_copies(struct text_buffer *s, const struct finding *f, const struct query *q)
 {
-	char label[64], count[TEXT_NUMBER], wall[TEXT_NUMBER];
+	char label[64];
 
 	text__add(s, "%s spent %.0f%% of %s", names__label(q->names, label, sizeof(label), f->pid, f->tid),
-		  table__percent(f->lost_ns, f->wall_ns), text__ns(wall, sizeof(wall), f->wall_ns));
+		  table__percent(f->lost_ns, f->wall_ns), TEXT_NS(f->wall_ns));
 	finding_code__add(s, " in ", &f->code);
-	text__add(s, " with %s small copies, %s", text__count(count, sizeof(count), f->times), f->detail);
+	text__add(s, " with %s small copies, %s", TEXT_COUNT(f->times), f->detail);
 }
 
 static void write_calls(struct text_buffer *s, const struct finding *f, const struct query *q)
 {
-	char count[TEXT_NUMBER], total[TEXT_NUMBER];
-
 	(void)q;
-	text__add(s, "%s %scall%s", text__count(count, sizeof(count), f->times), library_of(f), text__s(f->times));
+	text__add(s, "%s %scall%s", TEXT_COUNT(f->times), library_of(f), text__s(f->times));
 	if (f->lost_ns)
-		text__add(s, " took %s of their threads' time; %.1f%% of that in %s",
-			  text__ns(total, sizeof(total), f->lost_ns), table__percent(f->call_ns, f->lost_ns), f->call);
+		text__add(s, " took %s of their threads' time; %.1f%% of that in %s", TEXT_NS(f->lost_ns),
+			  table__percent(f->call_ns, f->lost_ns), f->call);
 	else
 		text__add(s, " took an unknown time");
 }
 
 static void write_stuck(struct text_buffer *s, const struct finding *f, const struct query *q)
 {
-	char label[64], count[TEXT_NUMBER], ns[TEXT_NUMBER];
+	char label[64];
 
 	text__add(s, "%s %scall%s had not returned at the end of the trace; the longest was %s of %s,%s%s%s for %s",
-		  text__count(count, sizeof(count), f->times), library_of(f), text__s(f->times), f->call,
+		  TEXT_COUNT(f->times), library_of(f), text__s(f->times), f->call,
 		  names__label(q->names, label, sizeof(label), f->pid, f->tid), *f->object ? " " : "", f->object,
-		  *f->object ? "," : "", text__ns(ns, sizeof(ns), f->lost_ns));
+		  *f->object ? "," : "", TEXT_NS(f->lost_ns));
 }
 
 static void write_errors(struct text_buffer *s, const struct finding *f, const struct query *q)
@@ -100,19 +97,19 @@ static void write_errors(struct text_buffer *s, const struct finding *f, const s
 
 static void write_resent(struct text_buffer *s, const struct finding *f, const struct query *q)
 {
-	char label[64], count[TEXT_NUMBER];
+	char label[64];
 
-	text__add(s, "%s TCP segment%s retransmitted%s between %s and %s", text__count(count, sizeof(count), f->times),
+	text__add(s, "%s TCP segment%s retransmitted%s between %s and %s", TEXT_COUNT(f->times),
 		  f->times == 1 ? " was" : "s were", f->times == 1 ? "," : ", most of them",
 		  names__label(q->names, label, sizeof(label), f->pid, 0), f->object);
 }
 
 static void write_faults(struct text_buffer *s, const struct finding *f, const struct query *q)
 {
-	char label[64], count[TEXT_NUMBER], wall[TEXT_NUMBER];
+	char label[64];
 
 	text__add(s, "%s had %s page faults in %s", names__label(q->names, label, sizeof(label), f->pid, 0),
-		  text__count(count, sizeof(count), f->times), text__ns(wall, sizeof(wall), query__duration(q)));
+		  TEXT_COUNT(f->times), TEXT_NS(query__duration(q)));
 	if (*f->detail)
 		text__add(s, ", %s", f->detail);
 }

@@ -2,20 +2,20 @@
 #include "findings/findings.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "findings/about.h"
 #include "findings/classify.h"
 #include "findings/line_time.h"
+#include "findings/merge.h"
 #include "model/cuda_calls.h"
 #include "model/gpu_gaps.h"
 #include "model/nccl_calls.h"
 #include "model/net_peers.h"
 #include "model/torch_steps.h"
 #include "util/array.h"
-#include "util/map.h"
+#include "util/compare.h"
 
 REGISTRY(finding_module, sonde_findings);
 
@@ -35,14 +35,15 @@ struct findings {
 	const struct findings_listener *listener;
 	struct finding *list; /* the ranked ones first */
 	u32 n, n_ranked;
-	u64 duration; /* of the selected time, ns */
+	u64 whole; /* length of the selected time, ns */
+	u64 duration; /* the part of it in which the scheduler was measured (record --cost-limit), ns */
 	bool failed; /* there was no memory for a finding */
 };
 
-/* A finding takes 4 KiB, so this many are merged at a time, and those with the least weight dropped. */
+/* A finding takes 4 KiB, so at this number findings are merged, and those with the least weight dropped. */
 #define BATCH_MAX	   4096
 #define RANKED_MAX	   500
-#define RANKED_NOTICES_MAX 32 /* of failures, beyond these */
+#define RANKED_NOTICES_MAX 32 /* notices that are kept beyond RANKED_MAX */
 
 static int rank(struct findings *f);
 
@@ -104,102 +105,7 @@ static int on_interval(const struct activity_interval *i, void *arg)
 	return err || !f->listener ? err : f->listener->interval(i, f->listener->arg);
 }
 
-/* Identifies findings to merge: processes with equal code and cause, such as a server's workers. Zero the padding. */
-struct code_key {
-	u32 kind;
-	char function[sizeof(((struct finding_code *)0)->function)];
-	char file[sizeof(((struct finding_code *)0)->file)];
-	char by[sizeof(((struct finding_code *)0)->function)];
-};
-
-/* Retains the call with more time. */
-static void merge_calls(struct finding *into, const struct finding *f)
-{
-	bool same = !strcmp(into->call, f->call);
-
-	if (!same && f->call_ns > into->call_ns)
-		memcpy(into->call, f->call, sizeof(into->call));
-	else if (!same)
-		return;
-	into->call_ns = f->call_ns + (same ? into->call_ns : 0);
-	into->call_times = f->call_times + (same ? into->call_times : 0);
-}
-
-/* into->lost_ns is already the sum of both. Fields in which the processes differ are cleared. */
-static void merge_counterparts(struct finding *into, const struct finding *f)
-{
-	struct finding_counterpart *by = &into->by;
-	double part = into->lost_ns ? (double)f->lost_ns / (double)into->lost_ns : 0;
-	bool own = by->pid == into->pid && f->by.pid == f->pid;
-
-	if ((!own && by->pid != f->by.pid && !*by->code.function) || strcmp(by->code.native, f->by.code.native)) {
-		*by = (struct finding_counterpart){ 0 };
-		return;
-	}
-	if (!own && by->pid != f->by.pid)
-		by->pid = 0;
-	if (!by->pid || by->tid != f->by.tid)
-		by->tid = 0;
-	if (by->code.line != f->by.code.line)
-		by->code.line = 0;
-	if (strcmp(by->activity, f->by.activity))
-		*by->activity = '\0';
-	by->percent += (f->by.percent - by->percent) * part;
-	by->cpus_percent += (f->by.cpus_percent - by->cpus_percent) * part;
-}
-
-/* Of details that differ in their figures, what precedes the figures is retained: "many small round trips: 42%". */
-static void merge_details(struct finding *into, const struct finding *f)
-{
-	size_t len = strcspn(f->detail, ":");
-
-	if (!strcmp(into->detail, f->detail))
-		return;
-	if (strcspn(into->detail, ":") != len || memcmp(into->detail, f->detail, len))
-		len = 0;
-	/* digits are figures */
-	if (strcspn(f->detail, "0123456789") < len)
-		len = 0;
-	into->detail[len] = '\0';
-}
-
-static void merge(struct finding *into, const struct finding *f)
-{
-	into->processes += f->processes;
-	into->threads += f->threads;
-	into->lost_ns += f->lost_ns;
-	into->wall_ns += f->wall_ns;
-	into->times += f->times;
-	into->delay_ns += f->delay_ns;
-	into->ran_ns += f->ran_ns;
-	into->in_code_ns += f->in_code_ns;
-	merge_calls(into, f);
-	/* as for threads of one process, waits for something to do count once */
-	into->weight = !into->is_background || !f->is_background ? into->weight + f->weight :
-		       into->weight > f->weight			 ? into->weight :
-								   f->weight;
-	into->is_background = into->is_background && f->is_background;
-	into->tid = 0;
-	if (f->confidence > into->confidence)
-		into->confidence = f->confidence;
-	merge_counterparts(into, f);
-	merge_details(into, f);
-	if (strcmp(into->advice, f->advice))
-		*into->advice = '\0';
-	if (strcmp(into->report, f->report))
-		*into->report = '\0';
-	if (strcmp(into->object, f->object))
-		*into->object = '\0';
-}
-
-static int by_weight(const void *a, const void *b)
-{
-	const struct finding *x = a, *y = b;
-
-	if (x->weight != y->weight)
-		return x->weight > y->weight ? -1 : 1;
-	return x->pid < y->pid ? -1 : x->pid > y->pid;
-}
+COMPARE_BY(by_weight, struct finding, DESCENDING(weight), ASCENDING(pid))
 
 /*
  * Lowers the weight of short times: a process that was runnable for 40 ms explains nothing about a job of two seconds.
@@ -219,31 +125,7 @@ static void weigh_small(struct findings *f)
 	}
 }
 
-/* Returns the finding among the first n that f is to be merged with; NULL: none. */
-static struct finding *same_as(struct finding *list, struct map *codes, const struct finding *f, u32 kept, bool *failed)
-{
-	/* of two workers one may wait for a CPU for longer than it has one */
-	struct code_key key = { .kind = f->kind == FINDING_CPU && f->ran_ns ? FINDING_COMPUTE : f->kind };
-	u32 *number;
-
-	if (!*f->code.function)
-		return NULL;
-	snprintf(key.function, sizeof(key.function), "%s", f->code.function);
-	snprintf(key.file, sizeof(key.file), "%s", f->code.file);
-	snprintf(key.by, sizeof(key.by), "%s", f->by.code.function);
-	number = map__get(codes, &key);
-	if (!number) {
-		*failed = true;
-		return NULL;
-	}
-	/* merging may have changed the counterpart of that finding */
-	if (*number && !strcmp(list[*number - 1].by.code.function, f->by.code.function))
-		return list[*number - 1].pid == f->pid ? NULL : &list[*number - 1];
-	*number = kept + 1;
-	return NULL;
-}
-
-/* Are both about calls of the same library, and these of one process? */
+/* Are both about calls of NCCL, or both about another library? And is b about a's process, or about several? */
 static bool is_same_library(const struct finding *a, const struct finding *b)
 {
 	return !strncmp(a->call, "nccl", 4) == !strncmp(b->call, "nccl", 4) && (a->pid == b->pid || b->processes > 1);
@@ -255,38 +137,59 @@ static bool is_library_wait(const struct finding *f)
 	       (f->kind == FINDING_LIBRARY && !strncmp(f->call, "cu", 2));
 }
 
-/*
- * Of findings that state the same time, one is kept. The time in all calls of a library says less than what threads
- * waited for in them, if that is most of it; a wait that is mostly one call without an end, or small copies, less than
- * these.
- */
-static bool is_repeated(const struct finding *list, u32 n, const struct finding *f)
+/* Makes times that were measured in slices comparable with those that were recorded all the time. */
+static double whole_part(const struct findings *f, const struct finding *one)
 {
-	u64 ns = 0;
-
-	for (u32 i = 0; i < n; i++) {
-		const struct finding *other = &list[i];
-
-		if (f->kind == FINDING_CALLS && is_library_wait(other) && is_same_library(other, f))
-			ns += other->lost_ns;
-		else if (is_library_wait(f) && other->kind == FINDING_STUCK && other->pid == f->pid &&
-			 !strcmp(other->call, f->call))
-			ns += other->lost_ns;
-		else if (is_library_wait(f) && other->kind == FINDING_COPIES && other->pid == f->pid &&
-			 strstr(f->call, "Memcpy"))
-			ns += other->lost_ns;
-	}
-	return ns && 2 * ns >= f->lost_ns;
+	return one->is_measured_part && f->duration ? (double)f->whole / (double)f->duration : 1;
 }
 
-/* Also drops those beyond RANKED_MAX, but for notices, which have no weight. Returns how many are left. */
-static u32 drop_repeated(struct finding *list, u32 all)
+static double whole_ns(const struct findings *f, const struct finding *one)
 {
+	return (double)one->lost_ns * whole_part(f, one);
+}
+
+static void weigh_measured_parts(struct findings *f)
+{
+	for (u32 i = f->n_ranked; i < f->n; i++)
+		f->list[i].weight *= whole_part(f, &f->list[i]);
+}
+
+/*
+ * Does f state a time of which other findings explain at least half? Then it is dropped: the time in all calls of a
+ * library, if threads mostly waited in these calls; and a wait in calls of a library, if it is mostly one call that has
+ * not returned, or small copies.
+ */
+static bool is_repeated(const struct findings *all, u32 n, const struct finding *f)
+{
+	double ns = 0;
+
+	for (u32 i = 0; i < n; i++) {
+		const struct finding *other = &all->list[i];
+
+		if (f->kind == FINDING_CALLS && is_library_wait(other) && is_same_library(other, f))
+			ns += whole_ns(all, other);
+		else if (is_library_wait(f) && other->kind == FINDING_STUCK && other->pid == f->pid &&
+			 !strcmp(other->call, f->call))
+			ns += whole_ns(all, other);
+		else if (is_library_wait(f) && other->kind == FINDING_COPIES && other->pid == f->pid &&
+			 strstr(f->call, "Memcpy"))
+			ns += whole_ns(all, other);
+	}
+	return ns > 0 && 2 * ns >= whole_ns(all, f);
+}
+
+/*
+ * Drops repeated findings, and those beyond RANKED_MAX. Notices have no weight and so come last: some of them are kept
+ * beyond RANKED_MAX. Returns how many findings are left.
+ */
+static u32 drop_repeated(struct findings *f, u32 all)
+{
+	struct finding *list = f->list;
 	bool drops[RANKED_MAX] = { false };
 	u32 kept = 0, notices = 0, n = all < RANKED_MAX ? all : RANKED_MAX;
 
 	for (u32 i = 0; i < n; i++)
-		drops[i] = is_repeated(list, n, &list[i]);
+		drops[i] = is_repeated(f, n, &list[i]);
 	for (u32 i = 0; i < n; i++)
 		if (!drops[i])
 			list[kept++] = list[i];
@@ -301,27 +204,18 @@ static u32 drop_repeated(struct finding *list, u32 all)
 /* Merges and sorts findings, and drops those with the least weight. 0 or -ENOMEM. */
 static int rank(struct findings *f)
 {
-	u32 kept = 0;
-	struct map codes;
-	bool failed = false;
+	u32 kept = f->n;
+	int err;
 
 	if (!f->n)
 		return 0;
 	weigh_small(f);
+	weigh_measured_parts(f);
 	qsort(f->list, f->n, sizeof(*f->list), by_weight);
-	map__init(&codes, sizeof(struct code_key), sizeof(u32));
-	for (u32 i = 0; i < f->n; i++) {
-		struct finding *same = same_as(f->list, &codes, &f->list[i], kept, &failed);
-
-		if (same)
-			merge(same, &f->list[i]);
-		else
-			f->list[kept++] = f->list[i];
-	}
-	map__free(&codes);
+	err = finding__merge(f->list, &kept);
 	qsort(f->list, kept, sizeof(*f->list), by_weight);
-	f->n = f->n_ranked = drop_repeated(f->list, kept);
-	return failed ? -ENOMEM : 0;
+	f->n = f->n_ranked = drop_repeated(f, kept);
+	return err;
 }
 
 static bool is_same_code(const struct finding_code *x, const struct finding_code *y)
@@ -329,18 +223,22 @@ static bool is_same_code(const struct finding_code *x, const struct finding_code
 	return *x->function && !strcmp(x->function, y->function) && !strcmp(x->file, y->file);
 }
 
-/* Is `wait` a wait for what `cause` states, and long enough to be said first? */
+/* Did `wait` wait for the code that computes in `cause`, and long enough to precede it? */
 static bool is_caused_by(const struct finding *wait, const struct finding *cause)
 {
 	bool is_work = cause->kind == FINDING_COMPUTE || cause->kind == FINDING_CPU;
 
-	/* threads that hold each other up in one function compete for a CPU, too */
-	return is_work && wait->by.pid && !wait->is_background && is_same_code(&wait->by.code, &cause->code) &&
-	       !is_same_code(&wait->code, &cause->code) && (wait->by.pid == cause->pid || cause->processes > 1) &&
+	/* threads that wait for each other in the same function compete for a CPU, too: then `cause` stays first */
+	return is_work && wait->counterpart.pid && !wait->is_background &&
+	       is_same_code(&wait->counterpart.code, &cause->code) && !is_same_code(&wait->code, &cause->code) &&
+	       (wait->counterpart.pid == cause->pid || cause->processes > 1) &&
 	       2 * wait->weight * cause->processes >= cause->weight;
 }
 
-/* A thread that makes others wait costs more than what it does itself: the wait, which names both, precedes it. */
+/*
+ * Moves a wait before the finding about the thread that caused it: it costs more than the computing itself, and names
+ * both threads.
+ */
 static void raise_waits(struct findings *f)
 {
 	for (u32 i = 1; i < f->n; i++)
@@ -354,7 +252,31 @@ static void raise_waits(struct findings *f)
 			}
 }
 
-/* So many findings are printed in a summary: only these are completed. */
+/* A GPU that is busy for at least a twentieth of its time is what its program is for. */
+#define GPU_USED_PART 20
+
+static bool is_used_gpu(const struct finding *f)
+{
+	return f->kind == FINDING_GPU_IDLE && f->wall_ns - f->lost_ns >= f->wall_ns / GPU_USED_PART;
+}
+
+/* Moves the finding about a used GPU before those about what its process computed, and which results it awaited. */
+static void raise_gpus(struct findings *f)
+{
+	for (u32 i = 1; i < f->n; i++)
+		for (u32 k = 0; k < i && is_used_gpu(&f->list[i]); k++) {
+			enum finding_kind kind = f->list[k].kind;
+			struct finding gpu = f->list[i];
+
+			if (f->list[k].pid != gpu.pid || (kind != FINDING_COMPUTE && kind != FINDING_RESULT))
+				continue;
+			memmove(&f->list[k + 1], &f->list[k], (i - k) * sizeof(gpu));
+			f->list[k] = gpu;
+			break;
+		}
+}
+
+/* Only so many findings are completed, as a summary prints no more than FINDINGS_MAX of those that cost time. */
 #define COMPLETED_MAX 8
 
 static int complete(struct findings *f)
@@ -362,12 +284,13 @@ static int complete(struct findings *f)
 	int err = 0;
 
 	raise_waits(f);
+	raise_gpus(f);
 	for (u32 i = 0; !err && i < f->n && i < COMPLETED_MAX; i++)
 		err = line_time__add(&f->input, &f->list[i]);
 	return err;
 }
 
-/* Sets in->gaps and so on, also when it fails: what was not read is empty. */
+/* Sets f->input.gaps and so on, also when it fails: what was not read is empty. */
 static int read_subjects(struct findings *f, const struct query *q)
 {
 	int err = gpu_busy__read(&f->gpu, q, NULL, NULL);
@@ -408,7 +331,8 @@ int findings__read(struct findings **out, const struct query *q, const struct fi
 	if (!f)
 		return -ENOMEM;
 	f->listener = listener;
-	f->duration = query__duration(q);
+	f->whole = query__duration(q);
+	f->duration = query__measured(q);
 	err = profile__new(&f->profile, q);
 	/* without scheduler events, only calls show what threads did */
 	if (!err)

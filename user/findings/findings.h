@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Runs this folder's modules over a trace, merges and ranks their findings. */
-#ifndef SONDE_FINDINGS_FINDINGS_H
-#define SONDE_FINDINGS_FINDINGS_H
+#pragma once
 
 #include "findings/finding.h"
 #include "output/table.h"
@@ -46,5 +45,3 @@ bool findings__is_printed(const struct findings *findings, const struct finding 
 void finding__report(const struct finding *f, const struct query *q, bool next, struct report_output *out);
 /* findings_output.c: adds them as findings of the report, and as a table to CSV and JSON. */
 void findings__add_to(const struct findings *f, const struct query *q, struct report_output *out);
-
-#endif

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Adds findings as sentences to the text, and with all fields to CSV and JSON. */
-#include <stdio.h>
-
 #include "findings/findings.h"
 #include "model/lock_text.h"
 
@@ -11,16 +9,6 @@ static const char *const confidences[] = {
 	[FINDING_GUESSED] = "guessed",
 };
 
-static struct value text_of(const char *text)
-{
-	return V_TEXT(*text ? text : NULL);
-}
-
-static struct value number_of(u64 n)
-{
-	return n ? V_U64(n) : V_NONE;
-}
-
 static struct value share_of(const struct finding *f)
 {
 	return f->wall_ns ? V_DBL(table__percent(f->lost_ns, f->wall_ns)) : V_NONE;
@@ -29,30 +17,34 @@ static struct value share_of(const struct finding *f)
 /* A key with dots is a member of an object in the finding. */
 static void add_fields(const struct finding *f, const struct query *q, const char *evidence, struct report_output *out)
 {
-	const struct finding_counterpart *by = &f->by;
-	char title[64], by_title[64];
+	const struct finding_counterpart *counterpart = &f->counterpart;
+	char title[64], counterpart_title[64];
 
 	REPORT_FIELDS(out, FIELD("kind", V_TEXT(finding_kind__key(f->kind))), FIELD("pid", V_U64(f->pid)),
-		      FIELD("tid", number_of(f->tid)), FIELD("device", f->has_device ? V_U64(f->device) : V_NONE),
+		      FIELD("tid", V_U64_IF(f->tid)), FIELD("device", f->has_device ? V_U64(f->device) : V_NONE),
 		      FIELD("process", V_TEXT(names__title(q->names, title, sizeof(title), f->pid, 0))),
 		      FIELD("processes", V_U64(f->processes)), FIELD("threads", V_U64(f->threads)),
-		      FIELD("lost_ns", V_U64(f->lost_ns)), FIELD("wall_ns", number_of(f->wall_ns)),
-		      FIELD("share_percent", share_of(f)), FIELD("times", number_of(f->times)),
-		      FIELD("call", text_of(f->call)), FIELD("call_ns", number_of(f->call_ns)),
-		      FIELD("call_times", number_of(f->call_times)), FIELD("code.function", text_of(f->code.function)),
-		      FIELD("code.file", text_of(f->code.file)), FIELD("code.line", number_of(f->code.line)),
-		      FIELD("native", text_of(f->code.native)), FIELD("object", text_of(f->object)),
-		      FIELD("counterpart.pid", number_of(by->pid)), FIELD("counterpart.tid", number_of(by->tid)),
+		      FIELD("lost_ns", V_U64(f->lost_ns)), FIELD("wall_ns", V_U64_IF(f->wall_ns)),
+		      FIELD("share_percent", share_of(f)), FIELD("times", V_U64_IF(f->times)),
+		      FIELD("call", V_TEXT_IF(f->call)), FIELD("call_ns", V_U64_IF(f->call_ns)),
+		      FIELD("call_times", V_U64_IF(f->call_times)), FIELD("code.function", V_TEXT_IF(f->code.function)),
+		      FIELD("code.file", V_TEXT_IF(f->code.file)), FIELD("code.line", V_U64_IF(f->code.line)),
+		      FIELD("code.caller", V_TEXT_IF(f->code.caller)), FIELD("native", V_TEXT_IF(f->code.native)),
+		      FIELD("object", V_TEXT_IF(f->object)), FIELD("counterpart.pid", V_U64_IF(counterpart->pid)),
+		      FIELD("counterpart.tid", V_U64_IF(counterpart->tid)),
 		      FIELD("counterpart.process",
-			    V_TEXT(by->pid ? names__title(q->names, by_title, sizeof(by_title), by->pid, 0) : NULL)),
-		      FIELD("counterpart.function", text_of(by->code.function)),
-		      FIELD("counterpart.file", text_of(by->code.file)),
-		      FIELD("counterpart.line", number_of(by->code.line)),
-		      FIELD("counterpart.native", text_of(by->code.native)),
-		      FIELD("counterpart.activity", text_of(by->activity)),
-		      FIELD("counterpart.share_percent", by->percent ? V_DBL(by->percent) : V_NONE),
+			    V_TEXT(counterpart->pid ? names__title(q->names, counterpart_title,
+								   sizeof(counterpart_title), counterpart->pid, 0) :
+						      NULL)),
+		      FIELD("counterpart.function", V_TEXT_IF(counterpart->code.function)),
+		      FIELD("counterpart.file", V_TEXT_IF(counterpart->code.file)),
+		      FIELD("counterpart.line", V_U64_IF(counterpart->code.line)),
+		      FIELD("counterpart.caller", V_TEXT_IF(counterpart->code.caller)),
+		      FIELD("counterpart.native", V_TEXT_IF(counterpart->code.native)),
+		      FIELD("counterpart.activity", V_TEXT_IF(counterpart->activity)),
+		      FIELD("counterpart.share_percent", counterpart->percent ? V_DBL(counterpart->percent) : V_NONE),
 		      FIELD("evidence", V_TEXT(evidence)), FIELD("confidence", V_TEXT(confidences[f->confidence])),
-		      FIELD("advice", text_of(f->advice)));
+		      FIELD("advice", V_TEXT_IF(f->advice)));
 }
 
 static const struct column columns[] = {
@@ -67,24 +59,25 @@ static const struct column columns[] = {
 	{ "native", "Native", VALUE_TEXT, SHOW_PLAIN },
 	{ "call", "Call", VALUE_TEXT, SHOW_PLAIN },
 	{ "object", "Object", VALUE_TEXT, SHOW_PLAIN },
-	{ "by_pid", "By PID", VALUE_U64, SHOW_PLAIN },
-	{ "by_function", "By", VALUE_TEXT, SHOW_PLAIN },
-	{ "by_file", "By file", VALUE_TEXT, SHOW_PLAIN },
-	{ "by_line", "By line", VALUE_U64, SHOW_PLAIN },
-	{ "evidence", "Shown by", VALUE_TEXT, SHOW_PLAIN },
+	{ "caused_by_pid", "Counterpart's PID", VALUE_U64, SHOW_PLAIN },
+	{ "caused_by_function", "Counterpart", VALUE_TEXT, SHOW_PLAIN },
+	{ "caused_by_file", "Counterpart's file", VALUE_TEXT, SHOW_PLAIN },
+	{ "caused_by_line", "Counterpart's line", VALUE_U64, SHOW_PLAIN },
+	{ "evidence", "Command that shows more", VALUE_TEXT, SHOW_PLAIN },
 	{ "confidence", "Confidence", VALUE_TEXT, SHOW_PLAIN },
 	{ "text", "Text", VALUE_TEXT, SHOW_PLAIN },
 };
 
 static void add_row(const struct finding *f, const char *evidence, struct table *t)
 {
-	const struct finding_counterpart *by = &f->by;
+	const struct finding_counterpart *counterpart = &f->counterpart;
 
 	table__add(t, V_TEXT(finding_kind__key(f->kind)), V_U64(f->pid), V_U64(f->threads), V_U64(f->lost_ns),
-		   share_of(f), text_of(f->code.function), text_of(f->code.file), number_of(f->code.line),
-		   text_of(f->code.native), text_of(f->call), text_of(f->object), number_of(by->pid),
-		   text_of(by->code.function), text_of(by->code.file), number_of(by->code.line), V_TEXT(evidence),
-		   V_TEXT(confidences[f->confidence]), V_TEXT(f->text));
+		   share_of(f), V_TEXT_IF(f->code.function), V_TEXT_IF(f->code.file), V_U64_IF(f->code.line),
+		   V_TEXT_IF(f->code.native), V_TEXT_IF(f->call), V_TEXT_IF(f->object), V_U64_IF(counterpart->pid),
+		   V_TEXT_IF(counterpart->code.function), V_TEXT_IF(counterpart->code.file),
+		   V_U64_IF(counterpart->code.line), V_TEXT(evidence), V_TEXT(confidences[f->confidence]),
+		   V_TEXT(f->text));
 }
 
 void finding__report(const struct finding *f, const struct query *q, bool next, struct report_output *out)

@@ -10,21 +10,20 @@
 #include "findings/classify.h"
 #include "findings/span_sums.h"
 #include "model/gc_stack.h"
-#include "output/table.h"
 #include "output/text.h"
 
 #define CALLED_BY "; the allocating function was called by "
 
 static int complete(const struct finding_input *in, const struct span_sum *s, struct finding *f)
 {
-	char freed[TEXT_NUMBER], each[TEXT_NUMBER], figures[160];
+	char figures[160];
 	struct finding_code caller = { 0 };
 
 	snprintf(f->report, sizeof(f->report), "gc");
 	snprintf(figures, sizeof(figures),
 		 "%llu collection%s of %s%s (%llu of the oldest generation) freed %s object%s", s->n, text__s(s->n),
-		 text__ns(each, sizeof(each), s->ns / (s->n ? s->n : 1)), s->n == 1 ? "" : " each", s->full,
-		 text__count(freed, sizeof(freed), s->freed), text__s(s->freed));
+		 TEXT_NS(s->ns / (s->n ? s->n : 1)), s->n == 1 ? "" : " each", s->full_collections,
+		 TEXT_COUNT(s->freed), text__s(s->freed));
 	finding_code__fill_caller(&caller, in->stacks, s->stack);
 	finding_code__write(&caller, CALLED_BY, figures, f->detail, sizeof(f->detail));
 	return 0;
@@ -80,13 +79,12 @@ static int add_time(struct sampled *c, u32 pid, u32 stack, u64 ns, u64 samples)
 
 static int on_off_cpu(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	struct common_fields f = common_fields__of(v.event);
-	const struct schema_field *stack = schema_event__field(v.event, "stack");
+	struct common_fields f = common_fields__of(rows__event(rows));
+	FIELDS_OF(rows__event(rows), stack);
 	struct sampled *c = arg;
 	int err = 0;
 
-	for (; !err && v.i < rows__count(rows); v.i++)
+	ROWS_WHILE(!err, v, rows)
 		err = add_time(c, (u32)view__s64(&v, f.pid), (u32)view__s64(&v, stack),
 			       query__inside(c->in->q, (u64)view__s64(&v, f.start), (u64)view__s64(&v, f.time)), 0);
 	return err;
@@ -128,7 +126,7 @@ static u32 largest(const struct sampled *c, u32 pid, u32 level, u32 code)
 }
 
 /* Half of the interval that has the true share in 95 of 100 recordings, in points, of n samples. */
-static double points(double share, double n)
+static double percentage_points(double share, double n)
 {
 	return n > 0 && share > 0 && share < 1 ? ceil(196 * sqrt(share * (1 - share) / n)) : 1;
 }
@@ -161,8 +159,8 @@ static void add_sampled(const struct sampled *c, u32 pid, const struct place *p,
 	finding_code__fill(&f->code, c->in->stacks, line->stack);
 	finding_code__fill_caller(&caller, c->in->stacks, line->stack);
 	snprintf(figures, sizeof(figures), "%llu samples, +-%.0f points", p->samples,
-		 points((double)f->lost_ns / (double)f->wall_ns,
-			(double)f->wall_ns * (double)p->samples / (double)p->sampled_ns));
+		 percentage_points((double)f->lost_ns / (double)f->wall_ns,
+				   (double)f->wall_ns * (double)p->samples / (double)p->sampled_ns));
 	finding_code__write(&caller, CALLED_BY, figures, f->detail, sizeof(f->detail));
 	snprintf(f->report, sizeof(f->report), "stacks");
 	snprintf(f->advice, sizeof(f->advice), "`sonde record -t +python` counts the collections and what they free.");
@@ -185,8 +183,7 @@ static int find(const struct finding_input *in, struct findings *out)
 		if (key->level == LEVEL_PROCESS)
 			add_sampled(&c, key->pid, map__value(&c.places, i), out);
 	}
-	map__free(&c.places);
-	map__free(&recorded);
+	MAPS_FREE(&c.places, &recorded);
 	return err;
 }
 

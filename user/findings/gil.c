@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Waits for the GIL: a finding for each process, with the code that held it for most of the time and what it did. */
+/* Waits for the GIL: a finding for each process, with the code that caused most of it, and what that code did. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,27 +11,110 @@
 /* A holder of less than this share of the waits is not named. */
 #define KNOWN_PERCENT 10
 
+/* The group is of a function, which several threads may run. Returns for how long others waited for this one. */
+static u64 caused_by(const struct finding_input *in, const struct group *holder, struct thread_key thread)
+{
+	u64 ns = 0;
+
+	for (u32 i = 0; i < holder->n; i++)
+		if (thread_key__is_same(profile__key(in->profile, holder->cells[i])->caused_by, thread))
+			ns += profile__cell(in->profile, holder->cells[i])->ns;
+	return ns;
+}
+
+/*
+ * A thread that releases the GIL when it blocks makes others wait for no longer than it runs and is runnable. Names the
+ * longest wait in this line of a holder that made them wait for a third longer. Returns whether it did.
+ */
+static bool add_blocked(const struct finding_input *in, const struct group *holder, u32 stack, struct finding *f)
+{
+	struct thread_key thread = { f->counterpart.pid, f->counterpart.tid };
+	const struct profile_thread *t = map__find(&in->profile->threads, &thread);
+	u32 line = stacks__top_user(in->stacks, stack);
+	const struct profile_key *longest = NULL;
+	struct finding_code code = { 0 };
+	u64 ns = 0;
+
+	if (!t || !line || !holder->threads ||
+	    4 * (t->run + t->runnable) * holder->threads > 3 * caused_by(in, holder, thread))
+		return false;
+	for (u32 i = 0; i < in->profile->cells.n; i++) {
+		const struct profile_key *key = profile__key(in->profile, i);
+		const struct profile_cell *cell = profile__cell(in->profile, i);
+
+		if (!thread_key__is_same(key->thread, thread) || key->state != ACTIVITY_BLOCKED || cell->ns <= ns ||
+		    cell->kind == FINDING_GIL || key->reason >= ACTIVITY_CAUSE_BASE ||
+		    stacks__top_user(in->stacks, key->stack) != line)
+			continue;
+		ns = cell->ns;
+		longest = key;
+	}
+	if (!longest)
+		return false;
+	finding_code__fill(&code, in->stacks, longest->stack);
+	snprintf(f->counterpart.activity, sizeof(f->counterpart.activity), "waited in %s%s%s and did not release it",
+		 activity__name(in->activity, longest->reason), *code.native ? " in " : "", code.native);
+	return true;
+}
+
+/* Adds what the holder's code did, and for how long it held the GIL. */
+static void add_held(const struct finding_input *in, const struct computed *c, struct finding *f)
+{
+	size_t len;
+
+	computed__activity(c, f->counterpart.activity, sizeof(f->counterpart.activity));
+	if (!c->gil_ns)
+		return;
+	len = strlen(f->counterpart.activity);
+	snprintf(f->counterpart.activity + len, sizeof(f->counterpart.activity) - len,
+		 ", and held it for %.0f%% of the time", table__percent(c->gil_ns, query__duration(in->q)));
+}
+
+/*
+ * The stack of a holder is read where it takes or releases the GIL. If the samples of the thread show that it held the
+ * GIL for so many times longer in another function, that function is named.
+ */
+#define SAMPLED_FACTOR 4
+
+/* Names the code that held the GIL longest by samples, in this thread or with tid 0 in the process. Returns whether. */
+static bool add_sampled_holder(const struct finding_input *in, u32 tid, u64 known_ns, struct finding *f)
+{
+	struct computed c;
+
+	computed__of_gil(&c, in, f->pid, tid);
+	if (!c.gil_ns || c.gil_ns <= SAMPLED_FACTOR * known_ns ||
+	    100 * c.gil_ns < KNOWN_PERCENT * query__duration(in->q))
+		return false;
+	finding_code__fill(&f->counterpart.code, in->stacks, c.stack);
+	f->counterpart.pid = f->pid;
+	f->counterpart.percent = table__percent(c.gil_ns, c.all_gil_ns);
+	add_held(in, &c, f);
+	f->confidence = FINDING_ATTRIBUTED;
+	return true;
+}
+
 /* Adds the holder: its function and line, and the native function that it called. */
 static void add_holder(const struct finding_input *in, const struct group *holder, struct finding *f)
 {
-	struct group_most stack = group__most(in, holder, GROUP_BY_STACK), by = group__most(in, holder, GROUP_BY);
+	struct group_most stack = group__most(in, holder, GROUP_CAUSED_BY_STACK),
+			  caused_by = group__most(in, holder, GROUP_CAUSED_BY);
 	struct computed c;
-	size_t len;
 
-	f->by.pid = (u32)(by.value >> 32);
-	f->by.tid = (u32)by.value;
-	finding_code__fill(&f->by.code, in->stacks, (u32)stack.value);
-	f->by.percent = table__percent(holder->ns, f->lost_ns);
-	computed__of(&c, in, f->pid, holder->code);
-	computed__activity(&c, f->by.activity, sizeof(f->by.activity));
-	if (!c.gil_ns)
+	f->counterpart.pid = (u32)(caused_by.value >> 32);
+	f->counterpart.tid = (u32)caused_by.value;
+	finding_code__fill(&f->counterpart.code, in->stacks, (u32)stack.value);
+	f->counterpart.percent = table__percent(holder->ns, f->lost_ns);
+	if (add_blocked(in, holder, (u32)stack.value, f))
 		return;
-	len = strlen(f->by.activity);
-	snprintf(f->by.activity + len, sizeof(f->by.activity) - len, ", and held it for %.0f%% of the time",
-		 table__percent(c.gil_ns, query__duration(in->q)));
+	computed__of(&c, in, f->pid, holder->code);
+	if (!add_sampled_holder(in, f->counterpart.tid, c.gil_ns, f))
+		add_held(in, &c, f);
 }
 
-/* Idle threads that wake up wait for the GIL, too: this part of the waits in the user's code says more than those. */
+/*
+ * If the user's code has at least 1 / USERS_PART of the waiting, it is named as the waiter, and not the library code of
+ * idle threads that wake up.
+ */
 #define USERS_PART 5
 
 static void add_users_code(const struct finding_input *in, const struct group *waiters, struct finding *f)
@@ -74,6 +157,8 @@ static int complete(const struct finding_input *in, const struct group *waiters,
 			best = &holders->list[i];
 	if (best && 100 * best->ns >= KNOWN_PERCENT * f->lost_ns)
 		add_holder(in, best, f);
+	else
+		add_sampled_holder(in, 0, 0, f);
 	return 0;
 }
 

@@ -22,11 +22,11 @@
 #define ENDED_WEIGHT  0.5
 #define KERNEL_WEIGHT 0.8
 
-/* One cause of a device's idle time, and the detail `of` with the largest part (`most` ns) of it. */
+/* One cause of a device's idle time, and the object with the largest part (main_ns) of it. */
 struct cause_total {
 	u64 ns;
-	u64 most;
-	u32 of;
+	u64 main_ns;
+	u32 object;
 };
 
 static u64 sum_causes(const struct gpu_gaps *g, u32 device, struct cause_total *totals)
@@ -34,18 +34,16 @@ static u64 sum_causes(const struct gpu_gaps *g, u32 device, struct cause_total *
 	u64 idle = 0;
 
 	memset(totals, 0, GAP_CAUSES * sizeof(*totals));
-	for (u32 i = 0; i < g->sums.n; i++) {
-		const struct gap_sum_key *key = map__key(&g->sums, i);
-		const struct gap_sum *s = map__value(&g->sums, i);
+	MAP_EACH_ENTRY(const struct gap_sum *s, const struct gap_sum_key *key, &g->sums) {
 		struct cause_total *t = &totals[key->cause];
 
 		if (key->device != device)
 			continue;
 		idle += s->ns;
 		t->ns += s->ns;
-		if (s->ns > t->most) {
-			t->most = s->ns;
-			t->of = key->of;
+		if (s->ns > t->main_ns) {
+			t->main_ns = s->ns;
+			t->object = key->object;
 		}
 	}
 	return idle;
@@ -94,17 +92,17 @@ static void add_cause(const struct gpu_gaps *g, struct finding *f, const struct 
 {
 	u32 cause = largest(totals);
 	const struct cause_total *t = &totals[cause];
-	struct text_buffer s = { .buf = f->by.activity, .size = sizeof(f->by.activity) };
+	struct text_buffer s = { .buf = f->counterpart.activity, .size = sizeof(f->counterpart.activity) };
 	char did[TEXTS_LEN + 96];
 
 	/* add_unrecorded covers unknown causes, for all devices together */
 	if (!idle || cause == GAP_UNKNOWN)
 		return;
-	text__add(&s, "%s", gap_cause__text(cause, texts__text(&g->texts, t->of), did, sizeof(did)));
-	if (t->most < t->ns - t->ns / 10)
-		text__add(&s, " for %.0f%% of that", table__percent(t->most, t->ns));
-	f->by.pid = f->pid;
-	f->by.percent = table__percent(t->ns, idle);
+	text__add(&s, "%s", gap_cause__text(cause, texts__text(&g->texts, t->object), did, sizeof(did)));
+	if (t->main_ns < t->ns - t->ns / 10)
+		text__add(&s, " for %.0f%% of that", table__percent(t->main_ns, t->ns));
+	f->counterpart.pid = f->pid;
+	f->counterpart.percent = table__percent(t->ns, idle);
 }
 
 static void add_device(const struct gpu_gaps *g, struct findings *out, u32 device)
@@ -141,11 +139,11 @@ static void add_tail(const struct gpu_gaps *g, struct findings *out, u32 device)
 	f->weight = ENDED_WEIGHT * (double)f->lost_ns;
 	if (t->parts[0].cause == GAP_UNKNOWN)
 		return;
-	gap_cause__text(t->parts[0].cause, texts__text(&g->texts, t->parts[0].of), f->by.activity,
-			sizeof(f->by.activity));
-	f->by.pid = f->pid;
-	f->by.tid = t->gap->tid;
-	f->by.percent = table__percent(t->parts[0].ns, f->lost_ns);
+	gap_cause__text(t->parts[0].cause, texts__text(&g->texts, t->parts[0].object), f->counterpart.activity,
+			sizeof(f->counterpart.activity));
+	f->counterpart.pid = f->pid;
+	f->counterpart.tid = t->gap->tid;
+	f->counterpart.percent = table__percent(t->parts[0].ns, f->lost_ns);
 }
 
 /* Adds a finding on the families that would have recorded what is unknown. */
@@ -177,7 +175,7 @@ static void add_unrecorded(const struct gpu_gaps *g, struct findings *out)
 		 ns == off     ? "waited for something that was not recorded" :
 				 "ran code that has no name in this trace");
 	snprintf(f->advice, sizeof(f->advice), "%s",
-		 ns == unknown || ns == off ? "`sonde record -t +gpu,sched,syscall,lock` records it." :
+		 ns == unknown || ns == off ? "`sonde record -t +gpu,syscall,lock` records it." :
 					      "Samples name it: `sonde record -F 999`.");
 }
 

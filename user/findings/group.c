@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "findings/caller.h"
 #include "findings/loop.h"
-#include "output/text.h"
-#include "util/array.h"
+#include "output/table.h"
+#include "util/compare.h"
 
 /* A cell with its sort keys */
 struct member {
@@ -22,23 +23,9 @@ static u32 code_of(const struct finding_input *in, u32 frame)
 	return f ? f->code : 0;
 }
 
-static int by_group(const void *a, const void *b)
-{
-	const struct member *x = a, *y = b;
+COMPARE_BY(by_group, struct member, ASCENDING(pid), ASCENDING(code), ASCENDING(tid))
 
-	if (x->pid != y->pid)
-		return x->pid < y->pid ? -1 : 1;
-	if (x->code != y->code)
-		return x->code < y->code ? -1 : 1;
-	return x->tid < y->tid ? -1 : x->tid > y->tid;
-}
-
-static int by_ns(const void *a, const void *b)
-{
-	const struct group *x = a, *y = b;
-
-	return x->ns > y->ns ? -1 : x->ns < y->ns;
-}
+COMPARE_BY(by_ns, struct group, DESCENDING(ns))
 
 _Static_assert(FINDING_KINDS <= 64, "a bit for each kind");
 
@@ -51,7 +38,7 @@ static struct member *members(const struct finding_input *in, u64 kinds, enum gr
 	for (u32 i = 0; list && i < p->cells.n; i++) {
 		const struct profile_key *key = profile__key(p, i);
 		const struct profile_cell *cell = profile__cell(p, i);
-		u32 frame = by == GROUPS_HOLDER ? stacks__top_user(in->stacks, key->by_stack) :
+		u32 frame = by == GROUPS_HOLDER ? stacks__top_user(in->stacks, key->caused_by_stack) :
 			    by == GROUPS_CODE	? cell->code :
 						  0;
 
@@ -134,10 +121,10 @@ static u64 field_of(const struct profile_key *key, enum group_field field)
 		return key->reason;
 	case GROUP_OBJECT:
 		return key->object;
-	case GROUP_BY:
-		return (u64)key->by.pid << 32 | key->by.tid;
-	case GROUP_BY_STACK:
-		return key->by_stack;
+	case GROUP_CAUSED_BY:
+		return (u64)key->caused_by.pid << 32 | key->caused_by.tid;
+	case GROUP_CAUSED_BY_STACK:
+		return key->caused_by_stack;
 	}
 	return 0;
 }
@@ -182,7 +169,8 @@ static bool is_background(const struct finding_input *in, const struct group *g,
 	case FINDING_RESULT:
 	case FINDING_CONDITION:
 	case FINDING_CALL:
-		return g->ns / (g->times ? g->times : 1) > query__duration(in->q) / BACKGROUND_PART;
+	case FINDING_STOPPED:
+		return g->ns / (g->times ? g->times : 1) > query__measured(in->q) / BACKGROUND_PART;
 	default:
 		return false;
 	}
@@ -195,12 +183,34 @@ static bool is_background(const struct finding_input *in, const struct group *g,
 void group__weigh(const struct finding_input *in, const struct group *g, struct finding *f)
 {
 	bool is_long = is_background(in, g, f->kind);
-	u64 duration = query__duration(in->q), ns = g->ns - g->delay_ns / DELAY_PART;
+	u64 duration = query__measured(in->q), ns = g->ns - g->delay_ns / DELAY_PART;
 
 	f->is_background = is_long || f->kind == FINDING_ASLEEP || f->kind == FINDING_IDLE;
 	if (f->is_background && ns > duration)
 		ns = duration;
 	f->weight = (double)ns * finding_kind__weight(f->kind) * (is_long ? BACKGROUND : 1);
+}
+
+void group__set_idle(const struct finding_input *in, const struct group *g, struct finding *f)
+{
+	f->kind = FINDING_IDLE;
+	f->counterpart = (struct finding_counterpart){ 0 };
+	*f->code.caller = '\0';
+	group__weigh(in, g, f);
+}
+
+void group__add_ender(const struct finding_input *in, const struct group *g, struct finding *f)
+{
+	struct group_most by = group__most(in, g, GROUP_CAUSED_BY);
+	u32 pid = (u32)(by.value >> 32);
+
+	f->counterpart = (struct finding_counterpart){ 0 };
+	if (!pid || pid == f->pid || 2 * by.ns < f->lost_ns)
+		return;
+	f->confidence = FINDING_ATTRIBUTED;
+	f->counterpart.pid = pid;
+	f->counterpart.tid = (u32)by.value;
+	f->counterpart.percent = table__percent(by.ns, f->lost_ns);
 }
 
 #define KNOWN_WEIGHT 0.9
@@ -215,9 +225,12 @@ void finding__waits_for_known(struct finding *f)
 
 void finding__add_detail(struct finding *f, const char *text)
 {
+	const char *separator = f->detail[0] ? "; " : "";
 	size_t len = strlen(f->detail);
 
-	snprintf(f->detail + len, sizeof(f->detail) - len, "%s%s", len ? "; " : "", text);
+	/* a part of a clause would be wrong or misleading */
+	if (len + strlen(separator) + strlen(text) < sizeof(f->detail))
+		stpcpy(stpcpy(f->detail + len, separator), text);
 }
 
 struct finding *group__add_finding(const struct finding_input *in, const struct group *g, enum finding_kind kind,
@@ -226,11 +239,12 @@ struct finding *group__add_finding(const struct finding_input *in, const struct 
 	struct group_most reason = group__most(in, g, GROUP_REASON), stack = group__most(in, g, GROUP_STACK);
 	struct finding *f;
 
-	if (g->ns < g->wall_ns / SHARE_MIN || g->ns < query__duration(in->q) / TIME_MIN)
+	if (g->ns < g->wall_ns / SHARE_MIN || g->ns < query__measured(in->q) / TIME_MIN)
 		return NULL;
 	f = findings__add(out, kind);
 	if (!f)
 		return NULL;
+	f->is_measured_part = true;
 	f->pid = g->pid;
 	f->tid = g->threads == 1 && g->n ? profile__key(in->profile, g->cells[0])->thread.tid : 0;
 	f->processes = 1;
@@ -248,6 +262,17 @@ struct finding *group__add_finding(const struct finding_input *in, const struct 
 	finding_code__fill(&f->code, in->stacks, (u32)stack.value);
 	loop__add_waits(in, g, (u32)stack.value, f);
 	return f;
+}
+
+static void add_caller(const struct finding_input *in, const struct group *g, struct finding *f)
+{
+	struct callers callers;
+
+	callers__init(&callers, in->stacks, (u32)group__most(in, g, GROUP_STACK).value);
+	for (u32 i = 0; i < g->n; i++)
+		callers__add(&callers, profile__key(in->profile, g->cells[i])->stack,
+			     profile__cell(in->profile, g->cells[i])->ns);
+	callers__finish(&callers, &f->code);
 }
 
 int groups__each_finding(const struct finding_input *in, enum finding_kind kind, struct findings *out,
@@ -270,6 +295,8 @@ int groups__each_finding(const struct finding_input *in, enum finding_kind kind,
 				f = group__add_finding(in, g, kind, out);
 			if (f && by == GROUPS_CODE && !map__get(&pids, &g->pid))
 				err = -ENOMEM;
+			if (f && kind != FINDING_IDLE)
+				add_caller(in, g, f);
 			if (f && fn && !err)
 				err = fn(in, g, f, arg);
 		}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Groups cells of the wait profile that make one finding: of one process, kind and function of the user's code. */
-#ifndef SONDE_FINDINGS_GROUP_H
-#define SONDE_FINDINGS_GROUP_H
+#pragma once
 
 #include "findings/finding.h"
 
@@ -38,9 +37,9 @@ int groups__make(struct groups *g, const struct finding_input *in, u64 kinds, en
 void groups__free(struct groups *g);
 
 /* Returns the value of a field with most time in the group's cells. */
-enum group_field { GROUP_STACK, GROUP_REASON, GROUP_OBJECT, GROUP_BY, GROUP_BY_STACK };
+enum group_field { GROUP_STACK, GROUP_REASON, GROUP_OBJECT, GROUP_CAUSED_BY, GROUP_CAUSED_BY_STACK };
 struct group_most {
-	u64 value; /* GROUP_BY: pid << 32 | tid */
+	u64 value; /* GROUP_CAUSED_BY: pid << 32 | tid */
 	u64 ns, times;
 };
 struct group_most group__most(const struct finding_input *in, const struct group *g, enum group_field field);
@@ -50,6 +49,10 @@ int groups__each_finding(const struct finding_input *in, enum finding_kind kind,
 			 int (*fn)(const struct finding_input *in, const struct group *g, struct finding *f, void *arg),
 			 void *arg);
 
+/* Names the thread of another process that ended most of the group's waits, if there is one. */
+void group__add_ender(const struct finding_input *in, const struct group *g, struct finding *f);
+/* Makes the finding one about waits for something to do. */
+void group__set_idle(const struct finding_input *in, const struct group *g, struct finding *f);
 /* Adds a finding with the group's times, code, call and stack; NULL: no memory, or it took too little time. */
 struct finding *group__add_finding(const struct finding_input *in, const struct group *g, enum finding_kind kind,
 				   struct findings *out);
@@ -60,5 +63,3 @@ void finding__add_detail(struct finding *f, const char *text);
 void finding__waits_for_known(struct finding *f);
 /* Sets the finding's weight by its kind, which the caller may have changed. */
 void group__weigh(const struct finding_input *in, const struct group *g, struct finding *f);
-
-#endif

@@ -149,9 +149,7 @@ static void find_most(const struct import_sums *s, struct imported *imported)
 	}
 	imported->module_ns = most;
 	most = 0;
-	for (u32 i = 0; i < s->lines.n; i++) {
-		const struct line_sum *line = map__value(&s->lines, i);
-
+	MAP_EACH(const struct line_sum *line, &s->lines) {
 		if (line->ns <= most)
 			continue;
 		most = line->ns;
@@ -170,14 +168,13 @@ int imported__of(struct imported *imported, const struct finding_input *in, u32 
 	err = add_samples(&s, in, pid, imported);
 	if (!err)
 		find_most(&s, imported);
-	map__free(&s.modules);
-	map__free(&s.lines);
+	MAPS_FREE(&s.modules, &s.lines);
 	return err;
 }
 
 /* The sampled time of one thread */
 struct thread_samples {
-	u64 imports, all; /* ns */
+	u64 imports, total; /* ns */
 	u64 on_cpu; /* ns on a CPU, or preempted */
 };
 
@@ -199,7 +196,7 @@ static void add_on_cpu(const struct profile *p, u32 pid, struct map *threads)
 static u64 import_time(const struct finding_input *in, struct thread_key thread, const struct thread_samples *s)
 {
 	const struct profile_thread *t = map__find(&in->profile->threads, &thread);
-	u64 ns = t && s->all ? (u64)((double)s->on_cpu * (double)s->imports / (double)s->all) : 0;
+	u64 ns = t && s->total ? (u64)((double)s->on_cpu * (double)s->imports / (double)s->total) : 0;
 
 	return t && ns >= t->wall / SPAN_SHARE_MIN ? ns : 0;
 }
@@ -222,7 +219,7 @@ int imported__add_times(const struct finding_input *in, struct finding *f)
 			err = -ENOMEM;
 			break;
 		}
-		s->all += sample->ns;
+		s->total += sample->ns;
 		s->imports += import_stack__of(in->stacks, key->stack).is_import ? sample->ns : 0;
 	}
 	f->lost_ns = f->wall_ns = f->threads = 0;
@@ -254,13 +251,10 @@ void imported__complete(const struct finding_input *in, const struct imported *i
 
 static int complete(const struct finding_input *in, const struct span_sum *s, struct finding *f)
 {
-	char longest[TEXT_NUMBER];
-
 	(void)in;
 	snprintf(f->report, sizeof(f->report), "imports");
 	snprintf(f->object, sizeof(f->object), "%s", s->name);
-	snprintf(f->detail, sizeof(f->detail), "`import %s` took %s", s->name,
-		 text__ns(longest, sizeof(longest), s->longest));
+	snprintf(f->detail, sizeof(f->detail), "`import %s` took %s", s->name, TEXT_NS(s->longest));
 	return 0;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What a process spent in imports of modules, by its samples. */
-#ifndef SONDE_FINDINGS_IMPORT_H
-#define SONDE_FINDINGS_IMPORT_H
+#pragma once
 
 #include "findings/finding.h"
 
@@ -18,5 +17,3 @@ int imported__of(struct imported *imported, const struct finding_input *in, u32 
 int imported__add_times(const struct finding_input *in, struct finding *f);
 /* Makes it a finding about imports. */
 void imported__complete(const struct finding_input *in, const struct imported *imported, struct finding *f);
-
-#endif

@@ -11,6 +11,8 @@
 
 #include "findings/group.h"
 #include "output/table.h"
+#include "output/text.h"
+#include "util/array.h"
 
 struct line_thread {
 	u64 in_line; /* of waits, ns */
@@ -37,7 +39,7 @@ static bool is_line(const struct stack_frame *frame, const struct finding_code *
 {
 	size_t len = strlen(frame->file), end = strlen(code->file);
 
-	/* of a long path the code has the end */
+	/* code->file has only the end of a long path */
 	return frame->line == code->line && frame->kind == FRAME_PYTHON && !strcmp(frame->name, code->function) &&
 	       len >= end && !strcmp(frame->file + len - end, code->file);
 }
@@ -91,9 +93,7 @@ static int add_samples(struct line *l)
 {
 	const struct profile *p = l->in->profile;
 
-	for (u32 i = 0; i < p->samples.n; i++) {
-		const struct profile_sample_key *key = map__key(&p->samples, i);
-		const struct profile_sample *s = map__value(&p->samples, i);
+	MAP_EACH_ENTRY(const struct profile_sample *s, const struct profile_sample_key *key, &p->samples) {
 		struct line_thread *t;
 		int has;
 
@@ -109,7 +109,7 @@ static int add_samples(struct line *l)
 	return 0;
 }
 
-/* A thread that spends less than this part of its time in the line is not one of the finding's. */
+/* A thread that spends less than a twentieth of its time in the line is not counted as one of the finding's. */
 #define THREAD_SHARE 20
 
 /* The time of threads that were in the line */
@@ -137,28 +137,16 @@ static struct line_sum sum_of(const struct line *l)
 	return sum;
 }
 
-/* Is it a wait that the line's other time belongs to? */
+/* Is the wait a part of the line's work, so that the time of the whole line is of interest? */
 static bool is_part_of_work(enum finding_kind kind)
 {
-	switch (kind) {
-	case FINDING_GIL:
-	case FINDING_LOCK:
-	case FINDING_DISK:
-	case FINDING_MEMORY:
-	case FINDING_PEER:
-	case FINDING_CHILD:
-	case FINDING_LOADER:
-	case FINDING_CALL:
-	case FINDING_BLOCKED:
-		return true;
-	default:
-		return false;
-	}
+	return IS_ONE_OF(kind, FINDING_GIL, FINDING_LOCK, FINDING_DISK, FINDING_MEMORY, FINDING_PEER, FINDING_CHILD,
+			 FINDING_LOADER, FINDING_CALL, FINDING_BLOCKED);
 }
 
 #define MORE_POINTS 5
 
-/* Of several threads that computed, each may have done so for a part of the time: then their sum says more. */
+/* Did several threads compute in turns? Then the sum of their times shows more than the average. */
 static bool is_shared_work(const struct finding *f)
 {
 	return (f->kind == FINDING_COMPUTE || f->kind == FINDING_CPU) && f->threads > 1 && f->processes == 1;
@@ -167,11 +155,16 @@ static bool is_shared_work(const struct finding *f)
 static void add_text(const struct line *l, const struct line_sum *sum, struct finding *f)
 {
 	double share = table__percent(sum->ns, sum->wall);
-	char text[96];
+	u64 duration = query__measured(l->in->q);
+	char text[96], spent[TEXT_NUMBER];
 
-	if (is_shared_work(f) && sum->threads > 1)
+	/* a share above 100% would need an explanation */
+	if (is_shared_work(f) && sum->threads > 1 && sum->ns > duration)
+		snprintf(text, sizeof(text), "together, its threads spent %s in this line",
+			 text__ns(spent, sizeof(spent), sum->ns));
+	else if (is_shared_work(f) && sum->threads > 1)
 		snprintf(text, sizeof(text), "in sum, its threads spent %.0f%% of the time in this line",
-			 table__percent(sum->ns, query__duration(l->in->q)));
+			 table__percent(sum->ns, duration));
 	else if (is_part_of_work(f->kind) && sum->threads == f->threads && sum->ns <= sum->wall &&
 		 share >= table__percent(f->lost_ns, f->wall_ns) + MORE_POINTS)
 		snprintf(text, sizeof(text), "in total, this line took %.0f%% of the time", share);
@@ -194,8 +187,7 @@ int line_time__add(const struct finding_input *in, struct finding *f)
 	if (!err)
 		err = add_samples(&l);
 	sum = sum_of(&l);
-	map__free(&l.stacks);
-	map__free(&l.threads);
+	MAPS_FREE(&l.stacks, &l.threads);
 	if (!err)
 		add_text(&l, &sum, f);
 	return err;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The time that a line of code took with all that it called, waits and CPU time together. */
-#ifndef SONDE_FINDINGS_LINE_TIME_H
-#define SONDE_FINDINGS_LINE_TIME_H
+#pragma once
 
 #include "findings/finding.h"
 
@@ -10,5 +9,3 @@
  * are only a part of what a line costs. 0 or -ENOMEM.
  */
 int line_time__add(const struct finding_input *in, struct finding *f);
-
-#endif

@@ -36,10 +36,10 @@ static bool gil(const struct live_view *v, struct finding *f)
 	if (!pair)
 		return true;
 	snprintf(f->code.native, sizeof(f->code.native), "%.120s", pair->waiter);
-	snprintf(f->by.code.native, sizeof(f->by.code.native), "%.120s", pair->holder);
-	f->by.pid = g->pid;
-	f->by.percent = table__percent(pair->wait_ns, f->lost_ns);
-	f->by.percent = f->by.percent > 100 ? 100 : f->by.percent;
+	snprintf(f->counterpart.code.native, sizeof(f->counterpart.code.native), "%.120s", pair->holder);
+	f->counterpart.pid = g->pid;
+	f->counterpart.percent = table__percent(pair->wait_ns, f->lost_ns);
+	f->counterpart.percent = f->counterpart.percent > 100 ? 100 : f->counterpart.percent;
 	return true;
 }
 
@@ -74,9 +74,10 @@ static enum finding_kind kind_of(const struct live_process *p)
 }
 
 /* The wait that costs most */
-static bool wait(const struct live_view *v, struct finding *f)
+static bool find_wait(const struct live_view *v, struct finding *f)
 {
 	const struct live_process *most = NULL;
+	u64 measured = v->to - v->from - v->unmeasured_ns;
 	enum finding_kind kind;
 	double weight = 0;
 
@@ -92,12 +93,15 @@ static bool wait(const struct live_view *v, struct finding *f)
 	if (!most)
 		return false;
 	kind = kind_of(most);
-	begin(f, kind, most->pid, most->threads, most->ns, v->to - v->from);
+	begin(f, kind, most->pid, most->threads, most->ns, measured);
+	/* all other times are of the whole interval */
+	f->weight *= measured ? (double)(v->to - v->from) / (double)measured : 1;
 	snprintf(f->code.native, sizeof(f->code.native), "%.120s", most->function);
-	if (*most->by && kind != FINDING_DISK) {
-		snprintf(f->by.code.native, sizeof(f->by.code.native), "%.120s", most->by);
-		f->by.pid = most->pid;
-		f->by.percent = table__percent(most->by_ns < most->ns ? most->by_ns : most->ns, most->ns);
+	if (*most->ended_by && kind != FINDING_DISK) {
+		snprintf(f->counterpart.code.native, sizeof(f->counterpart.code.native), "%.120s", most->ended_by);
+		f->counterpart.pid = most->pid;
+		f->counterpart.percent =
+			table__percent(most->ended_by_ns < most->ns ? most->ended_by_ns : most->ns, most->ns);
 	}
 	return true;
 }
@@ -122,7 +126,6 @@ static double throttled_part(const struct live_throttle *t)
 static bool quota(const struct live_view *v, struct finding *f, bool *is_cause)
 {
 	const struct live_throttle *t = NULL;
-	char quota_text[TEXT_NUMBER], period[TEXT_NUMBER];
 
 	for (u32 i = 0; i < v->n_throttles; i++)
 		t = !t || throttled_part(&v->throttles[i]) > throttled_part(t) ? &v->throttles[i] : t;
@@ -131,9 +134,8 @@ static bool quota(const struct live_view *v, struct finding *f, bool *is_cause)
 	begin(f, FINDING_QUOTA, t->pid, 1, (u64)(throttled_part(t) * (double)(v->to - v->from)), v->to - v->from);
 	*is_cause = 2 * t->throttled_periods >= t->periods;
 	snprintf(f->detail, sizeof(f->detail),
-		 "its quota lets it use %s in each %s, and was used up in %llu of %llu periods",
-		 text__ns(quota_text, sizeof(quota_text), t->quota), text__ns(period, sizeof(period), t->period),
-		 t->throttled_periods, t->periods);
+		 "its quota lets it use %s in each %s, and was used up in %llu of %llu periods", TEXT_NS(t->quota),
+		 TEXT_NS(t->period), t->throttled_periods, t->periods);
 	return true;
 }
 
@@ -143,12 +145,12 @@ bool live_finding__first(const struct live_view *v, const struct names *names, s
 	struct finding other;
 	bool is_cause, found = gil(v, f) && f->lost_ns >= f->wall_ns / SHARE_MIN;
 
-	/* of one process, waits for the GIL say more: their holder is what computes */
+	/* for one process, prefers its waits for the GIL: they name the holder, which is what computes */
 	if (compute(v, &other) && (!found || (other.pid != f->pid && other.weight > f->weight))) {
 		*f = other;
 		found = true;
 	}
-	if (wait(v, &other) && (!found || other.weight > f->weight)) {
+	if (find_wait(v, &other) && (!found || other.weight > f->weight)) {
 		*f = other;
 		found = true;
 	}

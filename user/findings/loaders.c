@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "findings/classify.h"
 #include "model/torch_steps.h"
 #include "util/path.h"
 
@@ -190,9 +189,7 @@ static int read_trainers(struct reading *r)
 		l->wait_ns = loop->phase_total_ns[PHASE_DATA];
 		l->wall_ns = loop->total_ns;
 	}
-	for (u32 i = 0; i < r->threads.n; i++) {
-		const struct thread_key *k = map__key(&r->threads, i);
-		const struct in_loader *t = map__value(&r->threads, i);
+	MAP_EACH_ENTRY(const struct in_loader *t, const struct thread_key *k, &r->threads) {
 		const struct profile_thread *all = map__find(&r->in->profile->threads, k);
 
 		l = loader_of(r, k->pid);
@@ -246,13 +243,11 @@ int loaders__read(struct loaders *l, const struct finding_input *in)
 	}
 	if (!err)
 		err = add_workers(&r);
-	map__free(&r.stacks);
-	map__free(&r.threads);
+	MAPS_FREE(&r.stacks, &r.threads);
 	return err;
 }
 
 void loaders__free(struct loaders *l)
 {
-	map__free(&l->list);
-	map__free(&l->workers);
+	MAPS_FREE(&l->list, &l->workers);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Data loaders of PyTorch: how long a training process was in them, and what their worker processes did. */
-#ifndef SONDE_FINDINGS_LOADERS_H
-#define SONDE_FINDINGS_LOADERS_H
+#pragma once
 
 #include "findings/finding.h"
 
@@ -43,5 +42,3 @@ struct loaders {
 /* Needs the profile to be classified. 0 or -ENOMEM; loaders__free in any case. */
 int loaders__read(struct loaders *l, const struct finding_input *in);
 void loaders__free(struct loaders *l);
-
-#endif

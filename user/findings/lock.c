@@ -6,9 +6,11 @@
 
 #include "findings/classify.h"
 #include "findings/waited_for.h"
+#include "model/lock_kind.h"
 #include "model/lock_text.h"
 #include "output/table.h"
 #include "util/array.h"
+#include "util/path.h"
 #include "util/search.h"
 
 /* Rows of lock_blame, sorted by the process and code that waited */
@@ -130,7 +132,7 @@ static void describe_wait(const struct longest *l, u32 cell)
 
 	lock_text__activity(l->in->activity, &activity, did, sizeof(did));
 	finding_code__fill(&code, l->in->stacks, key->stack);
-	finding_code__write(&code, " in ", did, l->f->by.activity, sizeof(l->f->by.activity));
+	finding_code__write(&code, " in ", did, l->f->counterpart.activity, sizeof(l->f->counterpart.activity));
 }
 
 /*
@@ -148,9 +150,8 @@ static int on_activity(const struct lock_activity_key *key, const struct lock_ac
 	if (3 * act->ns < (l->cpu_ns ? l->cpu_ns : l->row_ns))
 		return 1;
 	lock_text__activity(l->in->activity, key, did, sizeof(did));
-	if (act->frame)
-		finding_code__fill(&code, l->in->stacks, act->frame);
-	finding_code__write(&code, " in ", did, l->f->by.activity, sizeof(l->f->by.activity));
+	finding_code__fill(&code, l->in->stacks, act->stack);
+	finding_code__write(&code, " in ", did, l->f->counterpart.activity, sizeof(l->f->counterpart.activity));
 	wait = act->cause == ACTIVITY_UNINTERRUPTIBLE && !act->frame ? longest_uninterruptible_wait(l->in, l->f->pid) :
 								       ~0u;
 	if (wait != ~0u)
@@ -172,10 +173,10 @@ static void add_holder(const struct finding_input *in, const struct blamed *b, s
 	struct longest longest = { in, f, row->ns, 0 };
 	struct finding_code last = { 0 };
 
-	f->by.pid = row->held_by.pid;
-	f->by.tid = row->held_by.tid;
-	f->by.percent = table__percent(b->ns, b->all_ns);
-	finding_code__fill(&f->by.code, in->stacks, row->holder);
+	f->counterpart.pid = row->held_by.pid;
+	f->counterpart.tid = row->held_by.tid;
+	f->counterpart.percent = table__percent(b->ns, b->all_ns);
+	finding_code__fill(&f->counterpart.code, in->stacks, row->holder);
 	lock_blame__activities(in->locks, b->row, on_activity, &longest);
 	if (key->is_cycle)
 		snprintf(f->detail, sizeof(f->detail), "its holder waited for a lock of the waiter: a deadlock");
@@ -225,11 +226,64 @@ static bool is_database_lock(const struct finding_input *in, const struct group 
 	       stack_parts__of(in->stacks, (u32)stack.value).retries_database;
 }
 
+/* Names a holder only if it caused this part of the waits. */
+#define HOLDER_PART 10
+
+/* Did other threads end the waits for half of their time or more? If not, timeouts did. */
+static bool is_ended_by_threads(const struct finding_input *in, const struct group *g)
+{
+	u64 ended = 0;
+
+	for (u32 i = 0; i < g->n; i++)
+		if (profile__key(in->profile, g->cells[i])->caused_by.tid)
+			ended += profile__cell(in->profile, g->cells[i])->ns;
+	return 2 * ended >= g->ns;
+}
+
+/*
+ * Do the threads wait for something to do? So they do if the holder of their lock does, if timeouts end their waits
+ * for a condition, as in a heartbeat, and if they wait for most of the recording and no thread is known to delay them.
+ */
+static bool is_for_work(const struct finding_input *in, const struct group *g, const struct finding *f)
+{
+	struct group_most stack = group__most(in, g, GROUP_STACK);
+
+	if (f->kind == FINDING_LOCK)
+		return waited_for__is_idle(in, g);
+	if (f->kind != FINDING_CONDITION && f->kind != FINDING_RESULT)
+		return false;
+	return (f->is_background && !f->counterpart.pid) ||
+	       (f->kind == FINDING_CONDITION && in->profile->has_sched && !is_ended_by_threads(in, g) &&
+		!stack_parts__of(in->stacks, (u32)stack.value).serves);
+}
+
+/* Rows of native code are those of the whole process, with all its conditions; names of functions are exact there. */
+static bool is_native_lock(const struct finding_input *in, const struct group *g)
+{
+	struct group_most stack = group__most(in, g, GROUP_STACK);
+
+	return !g->code && lock_kind__is_native_lock(in->stacks, (u32)stack.value);
+}
+
+/* Adds the package's function that waits for an object of its pool. */
+static void add_pool(const struct finding_input *in, const struct group *g, struct finding *f)
+{
+	struct group_most stack = group__most(in, g, GROUP_STACK);
+	const struct stack_frame *pool = stacks__frame(in->stacks, stack_parts__of(in->stacks, (u32)stack.value).pool);
+	char text[224];
+
+	if (!pool)
+		return;
+	snprintf(text, sizeof(text), "until a pool had an object for it: %.100s (%.60s)", pool->name,
+		 path__file_name(pool->file));
+	finding__add_detail(f, text);
+}
+
 static int complete(const struct finding_input *in, const struct group *g, struct finding *f, void *arg)
 {
 	const struct row_order *rows = arg;
-	struct group_most by = group__most(in, g, GROUP_BY), lock = group__most(in, g, GROUP_OBJECT);
-	u32 pid = (u32)(by.value >> 32);
+	struct group_most caused_by = group__most(in, g, GROUP_CAUSED_BY), lock = group__most(in, g, GROUP_OBJECT);
+	u32 pid = (u32)(caused_by.value >> 32);
 	struct blamed b;
 
 	snprintf(f->report, sizeof(f->report), "locks");
@@ -240,12 +294,16 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 			f, "another connection had the SQLite database locked, so SQLite slept and tried again");
 		return 0;
 	}
-	if (f->kind == FINDING_LOCK) {
+	if (f->kind == FINDING_LOCK && !is_native_lock(in, g)) {
 		f->kind = kind_with_most_time(rows, g);
 		group__weigh(in, g, f);
 	}
 	/* rows of a mutex name its holder; a condition has none, and its rows name the thread that ended the wait */
 	b = blamed_of(rows, g, f->kind == FINDING_LOCK);
+	if (f->kind == FINDING_QUEUE)
+		add_pool(in, g, f);
+	if (HOLDER_PART * b.ns < b.all_ns)
+		b.ns = 0;
 	if (!has_rows(in, rows, g) || f->kind == FINDING_LOADER)
 		snprintf(f->report, sizeof(f->report), "offcpu");
 	/* a function identifies the lock better than an address, which changes from run to run */
@@ -258,12 +316,16 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 	else if (pid && pid != f->pid && waited_for__follow(in, g, f))
 		/* holders of a lock that processes share wait for each other; the chain ends with the one that works */
 		finding__waits_for_known(f);
-	else if (pid && 4 * by.ns >= f->lost_ns) {
+	else if (pid && 4 * caused_by.ns >= f->lost_ns) {
 		/* the thread that ended the wait did so by releasing the lock, so it was the holder until then */
-		f->by.pid = pid;
-		f->by.tid = (u32)by.value;
-		f->by.percent = table__percent(by.ns, f->lost_ns);
+		f->counterpart.pid = pid;
+		f->counterpart.tid = (u32)caused_by.value;
+		f->counterpart.percent = table__percent(caused_by.ns, f->lost_ns);
 	}
+	if (f->kind == FINDING_CONDITION)
+		waited_for__add_activity(in, g, f);
+	if (is_for_work(in, g, f))
+		group__set_idle(in, g, f);
 	return 0;
 }
 

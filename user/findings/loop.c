@@ -2,10 +2,12 @@
 #include "findings/loop.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "findings/classify.h"
 #include "output/text.h"
+
+/* Other callbacks hardly notice a loop that runs for less than this part of the time, in short callbacks. */
+#define BLOCKED_PART 5
 
 /* Adds "the event loop had called export (api.py:12)", unless this is the function that the finding names already. */
 static void add_callback(const struct finding_input *in, u32 frame, struct finding *f)
@@ -15,7 +17,7 @@ static void add_callback(const struct finding_input *in, u32 frame, struct findi
 
 	if (frame)
 		finding_code__fill(&code, in->stacks, frame);
-	if (!*code.function || (!strcmp(code.function, f->code.function) && !strcmp(code.file, f->code.file)))
+	if (!*code.function || finding_code__is_same(&code, &f->code))
 		return;
 	finding_code__write(&code, " ", "the event loop had called", text, sizeof(text));
 	finding__add_detail(f, text);
@@ -23,10 +25,10 @@ static void add_callback(const struct finding_input *in, u32 frame, struct findi
 
 static void add_times(u64 times, u64 longest, struct finding *f)
 {
-	char text[128], ns[TEXT_NUMBER];
+	char text[128];
 
 	snprintf(text, sizeof(text), "it blocked the event loop %llu time%s for 50 ms or longer, for at most %s", times,
-		 text__s(times), text__ns(ns, sizeof(ns), longest));
+		 text__s(times), TEXT_NS(longest));
 	finding__add_detail(f, text);
 }
 
@@ -40,7 +42,7 @@ void loop__add_waits(const struct finding_input *in, const struct group *g, u32 
 	for (u32 i = 0; i < g->n; i++) {
 		const struct profile_cell *cell = profile__cell(in->profile, g->cells[i]);
 
-		times += cell->is_delay ? 0 : cell->hold_times;
+		times += cell->is_delay ? 0 : cell->long_times;
 		longest = !cell->is_delay && cell->longest > longest ? cell->longest : longest;
 	}
 	f->is_background = false;
@@ -73,6 +75,8 @@ void loop__add_computation(const struct finding_input *in, u32 stack, bool is_ma
 	if (times && is_main)
 		add_times(times, longest, f);
 	else
-		finding__add_detail(f, "an event loop called it, and was blocked meanwhile");
+		finding__add_detail(f, BLOCKED_PART * f->lost_ns < f->wall_ns ?
+					       "an event loop called it" :
+					       "an event loop called it, and was blocked meanwhile");
 	add_callback(in, parts.callback, f);
 }

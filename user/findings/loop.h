@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Event loops, such as asyncio's, that a callback or coroutine holds up. */
-#ifndef SONDE_FINDINGS_LOOP_H
-#define SONDE_FINDINGS_LOOP_H
+#pragma once
 
 #include "findings/group.h"
 
@@ -12,5 +11,3 @@ void loop__add_waits(const struct finding_input *in, const struct group *g, u32 
  * loop.
  */
 void loop__add_computation(const struct finding_input *in, u32 stack, bool is_main, struct finding *f);
-
-#endif

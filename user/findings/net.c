@@ -9,12 +9,12 @@
 /* The peer for which one count is highest, and the sum of this count over all peers */
 struct most {
 	const struct net_peer_key *key;
-	u64 n, all;
+	u64 n, total;
 };
 
 static void count(struct most *m, const struct net_peer_key *key, u64 n)
 {
-	m->all += n;
+	m->total += n;
 	if (n <= m->n)
 		return;
 	m->n = n;
@@ -31,7 +31,7 @@ static void add(struct findings *out, enum finding_kind kind, const struct most 
 	f->is_notice = true;
 	f->pid = m->key->pid;
 	f->processes = 1;
-	f->times = m->all;
+	f->times = m->total;
 	snprintf(f->object, sizeof(f->object), "%s port %u", net_peer_key__address(m->key, address, sizeof(address)),
 		 m->key->port);
 	snprintf(f->report, sizeof(f->report), "net");
@@ -41,16 +41,16 @@ static void add(struct findings *out, enum finding_kind kind, const struct most 
 
 int findings__find_net(const struct finding_input *in, struct findings *out)
 {
-	struct most failed = { 0 }, again = { 0 };
+	struct most failed = { 0 }, resent = { 0 };
 
 	for (u32 i = 0; in->net && i < in->net->peers.n; i++) {
 		const struct net_peer *p = map__value(&in->net->peers, i);
 
 		count(&failed, map__key(&in->net->peers, i), p->failed);
-		count(&again, map__key(&in->net->peers, i), p->retransmits);
+		count(&resent, map__key(&in->net->peers, i), p->retransmits);
 	}
 	add(out, FINDING_ERRORS, &failed);
-	add(out, FINDING_RESENT, &again);
+	add(out, FINDING_RESENT, &resent);
 	return 0;
 }
 

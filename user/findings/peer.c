@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "findings/classify.h"
 #include "findings/waited_for.h"
 #include "findings/compute.h"
-#include "output/table.h"
 #include "output/text.h"
 
 /* The factor of the weight of a wait that ends when another thread of the same process has slept */
@@ -98,11 +98,38 @@ static bool is_of_sonde(const struct osrt_file *file, const char *name)
 	return peer && !strncmp(peer, "(sonde ", 7);
 }
 
+/* The writer of a pipe does something that is no cause if its reader waits for longer than this each time. */
+#define IDLE_WRITER_NS 50000000u
+
+/*
+ * Does a thread in the background, or a native program, read what a process writes now and then, such as `tail -F`?
+ * sonde follows processes that do much, so one that it did not follow beside others does next to nothing.
+ */
+static bool reads_idle_writer(const struct finding_input *in, const struct group *g, const struct finding *f)
+{
+	struct group_most caused_by = group__most(in, g, GROUP_CAUSED_BY), stack = group__most(in, g, GROUP_STACK);
+	struct stack_parts parts = stack_parts__of(in->stacks, (u32)stack.value);
+	u32 pid = (u32)(caused_by.value >> 32);
+	bool has_others = false;
+
+	if (strncmp(f->object, "pipe", 4) != 0 || strcmp(f->call, "read") != 0 || f->threads != 1 ||
+	    (f->tid == f->pid && parts.python) || !pid || g->ns / (g->times ? g->times : 1) < IDLE_WRITER_NS ||
+	    parts.serves)
+		return false;
+	for (u32 i = 0; i < in->profile->threads.n; i++) {
+		const struct thread_key *thread = map__key(&in->profile->threads, i);
+
+		if (thread->pid == pid)
+			return false;
+		has_others = has_others || thread->pid != f->pid;
+	}
+	return has_others;
+}
+
 static int complete(const struct finding_input *in, const struct group *g, struct finding *f, void *arg)
 {
-	struct group_most file = group__most(in, g, GROUP_OBJECT), by = group__most(in, g, GROUP_BY);
+	struct group_most file = group__most(in, g, GROUP_OBJECT);
 	const struct osrt_file *known = file.value ? osrt_files__find(in->files, f->pid, (u32)file.value) : NULL;
-	u32 pid = (u32)(by.value >> 32);
 
 	(void)arg;
 	snprintf(f->report, sizeof(f->report), "osrt");
@@ -111,26 +138,19 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 	add_connections(in, g, f);
 	add_round_trips(in, g, f);
 	/* a script that waits for `sonde record` has nothing to do */
-	if (is_of_sonde(known, f->object) || waited_for__is_idle(in, g)) {
-		f->kind = FINDING_IDLE;
-		group__weigh(in, g, f);
+	if (is_of_sonde(known, f->object) || waited_for__is_idle(in, g) || reads_idle_writer(in, g, f)) {
+		group__set_idle(in, g, f);
 		return 0;
 	}
 	/* the process that ended the waits wrote what was waited for, or read what made room */
 	if (waited_for__follow(in, g, f)) {
 		/* a thread that is sent something now and then waits for something to do */
-		if (f->by.is_pause)
+		if (f->counterpart.is_pause)
 			f->weight *= PAUSE_WEIGHT;
-		if (f->by.pid != f->pid || f->by.tid != f->tid)
+		if (f->counterpart.pid != f->pid || f->counterpart.tid != f->tid)
 			return 0;
 	}
-	memset(&f->by, 0, sizeof(f->by));
-	if (!pid || pid == f->pid || 2 * by.ns < f->lost_ns)
-		return 0;
-	f->confidence = FINDING_ATTRIBUTED;
-	f->by.pid = pid;
-	f->by.tid = (u32)by.value;
-	f->by.percent = table__percent(by.ns, f->lost_ns);
+	group__add_ender(in, g, f);
 	return 0;
 }
 

@@ -46,9 +46,7 @@ void profile__free(struct profile *p)
 {
 	if (!p)
 		return;
-	map__free(&p->cells);
-	map__free(&p->threads);
-	map__free(&p->samples);
+	MAPS_FREE(&p->cells, &p->threads, &p->samples);
 	free(p);
 }
 
@@ -69,8 +67,8 @@ static struct profile_key key_of(const struct activity_interval *i)
 	}
 	key.stack = i->off_stack ? i->off_stack : i->stack;
 	key.object = i->object;
-	key.by = i->by;
-	key.by_stack = i->by_stack;
+	key.caused_by = i->caused_by;
+	key.caused_by_stack = i->caused_by_stack;
 	key.uninterruptible = i->uninterruptible;
 	key.is_free = i->is_free;
 	return key;
@@ -79,7 +77,7 @@ static struct profile_key key_of(const struct activity_interval *i)
 static struct profile_cell *cell_of(struct profile *p, const struct profile_key *key)
 {
 	struct profile_key plain = { .thread = key->thread, .reason = key->reason, .state = key->state };
-	u32 slot = (key->reason ^ key->reason >> 28 ^ key->stack ^ key->by.tid) % ARRAY_LEN(p->recent);
+	u32 slot = (key->reason ^ key->reason >> 28 ^ key->stack ^ key->caused_by.tid) % ARRAY_LEN(p->recent);
 	struct profile_cell *cell;
 
 	/* the recent cells save most lookups: intervals arrive thread by thread, and a thread has few different ones */
@@ -111,6 +109,7 @@ static void add_to_thread(struct profile_thread *t, const struct activity_interv
 	t->runnable += i->state == ACTIVITY_RUNNABLE ? ns : 0;
 	t->blocked += i->state == ACTIVITY_BLOCKED ? ns : 0;
 	t->unknown += i->state == ACTIVITY_UNKNOWN ? ns : 0;
+	t->unmeasured += has_sched && i->state == ACTIVITY_UNKNOWN && i->cause == ACTIVITY_NOT_RECORDED ? ns : 0;
 }
 
 static struct profile_thread *thread_of(struct profile *p, const struct thread_key *key)
@@ -124,7 +123,7 @@ static struct profile_thread *thread_of(struct profile *p, const struct thread_k
 
 /*
  * Sums the time since the thread's last wait, and counts it in the cell of the wait that ends it if it was long enough
- * to hold up an event loop. Waits for the GIL are part of this time: the loop can't continue during them, either.
+ * to block an event loop. Waits for the GIL are part of this time: the loop can't continue during them, either.
  */
 static void add_busy(struct profile_thread *t, struct profile_cell *cell, const struct activity_interval *i)
 {
@@ -132,7 +131,7 @@ static void add_busy(struct profile_thread *t, struct profile_cell *cell, const 
 		t->busy += i->to - i->from;
 		return;
 	}
-	if (i->state == ACTIVITY_BLOCKED && t->busy >= PROFILE_HOLD_UP) {
+	if (i->state == ACTIVITY_BLOCKED && t->busy >= PROFILE_LONG) {
 		cell->busy_times++;
 		cell->busy_longest = t->busy > cell->busy_longest ? t->busy : cell->busy_longest;
 	}
@@ -153,10 +152,11 @@ int profile__add(struct profile *p, const struct activity_interval *i)
 		return 0;
 	cell->cause = i->cause;
 	cell->ns += i->to - i->from;
-	cell->times += i->begins;
+	cell->times += i->is_new_reason;
 	/* a short wait with a stack stands for others without one; family gil records all waits for the GIL */
-	cell->short_times += i->begins && i->off_stack && i->cause != ACTIVITY_GIL && i->to - i->from < p->threshold;
-	cell->hold_times += i->begins && i->to - i->from >= PROFILE_HOLD_UP;
+	cell->short_times += i->is_new_reason && i->off_stack && i->cause != ACTIVITY_GIL &&
+			     i->to - i->from < p->threshold;
+	cell->long_times += i->is_new_reason && i->to - i->from >= PROFILE_LONG;
 	cell->longest = i->to - i->from > cell->longest ? i->to - i->from : cell->longest;
 	return 0;
 }
@@ -164,10 +164,7 @@ int profile__add(struct profile *p, const struct activity_interval *i)
 static int on_samples(const struct rows *rows, void *arg)
 {
 	const struct schema_event *e = rows__event(rows);
-	const struct schema_field *stack = schema_event__field(e, "stack"), *gil = schema_event__field(e, "gil"),
-				  *period = schema_event__field(e, "period"),
-				  *kernel = schema_event__field(e, "kernel"),
-				  *in_call = schema_event__field(e, "in_call");
+	FIELDS_OF(e, stack, gil, period, kernel, in_call);
 	struct common_fields f = common_fields__of(e);
 	struct profile *p = arg;
 
@@ -191,7 +188,7 @@ static int on_samples(const struct rows *rows, void *arg)
 	return 0;
 }
 
-/* Waits shorter than the threshold are summed by thread, and apart for those that are uninterruptible. */
+/* Waits shorter than the threshold are summed by thread, uninterruptible ones separately. */
 struct short_key {
 	struct thread_key thread;
 	u32 uninterruptible;

@@ -3,8 +3,7 @@
  * The wait profile: what all threads did, summed in one pass over the activity. A cell is one thread in one state,
  * call, stack and so on; modules read cells, or groups of them (findings/group.h).
  */
-#ifndef SONDE_FINDINGS_PROFILE_H
-#define SONDE_FINDINGS_PROFILE_H
+#pragma once
 
 #include "model/activity.h"
 #include "model/stacks.h"
@@ -18,8 +17,8 @@ struct profile_key {
 	u32 reason; /* number for activity__name; of a runnable thread: of the call in which it had blocked, if any */
 	u32 stack;
 	u64 object;
-	struct thread_key by;
-	u32 by_stack;
+	struct thread_key caused_by;
+	u32 caused_by_stack;
 	u8 state; /* enum activity_state */
 	u8 uninterruptible;
 	u8 is_free; /* the GIL had no holder */
@@ -28,9 +27,9 @@ struct profile_key {
 
 struct profile_cell {
 	u64 ns, times, longest;
-	u64 hold_times; /* of `times`: waits of PROFILE_HOLD_UP or longer, which would hold up an event loop */
+	u64 long_times; /* of `times`: waits of PROFILE_LONG or longer, which would block an event loop */
 	u64 short_times; /* of `times`: waits that have a stack although they are shorter than the threshold */
-	/* waits before which the thread was busy for PROFILE_HOLD_UP or longer; the longest of these times, ns */
+	/* waits before which the thread was busy for PROFILE_LONG or longer; the longest of these times, ns */
 	u64 busy_times, busy_longest;
 	enum activity_cause cause;
 	u32 kind; /* enum finding_kind, by findings/classify.c */
@@ -40,7 +39,7 @@ struct profile_cell {
 
 /*
  * Waits are uneven if there are at least so many, the longest takes so many quarters of the average, and one of so many
- * is longer than PROFILE_HOLD_UP: a few long ones among short ones are the kernel's delays.
+ * is longer than PROFILE_LONG: a few long ones among short ones are the kernel's delays.
  */
 #define PROFILE_UNEVEN_TIMES 8
 #define PROFILE_UNEVEN	     9
@@ -49,16 +48,17 @@ struct profile_cell {
 /* Returns whether the waits differ much in length. Retries whose delays grow are an example. */
 static inline bool profile_cell__is_uneven(const struct profile_cell *c)
 {
-	return c->times >= PROFILE_UNEVEN_TIMES && PROFILE_UNEVEN_LONG * c->hold_times >= c->times &&
+	return c->times >= PROFILE_UNEVEN_TIMES && PROFILE_UNEVEN_LONG * c->long_times >= c->times &&
 	       4 * c->longest >= PROFILE_UNEVEN * (c->ns / c->times);
 }
 
-/* A callback that takes at least this long holds up its event loop, ns. */
-#define PROFILE_HOLD_UP 50000000u
+/* A callback that takes at least this long is reported as one that blocks its event loop, ns. */
+#define PROFILE_LONG 50000000u
 
 struct profile_thread {
 	u64 wall, run, runnable, blocked, unknown; /* ns */
-	u64 idle; /* idle part of blocked, ns, by findings/classify.c */
+	u64 unmeasured; /* part of unknown, not of wall: between slices of time (record --cost-limit), ns */
+	u64 idle_ns; /* idle part of blocked, ns, by findings/classify.c */
 	u64 busy; /* ns since its last wait that was not for the GIL */
 	bool has_python; /* one of its stacks has Python frames */
 };
@@ -109,5 +109,3 @@ static inline struct profile_cell *profile__cell(const struct profile *p, u32 i)
 {
 	return map__value(&p->cells, i);
 }
-
-#endif

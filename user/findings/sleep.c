@@ -4,12 +4,13 @@
 
 #include "findings/classify.h"
 #include "findings/group.h"
+#include "findings/polls.h"
 #include "output/text.h"
 
 /* Adds how long the sleeps were at most, if they are of very different lengths. Returns whether they are. */
 static bool add_uneven(const struct finding_input *in, const struct group *g, struct finding *f)
 {
-	char text[128], ns[TEXT_NUMBER];
+	char text[128];
 	bool is_uneven = false;
 	u64 longest = 0;
 
@@ -25,7 +26,7 @@ static bool add_uneven(const struct finding_input *in, const struct group *g, st
 	if (!is_uneven)
 		return false;
 	snprintf(text, sizeof(text), "some of them longer, up to %s, as in retries with growing delays",
-		 text__ns(ns, sizeof(ns), longest));
+		 TEXT_NS(longest));
 	finding__add_detail(f, text);
 	return true;
 }
@@ -40,12 +41,12 @@ static bool add_uneven(const struct finding_input *in, const struct group *g, st
  * Does the code do nothing but sleep, for equally long each time, as a heartbeat or a script that waits for its
  * workers does? Then it is idle. If another thread waits for this one, that thread's finding names the sleep.
  */
-static bool is_idle(const struct finding_input *in, const struct group *g, const struct stack_parts *parts)
+static bool is_idle(const struct finding_input *in, const struct group *g)
 {
 	struct thread_key thread = profile__key(in->profile, g->cells[0])->thread;
 	const struct profile_thread *t = map__find(&in->profile->threads, &thread);
 
-	return g->threads == 1 && parts->python && t && ELSE_PART * (t->run + t->runnable) < t->wall &&
+	return g->threads == 1 && t && ELSE_PART * (t->run + t->runnable) < t->wall &&
 	       ELSE_PART * g->ns >= (ELSE_PART - 1) * t->wall;
 }
 
@@ -65,9 +66,9 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 		f->weight = UNEVEN_WEIGHT * (double)f->lost_ns;
 		return 0;
 	}
-	if (g->n && is_idle(in, g, &parts)) {
-		f->kind = FINDING_IDLE;
-		group__weigh(in, g, f);
+	if (g->n && (parts.python || parts.native) && is_idle(in, g)) {
+		group__set_idle(in, g, f);
+		polls__add(in, g, f);
 	} else if (f->tid && f->tid != f->pid) {
 		f->weight /= 10;
 	}

@@ -18,12 +18,11 @@ struct sums {
 
 static int on_spans(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	const struct schema_field *module = schema_event__field(v.event, "module");
-	struct common_fields f = common_fields__of(v.event);
+	FIELDS_OF(rows__event(rows), module);
+	struct common_fields f = common_fields__of(rows__event(rows));
 	struct sums *s = arg;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		u64 ns = query__inside(s->q, (u64)view__s64(&v, f.start), (u64)view__s64(&v, f.time));
 		u32 pid = (u32)view__s64(&v, f.pid), len;
 		s64 freed = view__get(&v, "collected");
@@ -38,7 +37,7 @@ static int on_spans(const struct rows *rows, void *arg)
 		e->sum.ns += ns;
 		e->sum.n++;
 		e->sum.freed += freed > 0 ? (u64)freed : 0;
-		e->sum.full += view__get(&v, "generation") == 2;
+		e->sum.full_collections += view__get(&v, "generation") == 2;
 		vote(&e->stack, (u32)view__get(&v, "stack"), (double)ns);
 		if (ns <= e->sum.longest)
 			continue;
@@ -54,7 +53,8 @@ u64 span_sums__wall(const struct finding_input *in, u32 pid)
 	struct thread_key key = { pid, pid };
 	const struct profile_thread *t = map__find(&in->profile->threads, &key);
 
-	return t && t->wall ? t->wall : query__duration(in->q);
+	/* these families record all the time, unlike sched and sample */
+	return t && t->wall ? t->wall + t->unmeasured : query__duration(in->q);
 }
 
 int span_sums__find(const struct finding_input *in, const char *event, enum finding_kind kind,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Sums spans of one kind of event that a running thread is in, such as garbage collections, by process. */
-#ifndef SONDE_FINDINGS_SPAN_SUMS_H
-#define SONDE_FINDINGS_SPAN_SUMS_H
+#pragma once
 
 #include "findings/finding.h"
 
@@ -10,7 +9,7 @@
 
 struct span_sum {
 	u64 ns, n, longest;
-	u64 freed, full; /* of collections: freed objects, number of collections of the oldest generation */
+	u64 freed, full_collections; /* of collections: freed objects, number of collections of the oldest generation */
 	u32 stack; /* of most of the time */
 	char name[128]; /* of imports: the module that took longest */
 };
@@ -26,5 +25,3 @@ u64 span_sums__wall(const struct finding_input *in, u32 pid);
 int span_sums__find(const struct finding_input *in, const char *event, enum finding_kind kind,
 		    int (*complete)(const struct finding_input *in, const struct span_sum *s, struct finding *f),
 		    struct map *pids, struct findings *out);
-
-#endif

@@ -15,7 +15,7 @@
 static void add(const struct ranks *r, const struct rank *k, struct findings *out)
 {
 	struct finding *f = findings__add(out, FINDING_STRAGGLER);
-	char rank[32] = "", delay[TEXT_NUMBER], own[TEXT_NUMBER], others[TEXT_NUMBER];
+	char rank[32] = "";
 	u64 own_ns, others_ns;
 	enum torch_phase phase;
 
@@ -35,9 +35,8 @@ static void add(const struct ranks *r, const struct rank *k, struct findings *ou
 	snprintf(
 		f->detail, sizeof(f->detail),
 		"%s%s a step on average, last in %llu of %llu steps; on average it needs %s of a step for %s, the others %s",
-		rank, text__ns(delay, sizeof(delay), k->delayed_ns / k->loop->n), k->last_steps, k->compared,
-		text__ns(own, sizeof(own), own_ns), torch_phase__name(phase),
-		text__ns(others, sizeof(others), others_ns));
+		rank, TEXT_NS(k->delayed_ns / k->loop->n), k->last_steps, k->compared, TEXT_NS(own_ns),
+		torch_phase__name(phase), TEXT_NS(others_ns));
 }
 
 static int find(const struct finding_input *in, struct findings *out)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "util/array.h"
+#include "util/compare.h"
 #include "util/path.h"
 
 /* A part of a name may match very many threads and functions: only the first that are found are listed. */
@@ -312,12 +313,7 @@ static int choose(struct subject *s, const struct finding_input *in, const struc
 	return c->kind == SUBJECT_FUNCTION ? add_threads_in(s, in) : add_threads_named(s, in, c->pid);
 }
 
-static int by_ns(const void *a, const void *b)
-{
-	const struct subject_candidate *x = a, *y = b;
-
-	return x->ns > y->ns ? -1 : x->ns < y->ns;
-}
+COMPARE_BY(by_ns, struct subject_candidate, DESCENDING(ns))
 
 static int find_name(struct subject *s, const struct finding_input *in, const char *text)
 {

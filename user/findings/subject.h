@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Finds the threads that the user means by a pid, a tid, the name of a process or thread, or a function. */
-#ifndef SONDE_FINDINGS_SUBJECT_H
-#define SONDE_FINDINGS_SUBJECT_H
+#pragma once
 
 #include "findings/findings.h"
 
@@ -38,5 +37,3 @@ int subject__find(struct subject *s, const struct findings *f, const char *text)
 void subject__free(struct subject *s);
 /* Says whether the function s->name is on the stack. */
 bool subject__has_function(struct subject *s, const struct stacks *stacks, u32 stack);
-
-#endif

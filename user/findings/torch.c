@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Loops of PyTorch: waits for the data loader, steps that took longer than the others, code that runs many small
- * operators, and copies of tensors.
+ * operators, copies of tensors, and operators that fell back to the CPU.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "findings/findings.h"
 #include "model/torch_steps.h"
-#include "output/table.h"
 #include "output/text.h"
+#include "util/saturate.h"
 
 /* Of fewer steps the median says little. */
 #define STEPS_MIN 4
 /* A cause below this part of the loop's time explains nothing. */
 #define SHARE_MIN 10
+/* A twentieth: one call may cost a GPU more than its own time. */
+#define FALLBACK_MIN 20
 /* For longer operators the time between two of them does not matter. */
 #define SMALL_NS 50000u
 
@@ -49,7 +51,6 @@ static bool add_loader(const struct torch_loop *l, struct findings *out)
 {
 	u64 lost = l->phase_total_ns[PHASE_DATA], longest = 0;
 	bool own = strstr(l->loader, "SingleProcess");
-	char ns[TEXT_NUMBER], median[TEXT_NUMBER];
 	struct finding *f;
 
 	if (lost < l->total_ns / SHARE_MIN)
@@ -62,8 +63,8 @@ static bool add_loader(const struct torch_loop *l, struct findings *out)
 		longest = l->steps[i].phase_ns[PHASE_DATA] > longest ? l->steps[i].phase_ns[PHASE_DATA] : longest;
 	f->times = l->n;
 	snprintf(f->detail, sizeof(f->detail), "%s a step (median of %u), at longest %s%s",
-		 text__ns(median, sizeof(median), l->phase_median_ns[PHASE_DATA]), l->n,
-		 text__ns(ns, sizeof(ns), longest), own ? "; the thread that trains loads the data itself" : "");
+		 TEXT_NS(l->phase_median_ns[PHASE_DATA]), l->n, TEXT_NS(longest),
+		 own ? "; the thread that trains loads the data itself" : "");
 	if (own)
 		snprintf(f->advice, sizeof(f->advice),
 			 "`DataLoader(num_workers=N)` loads in other processes meanwhile.");
@@ -77,7 +78,6 @@ static void add_slow(const struct torch_steps *steps, const struct torch_loop *l
 	const struct torch_part *part;
 	u64 lost = 0, slow = 0, more, part_more;
 	enum torch_phase phase = torch_loop__slow_phase(l, &more);
-	char took[TEXT_NUMBER], median[TEXT_NUMBER], extra[TEXT_NUMBER], own[TEXT_NUMBER], at[TEXT_NUMBER];
 	struct finding *f;
 
 	for (u32 i = 0; i < l->n; i++) {
@@ -99,19 +99,17 @@ static void add_slow(const struct torch_steps *steps, const struct torch_loop *l
 	snprintf(
 		f->detail, sizeof(f->detail),
 		"%llu of %u steps took longer than 1.5 times the median of %s; the longest, at %s s, took %s, %s more in %s",
-		slow, l->n, text__ns(median, sizeof(median), l->median_ns),
-		text__seconds(at, sizeof(at), s->start, q->start, 3), text__ns(took, sizeof(took), s->end - s->start),
-		text__ns(extra, sizeof(extra), more), torch_phase__name(phase));
+		slow, l->n, TEXT_NS(l->median_ns), TEXT_SECONDS(s->start, q->start, 3), TEXT_NS(s->end - s->start),
+		TEXT_NS(more), torch_phase__name(phase));
 	if (part && phase != PHASE_DATA && part_more > more / 2)
 		snprintf(f->detail + strlen(f->detail), sizeof(f->detail) - strlen(f->detail), ", %s in %s itself",
-			 text__ns(own, sizeof(own), part_more), torch__name(steps->torch, part->name));
+			 TEXT_NS(part_more), torch__name(steps->torch, part->name));
 }
 
 /* The time between operators contains costs of the probes, so there is no finding if these costs are not known. */
 static void add_small(const struct torch_steps *steps, const struct torch_loop *l, struct findings *out)
 {
 	u64 in = 0, calls = 0, between = 0, distances = 0;
-	char each[TEXT_NUMBER], gap[TEXT_NUMBER], count[TEXT_NUMBER];
 	struct finding *f;
 
 	for (u32 i = 0; i < l->n; i++) {
@@ -129,8 +127,7 @@ static void add_small(const struct torch_steps *steps, const struct torch_loop *
 	f->times = calls;
 	snprintf(f->detail, sizeof(f->detail),
 		 "its forward pass calls %s operators a step, %s each, and %s pass between two of them",
-		 text__count(count, sizeof(count), calls / l->n), text__ns(each, sizeof(each), in / calls),
-		 text__ns(gap, sizeof(gap), between / distances));
+		 TEXT_COUNT(calls / l->n), TEXT_NS(in / calls), TEXT_NS(between / distances));
 	snprintf(f->advice, sizeof(f->advice),
 		 "With larger batches, fused operators or `torch.compile` it calls fewer operators.");
 }
@@ -144,7 +141,6 @@ static void add_copies(const struct torch_steps *steps, const struct torch_loop 
 {
 	u64 ns = 0, calls = 0, total = l->total_ns > l->probes_ns ? l->total_ns - l->probes_ns : 0;
 	u32 most = 0;
-	char each[TEXT_NUMBER];
 	struct finding *f;
 
 	for (u32 i = 0; i < TORCH_COPIES; i++) {
@@ -163,12 +159,45 @@ static void add_copies(const struct torch_steps *steps, const struct torch_loop 
 	calls = l->copies[most].calls;
 	snprintf(f->detail, sizeof(f->detail), "%s in %s, %llu call%s a step of %s",
 		 l->copies[most].ns == ns ? "all" : "mostly", torch_copies__name(most), (calls + l->n / 2) / l->n,
-		 text__s((calls + l->n / 2) / l->n), text__ns(each, sizeof(each), l->copies[most].ns / calls));
+		 text__s((calls + l->n / 2) / l->n), TEXT_NS(l->copies[most].ns / calls));
 	snprintf(
 		f->advice, sizeof(f->advice), "%s",
 		torch__coverage(steps->torch)->has_device ?
 			"Reading a value or copying to the host waits for the GPU: do it less often, and copy with `non_blocking=True`." :
 			"Convert tensors once, before the loop, or use one type everywhere: then no copies are needed.");
+	snprintf(f->report, sizeof(f->report), "torch");
+}
+
+static void add_fallback(const struct torch_steps *steps, const struct torch_loop *l, struct findings *out)
+{
+	u64 ns = 0, calls = 0, total = l->total_ns > l->probes_ns ? l->total_ns - l->probes_ns : 0;
+	const struct torch_fallback *most = NULL;
+	struct finding *f;
+	u32 name = 0;
+
+	for (u32 i = 0; i < l->fallbacks.n; i++) {
+		const struct torch_fallback *b = map__value(&l->fallbacks, i);
+
+		ns = saturate__sum(ns, b->ns);
+		calls += b->calls;
+		if (most && b->ns <= most->ns)
+			continue;
+		most = b;
+		name = *(const u32 *)map__key(&l->fallbacks, i);
+	}
+	if (!most || ns < total / FALLBACK_MIN)
+		return;
+	f = add(l, FINDING_FALLBACK, ns, out);
+	if (!f)
+		return;
+	f->wall_ns = total > ns ? total : ns;
+	f->times = calls;
+	snprintf(f->detail, sizeof(f->detail), "%s in %s, %s call%s of %s", l->fallbacks.n == 1 ? "all" : "mostly",
+		 torch__name(steps->torch, name), TEXT_COUNT(most->calls), text__s(most->calls),
+		 TEXT_NS(most->ns / most->calls));
+	snprintf(
+		f->advice, sizeof(f->advice), "%s",
+		"The tensors' device has no such operator, so they are copied to the CPU and back: use one that it has.");
 	snprintf(f->report, sizeof(f->report), "torch");
 }
 
@@ -182,6 +211,7 @@ static int find(const struct finding_input *in, struct findings *out)
 		add_slow(s, &s->loops[i], has_loader, in->q, out);
 		add_small(s, &s->loops[i], out);
 		add_copies(s, &s->loops[i], out);
+		add_fallback(s, &s->loops[i], out);
 	}
 	return 0;
 }

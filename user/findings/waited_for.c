@@ -4,39 +4,42 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "findings/caller.h"
 #include "findings/classify.h"
 #include "findings/compute.h"
 #include "findings/import.h"
-#include "output/table.h"
 
 #define HOPS_MAX 4
 
 /* What one thread did, and which other thread ended most of its waits */
 struct link {
 	struct thread_key thread;
-	u64 wall, ran; /* ns; ran: or was runnable */
-	u64 idle; /* ns for which no thread made it wait */
+	u64 wall, active; /* ns; active: running or runnable */
+	u64 idle_ns; /* ns in waits for something to do; 0 once add_wakers() counts these as waits for other threads */
 	u64 ended_ns; /* of its waits: ended by `ended_by` */
 	struct thread_key ended_by;
 	enum finding_kind kind; /* of its longest wait that is not for another thread */
 	u64 kind_ns;
 	u32 stack; /* of that wait */
+	bool is_waited_for; /* by a thread that is known */
 };
 
 /*
- * What the thread did, where the wait alone says it: its verb. Empty for other waits, because the thread that ended
- * them did more.
+ * Returns what a thread did in a wait, as the verb of a sentence. "": this kind of wait explains nothing by itself, and
+ * what the thread that ended it did explains more.
  */
 static const char *activity_of(enum finding_kind kind)
 {
 	static const char *const activities[FINDING_KINDS] = {
 		[FINDING_DISK] = "waited for the disk",
 		[FINDING_SLEEP] = "slept",
+		[FINDING_CONDITION] = "waited until a timeout",
 		[FINDING_LOCK] = "waited for a lock",
 		[FINDING_GIL] = "waited for the GIL",
 		[FINDING_FILE_LOCK] = "waited for a file lock",
 		[FINDING_CALL] = "waited in a system call",
 		[FINDING_PEER] = "waited for another process or machine",
+		[FINDING_CHILD] = "waited for a child process",
 		[FINDING_MEMORY] = "waited for the kernel to reclaim or compact memory",
 		[FINDING_BLOCKED] = "waited uninterruptibly",
 		[FINDING_LIBRARY] = "waited in a library",
@@ -47,9 +50,9 @@ static const char *activity_of(enum finding_kind kind)
 	return activities[kind] ? activities[kind] : "";
 }
 
-static void add_waker(struct map *wakers, struct link *l, struct thread_key by, u64 ns)
+static void add_waker(struct map *wakers, struct link *l, struct thread_key caused_by, u64 ns)
 {
-	u64 *sum = by.tid && !thread_key__is_same(by, l->thread) ? map__get(wakers, &by) : NULL;
+	u64 *sum = caused_by.tid && !thread_key__is_same(caused_by, l->thread) ? map__get(wakers, &caused_by) : NULL;
 
 	if (!sum)
 		return;
@@ -57,7 +60,7 @@ static void add_waker(struct map *wakers, struct link *l, struct thread_key by, 
 	if (*sum < l->ended_ns)
 		return;
 	l->ended_ns = *sum;
-	l->ended_by = by;
+	l->ended_by = caused_by;
 }
 
 struct kind_sum {
@@ -97,15 +100,17 @@ static bool is_one_of(struct thread_key thread, const struct thread_key *list, u
 	return false;
 }
 
-/*
- * Waits of the thread, or where it has hardly any, its idle times: a pool's thread is idle until a worker has a result.
- */
-#define HARDLY_ANY 20
+/* A thread that waits for less than 1 / WAITS_PART of its time, its idle times not counted, has hardly any waits. */
+#define WAITS_PART 20
 
+/*
+ * Finds the thread that ended most waits of l's thread. If it has hardly any waits, its idle times count as such, as a
+ * pool's thread is idle until a worker has a result.
+ */
 static void add_wakers(const struct profile *p, struct link *l, const struct thread_key *seen, u32 n_seen)
 {
-	u64 known = l->ran + l->idle;
-	bool is_idle = known >= l->wall || HARDLY_ANY * (l->wall - known) < l->wall;
+	u64 known = l->active + l->idle_ns;
+	bool is_idle = known >= l->wall || WAITS_PART * (l->wall - known) < l->wall;
 	struct map wakers;
 
 	map__init(&wakers, sizeof(struct thread_key), sizeof(u64));
@@ -114,23 +119,33 @@ static void add_wakers(const struct profile *p, struct link *l, const struct thr
 		const struct profile_cell *cell = profile__cell(p, i);
 
 		if (thread_key__is_same(key->thread, l->thread) && key->state == ACTIVITY_BLOCKED &&
-		    (is_idle || cell->kind != FINDING_IDLE) && !is_one_of(key->by, seen, n_seen))
-			add_waker(&wakers, l, key->by, cell->ns);
+		    (is_idle || cell->kind != FINDING_IDLE) && !is_one_of(key->caused_by, seen, n_seen))
+			add_waker(&wakers, l, key->caused_by, cell->ns);
 	}
 	map__free(&wakers);
-	l->idle = is_idle ? 0 : l->idle;
+	l->idle_ns = is_idle ? 0 : l->idle_ns;
 }
 
-/* The kind of a wait. A background thread that sleeps now and then is idle by itself, but not if others wait for it. */
-static enum finding_kind kind_of(const struct profile_cell *cell, bool is_waited_for)
+/*
+ * The kind of a wait. A background thread that sleeps now and then is idle by itself, but not if others wait for it.
+ * The same is true of waits that a timeout ended and no thread, such as those for a batch to become full.
+ */
+static enum finding_kind kind_of(const struct profile *p, const struct profile_key *key,
+				 const struct profile_cell *cell, bool is_waited_for)
 {
-	return is_waited_for && cell->kind == FINDING_IDLE && cell->cause == ACTIVITY_SLEEP ? FINDING_SLEEP :
-											      cell->kind;
+	bool is_futex = cell->cause == ACTIVITY_FUTEX || cell->cause == ACTIVITY_CONDITION;
+
+	if (cell->kind != FINDING_IDLE && cell->kind != FINDING_CONDITION)
+		return cell->kind;
+	if (is_waited_for && cell->cause == ACTIVITY_SLEEP)
+		return FINDING_SLEEP;
+	return is_waited_for && is_futex && p->has_sched && !key->caused_by.tid ? FINDING_CONDITION : FINDING_IDLE;
 }
 
 /*
  * seen: the threads before this one in the chain, which wait for it. Threads that wait for the same lock end each
- * other's waits: where this thread waits for a lock, the thread that ended its waits is one that was not seen.
+ * other's waits. So if this thread waited for a lock, the threads in `seen` are not considered as those that ended its
+ * waits.
  */
 static struct link link_of(const struct finding_input *in, struct thread_key thread, const struct thread_key *seen,
 			   u32 n_seen)
@@ -142,15 +157,16 @@ static struct link link_of(const struct finding_input *in, struct thread_key thr
 
 	if (!t)
 		return l;
+	l.is_waited_for = n_seen;
 	l.wall = t->wall;
-	l.ran = t->run + t->runnable;
-	l.idle = t->idle;
+	l.active = t->run + t->runnable;
+	l.idle_ns = t->idle_ns;
 	map__init(&kinds, sizeof(u32), sizeof(struct kind_sum));
 	for (u32 i = 0; i < p->cells.n; i++) {
 		const struct profile_key *key = profile__key(p, i);
 		const struct profile_cell *cell = profile__cell(p, i);
 
-		enum finding_kind kind = kind_of(cell, n_seen);
+		enum finding_kind kind = kind_of(p, key, cell, l.is_waited_for);
 
 		if (thread_key__is_same(key->thread, thread) && key->state == ACTIVITY_BLOCKED && *activity_of(kind))
 			add_wait(&kinds, &l, kind, key, cell);
@@ -160,56 +176,91 @@ static struct link link_of(const struct finding_input *in, struct thread_key thr
 	return l;
 }
 
-/* A part of the waits that is large enough to name who ended them */
+/* The thread that ended most waits is named if it ended at least 1 / ENDED_PART of their time. */
 #define ENDED_PART 5
 
-/* A thread does something by itself if that takes this part of its time; else it passes on what others do. */
+/* What takes at least 1 / OWN_PART of a thread's time is its own activity; else it passes on what others do. */
 #define OWN_PART 4
 
 static bool does_something(const struct link *l)
 {
-	bool is_for_others = l->kind == FINDING_PEER || l->kind == FINDING_GIL || l->kind == FINDING_LOCK ||
-			     l->kind == FINDING_FILE_LOCK;
+	bool is_for_others = l->kind == FINDING_PEER || l->kind == FINDING_CHILD || l->kind == FINDING_GIL ||
+			     l->kind == FINDING_CONDITION || is_lock(l->kind);
 
-	return OWN_PART * l->ran >= l->wall || (OWN_PART * l->kind_ns >= l->wall && !is_for_others) ||
+	return OWN_PART * l->active >= l->wall || (OWN_PART * l->kind_ns >= l->wall && !is_for_others) ||
 	       (OWN_PART * l->kind_ns >= l->wall && (is_lock(l->kind) ? ENDED_PART : 2) * l->ended_ns < l->kind_ns);
 }
 
-static void describe(const struct finding_input *in, const struct link *l, struct finding *f)
+/*
+ * Returns whether the thread mostly waits for timeouts, more than twice as long in total as each thread of the group
+ * waited on average: then these timeouts do not cause the group's waits.
+ */
+static bool is_heartbeat(const struct link *l, const struct group *g)
 {
-	struct finding_counterpart *by = &f->by;
+	return l->kind == FINDING_CONDITION && l->active < l->kind_ns && 2 * g->ns < l->kind_ns * g->threads;
+}
+
+static bool waits_in(const struct finding_input *in, u32 stack, const struct finding_code *code)
+{
+	struct finding_code other = { 0 };
+
+	finding_code__fill(&other, in->stacks, stack);
+	return *code->function && finding_code__is_same(code, &other);
+}
+
+static void add_caller(const struct finding_input *in, const struct link *l, struct finding_code *code)
+{
+	const struct profile *p = in->profile;
+	struct callers callers;
+
+	callers__init(&callers, in->stacks, l->stack);
+	for (u32 i = 0; i < p->cells.n; i++) {
+		const struct profile_key *key = profile__key(p, i);
+		const struct profile_cell *cell = profile__cell(p, i);
+
+		if (thread_key__is_same(key->thread, l->thread) && key->state == ACTIVITY_BLOCKED &&
+		    kind_of(p, key, cell, l->is_waited_for) == l->kind)
+			callers__add(&callers, key->stack, cell->ns);
+	}
+	callers__finish(&callers, code);
+}
+
+/* Returns what the thread did. waiter: the code that waited. */
+static struct finding_counterpart describe(const struct finding_input *in, const struct link *l,
+					   const struct finding_code *waiter)
+{
+	struct finding_counterpart by = { .pid = l->thread.pid, .tid = l->thread.tid, .is_end_of_chain = true };
 	struct imported imported;
 	struct computed c;
 
-	memset(by, 0, sizeof(*by));
-	by->pid = l->thread.pid;
-	by->tid = l->thread.tid;
-	by->is_end_of_chain = true;
-	if (l->ran >= l->kind_ns) {
-		computed__of(&c, in, l->thread.pid, 0);
+	/* threads that take turns wait in the same function: what one does when it is its turn makes the others wait */
+	if (l->active >= l->kind_ns || (OWN_PART * l->active >= l->wall && waits_in(in, l->stack, waiter))) {
+		computed__of_thread(&c, in, l->thread);
 		if (c.samples)
-			finding_code__fill(&by->code, in->stacks, c.stack);
-		snprintf(by->activity, sizeof(by->activity), "%s",
+			finding_code__fill(&by.code, in->stacks, c.stack);
+		snprintf(by.activity, sizeof(by.activity), "%s",
 			 computed__passes_data(&c) ? "pickled and copied data for other processes" : "computed");
 		if (imported__of(&imported, in, l->thread.pid) || 2 * imported.sampled_ns < imported.all_ns ||
 		    !imported.sampled_ns)
-			return;
-		finding_code__fill(&by->code, in->stacks, imported.stack);
-		snprintf(by->activity, sizeof(by->activity), "imported modules");
-		return;
+			return by;
+		finding_code__fill(&by.code, in->stacks, imported.stack);
+		snprintf(by.activity, sizeof(by.activity), "imported modules");
+		return by;
 	}
-	by->is_pause = l->kind == FINDING_SLEEP && !stack_parts__of(in->stacks, l->stack).serves;
-	finding_code__fill(&by->code, in->stacks, l->stack);
-	snprintf(by->activity, sizeof(by->activity), "%s", activity_of(l->kind));
+	finding_code__fill(&by.code, in->stacks, l->stack);
+	add_caller(in, l, &by.code);
+	by.is_pause = l->kind == FINDING_SLEEP && !stack_parts__of(in->stacks, l->stack).serves;
+	snprintf(by.activity, sizeof(by.activity), "%s", activity_of(l->kind));
+	return by;
 }
 
 bool waited_for__follow(const struct finding_input *in, const struct group *g, struct finding *f)
 {
-	struct group_most by = group__most(in, g, GROUP_BY);
-	struct thread_key next = { (u32)(by.value >> 32), (u32)by.value }, seen[HOPS_MAX + 2];
+	struct group_most caused_by = group__most(in, g, GROUP_CAUSED_BY);
+	struct thread_key next = { (u32)(caused_by.value >> 32), (u32)caused_by.value }, seen[HOPS_MAX + 2];
 	struct link l;
 
-	if (!g->n || !next.pid || ENDED_PART * by.ns < g->ns - g->delay_ns)
+	if (!g->n || !next.pid || ENDED_PART * caused_by.ns < g->ns - g->delay_ns)
 		return false;
 	seen[0] = profile__key(in->profile, g->cells[0])->thread;
 	for (u32 hop = 1; hop <= HOPS_MAX; hop++) {
@@ -220,27 +271,86 @@ bool waited_for__follow(const struct finding_input *in, const struct group *g, s
 			break;
 		seen[hop] = next;
 		next = l.ended_by;
-		if (!next.pid || ENDED_PART * l.ended_ns + l.ran + l.idle < l.wall)
+		if (!next.pid || ENDED_PART * l.ended_ns + l.active + l.idle_ns < l.wall)
 			return false;
 		if (is_one_of(next, seen, hop + 1))
 			return false;
 	}
-	if (!does_something(&l))
+	if (!does_something(&l) || is_heartbeat(&l, g))
 		return false;
-	describe(in, &l, f);
+	f->counterpart = describe(in, &l, &f->code);
+	/* a chain that ends where it began explains nothing */
+	if (finding_code__is_same(&f->counterpart.code, &f->code) &&
+	    l.kind == profile__cell(in->profile, g->cells[0])->kind) {
+		f->counterpart = (struct finding_counterpart){ 0 };
+		return false;
+	}
 	f->confidence = FINDING_ATTRIBUTED;
 	return true;
 }
 
+void waited_for__add_activity(const struct finding_input *in, const struct group *g, struct finding *f)
+{
+	struct finding_counterpart *by = &f->counterpart;
+	struct thread_key waiter = profile__key(in->profile, g->cells[0])->thread;
+	struct finding_counterpart does;
+	struct link l;
+
+	if (*by->activity || !by->tid)
+		return;
+	l = link_of(in, (struct thread_key){ by->pid, by->tid }, &waiter, 1);
+	if (!l.wall || !does_something(&l) || is_heartbeat(&l, g))
+		return;
+	/* what takes less than half of its time need not be what the others waited for */
+	if (2 * l.active < l.wall && 2 * l.kind_ns < l.wall)
+		return;
+	does = describe(in, &l, &f->code);
+	finding_code__write(&does.code, " in ", does.activity, by->activity, sizeof(by->activity));
+}
+
+bool waited_for__add(const struct finding_input *in, struct thread_key thread, struct finding *f)
+{
+	struct link l = link_of(in, thread, NULL, 0);
+
+	if (!l.wall || !does_something(&l))
+		return false;
+	f->counterpart = describe(in, &l, &f->code);
+	f->confidence = FINDING_ATTRIBUTED;
+	return true;
+}
+
+/* Is the thread idle in calls such as accept() for 95% of the time in which it does not wait for a lock? */
+static bool is_idle_between_locks(const struct finding_input *in, struct thread_key thread,
+				  const struct profile_thread *t)
+{
+	u64 locks = 0, idle = 0;
+
+	for (u32 i = 0; i < in->profile->cells.n; i++) {
+		const struct profile_key *key = profile__key(in->profile, i);
+		const struct profile_cell *cell = profile__cell(in->profile, i);
+
+		if (!thread_key__is_same(key->thread, thread))
+			continue;
+		locks += is_lock(cell->kind) ? cell->ns : 0;
+		idle += cell->kind == FINDING_IDLE && cell->cause == ACTIVITY_EVENTS ? cell->ns : 0;
+	}
+	/* cells have rounded times, whose sum may be above the thread's time */
+	return idle && 20 * idle >= 19 * (t->wall > locks ? t->wall - locks : 0);
+}
+
 bool waited_for__is_idle(const struct finding_input *in, const struct group *g)
 {
-	struct group_most by = group__most(in, g, GROUP_BY);
-	struct thread_key thread = { (u32)(by.value >> 32), (u32)by.value };
+	struct group_most caused_by = group__most(in, g, GROUP_CAUSED_BY);
+	struct thread_key thread = { (u32)(caused_by.value >> 32), (u32)caused_by.value };
 	const struct profile_thread *t = map__find(&in->profile->threads, &thread);
 	struct link l;
 
-	if (thread.pid != g->pid || !t || 2 * by.ns < g->ns - g->delay_ns)
+	if (!t || !g->n || 2 * caused_by.ns < g->ns - g->delay_ns)
+		return false;
+	if (is_lock(profile__cell(in->profile, g->cells[0])->kind))
+		return is_idle_between_locks(in, thread, t);
+	if (thread.pid != g->pid)
 		return false;
 	l = link_of(in, thread, NULL, 0);
-	return 4 * (t->idle + (l.kind == FINDING_SLEEP ? l.kind_ns : 0)) >= 3 * t->wall;
+	return 4 * (t->idle_ns + (l.kind == FINDING_SLEEP ? l.kind_ns : 0)) >= 3 * t->wall;
 }

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "findings/children.h"
+#include "findings/polls.h"
 #include "findings/waited_for.h"
 #include "findings/compute.h"
 #include "output/text.h"
@@ -15,6 +17,7 @@ static const struct plain {
 	{ FINDING_CHILD, "offcpu" },	 { FINDING_GPU_WAIT, "cuda-api" }, { FINDING_NCCL, "nccl-api" },
 	{ FINDING_LIBRARY, "cuda-api" }, { FINDING_CALL, "osrt" },	   { FINDING_BLOCKED, "disk" },
 	{ FINDING_ASLEEP, "offcpu" },	 { FINDING_MEMORY, "disk" },	   { FINDING_IDLE, "offcpu" },
+	{ FINDING_STOPPED, "offcpu" },
 };
 
 /* For waits too short for a stack, adds the user's code for which the kernel worked, by its samples. */
@@ -48,8 +51,16 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 		snprintf(f->report, sizeof(f->report), "offcpu");
 	if (p->kind == FINDING_CHILD && waited_for__follow(in, g, f))
 		finding__waits_for_known(f);
+	if (p->kind == FINDING_CHILD && !f->counterpart.pid)
+		children__add(in, g, f);
+	if (p->kind == FINDING_CHILD && f->is_background && !f->counterpart.pid)
+		group__set_idle(in, g, f);
+	if (p->kind == FINDING_STOPPED)
+		group__add_ender(in, g, f);
 	if (p->kind == FINDING_CALL)
 		add_address_space(f);
+	if (p->kind == FINDING_IDLE)
+		polls__add(in, g, f);
 	if (p->kind == FINDING_ASLEEP && !in->profile->has_off_stacks)
 		snprintf(
 			f->advice, sizeof(f->advice), "%s",

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Which processes nothing can be loaded into, and why, from /proc and the mapped files. */
-#ifndef SONDE_INJECT_CHECK_H
-#define SONDE_INJECT_CHECK_H
+#pragma once
 
 #include "inject/space.h"
 
@@ -17,5 +16,3 @@ int check__libraries(struct space *s, const char *shim, char *why, size_t len);
 u64 check__file_limit(u32 pid);
 /* An environment variable with which the process was started; "": not set, or unreadable. */
 void check__environment(u32 pid, const char *name, char *value, size_t len);
-
-#endif

@@ -23,6 +23,7 @@
 #include "inject/safe_point.h"
 #include "inject/seccomp.h"
 #include "sandbox/privileges.h"
+#include "util/compare.h"
 
 #define ROUNDS	     100
 #define PAUSE_NS     20000000 /* between two attempts: two seconds in all */
@@ -56,14 +57,7 @@ static char state_of(u32 pid, u32 tid)
 	return p && p[1] && p[2] ? p[2] : '?';
 }
 
-static int compare(const void *a, const void *b)
-{
-	const struct candidate *x = a, *y = b;
-
-	if (x->rank != y->rank)
-		return x->rank < y->rank ? -1 : 1;
-	return x->tid < y->tid ? -1 : x->tid > y->tid;
-}
+COMPARE_BY(compare, struct candidate, ASCENDING(rank), ASCENDING(tid))
 
 static u32 list(u32 pid, struct candidate *out)
 {

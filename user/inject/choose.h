@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Chooses the thread that makes the calls. */
-#ifndef SONDE_INJECT_CHOOSE_H
-#define SONDE_INJECT_CHOOSE_H
+#pragma once
 
 #include "inject/inject.h"
 #include "inject/space.h"
@@ -12,5 +11,3 @@
  * the result and no thread stopped.
  */
 int choose__thread(struct space *s, struct tracee *t, bool force, struct inject_result *r);
-
-#endif

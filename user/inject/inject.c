@@ -24,6 +24,7 @@
 #include "sandbox/privileges.h"
 #include "sandbox/syscalls.h"
 #include "util/lock.h"
+#include "util/signals.h"
 
 #define LIBRARY	 "libsonde-cupti.so"
 #define VARIABLE "CUDA_INJECTION64_PATH"
@@ -195,18 +196,6 @@ static void inject(struct space *s, u32 pid, const char *shim, const struct inje
 		load__shim(s, shim, options, r);
 }
 
-/* Ends the child even if its parent has ended. */
-static void end_in_time(void)
-{
-	sigset_t alarms;
-
-	sigemptyset(&alarms);
-	sigaddset(&alarms, SIGALRM);
-	signal(SIGALRM, SIG_DFL);
-	sigprocmask(SIG_UNBLOCK, &alarms, NULL);
-	alarm(CHILD_MS / 1000 + 1);
-}
-
 static void run_child(int out, u32 pid, const char *shim, const struct inject_options *options)
 {
 	static struct inject_result r;
@@ -216,7 +205,7 @@ static void run_child(int out, u32 pid, const char *shim, const struct inject_op
 	prctl(PR_SET_NAME, "sonde-inject");
 	/* a signal to sonde's process group (timeout -s KILL) must not kill the child while it has stopped a thread */
 	setsid();
-	end_in_time();
+	signals__end_after(CHILD_MS / 1000 + 1);
 	space__open(&s, pid);
 	if (privileges__injector(false))
 		_exit(1);

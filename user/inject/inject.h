@@ -3,8 +3,7 @@
  * Loads the shim (cupti-shim/) into a running process: one of its threads is made to call dlopen() and then continues
  * as if nothing had happened. docs/gpu.md, "Into a running process", explains this.
  */
-#ifndef SONDE_INJECT_INJECT_H
-#define SONDE_INJECT_INJECT_H
+#pragma once
 
 #include "core/types.h"
 
@@ -52,5 +51,3 @@ struct inject_options {
 
 /* Loads the library, in a child of this process with only the privileges for that. Always fills the result. */
 void inject__process(u32 pid, const char *shim, const struct inject_options *options, struct inject_result *out);
-
-#endif

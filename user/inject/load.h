@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Chooses a thread, and makes it load the library. */
-#ifndef SONDE_INJECT_LOAD_H
-#define SONDE_INJECT_LOAD_H
+#pragma once
 
 #include "inject/inject.h"
 #include "inject/space.h"
@@ -13,5 +12,3 @@
 
 /* Fills the result. Call it for a process that passed check.h. */
 void load__shim(struct space *s, const char *shim, const struct inject_options *options, struct inject_result *r);
-
-#endif

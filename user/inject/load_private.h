@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Between load.c, which makes calls in a process, and load_file.c, which gives it the shim's file. */
-#ifndef SONDE_INJECT_LOAD_PRIVATE_H
-#define SONDE_INJECT_LOAD_PRIVATE_H
+#pragma once
 
 #include <sys/stat.h>
 
@@ -38,5 +37,3 @@ int shim_file__make_memfd(struct load *l, struct stat *st);
 int shim_file__close_memfd(struct load *l, int memfd);
 /* Writes the reason for the failure of shim_file__make_memfd. */
 void shim_file__explain(struct load *l, int err);
-
-#endif

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * dlopen() takes locks of the loader and of malloc. If another thread holds one of them, it continues and releases
- * it; but the borrowed thread must not be inside the code that they protect. So its stack is unwound, by the files'
+ * dlopen() takes locks of the loader and of malloc. Another thread that holds one of them is not stopped, and will
+ * release it. But the thread that is to call dlopen() must not hold one itself. So its stack is unwound, by the files'
  * .eh_frame, and none of its frames may be in the loader, in an allocator or in a function of libc that holds a lock
  * which dlopen() or the library's constructor takes.
  *
- * If the unwinding does not reach the end of the stack (code generated at run time has no tables), each number on the
- * stack that looks like a return address into such a function counts as a frame.
+ * If the unwinding does not reach the end of the stack (code generated at run time has no tables), each value in the
+ * next 64 KiB of the stack that looks like a return address into such a function counts as a frame.
  */
 #include "inject/safe_point.h"
 
@@ -19,6 +19,7 @@
 
 #define FRAMES_MAX	128
 #define STACK_SCANNED	(64 * 1024)
+#define PAGE_BYTES	4096
 #define MALLOC_BELOW	16384 /* malloc.c's static functions come before its public ones */
 #define MALLOC_SPAN_MAX 65536
 
@@ -63,8 +64,9 @@ static const char *const dangerous[] = {
 	"vfork",
 };
 #define DANGEROUS ARRAY_LEN(dangerous)
-_Static_assert(DANGEROUS < SPACE_DANGERS, "one more for the allocator as a whole");
-_Static_assert(DANGEROUS <= FOREIGN_SYMBOLS, "asked for at once");
+_Static_assert(DANGEROUS < SPACE_DANGERS,
+	       "a file has a danger for each of these functions, and one for all code of malloc");
+_Static_assert(DANGEROUS <= FOREIGN_SYMBOLS, "they are looked up by one request");
 
 static bool is_malloc(const char *name)
 {
@@ -77,8 +79,8 @@ static bool is_malloc(const char *name)
 }
 
 /*
- * Was there no answer? What is not a regular file, or not an ELF file, has none of the functions. A file that can't be
- * opened may have them, and an error of the child, or of this process, says nothing about the file.
+ * Returns whether it is unknown which of the functions the file has. Two errors say that it has none: -EINVAL if it is
+ * not a regular file, and -ENOEXEC if it is not an ELF file. All others say nothing about the file.
  */
 static bool is_unknown(const struct code *c, int err)
 {
@@ -105,7 +107,7 @@ static void add_dangers(struct code *c, const struct elf_symbol *found)
 		c->dangers[c->n_dangers++] = (struct danger){ low - MALLOC_BELOW, high };
 }
 
-/* After a timeout the file is asked about again the next time, until it is abandoned (c->opened, c->file.fd). */
+/* After a file's first timeout the next call searches it again; after the second one code__open() fails at once. */
 static void find_dangers(struct space *s, struct code *c)
 {
 	struct elf_symbol found[DANGEROUS];
@@ -124,7 +126,7 @@ bool safe_point__prepare(struct space *s)
 {
 	for (u32 i = 0; i < s->n; i++) {
 		find_dangers(s, &s->codes[i]);
-		/* this asks about a file a second time after a timeout; otherwise the answer is known by now */
+		/* searches the file a second time after a timeout; otherwise the answer is known by now */
 		find_dangers(s, &s->codes[i]);
 		if (space__is_late(s))
 			return false;
@@ -138,7 +140,7 @@ struct danger_found {
 	bool unopened; /* unknown since the file can't be opened */
 };
 
-/* Is an address in code during which no call may be made? */
+/* Is this address in code that must not be interrupted by a call? */
 static bool is_danger(struct space *s, u64 addr, struct danger_found *at)
 {
 	static const char *const whole[] = { "ld-linux",    "ld-2.",   "libjemalloc", "libtcmalloc",
@@ -167,8 +169,8 @@ struct frame {
 	bool first;
 };
 
-/* Unwinds the frame that the kernel leaves on the stack for a signal handler: the interrupted registers. */
-static bool leave_signal(struct space *s, struct frame *f)
+/* Unwinds a signal frame: takes the registers of the interrupted code from its ucontext. */
+static bool unwind_signal_frame(struct space *s, struct frame *f)
 {
 	static const u8 restorer[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
 	u8 text[sizeof(restorer)];
@@ -188,7 +190,7 @@ static int step(struct space *s, struct frame *f)
 	struct elf_unwind u;
 	u64 cfa;
 
-	if (leave_signal(s, f))
+	if (unwind_signal_frame(s, f))
 		return 1;
 	if (!c || !code__open(s, c) || foreign_file__unwind(&c->file, f->pc - c->bias - !f->first, &u))
 		return -1;
@@ -204,7 +206,7 @@ static int step(struct space *s, struct frame *f)
 	return f->pc ? 1 : 0;
 }
 
-/* Does an instruction that calls end at this address? */
+/* Does a call instruction end at this address? x86: e8 rel32, or ff /2 with its operand forms. */
 static bool follows_call(struct space *s, u64 addr)
 {
 	u8 b[8];
@@ -212,18 +214,23 @@ static bool follows_call(struct space *s, u64 addr)
 	if (!space__copy(s, addr - sizeof(b), b, sizeof(b)))
 		return false;
 	return b[3] == 0xe8 || (b[6] == 0xff && (b[7] & 0x38) == 0x10) || (b[5] == 0xff && (b[6] & 0x38) == 0x10) ||
-	       (b[2] == 0xff && (b[3] & 0x38) == 0x10) || (b[1] == 0xff && (b[2] & 0x38) == 0x10);
+	       (b[4] == 0xff && (b[5] & 0x38) == 0x10) || (b[2] == 0xff && (b[3] & 0x38) == 0x10) ||
+	       (b[1] == 0xff && (b[2] & 0x38) == 0x10);
 }
 
+/* Reads at most a page at a time, as the one after the stack can't be read. A stack that can't be read is a danger. */
 static bool scan_stack(struct space *s, u64 sp, struct danger_found *at_danger)
 {
-	u64 words[512];
+	u64 words[PAGE_BYTES / sizeof(u64)], size;
 	struct danger_found in;
 
-	for (u64 at = sp & ~7ULL; at < sp + STACK_SCANNED; at += sizeof(words)) {
-		if (!space__copy(s, at, words, sizeof(words)))
-			return false;
-		for (u32 i = 0; i < ARRAY_LEN(words); i++)
+	for (u64 at = sp & ~7ULL; at < sp + STACK_SCANNED; at += size) {
+		size = PAGE_BYTES - at % PAGE_BYTES;
+		if (!space__copy(s, at, words, size)) {
+			*at_danger = (struct danger_found){ .file = "a function that holds a lock" };
+			return at <= sp;
+		}
+		for (u32 i = 0; i < size / sizeof(u64); i++)
 			if (space__at(s, words[i]) && is_danger(s, words[i], &in) && follows_call(s, words[i])) {
 				*at_danger = in;
 				return true;
@@ -253,7 +260,7 @@ static bool refuse(const struct tracee *t, const struct danger_found *at, bool u
 			 t->tid, may_be, at->file,
 			 at->unknown == -EREMOTE ? "its server may never answer" : strerror(-at->unknown),
 			 at->unknown == -EREMOTE ? "; --remote-files opens it" :
-			 geteuid()		 ? "; root's sonde may open it" :
+			 geteuid()		 ? "; sonde run by root may open it" :
 						   "");
 	else if (at->unknown)
 		snprintf(why, len,
@@ -262,7 +269,7 @@ static bool refuse(const struct tracee *t, const struct danger_found *at, bool u
 			 t->tid, may_be, at->file, strerror(-at->unknown));
 	else
 		snprintf(why, len, "thread %u %s inside %.64s%s", t->tid, may_be, at->file,
-			 unwound ? " (its loader, allocator or another lock's holder)" :
+			 unwound ? " (the loader, an allocator, or a function that holds a lock)" :
 				   ": its stack can't be unwound");
 	return false;
 }
@@ -274,7 +281,8 @@ bool safe_point__is_safe(struct space *s, const struct tracee *t, char *why, siz
 	int more = 1;
 
 	if (!tracee__sleeps(t) && is_nameless(s, f.pc)) {
-		snprintf(why, len, "thread %u runs in the C library", t->tid);
+		snprintf(why, len, "thread %u runs in an internal function of the C library, where it may hold a lock",
+			 t->tid);
 		return false;
 	}
 	for (u32 i = 0; i < FRAMES_MAX && more > 0; i++) {

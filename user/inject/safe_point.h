@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Can a stopped thread make a call at its current position? */
-#ifndef SONDE_INJECT_SAFE_POINT_H
-#define SONDE_INJECT_SAFE_POINT_H
+#pragma once
 
 #include "inject/space.h"
 #include "inject/tracee.h"
@@ -17,5 +16,3 @@ bool safe_point__prepare(struct space *s);
  * unsafe.
  */
 bool safe_point__is_safe(struct space *s, const struct tracee *t, char *why, size_t len);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What a thread's seccomp filters would do to the system calls that loading the library needs. */
-#ifndef SONDE_INJECT_SECCOMP_H
-#define SONDE_INJECT_SECCOMP_H
+#pragma once
 
 #include "inject/tracee.h"
 
@@ -16,5 +15,3 @@ int seccomp__check(const struct tracee *t, char *why, size_t len);
 
 /* The result of one filter for a call: SECCOMP_RET_.. The result for an invalid program is to kill. */
 u32 seccomp__run(const struct sock_filter *filter, u32 n, const struct seccomp_data *data);
-
-#endif

@@ -16,7 +16,6 @@
 #include "process/procs.h"
 #include "sandbox/message.h"
 #include "util/array.h"
-#include "util/file.h"
 
 static void add(const struct mapping *m, void *arg)
 {

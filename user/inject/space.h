@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The code mappings of a process, and the addresses of functions in them. The files are untrusted. */
-#ifndef SONDE_INJECT_SPACE_H
-#define SONDE_INJECT_SPACE_H
+#pragma once
 
 #include "core/types.h"
 #include "elf/foreign.h"
@@ -84,5 +83,3 @@ u64 code__function(struct space *s, struct code *c, const char *name);
 /* Reads and writes the process's memory, completely or not at all. Writing needs space__open. */
 bool space__copy(const struct space *s, u64 from, void *to, size_t size);
 bool space__write(const struct space *s, u64 to, const void *from, size_t size);
-
-#endif

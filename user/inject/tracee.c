@@ -192,7 +192,7 @@ static bool signal_waits(const struct tracee *t)
 			pending |= v;
 	if (f)
 		fclose(f);
-	return !f || t->kept_signal || (pending & ~t->mask);
+	return !f || t->pending_signal || (pending & ~t->mask);
 }
 
 /*
@@ -265,9 +265,9 @@ static int judge(struct tracee *t, int status, u64 stack, u64 *result, int *pass
 	if ((bit(sig) & KERNEL_SIGS) && info.si_code > 0)
 		return -EFAULT;
 	/* another process sent a signal that can't be blocked: it is delivered to the thread at the end */
-	if (!t->kept_signal) {
-		t->kept_signal = sig;
-		t->kept = info;
+	if (!t->pending_signal) {
+		t->pending_signal = sig;
+		t->pending = info;
 	}
 	return 0;
 }
@@ -327,14 +327,14 @@ static void restore(struct tracee *t)
 
 u64 tracee__release(struct tracee *t)
 {
-	int sig = t->kept_signal;
+	int sig = t->pending_signal;
 	u64 held;
 
 	if (!t->seized)
 		return 0;
 	if (t->stopped && t->changed)
 		restore(t);
-	if (sig && t->stopped && t->at_signal && request(t, PTRACE_SETSIGINFO, 0, &t->kept))
+	if (sig && t->stopped && t->at_signal && request(t, PTRACE_SETSIGINFO, 0, &t->pending))
 		sig = 0;
 	/* before its release, because after it the tid may be reused */
 	if (sig && !t->at_signal)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Stops a thread of another process with ptrace, calls functions in it, and restores it. */
-#ifndef SONDE_INJECT_TRACEE_H
-#define SONDE_INJECT_TRACEE_H
+#pragma once
 
 #include "core/types.h"
 
@@ -22,8 +21,8 @@ struct tracee {
 	u64 mask; /* the signals that the thread had blocked */
 	u8 xstate[TRACEE_XSTATE_MAX]; /* its vector and floating-point registers */
 	size_t xstate_size;
-	siginfo_t kept; /* a signal that can't be blocked and arrived during a call; the release delivers it */
-	int kept_signal; /* 0: none */
+	siginfo_t pending; /* a signal that can't be blocked and arrived during a call; the release delivers it */
+	int pending_signal; /* 0: none */
 };
 
 /* The program counter, stack pointer and frame pointer that the thread had when it was interrupted. */
@@ -77,5 +76,3 @@ int tracee__call(struct tracee *t, u64 function, const u64 *args, u32 n, u64 sta
  * ns since tracee__seize.
  */
 u64 tracee__release(struct tracee *t);
-
-#endif

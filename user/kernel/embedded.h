@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The BPF object inside this program: opened, not loaded, so no privilege is needed. */
-#ifndef SONDE_KERNEL_EMBEDDED_H
-#define SONDE_KERNEL_EMBEDDED_H
+#pragma once
 
 #include "kernel/probes.h"
 
@@ -24,5 +23,3 @@ int embedded__schema(struct schema **out, char *err, size_t len);
 /* libbpf's messages since the last call of embedded__open or embedded__clear_log; "" if there are none. */
 const char *embedded__log(void);
 void embedded__clear_log(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Features of this kernel, found by trying them. */
-#ifndef SONDE_KERNEL_FEATURES_H
-#define SONDE_KERNEL_FEATURES_H
+#pragma once
 
 #include "core/types.h"
 
@@ -38,5 +37,3 @@ bool features__old_kernel(char *why, size_t len);
 bool features__tracepoint(const char *name);
 /* Can programs be attached to this function of the kernel? Only for those that kernel_btf.c lists. */
 bool features__function(const char *name);
-
-#endif

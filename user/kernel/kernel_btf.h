@@ -3,8 +3,7 @@
  * The kernel functions and tracepoints that programs attach to, from the running kernel's BTF. It is read once, at
  * the first request.
  */
-#ifndef SONDE_KERNEL_KERNEL_BTF_H
-#define SONDE_KERNEL_KERNEL_BTF_H
+#pragma once
 
 #include "core/types.h"
 
@@ -23,5 +22,3 @@ u32 kernel_btf__tracepoint(const char *name);
 u32 kernel_btf__function(const char *name);
 /* The BTF id of an iterator, by the name of its objects ("task"); 0: none. */
 u32 kernel_btf__iterator(const char *name);
-
-#endif

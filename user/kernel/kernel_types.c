@@ -15,7 +15,8 @@
 
 static struct {
 	int fd;
-	bool open, written;
+	bool open, tried;
+	int error; /* the result of writing it, which is tried once */
 	char path[32];
 } file;
 
@@ -173,19 +174,17 @@ static int write_all(int fd, const void *data, size_t size)
 	return 0;
 }
 
-int kernel_types__write(const struct btf *object)
+static int write_types(const struct btf *object)
 {
-	const struct btf *kernel = file.open && !file.written ? kernel_btf__types() : NULL;
+	const struct btf *kernel = kernel_btf__types();
 	struct copy c = { .from = kernel };
 	struct names names = {};
 	const void *data;
 	u32 size;
 	int err;
 
-	if (!kernel) {
-		kernel_btf__free_types();
-		return file.open && !file.written ? -ENOENT : 0;
-	}
+	if (!kernel)
+		return -ENOENT;
 	err = collect_names(&names, object);
 	if (!err)
 		err = copy_named(&c, &names);
@@ -196,7 +195,14 @@ int kernel_types__write(const struct btf *object)
 	free(names.list);
 	free(c.ids);
 	btf__free(c.to);
-	kernel_btf__free_types();
-	file.written = !err;
 	return err;
+}
+
+int kernel_types__write(const struct btf *object)
+{
+	if (!file.open || file.tried)
+		return file.error;
+	file.tried = true;
+	file.error = write_types(object);
+	return file.error;
 }

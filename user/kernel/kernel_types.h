@@ -4,8 +4,7 @@
  * types embedded in them. libbpf compares each name with those of all types that it is given, and the kernel has
  * about 130,000.
  */
-#ifndef SONDE_KERNEL_KERNEL_TYPES_H
-#define SONDE_KERNEL_KERNEL_TYPES_H
+#pragma once
 
 struct btf;
 
@@ -14,7 +13,8 @@ struct btf;
  * is none, and libbpf reads all types of the kernel.
  */
 const char *kernel_types__path(void);
-/* Fills that file; call it before an object that was opened with it is loaded. Returns 0 or negative errno. */
+/*
+ * Fills that file; call it before an object that was opened with it is loaded. Further calls return the first one's
+ * result: 0 or negative errno. The kernel's types can be freed afterwards (kernel_btf__free_types).
+ */
 int kernel_types__write(const struct btf *object);
-
-#endif

@@ -33,7 +33,7 @@ struct link_create_uprobe_multi {
 #define UPROBE_MULTI_RETURN 1
 
 struct link {
-	int fd; /* -1: perf events, or closed */
+	int fd; /* -1: the link is `perf` */
 	struct bpf_link *perf;
 	u32 object;
 	u32 sites;
@@ -82,15 +82,15 @@ static void path_of(int fd, char *buf, size_t len)
 }
 
 /*
- * What the kernel copies at a site: MAX_UINSN_BYTES of arch/x86/include/asm/uprobes.h, which may reach into the next
- * page
+ * The kernel copies this many bytes at a site (MAX_UINSN_BYTES of arch/x86/include/asm/uprobes.h). They may reach into
+ * the next page.
  */
 enum { SITE_COPY_BYTES = 16 };
 
 /*
  * The kernel reads the instruction at each site through the page cache, or from the disk, while it holds a lock on
  * the address space of a process that maps the file. ext4 warns of such a read (Linux 6.16 on). So the pages are read
- * in advance; what cannot be read, the kernel refuses.
+ * in advance. This ends at the first site that can't be read, which the kernel will refuse.
  */
 static void read_sites(const struct link_sites *sites)
 {
@@ -153,48 +153,10 @@ int link__create_multi(int prog_fd, u32 attach_type, const struct link_sites *si
 	return fd < 0 ? -errno : fd;
 }
 
-static int attach_perf(struct links *l, const struct bpf_program *prog, const struct link_sites *sites)
-{
-	struct link link = new_link(sites, 1);
-	char path[32];
-	int err;
-
-	read_sites(sites);
-	path_of(sites->fd, path, sizeof(path));
-	for (u32 i = 0; i < sites->n; i++) {
-		LIBBPF_OPTS(bpf_uprobe_opts, opts, .bpf_cookie = sites->cookies[i], .retprobe = sites->returns,
-			    .ref_ctr_offset = sites->counters ? sites->counters[i] : 0);
-
-		link.perf = bpf_program__attach_uprobe_opts(prog, sites->pid ? sites->pid : -1, path, sites->offsets[i],
-							    &opts);
-		if (!link.perf)
-			return -errno;
-		err = add(l, &link);
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
-int links__attach(struct links *l, const struct bpf_program *prog, enum attach_method method,
-		  const struct link_sites *sites)
-{
-	struct link link = new_link(sites, sites->n);
-
-	if (!sites->n)
-		return 0;
-	if (method == ATTACH_PERF)
-		return attach_perf(l, prog, sites);
-	link.fd = link__create_multi(bpf_program__fd(prog),
-				     method == ATTACH_SESSION ? ATTACH_TYPE_UPROBE_SESSION : ATTACH_TYPE_UPROBE_MULTI,
-				     sites);
-	return link.fd < 0 ? link.fd : add(l, &link);
-}
-
 /*
- * Links that are closed at once: the kernel waits about 50 ms for each close, and for all that are made meanwhile
- * together. A user's process may map files with thousands of links. Closes of perf events partly wait for one
- * another, and too many at once would exceed the caller's time limit.
+ * The most links that are closed at the same time, by a thread each. A close waits about 50 ms in the kernel, and
+ * closes that run at the same time wait together. A user's process may map files that have thousands of links. Closes
+ * of perf events partly wait for one another, and too many at a time would exceed the caller's time limit.
  */
 #define CLOSERS	     256
 #define PERF_CLOSERS 32
@@ -206,7 +168,7 @@ static void *close_one(void *arg)
 	return NULL;
 }
 
-/* Closes at most CLOSERS links at once. */
+/* Closes at most CLOSERS links, all at the same time. */
 static void close_together(struct link *list, u32 n)
 {
 	pthread_t threads[CLOSERS];
@@ -226,12 +188,13 @@ static void close_together(struct link *list, u32 n)
 	pthread_attr_destroy(&attr);
 }
 
-/* How many of the last n links may be closed at once. */
+/* Returns how many of the last n links may be closed at the same time. */
 static u32 at_once(const struct links *l, u32 n)
 {
-	u32 most = l->n && l->list[l->n - 1].perf ? PERF_CLOSERS : CLOSERS;
-
-	return n < most ? n : most;
+	for (u32 i = 0; i < n; i++)
+		if (i >= CLOSERS || (i >= PERF_CLOSERS && l->list[l->n - i - 1].perf))
+			return i;
+	return n;
 }
 
 /* Closes the last n links. */
@@ -246,13 +209,51 @@ static void close_last(struct links *l, u32 n)
 	}
 }
 
+static int attach_perf(struct links *l, const struct bpf_program *prog, const struct link_sites *sites)
+{
+	struct link link = new_link(sites, 1);
+	u32 before = l->n;
+	char path[32];
+	int err = 0;
+
+	read_sites(sites);
+	path_of(sites->fd, path, sizeof(path));
+	for (u32 i = 0; i < sites->n && !err; i++) {
+		LIBBPF_OPTS(bpf_uprobe_opts, opts, .bpf_cookie = sites->cookies[i], .retprobe = sites->returns,
+			    .ref_ctr_offset = sites->counters ? sites->counters[i] : 0);
+
+		link.perf = bpf_program__attach_uprobe_opts(prog, sites->pid ? sites->pid : -1, path, sites->offsets[i],
+							    &opts);
+		err = link.perf ? add(l, &link) : -errno;
+	}
+	/* the caller counts the sites as not attached, and would not watch their file */
+	if (err)
+		close_last(l, l->n - before);
+	return err;
+}
+
+int links__attach(struct links *l, const struct bpf_program *prog, enum attach_method method,
+		  const struct link_sites *sites)
+{
+	struct link link = new_link(sites, sites->n);
+
+	if (!sites->n)
+		return 0;
+	if (method == ATTACH_PERF)
+		return attach_perf(l, prog, sites);
+	link.fd = link__create_multi(bpf_program__fd(prog),
+				     method == ATTACH_SESSION ? ATTACH_TYPE_UPROBE_SESSION : ATTACH_TYPE_UPROBE_MULTI,
+				     sites);
+	return link.fd < 0 ? link.fd : add(l, &link);
+}
+
 u32 links__close_some(struct links *l)
 {
 	close_last(l, at_once(l, l->n));
 	return l->n;
 }
 
-/* Does a link belong to this object and family? A 0 in either part matches all. */
+/* Does a link belong to this object and family? A part that is 0 matches all; if both are 0, no link matches. */
 static bool belongs(u32 link, u32 object)
 {
 	u32 family = object & ~LINK_OBJECT_MASK, id = object & LINK_OBJECT_MASK;

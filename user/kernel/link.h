@@ -3,8 +3,7 @@
  * Uprobe links. Debian 12's libbpf (1.1) supports neither uprobe_multi nor uprobe_session, so these use bpf(2) here
  * and nowhere else. Constants and layouts: include/uapi/linux/bpf.h, Linux 6.6 (multi) and 6.13 (session).
  */
-#ifndef SONDE_KERNEL_LINK_H
-#define SONDE_KERNEL_LINK_H
+#pragma once
 
 #include "core/meta.h"
 
@@ -52,7 +51,7 @@ struct links *links__new(void);
 #define LINK_USER_SITES_MAX 65536
 /* Is there room for these sites? */
 bool links__has_room(const struct links *l, const struct link_sites *sites);
-/* Attaches a program to n sites of a file. Returns 0 or negative errno. */
+/* Attaches a program to n sites of a file. Returns 0, or a negative errno, and then none of them is attached. */
 int links__attach(struct links *l, const struct bpf_program *prog, enum attach_method method,
 		  const struct link_sites *sites);
 /* Takes ownership of a link's descriptor. Returns 0, or -ENOMEM after closing it. */
@@ -66,5 +65,3 @@ void links__free(struct links *l);
 
 /* Creates a multi link by bpf(2): returns its descriptor or negative errno. */
 int link__create_multi(int prog_fd, u32 attach_type, const struct link_sites *sites);
-
-#endif

@@ -5,6 +5,7 @@
 #include "kernel/kernel_types.h"
 #include "sonde.skel.h"
 #include "util/array.h"
+#include "util/path.h"
 #include "util/test_switch.h"
 #include "util/timing.h"
 
@@ -54,11 +55,6 @@ static struct program *program_of(const struct bpf_program *prog)
 	return NULL;
 }
 
-static bool begins(const char *text, const char *with)
-{
-	return !strncmp(text, with, strlen(with));
-}
-
 /*
  * For a program of type tracing libbpf reads all types of the kernel to find its attach target. kernel_btf.c already
  * knows the target, so libbpf is given another type.
@@ -67,7 +63,8 @@ static enum bpf_prog_type type_of(const struct bpf_program *prog)
 {
 	const char *section = bpf_program__section_name(prog);
 
-	return begins(section, "tp_btf/") || begins(section, "fexit/") || begins(section, "iter") ?
+	return path__begins_with(section, "tp_btf/") || path__begins_with(section, "fexit/") ||
+			       path__begins_with(section, "iter") ?
 		       BPF_PROG_TYPE_TRACING :
 		       bpf_program__type(prog);
 }
@@ -78,13 +75,13 @@ static int prepare_options(const struct bpf_program *prog, struct bpf_prog_load_
 	const char *section = bpf_program__section_name(prog), *name = strchr(section, '/');
 
 	name = name ? name + 1 : "";
-	if (begins(section, "tp_btf/"))
+	if (path__begins_with(section, "tp_btf/"))
 		opts->attach_btf_id = kernel_btf__tracepoint(name);
-	else if (begins(section, "fexit/"))
+	else if (path__begins_with(section, "fexit/"))
 		opts->attach_btf_id = kernel_btf__function(name);
-	else if (begins(section, "iter"))
+	else if (path__begins_with(section, "iter"))
 		opts->attach_btf_id = kernel_btf__iterator(name);
-	if (begins(section, "iter.s/") || !strcmp(section, "syscall"))
+	if (path__begins_with(section, "iter.s/") || !strcmp(section, "syscall"))
 		opts->prog_flags |= BPF_F_SLEEPABLE;
 	return 0;
 }
@@ -235,40 +232,32 @@ static bool lacks_map(struct pending *p)
 	return true;
 }
 
-static u64 thread_cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
-
 static void *load_some(void *arg)
 {
 	u32 i;
 
 	while ((i = __atomic_fetch_add(&load.next, 1, __ATOMIC_RELAXED)) < load.end) {
 		struct pending *p = &load.list[i];
-		u64 start = thread_cpu_ns();
+		u64 start = timing__clock(CLOCK_THREAD_CPUTIME_ID);
 
 		if (lacks_map(p))
 			continue;
 		spoil(p);
 		p->fd = load_one(p, NULL, 0);
-		p->ns = thread_cpu_ns() - start;
+		p->ns = timing__clock(CLOCK_THREAD_CPUTIME_ID) - start;
 		if (p->fd < 0)
 			find_reason(p);
 	}
 	return NULL;
 }
 
-/* The longest first, so that no CPU has a long one left at the end; the deferred ones after all others. */
+/* The longest first, so that no CPU has a long one left at the end; deferred ones after others, by enum deferral. */
 static int compare_sizes(const void *a, const void *b)
 {
 	const struct pending *p = a, *q = b;
 
 	if (p->program->deferred != q->program->deferred)
-		return p->program->deferred ? 1 : -1;
+		return p->program->deferred > q->program->deferred ? 1 : -1;
 	return p->n < q->n ? 1 : p->n > q->n ? -1 : 0;
 }
 
@@ -279,12 +268,12 @@ static u32 cpus_allowed(void)
 	return sched_getaffinity(0, sizeof(set), &set) ? 1 : (u32)CPU_COUNT(&set);
 }
 
-/* The number of programs that are not deferred. */
-static u32 count_immediate(void)
+/* The number of programs that come before those deferred so long, or longer. */
+static u32 count_before(enum deferral deferred)
 {
 	u32 n = 0;
 
-	while (n < load.n && !load.list[n].program->deferred)
+	while (n < load.n && load.list[n].program->deferred < deferred)
 		n++;
 	return n;
 }
@@ -375,7 +364,7 @@ int loader__load(struct sonde_bpf *skel, struct probes *probes, const struct ref
 		return -ENOMEM;
 	refused_maps__leave_out(refused, skel->obj);
 	ret = kernel_types__write(bpf_object__btf(skel->obj));
-	timing__step("kernel's types reduced");
+	kernel_btf__free_types();
 	if (!ret)
 		ret = sonde_bpf__load(skel);
 	timing__step("maps, relocation");
@@ -385,7 +374,7 @@ int loader__load(struct sonde_bpf *skel, struct probes *probes, const struct ref
 	}
 	hide_variables(skel->obj);
 	qsort(load.list, load.n, sizeof(*load.list), compare_sizes);
-	now = count_immediate();
+	now = count_before(DEFERRED_SITES);
 	load_range(0, now, cpus_allowed());
 	timing__step("verifier");
 	print_times(0, now);
@@ -395,14 +384,14 @@ int loader__load(struct sonde_bpf *skel, struct probes *probes, const struct ref
 	return 0;
 }
 
-void loader__load_deferred(deferred_program_fn *fn, void *arg)
+void loader__load_deferred(enum deferral deferred, deferred_program_fn *fn, void *arg)
 {
-	u32 cpus = cpus_allowed();
+	u32 cpus = cpus_allowed(), first = count_before(deferred), end = count_before(deferred + 1);
 
 	/* one CPU is left to the process that starts the recording meanwhile */
-	load_range(0, load.n, cpus > 1 ? cpus - 1 : 1);
-	print_times(0, load.n);
-	for (u32 i = 0; i < load.n; i++) {
+	load_range(first, end, cpus > 1 ? cpus - 1 : 1);
+	print_times(first, end);
+	for (u32 i = first; i < end; i++) {
 		fn(load.list[i].program, load.list[i].fd, arg);
 		if (load.list[i].fd >= 0)
 			close(load.list[i].fd);

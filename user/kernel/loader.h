@@ -7,8 +7,7 @@
  * relocates the programs but loads a stand-in of two instructions for each; several threads then load the real ones,
  * whose descriptors replace those of the stand-ins.
  */
-#ifndef SONDE_KERNEL_LOADER_H
-#define SONDE_KERNEL_LOADER_H
+#pragma once
 
 #include "kernel/probes.h"
 #include "kernel/refused_maps.h"
@@ -34,11 +33,9 @@ int loader__load(struct sonde_bpf *skel, struct probes *probes, const struct ref
  */
 /* fd: of the loaded program, closed after the call; or negative errno, and p->refusal has the reason or is NULL. */
 typedef void deferred_program_fn(const struct program *p, int fd, void *arg);
-/* Loads the deferred programs and calls fn for each. */
-void loader__load_deferred(deferred_program_fn *fn, void *arg);
+/* Loads the programs that are deferred so, and calls fn for each. */
+void loader__load_deferred(enum deferral deferred, deferred_program_fn *fn, void *arg);
 /* The descriptors of maps and types that loading them needs, at most max. Returns their number. */
 u32 loader__deferred_needs(int *fds, u32 max);
 /* Frees what is kept of the deferred programs. */
 void loader__forget_deferred(void);
-
-#endif

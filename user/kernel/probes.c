@@ -50,7 +50,7 @@ static int add_program(struct probes *p, struct bpf_program *prog, const struct 
 	if (section__refuses_returns(out->full_section)) {
 		snprintf(
 			err, len,
-			"BPF program %s: section '%s' puts return probes on C++ or libc code, where they break what unwinds; entries and placed calls are safe there",
+			"BPF program %s: section '%s' puts return probes on C++ or libc code, where they break unwinding; entries and placed calls are safe there",
 			out->name, out->full_section);
 		return -EINVAL;
 	}
@@ -143,9 +143,7 @@ void probes__free(struct probes *p)
 		free(p->list[i].name);
 	for (u32 i = 0; i < p->n_programs; i++)
 		free(p->programs[i].refusal);
-	map__free(&p->functions);
-	map__free(&p->numbers);
-	map__free(&p->owners);
+	MAPS_FREE(&p->functions, &p->numbers, &p->owners);
 	free(p->list);
 	free(p->programs);
 	memset(p, 0, sizeof(*p));

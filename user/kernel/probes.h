@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The BPF object's programs by family, and the numbers by which events and hit counters identify each probe. */
-#ifndef SONDE_KERNEL_PROBES_H
-#define SONDE_KERNEL_PROBES_H
+#pragma once
 
 #include "schema/schema.h"
 #include "util/map.h"
@@ -17,10 +16,17 @@ struct program {
 	struct section section;
 	const struct schema_family *family; /* core: family 0 */
 	bool enabled; /* loaded in this recording */
-	bool deferred; /* loaded by another process while the recording starts (loader__load_deferred) */
+	u8 deferred; /* enum deferral */
 	u32 type; /* enum bpf_prog_type */
 	int load_error; /* negative errno: the kernel refused it */
 	char *refusal; /* the reason: the end of the verifier's log; NULL: there is none */
+};
+
+/* Programs that are loaded by another process while the recording starts (loader__load_deferred), in this order. */
+enum deferral {
+	DEFERRED_NOT,
+	DEFERRED_SITES, /* of runtimes, which many processes have */
+	DEFERRED_REST,
 };
 
 struct probe {
@@ -61,5 +67,3 @@ u16 probes__number(const struct probes *p, const struct program *program, const 
  * memory, or no number is left for the owner.
  */
 u16 probes__add(struct probes *p, const struct program *program, const char *function, u32 owner);
-
-#endif

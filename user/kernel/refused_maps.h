@@ -4,8 +4,7 @@
  * the first of them. The object is then opened again and loaded without that map, and the programs that use it count
  * as refused.
  */
-#ifndef SONDE_KERNEL_REFUSED_MAPS_H
-#define SONDE_KERNEL_REFUSED_MAPS_H
+#pragma once
 
 #include "core/types.h"
 
@@ -32,5 +31,3 @@ bool refused_maps__add(struct refused_maps *r, const struct bpf_object *obj, con
 void refused_maps__leave_out(const struct refused_maps *r, struct bpf_object *obj);
 /* Does the relocated program use one of them? Then why (of size len) names it. */
 bool refused_maps__used(const struct refused_maps *r, const struct bpf_insn *insns, size_t n, char *why, size_t len);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Empty programs on a function of sonde's own, to find out what this kernel does with them. */
-#ifndef SONDE_KERNEL_TRIAL_H
-#define SONDE_KERNEL_TRIAL_H
+#pragma once
 
 #include "core/types.h"
 
@@ -31,5 +30,3 @@ void trial__close(struct trial *t);
  * caller closes the trial.
  */
 bool trial__return(struct trial *t, bool session);
-
-#endif

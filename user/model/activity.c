@@ -73,7 +73,7 @@ struct cutting {
 	struct thread_waits *waits; /* NULL: the thread has no recorded waits */
 	const struct span_list *quota; /* NULL: no quota throttled its process */
 	struct activity_interval now;
-	const struct sched_time *off; /* the off-CPU span at the current time; NULL: on a CPU, or unknown */
+	const struct sched_time *off_cpu; /* the off-CPU span at the current time; NULL: on a CPU, or unknown */
 	bool is_delay; /* runnable after a wait, and `call` is asked for */
 	u64 span_from;
 	int (*fn)(const struct activity_interval *i, void *arg);
@@ -89,7 +89,7 @@ static int emit(struct cutting *c, u64 from, u64 to)
 		return 0;
 	i->from = from;
 	i->to = to;
-	i->begins = !t || t->span_from != c->span_from || t->last_reason != i->reason;
+	i->is_new_reason = !t || t->span_from != c->span_from || t->last_reason != i->reason;
 	if (t) {
 		t->span_from = c->span_from;
 		t->last_reason = i->reason;
@@ -102,7 +102,7 @@ static enum activity_cause unknown_cause(const struct activity *a, u64 from, u64
 {
 	u32 i = span_list__find(&a->lost, from + 1);
 
-	if (!a->has_sched)
+	if (!a->has_sched || (a->q.facts && trace_facts__is_unmeasured(a->q.facts, from, to)))
 		return ACTIVITY_NOT_RECORDED;
 	return i < a->lost.n && a->lost.spans[i].from <= to ? ACTIVITY_LOST : ACTIVITY_UNOBSERVED;
 }
@@ -112,7 +112,8 @@ static enum activity_cause runnable_cause(const struct cutting *c)
 {
 	u64 until = ~0ull;
 
-	return c->quota && c->off && span_list__at(c->quota, c->off->wake, &until) ? ACTIVITY_QUOTA : ACTIVITY_CPU;
+	return c->quota && c->off_cpu && span_list__at(c->quota, c->off_cpu->wake, &until) ? ACTIVITY_QUOTA :
+											     ACTIVITY_CPU;
 }
 
 /* Returns the cause of a thread that is in no recorded call. */
@@ -126,9 +127,9 @@ static enum activity_cause plain_cause(const struct cutting *c, u64 from, u64 to
 	case ACTIVITY_UNKNOWN:
 		return unknown_cause(c->a, from, to);
 	default:
-		return c->off->state == SCHED_SLEEP   ? ACTIVITY_ASLEEP :
-		       c->off->state == SCHED_BLOCKED ? ACTIVITY_UNINTERRUPTIBLE :
-							ACTIVITY_STOPPED;
+		return c->off_cpu->state == SCHED_SLEEP	  ? ACTIVITY_ASLEEP :
+		       c->off_cpu->state == SCHED_BLOCKED ? ACTIVITY_UNINTERRUPTIBLE :
+							    ACTIVITY_STOPPED;
 	}
 }
 
@@ -138,8 +139,8 @@ static void add_detail(struct cutting *c, const struct wait_detail *d)
 
 	i->object = d ? d->object : 0;
 	i->stack = d ? d->stack : 0;
-	i->by = d && d->by_tid ? (struct thread_key){ d->by_pid, d->by_tid } : i->waker;
-	i->by_stack = d ? d->by_stack : 0;
+	i->caused_by = d && d->by_tid ? (struct thread_key){ d->by_pid, d->by_tid } : i->waker;
+	i->caused_by_stack = d ? d->by_stack : 0;
 	i->is_free = false;
 }
 
@@ -147,9 +148,9 @@ static void add_detail(struct cutting *c, const struct wait_detail *d)
 static void add_holder(struct cutting *c, const struct listed_span *gil)
 {
 	c->now.is_free = gil->kind == GIL_FREE;
-	c->now.by = gil->kind == GIL_HELD ? (struct thread_key){ c->now.thread.pid, gil->by } :
-					    (struct thread_key){ 0 };
-	c->now.by_stack = gil->kind == GIL_HELD ? gil->of : 0;
+	c->now.caused_by = gil->kind == GIL_HELD ? (struct thread_key){ c->now.thread.pid, gil->thread } :
+						   (struct thread_key){ 0 };
+	c->now.caused_by_stack = gil->kind == GIL_HELD ? gil->detail : 0;
 }
 
 /* Cuts a part where the GIL's holder or the stack changes, and emits each interval with its details. */
@@ -168,19 +169,31 @@ static int emit_with_details(struct cutting *c, const struct wait_detail *d, u64
 		if (gil)
 			add_holder(c, gil);
 		stack = c->now.state != ACTIVITY_RUNNING ? span_list__next(&c->thread->off_stacks, from, &until) : NULL;
-		c->now.off_stack = stack ? stack->of : 0;
+		c->now.off_stack = stack ? stack->detail : 0;
 		err = emit(c, from, until);
 	}
 	return err;
+}
+
+/*
+ * Is the thread stopped, or runnable after that? A tracer such as strace stops it within a call, which is not what it
+ * waits for.
+ */
+static bool is_stopped(const struct cutting *c)
+{
+	return c->off_cpu && (c->off_cpu->state == SCHED_STOPPED || c->off_cpu->state == SCHED_TRACED ||
+			      c->off_cpu->state == SCHED_FROZEN);
 }
 
 static int on_part(const struct wait_part *p, void *arg)
 {
 	struct cutting *c = arg;
 
-	c->now.reason = p->reason && !c->is_delay ? p->reason : ACTIVITY_CAUSE_BASE + plain_cause(c, p->from, p->to);
+	c->now.reason = p->reason && !c->is_delay && !is_stopped(c) ?
+				p->reason :
+				ACTIVITY_CAUSE_BASE + plain_cause(c, p->from, p->to);
 	c->now.cause = activity__cause(c->a, c->now.reason);
-	c->now.call = c->is_delay && c->now.cause == ACTIVITY_CPU ? p->reason : 0;
+	c->now.call = c->is_delay && !is_stopped(c) && c->now.cause == ACTIVITY_CPU ? p->reason : 0;
 	if (c->a->flags & ACTIVITY_DETAILS)
 		return emit_with_details(c, p->detail, p->from, p->to);
 	return emit(c, p->from, p->to);
@@ -192,11 +205,11 @@ static const struct sched_time *span_at(struct sched_times *l, u64 time, u64 *un
 	const struct sched_time *s;
 	u64 change;
 
-	while (l->at < l->n && l->spans[l->at].to <= time)
-		l->at++;
-	if (l->at == l->n)
+	while (l->current < l->n && l->spans[l->current].to <= time)
+		l->current++;
+	if (l->current == l->n)
 		return NULL;
-	s = &l->spans[l->at];
+	s = &l->spans[l->current];
 	change = s->from > time ? s->from : s->to;
 	*until = change < *until ? change : *until;
 	return s->from > time ? NULL : s;
@@ -209,20 +222,20 @@ static void set_state(struct cutting *c, u64 time, u64 *until)
 	const struct sched_time *on = NULL;
 
 	if (c->thread)
-		on = span_at(&c->thread->on, time, until);
-	c->off = c->thread && !on ? span_at(&c->thread->off, time, until) : NULL;
-	c->span_from = on ? on->from : c->off ? c->off->from : 0;
+		on = span_at(&c->thread->on_cpu, time, until);
+	c->off_cpu = c->thread && !on ? span_at(&c->thread->off_cpu, time, until) : NULL;
+	c->span_from = on ? on->from : c->off_cpu ? c->off_cpu->from : 0;
 	i->state = on ? ACTIVITY_RUNNING : ACTIVITY_UNKNOWN;
 	i->waker = (struct thread_key){ 0, 0 };
 	i->uninterruptible = false;
-	if (!c->off)
+	if (!c->off_cpu)
 		return;
-	i->state = time < c->off->wake ? ACTIVITY_BLOCKED : ACTIVITY_RUNNABLE;
-	i->uninterruptible = c->off->state == SCHED_BLOCKED;
+	i->state = time < c->off_cpu->wake ? ACTIVITY_BLOCKED : ACTIVITY_RUNNABLE;
+	i->uninterruptible = c->off_cpu->state == SCHED_BLOCKED;
 	if (i->state == ACTIVITY_RUNNABLE)
 		return;
-	*until = c->off->wake < *until ? c->off->wake : *until;
-	i->waker = c->off->waker;
+	*until = c->off_cpu->wake < *until ? c->off_cpu->wake : *until;
+	i->waker = c->off_cpu->waker;
 }
 
 /* Did the thread block before it became runnable? The call that it blocked in is still open. */
@@ -230,10 +243,10 @@ static bool is_delay(const struct cutting *c)
 {
 	u32 flags = c->a->flags & (ACTIVITY_DETAILS | ACTIVITY_IN_CALLS);
 
-	return c->now.state == ACTIVITY_RUNNABLE && flags == ACTIVITY_DETAILS && c->off->wake > c->off->from;
+	return c->now.state == ACTIVITY_RUNNABLE && flags == ACTIVITY_DETAILS && c->off_cpu->wake > c->off_cpu->from;
 }
 
-static int cut(struct cutting *c, u64 from, u64 to)
+static int cut_interval(struct cutting *c, u64 from, u64 to)
 {
 	struct wait_part part = { 0 };
 	int err = 0;
@@ -263,7 +276,7 @@ static struct trace_window life_of(const struct activity *a, const struct thread
 {
 	const struct task *task = names__task(a->q.names, key->pid, key->tid);
 	struct trace_window w = all;
-	const struct sched_times *lists[] = { &t->on, &t->off };
+	const struct sched_times *lists[] = { &t->on_cpu, &t->off_cpu };
 
 	if (w.from < a->q.start)
 		w.from = a->q.start < w.to ? a->q.start : w.to;
@@ -287,7 +300,7 @@ static int emit_thread(struct cutting *c, struct trace_window all)
 {
 	struct activity_thread *t = c->thread;
 	struct trace_window life = life_of(c->a, &c->now.thread, t, all);
-	u64 from = t->done ? t->done : life.from, to = life.to < c->a->q.to ? life.to : c->a->q.to;
+	u64 from = t->emitted_until ? t->emitted_until : life.from, to = life.to < c->a->q.to ? life.to : c->a->q.to;
 	u64 known = from < c->a->q.from ? c->a->q.from : from;
 	struct wait_part before = { .from = from, .to = known };
 	int err = 0;
@@ -297,12 +310,12 @@ static int emit_thread(struct cutting *c, struct trace_window all)
 		return 0;
 	c->now.state = ACTIVITY_UNKNOWN;
 	c->is_delay = false;
-	c->off = NULL;
+	c->off_cpu = NULL;
 	c->span_from = 0;
 	if (from < known)
 		err = on_part(&before, c);
-	t->done = to;
-	return err ? err : cut(c, known, to);
+	t->emitted_until = to;
+	return err ? err : cut_interval(c, known, to);
 }
 
 /*
@@ -339,7 +352,7 @@ int activity__read(struct activity *a, int (*fn)(const struct activity_interval 
 		for (u32 i = 0; !err && i < a->threads.n; i++) {
 			struct cutting c = { .a = a, .thread = map__value(&a->threads, i), .fn = fn, .arg = arg };
 
-			if (c.thread->ended && !c.thread->on.n && !c.thread->off.n)
+			if (c.thread->ended && !c.thread->on_cpu.n && !c.thread->off_cpu.n)
 				continue;
 			c.now.thread = *(const struct thread_key *)map__key(&a->threads, i);
 			err = emit_thread(&c, all);
@@ -348,7 +361,7 @@ int activity__read(struct activity *a, int (*fn)(const struct activity_interval 
 	return err;
 }
 
-void activity__choose(struct activity *a)
+void activity__remove_threads(struct activity *a)
 {
 	for (u32 i = 0; i < a->threads.n; i++)
 		activity_thread__forget(map__value(&a->threads, i));
@@ -379,7 +392,7 @@ int activity__load(struct activity *a, u64 from, u64 to)
 /* Moves to the first span that ends after `time`. */
 static void seek(struct sched_times *l, u64 time)
 {
-	l->at = SEARCH(l->n, i, l->spans[i].to <= time);
+	l->current = SEARCH(l->n, i, l->spans[i].to <= time);
 }
 
 int activity__of(struct activity *a, u32 pid, u32 tid, u64 from, u64 to,
@@ -389,8 +402,8 @@ int activity__of(struct activity *a, u32 pid, u32 tid, u64 from, u64 to,
 
 	c.thread = map__find(&a->threads, &c.now.thread);
 	if (c.thread) {
-		seek(&c.thread->on, from);
-		seek(&c.thread->off, from);
+		seek(&c.thread->on_cpu, from);
+		seek(&c.thread->off_cpu, from);
 	}
-	return cut(&c, from, to);
+	return cut_interval(&c, from, to);
 }

@@ -15,13 +15,12 @@
  *	Bounds	Memory for the spans of one window, some 40 bytes each, and a few words for each thread of the trace and
  *		each second in which a quota throttled a process. Windows are equally long, with activity_window events
  *		each on average, or more if there would be over activity_windows_max windows. A wait that continues from
- *		an earlier window is the same wait (`begins` is false).
+ *		an earlier window is the same wait (`is_new_reason` is false).
  *	Threads All with scheduler events; with ACTIVITY_IN_CALLS also all with other spans.
  *
  * Where several spans of families are open at a time, model/waits.h says which one counts.
  */
-#ifndef SONDE_MODEL_ACTIVITY_H
-#define SONDE_MODEL_ACTIVITY_H
+#pragma once
 
 #include "model/query.h"
 #include "model/waits.h"
@@ -33,7 +32,7 @@ enum activity_state {
 	ACTIVITY_UNKNOWN,
 };
 
-/* A `reason` from here on is ACTIVITY_CAUSE_BASE + enum activity_cause: a cause that has no name of a call. */
+/* A `reason` of this number or more is ACTIVITY_CAUSE_BASE + enum activity_cause: no recorded call explains it. */
 #define ACTIVITY_CAUSE_BASE (1u << 30)
 
 struct activity_interval {
@@ -43,21 +42,25 @@ struct activity_interval {
 	enum activity_cause cause;
 	/* number of the call or wait, for activity__name; ACTIVITY_CAUSE_BASE + cause if there is none */
 	u32 reason;
-	bool uninterruptible; /* the thread is blocked, or was before, in a wait that no signal ends: mostly disk I/O */
-	bool begins; /* `reason` differs from that of the previous interval in the same scheduler span */
+	bool uninterruptible; /* no signal ends the wait: mostly disk I/O. Of a runnable interval, the wait before it */
+	bool is_new_reason; /* it is the first of a scheduler span, or has another `reason` than the one before it */
 	struct thread_key waker; /* of a blocked interval: the thread that ended the wait; 0: none, or not known */
 	/* The following fields are 0 without ACTIVITY_DETAILS. */
 	/*
-	 * of a runnable interval: number of the call or wait in which the thread had blocked; 0: it was preempted, or
-	 * not known
+	 * of a runnable interval: number of the call or wait in which the thread had blocked; 0: it was preempted, a
+	 * quota throttled it, or not known. Always 0 with ACTIVITY_IN_CALLS, where `reason` has that number.
 	 */
 	u32 call;
 	u64 object; /* as in struct wait_detail */
 	u32 stack; /* Python and native frames during the interval; 0: not recorded */
 	u32 off_stack; /* frames with which the thread left the CPU (record --off-cpu); 0: not recorded */
-	/* The holder of the lock or GIL that the thread waited for, else the waker, with its stack; 0: not known */
-	struct thread_key by;
-	u32 by_stack;
+	/*
+	 * The thread that caused the wait, with its stack: of a wait for the GIL with ACTIVITY_HOLDERS the holder in
+	 * this interval; else the waker or holder that the wait's event names; else `waker`, without a stack. 0: not
+	 * known
+	 */
+	struct thread_key caused_by;
+	u32 caused_by_stack;
 	bool is_free; /* the GIL had no holder: a woken waiter was not running yet */
 };
 
@@ -77,17 +80,17 @@ void activity__free(struct activity *a);
 int activity__read(struct activity *a, int (*fn)(const struct activity_interval *i, void *arg), void *arg);
 
 /*
- * For use instead of activity__read: activity__load loads the interval [from, to) of the threads that
- * activity__add_thread has added, or of all threads if none was added, and discards what was loaded before. Both return
- * 0 or negative errno.
+ * The functions from here to activity__of are for use instead of activity__read. activity__add_thread adds a thread to
+ * those that activity__load loads; if it was never called, that loads all threads. Returns 0 or negative errno.
  */
 int activity__add_thread(struct activity *a, u32 pid, u32 tid);
 /* Forgets all threads, so that those added from now on are the only ones. */
-void activity__choose(struct activity *a);
+void activity__remove_threads(struct activity *a);
 /* Sets *all to the time that activity__read reads, and returns in how many windows it does so. */
 u32 activity__windows(const struct activity *a, struct trace_window *all);
+/* Loads the time [from, to), and discards what was loaded before. Returns 0 or negative errno. */
 int activity__load(struct activity *a, u64 from, u64 to);
-/* As activity__read for [from, to) of one thread, which must be loaded; for any other thread all of it is unknown. */
+/* As activity__read for [from, to) of one thread. It must be loaded, else all of this time is ACTIVITY_UNKNOWN. */
 int activity__of(struct activity *a, u32 pid, u32 tid, u64 from, u64 to,
 		 int (*fn)(const struct activity_interval *i, void *arg), void *arg);
 
@@ -100,5 +103,3 @@ const struct lock_futexes *activity__futexes(const struct activity *a);
 
 /* The average number of events in a window and the most windows of a trace; tests set small numbers. */
 extern u32 activity_window, activity_windows_max;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* All causes that an interval of a thread's activity may have. */
-#ifndef SONDE_MODEL_ACTIVITY_CAUSE_H
-#define SONDE_MODEL_ACTIVITY_CAUSE_H
+#pragma once
 
 #include "core/types.h"
 
@@ -38,7 +37,7 @@ enum activity_cause {
 	ACTIVITY_UNINTERRUPTIBLE,
 	ACTIVITY_STOPPED, /* by job control, a debugger, the freezer, .. */
 	/* of a thread whose state is unknown */
-	ACTIVITY_NOT_RECORDED, /* the trace has no scheduler events */
+	ACTIVITY_NOT_RECORDED, /* the scheduler was not recorded, or not at this time (record --cost-limit) */
 	ACTIVITY_LOST, /* scheduler events of this time were lost */
 	ACTIVITY_UNOBSERVED, /* the thread was not followed in this time */
 	ACTIVITY_CAUSES
@@ -67,5 +66,3 @@ const char *activity_cause__text(enum activity_cause cause);
 enum activity_cause activity_cause__of_syscall(const char *name);
 /* Returns the cause of intervals in a function of the CUDA runtime or driver. name: such as "cudaMemcpy" */
 enum activity_cause activity_cause__of_cuda(const char *name);
-
-#endif

@@ -10,6 +10,7 @@
 #include "model/sched_span.h"
 #include "model/throttle.h"
 #include "util/array.h"
+#include "util/compare.h"
 
 static struct activity_thread *thread_of(struct activity *a, u32 pid, u32 tid)
 {
@@ -35,17 +36,10 @@ static int on_span(const struct sched_span *s, void *arg)
 		return a->chosen ? 0 : -ENOMEM;
 	if (s->start >= s->end)
 		return 0;
-	return add(s->on_cpu ? &t->on : &t->off, &time);
+	return add(s->on_cpu ? &t->on_cpu : &t->off_cpu, &time);
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const struct sched_time *x = a, *y = b;
-
-	if (x->from != y->from)
-		return x->from < y->from ? -1 : 1;
-	return x->to < y->to ? -1 : x->to > y->to;
-}
+COMPARE_BY(by_start, struct sched_time, ASCENDING(from), ASCENDING(to))
 
 /* Spans are in order in almost all files. Overlaps are cut, because a file is untrusted. */
 static void sort(struct sched_times *l)
@@ -55,7 +49,7 @@ static void sort(struct sched_times *l)
 
 	for (u32 i = 1; ordered && i < l->n; i++)
 		ordered = l->spans[i - 1].to <= l->spans[i].from;
-	l->at = 0;
+	l->current = 0;
 	if (ordered)
 		return;
 	qsort(l->spans, l->n, sizeof(*l->spans), by_start);
@@ -82,18 +76,17 @@ static int on_segment(const struct gil_segment *p, void *arg)
 
 static int on_off_stacks(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	const struct schema_field *stack = schema_event__field(v.event, "stack");
-	struct common_fields f = common_fields__of(v.event);
+	FIELDS_OF(rows__event(rows), stack);
+	struct common_fields f = common_fields__of(rows__event(rows));
 	struct activity *a = arg;
 	struct activity_thread *t;
 	int err = 0;
 
-	for (; !err && v.i < rows__count(rows); v.i++) {
+	ROWS_WHILE(!err, v, rows) {
 		struct listed_span span = { .from = (u64)view__s64(&v, f.start), .to = (u64)view__s64(&v, f.time) };
 
 		t = thread_of(a, (u32)view__s64(&v, f.pid), (u32)view__s64(&v, f.tid));
-		span.of = (u32)view__s64(&v, stack);
+		span.detail = (u32)view__s64(&v, stack);
 		if (t)
 			err = span_list__add(&t->off_stacks, &span);
 		else if (!a->chosen)
@@ -116,12 +109,11 @@ static int on_throttle(const struct throttle *t, void *arg)
 
 static int on_losses(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct activity *a = arg;
 	const struct schema_family *sched = schema__family(trace__schema(a->q.trace), "sched");
 	int err = 0;
 
-	for (; !err && sched && v.i < rows__count(rows); v.i++) {
+	ROWS_WHILE(!err && sched, v, rows) {
 		struct loss loss = { .family = (u16)view__get(&v, "family"), .reason = view__get(&v, "reason") };
 		struct listed_span span = { .from = (u64)view__get(&v, "first"), .to = (u64)view__get(&v, "last") + 1 };
 
@@ -159,7 +151,7 @@ static int load_whole(struct activity *a)
 /* Loads the holders of GILs. If the window follows the last one, reading continues where it ended. */
 static int load_holders(struct activity *a)
 {
-	const struct gil_listener listener = { .segment = on_segment };
+	const struct gil_listener listener = { .on_segment = on_segment };
 	int err = 0;
 
 	if (a->gil && (!a->gil_to || a->gil_to != a->q.from)) {
@@ -194,22 +186,22 @@ static int on_calls(const struct rows *rows, void *arg)
 
 void activity_thread__forget(struct activity_thread *t)
 {
-	free(t->on.spans);
-	free(t->off.spans);
-	t->on = t->off = (struct sched_times){ 0 };
+	free(t->on_cpu.spans);
+	free(t->off_cpu.spans);
+	t->on_cpu = t->off_cpu = (struct sched_times){ 0 };
 	span_list__free(&t->gil);
 	span_list__free(&t->off_stacks);
 }
 
 /* Reuses the last window's memory. A thread without spans there may have ended, so its memory is freed. */
-static void empty(struct activity_thread *t, u64 from)
+static void empty_thread(struct activity_thread *t, u64 from)
 {
 	span_list__drop_before(&t->gil, from);
-	if (!t->on.n && !t->off.n && !t->gil.n) {
+	if (!t->on_cpu.n && !t->off_cpu.n && !t->gil.n) {
 		activity_thread__forget(t);
 		return;
 	}
-	t->on.n = t->off.n = t->off_stacks.n = 0;
+	t->on_cpu.n = t->off_cpu.n = t->off_stacks.n = 0;
 }
 
 int activity__load_window(struct activity *a, u64 from, u64 to)
@@ -220,18 +212,16 @@ int activity__load_window(struct activity *a, u64 from, u64 to)
 	a->q.to = to;
 	waits__forget(a->waits);
 	for (u32 i = 0; i < a->threads.n; i++)
-		empty(map__value(&a->threads, i), from);
+		empty_thread(map__value(&a->threads, i), from);
 	if (!err && *waits__kinds(a->waits))
 		err = query__read(&a->q, waits__kinds(a->waits), on_calls, a);
 	if (!err)
 		err = sched_spans__read(&a->q, SPAN_WHY | SPAN_WAKER, on_span, a);
 	if (!err && (a->flags & ACTIVITY_HOLDERS))
 		err = load_holders(a);
-	for (u32 i = 0; i < a->threads.n; i++) {
-		struct activity_thread *t = map__value(&a->threads, i);
-
-		sort(&t->on);
-		sort(&t->off);
+	MAP_EACH(struct activity_thread *t, &a->threads) {
+		sort(&t->on_cpu);
+		sort(&t->off_cpu);
 		span_list__sort(&t->gil);
 		span_list__sort(&t->off_stacks);
 	}

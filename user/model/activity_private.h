@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by activity.c, which makes intervals, and activity_load.c, which loads the spans that they are made of. */
-#ifndef SONDE_MODEL_ACTIVITY_PRIVATE_H
-#define SONDE_MODEL_ACTIVITY_PRIVATE_H
+#pragma once
 
 #include "model/activity.h"
 #include "model/span_list.h"
@@ -17,14 +16,14 @@ struct sched_time {
 struct sched_times {
 	struct sched_time *spans; /* by their start and by their end, once sorted */
 	u32 n;
-	u32 at; /* index of the first span that ends after the current time */
+	u32 current; /* index of the first span that ends after the current time */
 };
 
 struct activity_thread {
-	struct sched_times on, off;
-	struct span_list gil; /* kind: enum gil_holding, by: the holder, of: its stack; also of later windows */
-	struct span_list off_stacks; /* of: the stack */
-	u64 done; /* intervals were emitted up to this time; 0: none was */
+	struct sched_times on_cpu, off_cpu;
+	struct span_list gil; /* kind: enum gil_holding, thread: the holder, detail: its stack; also of later windows */
+	struct span_list off_stacks; /* detail: the stack */
+	u64 emitted_until; /* intervals were emitted up to this time; 0: none was */
 	bool ended; /* the thread ended before the current window */
 	u64 span_from; /* start of the scheduler span that the last interval was in */
 	u32 last_reason;
@@ -49,5 +48,3 @@ struct activity {
 /* Reads a window; what was loaded is forgotten. 0 or negative errno. */
 int activity__load_window(struct activity *a, u64 from, u64 to);
 void activity_thread__forget(struct activity_thread *t);
-
-#endif

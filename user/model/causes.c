@@ -83,11 +83,7 @@ void causes__free(struct causes *c)
 {
 	if (!c)
 		return;
-	map__free(&c->parts);
-	map__free(&c->threads);
-	map__free(&c->processes);
-	map__free(&c->call_sums);
-	map__free(&c->quotas);
+	MAPS_FREE(&c->parts, &c->threads, &c->processes, &c->call_sums, &c->quotas);
 	cause_files__free(c->files);
 	free(c->ranked);
 	free(c);
@@ -115,7 +111,7 @@ int causes__add(struct causes *c, const struct activity_interval *i)
 	if (!p)
 		return -ENOMEM;
 	p->ns += i->to - i->from;
-	p->times += i->begins;
+	p->times += i->is_new_reason;
 	return 0;
 }
 
@@ -275,11 +271,8 @@ static u64 longest_of(const struct causes *c)
 {
 	u64 longest = 0;
 
-	for (u32 i = 0; i < c->processes.n; i++) {
-		const struct sums *p = map__value(&c->processes, i);
-
+	MAP_EACH(const struct sums *p, &c->processes)
 		longest = p->wall_ns > longest ? p->wall_ns : longest;
-	}
 	return longest;
 }
 

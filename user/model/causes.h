@@ -3,8 +3,7 @@
  * Why processes were slow: each process's time off the CPUs by kind of cause, ranked. Waits that cost something come
  * before sleeps and before waiting for others, and these before idling.
  */
-#ifndef SONDE_MODEL_CAUSES_H
-#define SONDE_MODEL_CAUSES_H
+#pragma once
 
 #include "model/activity.h"
 
@@ -66,5 +65,3 @@ int cause_files__new(struct cause_files **out, const struct query *args);
 void cause_files__free(struct cause_files *f);
 /* Returns the kind of a transfer that does not wait for a disk, and its file in *name, NULL: not known. */
 enum cause_kind cause_files__find(const struct cause_files *f, u32 pid, const char *call, const char **name);
-
-#endif

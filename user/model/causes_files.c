@@ -31,13 +31,12 @@ struct cause_files {
 
 static int on_calls(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	struct common_fields common = common_fields__of(v.event);
-	const struct schema_field *file = schema_event__field(v.event, "file");
+	struct common_fields common = common_fields__of(rows__event(rows));
+	FIELDS_OF(rows__event(rows), file);
 	struct cause_files *f = arg;
 	u64 *ns;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		struct sum_key key = { { (u32)view__s64(&v, common.pid), (u32)view__s64(&v, f->nr) },
 				       (u32)view__s64(&v, file),
 				       0 };
@@ -79,8 +78,7 @@ void cause_files__free(struct cause_files *f)
 	if (!f)
 		return;
 	osrt_files__free(f->names);
-	map__free(&f->sums);
-	map__free(&f->best);
+	MAPS_FREE(&f->sums, &f->best);
 	free(f);
 }
 

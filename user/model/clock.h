@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Parses times that people write. */
-#ifndef SONDE_MODEL_CLOCK_H
-#define SONDE_MODEL_CLOCK_H
+#pragma once
 
 #include "trace/writer.h"
 
@@ -12,5 +11,3 @@
  */
 int clock__parse_range(const char *text, u64 start, const struct trace_head *head, u64 *from, u64 *to, char *err,
 		       size_t err_len);
-
-#endif

@@ -47,8 +47,35 @@ const char *cuda_calls__function_name(const struct cuda_calls *a, u32 function)
 
 bool cuda_calls__is_error(s64 ret)
 {
-	/* cudaErrorNotReady answers a query and is no failure. */
-	return ret && ret != 600;
+	/* cudaErrorNotReady (600) is an answer. A library gets error 4 if it frees memory after the driver's unload. */
+	return ret && ret != 600 && ret != 4;
+}
+
+const char *cuda_calls__error_name(const char *function, s64 ret)
+{
+	static const struct {
+		s64 ret;
+		const char *runtime, *driver;
+	} names[] = {
+		{ 1, "cudaErrorInvalidValue", "CUDA_ERROR_INVALID_VALUE" },
+		{ 2, "cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY" },
+		{ 3, "cudaErrorInitializationError", "CUDA_ERROR_NOT_INITIALIZED" },
+		{ 100, "cudaErrorNoDevice", "CUDA_ERROR_NO_DEVICE" },
+		{ 101, "cudaErrorInvalidDevice", "CUDA_ERROR_INVALID_DEVICE" },
+		{ 201, "cudaErrorDeviceUninitialized", "CUDA_ERROR_INVALID_CONTEXT" },
+		{ 209, "cudaErrorNoKernelImageForDevice", "CUDA_ERROR_NO_BINARY_FOR_GPU" },
+		{ 400, "cudaErrorInvalidResourceHandle", "CUDA_ERROR_INVALID_HANDLE" },
+		{ 500, "cudaErrorSymbolNotFound", "CUDA_ERROR_NOT_FOUND" },
+		{ 700, "cudaErrorIllegalAddress", "CUDA_ERROR_ILLEGAL_ADDRESS" },
+		{ 701, "cudaErrorLaunchOutOfResources", "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES" },
+		{ 719, "cudaErrorLaunchFailure", "CUDA_ERROR_LAUNCH_FAILED" },
+		{ 801, "cudaErrorNotSupported", "CUDA_ERROR_NOT_SUPPORTED" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (names[i].ret == ret)
+			return strncmp(function, "cuda", 4) ? names[i].driver : names[i].runtime;
+	return NULL;
 }
 
 static int group__add(struct cuda_calls *a, struct cuda_group *g, u64 ns, bool timed, bool failed)
@@ -188,8 +215,7 @@ void cuda_calls__free(struct cuda_calls *a)
 {
 	free_groups(a, &a->by_thread);
 	free_groups(a, &a->by_name);
-	map__free(&a->returns);
-	map__free(&a->functions);
+	MAPS_FREE(&a->returns, &a->functions);
 	nesting__free(&a->nesting);
 }
 

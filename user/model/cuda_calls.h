@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Counts calls of the CUDA runtime and driver, by function and thread. */
-#ifndef SONDE_MODEL_CUDA_CALLS_H
-#define SONDE_MODEL_CUDA_CALLS_H
+#pragma once
 
 #include "model/nesting.h"
 #include "model/stats.h"
@@ -52,7 +51,7 @@ void cuda_calls__free(struct cuda_calls *a);
 const char *cuda_calls__function_name(const struct cuda_calls *a, u32 function);
 /* Is it the result of a call that failed? */
 bool cuda_calls__is_error(s64 ret);
+/* Returns "cudaErrorMemoryAllocation" or "CUDA_ERROR_OUT_OF_MEMORY", by its function; NULL: not known */
+const char *cuda_calls__error_name(const char *function, s64 ret);
 /* Returns the error that one thread got most often, and sets *errors to the number of all; NULL: there was none. */
 const struct cuda_return_key *cuda_calls__worst_error(const struct cuda_calls *a, u64 *errors);
-
-#endif

@@ -27,10 +27,9 @@ struct phase {
 /* The begin and the end of an active phase are events of their own, which may be read in any order. */
 static int on_phases(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct map *phases = arg;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		u64 since = (u64)view__get(&v, "since"), time = (u64)view__get(&v, "time");
 		struct phase_key key = { .pid = (u32)view__get(&v, "pid"), .from = since };
 		struct phase *p = since ? map__get(phases, &key) : NULL;
@@ -95,8 +94,7 @@ int cycles__load(struct cycles *c, struct trace *t)
 		if (p->cycle || key->from == *(u64 *)map__find(&first, &key->pid))
 			err = add(c, p->cycle ? p->cycle : 1, key->from, p->to ? p->to : trace__summary(t)->last);
 	}
-	map__free(&first);
-	map__free(&phases);
+	MAPS_FREE(&first, &phases);
 	return err;
 }
 

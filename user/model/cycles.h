@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* When the cycles of `record --schedule` were active. */
-#ifndef SONDE_MODEL_CYCLES_H
-#define SONDE_MODEL_CYCLES_H
+#pragma once
 
 #include "trace/reader.h"
 
@@ -14,5 +13,3 @@ struct cycles {
 /* 0 or negative errno. Call cycles__free in any case. */
 int cycles__load(struct cycles *c, struct trace *t);
 void cycles__free(struct cycles *c);
-
-#endif

@@ -30,11 +30,21 @@ bool demangle(struct demangled *d, const char *mangled, int options)
 	return cplus_demangle_v3_callback(mangled, options, write_part, d) && d->len;
 }
 
+/* Rust's own mangling, and that of C++ with a hash as the last part, which is left out. */
+static bool demangle_rust(struct demangled *d, const char *mangled)
+{
+	d->len = 0;
+	d->text[0] = '\0';
+	if (setjmp(d->too_long))
+		return false;
+	return rust_demangle_callback(mangled, DMGL_NO_OPTS, write_part, d) && d->len;
+}
+
 char *demangle__short(const char *name, char *buf, size_t size)
 {
-	struct demangled *d = strncmp(name, "_Z", 2) ? NULL : malloc(sizeof(*d));
+	struct demangled *d = strncmp(name, "_Z", 2) && strncmp(name, "_R", 2) ? NULL : malloc(sizeof(*d));
 
-	snprintf(buf, size, "%s", d && demangle(d, name, DMGL_NO_OPTS) ? d->text : name);
+	snprintf(buf, size, "%s", d && (demangle_rust(d, name) || demangle(d, name, DMGL_NO_OPTS)) ? d->text : name);
 	free(d);
 	return buf;
 }

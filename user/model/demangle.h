@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* C++ names, demangled by libiberty. */
-#ifndef SONDE_MODEL_DEMANGLE_H
-#define SONDE_MODEL_DEMANGLE_H
+/* Names of C++ and Rust, demangled by libiberty. */
+#pragma once
 
 #include <setjmp.h>
 #include <stdbool.h>
@@ -20,5 +19,3 @@ struct demangled {
 bool demangle(struct demangled *d, const char *mangled, int options);
 /* Writes "srv::handle" for "_ZN3srv6handleEv", without parameters, and other names unchanged. Returns buf. */
 char *demangle__short(const char *name, char *buf, size_t size);
-
-#endif

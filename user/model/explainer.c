@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "model/osrt_files.h"
 
@@ -71,35 +70,35 @@ struct explaining {
 	struct explainer *d;
 	const struct explainer_thread *thread; /* NULL: the thread was not added */
 	const struct explainer_hint *hint;
-	int (*fn)(enum gap_cause cause, u32 of, u64 ns, void *arg);
+	int (*fn)(enum gap_cause cause, u32 object, u64 ns, void *arg);
 	void *arg;
 };
 
-static int emit(const struct explaining *t, enum gap_cause cause, u32 of, u64 from, u64 to)
+static int emit(const struct explaining *t, enum gap_cause cause, u32 object, u64 from, u64 to)
 {
-	return from < to ? t->fn(cause, of, to - from, t->arg) : 0;
+	return from < to ? t->fn(cause, object, to - from, t->arg) : 0;
 }
 
 static int emit_text(const struct explaining *t, enum gap_cause cause, const char *text, u64 from, u64 to)
 {
-	u32 of = texts__number(&t->d->sources.gaps->texts, text);
+	u32 object = texts__number(&t->d->sources.gaps->texts, text);
 
-	return of ? emit(t, cause, of, from, to) : -ENOMEM;
+	return object ? emit(t, cause, object, from, to) : -ENOMEM;
 }
 
 static int emit_gil(const struct explaining *t, const struct activity_interval *i)
 {
-	u32 kind, of = 0;
+	u32 kind, object = 0;
 	char label[64];
 
 	if (i->is_free)
 		return emit_text(t, GAP_GIL, "no thread (the woken thread was not running yet)", i->from, i->to);
-	if (i->by_stack)
-		of = explainer_sources__function(&t->d->sources, i->by_stack, &kind);
-	if (!of && i->by.tid)
-		of = texts__number(&t->d->sources.gaps->texts,
-				   names__label(t->d->args.names, label, sizeof(label), i->by.pid, i->by.tid));
-	return emit(t, GAP_GIL, of, i->from, i->to);
+	if (i->caused_by_stack)
+		object = explainer_sources__function(&t->d->sources, i->caused_by_stack, &kind);
+	if (!object && i->caused_by.tid)
+		object = texts__number(&t->d->sources.gaps->texts, names__label(t->d->args.names, label, sizeof(label),
+										i->caused_by.pid, i->caused_by.tid));
+	return emit(t, GAP_GIL, object, i->from, i->to);
 }
 
 /* Returns the sample that represents a moment: the next one, else the previous one, if within the time of the hint. */
@@ -118,7 +117,7 @@ static const struct listed_span *sample_at(const struct explaining *t, u64 time,
 static int emit_running(const struct explaining *t, u64 from, u64 to)
 {
 	struct gpu_gaps *gaps = t->d->sources.gaps;
-	u32 kind = 0, of = 0;
+	u32 kind = 0, object = 0;
 	int err = 0;
 
 	if (t->hint->call)
@@ -130,12 +129,12 @@ static int emit_running(const struct explaining *t, u64 from, u64 to)
 		s = sample_at(t, from, &until);
 		if (s) {
 			kind = s->kind;
-			of = s->of;
+			object = s->detail;
 		} else {
-			of = explainer_sources__function(&t->d->sources, t->hint->stack, &kind);
-			gaps->guessed = gaps->guessed || of;
+			object = explainer_sources__function(&t->d->sources, t->hint->stack, &kind);
+			gaps->guessed = gaps->guessed || object;
 		}
-		err = emit(t, kind & EXPLAINER_PYTHON ? GAP_PYTHON : GAP_RUN, of, from, until);
+		err = emit(t, kind & EXPLAINER_PYTHON ? GAP_PYTHON : GAP_RUN, object, from, until);
 	}
 	return err;
 }
@@ -153,7 +152,7 @@ static int emit_unknown(const struct explaining *t, u64 from, u64 to)
 		until = to;
 		s = span_list__at(&t->thread->lists[EXPLAINER_SAMPLES], from, &until);
 		if (s)
-			err = emit(t, s->kind & EXPLAINER_PYTHON ? GAP_PYTHON : GAP_RUN, s->of, from, until);
+			err = emit(t, s->kind & EXPLAINER_PYTHON ? GAP_PYTHON : GAP_RUN, s->detail, from, until);
 		else
 			err = emit(t, GAP_UNKNOWN, 0, from, until);
 	}
@@ -179,7 +178,7 @@ static int emit_call(const struct explaining *t, const struct activity_interval 
 	if (s && s->kind == EXPLAINER_POLLS)
 		s = read_after(l, n) ? read_after(l, n) : s;
 	if (s)
-		return emit(t, s->kind == EXPLAINER_READS ? GAP_READ : GAP_CALL, s->of, i->from, i->to);
+		return emit(t, s->kind == EXPLAINER_READS ? GAP_READ : GAP_CALL, s->detail, i->from, i->to);
 	if (i->cause == ACTIVITY_SLEEP)
 		return emit_text(t, GAP_SLEEP, name, i->from, i->to);
 	if (i->cause == ACTIVITY_FUTEX)
@@ -190,10 +189,10 @@ static int emit_call(const struct explaining *t, const struct activity_interval 
 /* Emits an off-CPU interval by its stack; with loader_only only if a DataLoader is on the stack. */
 static int emit_off(const struct explaining *t, const struct activity_interval *i, bool loader_only, bool *emitted)
 {
-	u32 kind = 0, of = i->off_stack ? explainer_sources__function(&t->d->sources, i->off_stack, &kind) : 0;
+	u32 kind = 0, object = i->off_stack ? explainer_sources__function(&t->d->sources, i->off_stack, &kind) : 0;
 
 	*emitted = !loader_only || kind & EXPLAINER_LOADER;
-	return *emitted ? emit(t, kind & EXPLAINER_LOADER ? GAP_READ : GAP_OFF, of, i->from, i->to) : 0;
+	return *emitted ? emit(t, kind & EXPLAINER_LOADER ? GAP_READ : GAP_OFF, object, i->from, i->to) : 0;
 }
 
 /* Emits an interval in a call or wait. A thread that is runnable waits for a CPU regardless of its call. */
@@ -209,8 +208,9 @@ static int emit_wait(const struct explaining *t, const struct activity_interval 
 	case ACTIVITY_DISK:
 	case ACTIVITY_FAULT:
 	case ACTIVITY_RECLAIM:
-	case ACTIVITY_CONNECT:
 		return emit_text(t, GAP_DISK, name, i->from, i->to);
+	case ACTIVITY_CONNECT:
+		return emit_text(t, GAP_CALL, name, i->from, i->to);
 	default:
 		break;
 	}
@@ -261,7 +261,7 @@ static int on_interval(const struct activity_interval *i, void *arg)
 }
 
 int explainer__explain(struct explainer *d, u32 pid, u32 tid, u64 from, u64 to, const struct explainer_hint *hint,
-		       int (*fn)(enum gap_cause cause, u32 of, u64 ns, void *arg), void *arg)
+		       int (*fn)(enum gap_cause cause, u32 object, u64 ns, void *arg), void *arg)
 {
 	struct explaining t = { d, explainer_sources__thread(&d->sources, pid, tid), hint, fn, arg };
 

@@ -3,8 +3,7 @@
  * Explains what threads did while a GPU waited for them: from their activity, the files that they read and the samples
  * of their stacks.
  */
-#ifndef SONDE_MODEL_EXPLAINER_H
-#define SONDE_MODEL_EXPLAINER_H
+#pragma once
 
 #include "model/activity.h"
 #include "model/gpu_gaps.h"
@@ -33,15 +32,15 @@ struct explainer_hint {
  * result.
  */
 int explainer__explain(struct explainer *d, u32 pid, u32 tid, u64 from, u64 to, const struct explainer_hint *hint,
-		       int (*fn)(enum gap_cause cause, u32 of, u64 ns, void *arg), void *arg);
+		       int (*fn)(enum gap_cause cause, u32 object, u64 ns, void *arg), void *arg);
 
 /* Spans that the activity model lacks: calls with their files, and samples of running threads */
 enum explainer_source { EXPLAINER_CALLS, EXPLAINER_SAMPLES, EXPLAINER_SOURCES };
 
-/* `kind` of EXPLAINER_CALLS; `of` is the number of a text. */
+/* `kind` of EXPLAINER_CALLS; `detail` is the number of a text. */
 enum explainer_call { EXPLAINER_READS = 1, EXPLAINER_WRITES, EXPLAINER_POLLS };
 
-/* Flags in `kind` of EXPLAINER_SAMPLES; the span is the CPU time that the sample represents, `of` its function or 0. */
+/* Flags in `kind` of EXPLAINER_SAMPLES; the span is the sample's CPU time, `detail` its function or 0. */
 enum explainer_function { EXPLAINER_PYTHON = 1, EXPLAINER_LOADER = 2 };
 
 struct explainer_thread {
@@ -61,5 +60,3 @@ int explainer_sources__read(struct explainer_sources *s);
 struct explainer_thread *explainer_sources__thread(const struct explainer_sources *s, u32 pid, u32 tid);
 /* Returns the number of a text, "decode (loader.py)"; 0: not known, or no memory. *kind: enum explainer_function */
 u32 explainer_sources__function(const struct explainer_sources *s, u32 stack, u32 *kind);
-
-#endif

@@ -47,15 +47,13 @@ static u32 call_text(const struct explainer_sources *s, u32 pid, const char *nam
 
 static int on_calls(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	const struct schema_field *nr = schema_event__field(v.event, "nr"),
-				  *file = schema_event__field(v.event, "file");
-	struct common_fields f = common_fields__of(v.event);
+	FIELDS_OF(rows__event(rows), nr, file);
+	struct common_fields f = common_fields__of(rows__event(rows));
 	const struct explainer_sources *s = arg;
 	struct explainer_thread *t;
 	int err = 0;
 
-	for (; !err && v.i < rows__count(rows); v.i++) {
+	ROWS_WHILE(!err, v, rows) {
 		const char *name = syscalls__known_name(nr, view__s64(&v, nr));
 		struct listed_span span = { .from = (u64)view__s64(&v, f.start), .to = (u64)view__s64(&v, f.time) };
 
@@ -65,8 +63,8 @@ static int on_calls(const struct rows *rows, void *arg)
 		span.kind = kind_of_call(name);
 		if (!span.kind)
 			continue;
-		span.of = call_text(s, (u32)view__s64(&v, f.pid), name, (u32)view__s64(&v, file));
-		err = span.of ? span_list__add(&t->lists[EXPLAINER_CALLS], &span) : -ENOMEM;
+		span.detail = call_text(s, (u32)view__s64(&v, f.pid), name, (u32)view__s64(&v, file));
+		err = span.detail ? span_list__add(&t->lists[EXPLAINER_CALLS], &span) : -ENOMEM;
 	}
 	return err;
 }
@@ -101,15 +99,13 @@ u32 explainer_sources__function(const struct explainer_sources *s, u32 stack, u3
 
 static int on_samples(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	const struct schema_field *stack = schema_event__field(v.event, "stack");
-	const struct schema_field *period = schema_event__field(v.event, "period");
-	struct common_fields f = common_fields__of(v.event);
+	FIELDS_OF(rows__event(rows), stack, period);
+	struct common_fields f = common_fields__of(rows__event(rows));
 	const struct explainer_sources *s = arg;
 	struct explainer_thread *t;
 	int err = 0;
 
-	for (; !err && v.i < rows__count(rows); v.i++) {
+	ROWS_WHILE(!err, v, rows) {
 		struct listed_span span = { .to = (u64)view__s64(&v, f.time) };
 		u64 ns = (u64)view__s64(&v, period);
 
@@ -117,7 +113,7 @@ static int on_samples(const struct rows *rows, void *arg)
 		if (!t)
 			continue;
 		span.from = span.to > ns ? span.to - ns : 0;
-		span.of = explainer_sources__function(s, (u32)view__s64(&v, stack), &span.kind);
+		span.detail = explainer_sources__function(s, (u32)view__s64(&v, stack), &span.kind);
 		err = span_list__add(&t->lists[EXPLAINER_SAMPLES], &span);
 	}
 	return err;

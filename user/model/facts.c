@@ -7,10 +7,12 @@
 #include <string.h>
 
 #include "core/meta.h"
+#include "model/facts_private.h"
 #include "model/pauses.h"
 #include "model/view.h"
 #include "trace/loss.h"
 #include "util/array.h"
+#include "util/compare.h"
 #include "util/map.h"
 #include "util/search.h"
 
@@ -55,6 +57,7 @@ struct load {
 	u64 *stops; /* when detaching began, for each merged trace */
 	u32 n_stops;
 	struct pauses pauses;
+	struct pauses unmeasured;
 	int err;
 };
 
@@ -113,7 +116,7 @@ static void on_end(struct load *l, const struct view *v)
 	u64 stop = (u64)view__get(v, "stop");
 
 	l->facts->end_reason = view__get(v, "reason");
-	l->err = pauses__stop(&l->pauses, input_of(v), stop);
+	l->err = pauses__stop(&l->pauses, input_of(v), stop) ?: pauses__stop(&l->unmeasured, input_of(v), stop);
 	if (!array__push(l->stops, l->n_stops, stop))
 		l->err = -ENOMEM;
 }
@@ -127,7 +130,8 @@ static void on_cost(struct load *l, const struct view *v)
 
 	if (live > time)
 		return;
-	l->err = pauses__recorded(&l->pauses, input_of(v), live, time);
+	l->err = pauses__recorded(&l->pauses, input_of(v), live, time) ?:
+			 pauses__recorded(&l->unmeasured, input_of(v), live, time);
 	for (u32 i = 0; i < f->n_windows; i++) {
 		w = &f->windows[i];
 		/* a hostile file may have very many windows: further ones are joined */
@@ -141,17 +145,22 @@ static void on_cost(struct load *l, const struct view *v)
 		l->err = -ENOMEM;
 }
 
+static int add_pause(struct pauses *p, const struct view *v)
+{
+	return pauses__add(p, input_of(v), (u64)view__get(v, "start"), (u64)view__get(v, "time"));
+}
+
 static int on_times(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct load *l = arg;
 
-	for (; !l->err && v.i < rows__count(rows); v.i++) {
+	ROWS_WHILE(!l->err, v, rows) {
 		if (!strcmp(v.event->name, "meta_end"))
 			on_end(l, &v);
 		else if (!strcmp(v.event->name, "meta_pause"))
-			l->err = pauses__add(&l->pauses, input_of(&v), (u64)view__get(&v, "start"),
-					     (u64)view__get(&v, "time"));
+			l->err = add_pause(&l->pauses, &v);
+		else if (!strcmp(v.event->name, "meta_unmeasured"))
+			l->err = add_pause(&l->unmeasured, &v);
 		else
 			on_cost(l, &v);
 	}
@@ -160,12 +169,11 @@ static int on_times(const struct rows *rows, void *arg)
 
 static int on_loss(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct load *l = arg;
 	struct trace_facts *f = l->facts;
 	struct loss loss;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		loss = (struct loss){
 			.family = (u16)view__get(&v, "family"),
 			.object = (u16)view__get(&v, "object"),
@@ -183,11 +191,10 @@ static int on_loss(const struct rows *rows, void *arg)
 
 static int on_object(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct load *l = arg;
 	s64 object;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		object = view__get(&v, "object");
 		if (object > 0 && object <= UINT16_MAX)
 			l->paths[object] = trace__string(l->trace, (u32)view__get(&v, "path"));
@@ -197,11 +204,10 @@ static int on_object(const struct rows *rows, void *arg)
 
 static int on_refused(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct load *l = arg;
 	struct trace_facts *f = l->facts;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		const struct schema_family *family =
 			schema__family_by_id(trace__schema(l->trace), (u8)view__get(&v, "family"));
 
@@ -211,19 +217,14 @@ static int on_refused(const struct rows *rows, void *arg)
 					 .program = trace__string(l->trace, (u32)view__get(&v, "program")),
 					 .why = trace__string(l->trace, (u32)view__get(&v, "why")),
 					 .lacks = trace__string(l->trace, (u32)view__get(&v, "lacks")),
-					 .all = view__get(&v, "all") != 0,
+					 .is_whole_family = view__get(&v, "all") != 0,
 				 }))
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-static int by_time(const void *a, const void *b)
-{
-	const struct trace_window *x = a, *y = b;
-
-	return x->from < y->from ? -1 : x->from > y->from;
-}
+COMPARE_BY(by_time, struct trace_window, ASCENDING(from))
 
 /* Sorts windows by time and joins those that overlap. Returns how many are left. */
 static u32 join_windows(struct trace_window *list, u32 count)
@@ -247,7 +248,7 @@ static int add_without_pauses(struct trace_facts *f, struct trace_window w, cons
 	while (*first < pauses->n_joint && pauses->joint[*first].to <= w.from)
 		(*first)++;
 	for (u32 i = *first; i < pauses->n_joint && pauses->joint[i].from < w.to; i++) {
-		const struct trace_window *p = &pauses->joint[i];
+		const struct joint_pause *p = &pauses->joint[i];
 
 		if (p->from > w.from &&
 		    !array__push(f->windows, f->n_windows, (struct trace_window){ w.from, p->from }))
@@ -265,7 +266,7 @@ static int remove_pauses(struct trace_facts *f, struct pauses *pauses)
 {
 	struct trace_window *all = f->windows;
 	u32 n = f->n_windows, first = 0;
-	int err = pauses__join(pauses);
+	int err = pauses__join(pauses, false);
 
 	if (err || !pauses->n_joint)
 		return err;
@@ -337,6 +338,15 @@ static int settle_times(struct trace_facts *f, struct load *l)
 	return 0;
 }
 
+bool trace_facts__enter_window(const struct trace_facts *f, u32 *window, u64 time)
+{
+	u32 last = *window;
+
+	while (*window + 1 < f->n_windows && time >= f->windows[*window + 1].from)
+		++*window;
+	return *window > last;
+}
+
 /* Returns the ns of the traced time before a moment. */
 static u64 traced_before(const struct trace_facts *f, u64 time)
 {
@@ -362,6 +372,7 @@ void trace_facts__widen(struct trace_facts *f, u64 from, u64 to)
 	if (to > f->windows[f->n_windows - 1].to)
 		f->windows[f->n_windows - 1].to = to;
 	sum_windows(f);
+	facts_unmeasured__sum(f);
 }
 
 int trace_facts__leave_out_pauses(struct trace_facts *f, struct trace *t)
@@ -427,7 +438,7 @@ static int read_losses(struct load *l)
 int trace_facts__load(struct trace_facts *f, struct trace *t, const char *file, u64 from, u64 to)
 {
 	const struct schema *s = trace__schema(t);
-	static const char *const kinds[] = { "meta_end", "meta_cost", "meta_pause" };
+	static const char *const kinds[] = { "meta_end", "meta_cost", "meta_pause", "meta_unmeasured" };
 	const struct schema_event *meta[ARRAY_LEN(kinds) + 1] = { 0 }, *e;
 	struct load l = { .facts = f, .trace = t };
 	struct trace_filter filter = { .kinds = meta };
@@ -449,8 +460,11 @@ int trace_facts__load(struct trace_facts *f, struct trace *t, const char *file, 
 	err = n ? trace__read(t, &filter, on_times, &l) : 0;
 	if (!err)
 		err = settle_times(f, &l);
+	if (!err)
+		err = facts_unmeasured__settle(f, &l.unmeasured);
 	free(l.stops);
 	pauses__free(&l.pauses);
+	pauses__free(&l.unmeasured);
 	/* which losses count depends on the traced time */
 	if (!err)
 		err = read_losses(&l);
@@ -467,6 +481,8 @@ void trace_facts__free(struct trace_facts *f)
 	free(f->windows);
 	free(f->before);
 	free(f->unpaused);
+	free(f->unmeasured);
+	free(f->unmeasured_before);
 	memset(f, 0, sizeof(*f));
 }
 

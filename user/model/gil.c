@@ -7,17 +7,17 @@
 
 #include "core/event.h"
 #include "model/gil_line.h"
+#include "model/gil_slice_list.h"
 #include "model/order.h"
-#include "util/array.h"
-#include "util/search.h"
 #include "probes/gil/gil.h"
 
 /* ns that are read on both sides of the selected time, so that its first and last waits have their holders. */
 #define MARGIN 1000000000ull
 /*
- * gil_model__advance reads so many ns beyond its part. A GIL without an event in the last SILENCE ns of them has no
- * waiter any more; of another one, an event follows each wait of the part by GIL_DELAY at least, so that the wait has
- * been cut.
+ * gil_model__advance(to) reads on until AHEAD ns after `to`, because gil_line__cut() cuts a wait only when it gets an
+ * event that is GIL_DELAY later than the wait's end. A GIL with waiters has such an event if its switch interval is
+ * shorter than SILENCE (Python's default is 5 ms). With a longer one, end_silent_lines() also ends lines that have
+ * waiters, and forgets their last known holder.
  */
 #define AHEAD	300000000ull
 #define SILENCE 200000000ull
@@ -35,9 +35,9 @@ struct overlap {
 struct gil_state {
 	struct gil_line *line;
 	u64 last; /* time of its last event */
-	struct overlap busy[OVERLAPS]; /* disjoint, by time */
-	u32 n_busy;
-	double busy_ns; /* of intervals that are no longer stored */
+	struct overlap contended[OVERLAPS]; /* disjoint, by time */
+	u32 n_contended;
+	double contended_ns; /* of intervals that are no longer stored */
 };
 
 struct waiter_key {
@@ -50,14 +50,10 @@ struct waiter {
 	u64 attempt, attempt_start;
 	u64 number; /* of its last wait */
 	u32 stack;
-	u32 usual; /* stack of its last short wait that has one: it represents those without (GIL_STACK_NS) */
-	bool estimated; /* `stack` is the usual one */
-	bool again; /* the last wait timed out: the next one belongs to the same attempt */
-};
-
-struct slice {
-	u64 from, to;
-	u64 pause; /* ns before the slice that were not measured */
+	/* Stack of the last attempt whose first wait was short and had one. Short waits without a stack get it. */
+	u32 short_wait_stack;
+	bool estimated; /* `stack` is that of another short wait of the thread */
+	bool continues; /* the GIL was held at the end of the last wait: the next wait belongs to the same attempt */
 };
 
 struct fields {
@@ -78,61 +74,56 @@ struct gil_model {
 	struct fields fields[KINDS];
 	struct map gils; /* struct gil_key -> struct gil_state */
 	struct map waiters; /* struct waiter_key -> struct waiter */
-	struct slice *slices;
-	u32 n_slices, slice; /* index of the slice of the last event plus 1; 0: none */
+	struct gil_slice_list slices;
+	u32 slice; /* number of the slice of the last event; 0: none */
 	struct order *order;
-	u64 from, to; /* the selected time */
 	u64 read_from, read_to; /* of the current reading; rows that began earlier have been read */
 	bool started;
 	struct gil_listener listener;
 	void *arg;
 };
 
-static int segment(const struct gil_segment *p, void *arg)
+static int emit_segment(const struct gil_segment *p, void *arg)
 {
 	struct gil_model *m = arg;
 
-	return m->listener.segment ? m->listener.segment(p, m->arg) : 0;
+	return m->listener.on_segment ? m->listener.on_segment(p, m->arg) : 0;
 }
 
 static double weight(const struct gil_model *m)
 {
-	const struct slice *s = m->slice ? &m->slices[m->slice - 1] : NULL;
-
-	return s && s->to > s->from ? 1 + (double)s->pause / (double)(s->to - s->from) : 1;
+	return gil_slice_list__weight(&m->slices, m->slice);
 }
 
 static double ns_of(const struct gil_model *m, const struct overlap *o)
 {
-	u64 from = o->from > m->from ? o->from : m->from, to = m->to && o->to > m->to ? m->to : o->to;
-
-	return to > from ? (double)(to - from) * weight(m) : 0;
+	return (double)gil_slice_list__selected_ns(&m->slices, o->from, o->to) * weight(m);
 }
 
-static void retire_busy(struct gil_model *m, struct gil_state *g)
+static void retire_contended(struct gil_model *m, struct gil_state *g)
 {
 	u32 i;
 
-	for (i = 0; i < g->n_busy; i++)
-		g->busy_ns += ns_of(m, &g->busy[i]);
-	g->n_busy = 0;
+	for (i = 0; i < g->n_contended; i++)
+		g->contended_ns += ns_of(m, &g->contended[i]);
+	g->n_contended = 0;
 }
 
 /* Waits arrive in order of their ends: a new one can only overlap the last intervals. */
-static void add_busy(struct gil_model *m, struct gil_state *g, u64 from, u64 to)
+static void add_contended(struct gil_model *m, struct gil_state *g, u64 from, u64 to)
 {
-	while (g->n_busy && g->busy[g->n_busy - 1].to >= from) {
-		struct overlap *o = &g->busy[--g->n_busy];
+	while (g->n_contended && g->contended[g->n_contended - 1].to >= from) {
+		struct overlap *o = &g->contended[--g->n_contended];
 
 		from = o->from < from ? o->from : from;
 		to = o->to > to ? o->to : to;
 	}
-	if (g->n_busy == OVERLAPS) {
-		g->busy_ns += ns_of(m, &g->busy[0]);
-		memmove(g->busy, g->busy + 1, sizeof(g->busy) - sizeof(g->busy[0]));
-		g->n_busy--;
+	if (g->n_contended == OVERLAPS) {
+		g->contended_ns += ns_of(m, &g->contended[0]);
+		memmove(g->contended, g->contended + 1, sizeof(g->contended) - sizeof(g->contended[0]));
+		g->n_contended--;
 	}
-	g->busy[g->n_busy++] = (struct overlap){ from, to };
+	g->contended[g->n_contended++] = (struct overlap){ from, to };
 }
 
 static struct gil_state *state_of(struct gil_model *m, const struct gil_key *key)
@@ -145,7 +136,10 @@ static struct gil_state *state_of(struct gil_model *m, const struct gil_key *key
 	return g && g->line ? g : NULL;
 }
 
-/* Called when the slice changes: later events have no relation to earlier ones. */
+/*
+ * Cuts all waits that are left, and begins new lines. Called at the end, and when the slice changes, because later
+ * events have no relation to earlier ones then.
+ */
 static int end_lines(struct gil_model *m)
 {
 	struct gil_state *g;
@@ -155,17 +149,10 @@ static int end_lines(struct gil_model *m)
 	for (i = 0; !err && i < m->gils.n; i++) {
 		g = map__value(&m->gils, i);
 		if (g->line)
-			err = gil_line__cut(g->line, 0, true, segment, m);
-		retire_busy(m, g);
+			err = gil_line__cut(g->line, 0, true, emit_segment, m);
+		retire_contended(m, g);
 	}
 	return err;
-}
-
-static u32 slice_at(const struct gil_model *m, u64 time)
-{
-	u32 at = SEARCH(m->n_slices, i, m->slices[i].to < time);
-
-	return at < m->n_slices && m->slices[at].from <= time ? at + 1 : 0;
 }
 
 static u64 get(const struct view *v, const struct schema_field *f)
@@ -181,17 +168,17 @@ static struct waiter *waiter_of(struct gil_model *m, const struct gil_timed_wait
 
 	if (!t)
 		return NULL;
-	if (!t->again || number != t->number + 1) {
+	if (!t->continues || number != t->number + 1) {
 		t->attempt++;
 		t->attempt_start = w->start;
 		t->stack = 0;
 		if (w->stack && is_short)
-			t->usual = w->stack;
+			t->short_wait_stack = w->stack;
 	}
 	t->number = number;
 	if (w->stack || !t->stack) {
 		/* a long wait without a stack is one whose stack could not be read */
-		t->stack = w->stack || !is_short ? w->stack : t->usual;
+		t->stack = w->stack || !is_short ? w->stack : t->short_wait_stack;
 		t->estimated = !w->stack && t->stack;
 	}
 	return t;
@@ -209,11 +196,11 @@ static int emit_wait(struct gil_model *m, struct gil_state *g, const struct view
 	if (w->first && w->stack)
 		gil_line__waits_at(g->line, w->start, w->tid, w->stack);
 	w->stack = t->stack;
-	t->again = get(v, f->locked) && !(get(v, f->common.flags) & (EVENT_OPEN | EVENT_RETURN_NOT_SEEN));
-	add_busy(m, g, w->start, w->end);
+	t->continues = get(v, f->locked) && !(get(v, f->common.flags) & (EVENT_OPEN | EVENT_RETURN_NOT_SEEN));
+	add_contended(m, g, w->start, w->end);
 	err = gil_line__wait(g->line, &(struct gil_pending){ w->tid, t->stack, w->start, w->end, t->attempt,
 							     t->attempt_start, t->estimated, w->weight });
-	return err || !m->listener.wait ? err : m->listener.wait(w, m->arg);
+	return err || !m->listener.on_wait ? err : m->listener.on_wait(w, m->arg);
 }
 
 static int on_wait(struct gil_model *m, struct gil_state *g, const struct view *v, const struct fields *f,
@@ -256,7 +243,7 @@ static int on_hold(struct gil_model *m, struct gil_state *g, const struct view *
 	};
 	int err = gil_line__held(g->line, h.start, h.end, h.tid, h.stack);
 
-	return err || !h.start || !m->listener.held ? err : m->listener.held(&h, m->arg);
+	return err || !h.start || !m->listener.on_hold ? err : m->listener.on_hold(&h, m->arg);
 }
 
 static int on_event(const struct view *v, void *arg)
@@ -273,7 +260,7 @@ static int on_event(const struct view *v, void *arg)
 		f++;
 	time = get(v, f->common.time);
 	key = (struct gil_key){ get(v, f->gil), (u32)get(v, f->common.pid), 0 };
-	slice = slice_at(m, time);
+	slice = gil_slice_list__at(&m->slices, time);
 	if (slice != m->slice)
 		err = end_lines(m);
 	m->slice = slice;
@@ -293,13 +280,13 @@ static int on_event(const struct view *v, void *arg)
 		err = on_hold(m, g, v, f, &key);
 		break;
 	default:
-		return m->listener.switched ?
-			       m->listener.switched(&(struct gil_switched){ key, (u32)get(v, f->common.tid),
-									    get(v, f->common.start), time, weight(m) },
-						    m->arg) :
+		return m->listener.on_switch ?
+			       m->listener.on_switch(&(struct gil_switched){ key, (u32)get(v, f->common.tid),
+									     get(v, f->common.start), time, weight(m) },
+						     m->arg) :
 			       0;
 	}
-	return err ? err : gil_line__cut(g->line, time, false, segment, m);
+	return err ? err : gil_line__cut(g->line, time, false, emit_segment, m);
 }
 
 static int on_rows(const struct rows *rows, void *arg)
@@ -307,48 +294,6 @@ static int on_rows(const struct rows *rows, void *arg)
 	struct gil_model *m = arg;
 
 	return order__add_begun(m->order, rows, m->read_from, m->read_to == ~0ull ? ~0ull : m->read_to - 1);
-}
-
-static int on_slices(const struct rows *rows, void *arg)
-{
-	struct gil_model *m = arg;
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	struct common_fields f = common_fields__of(v.event);
-	const struct schema_field *pause = schema_event__field(v.event, "pause");
-
-	for (; v.i < rows__count(rows); v.i++) {
-		struct slice s = { get(&v, f.start), get(&v, f.time), get(&v, pause) };
-
-		/* sonde writes slices in order; others are ignored */
-		if (s.from > s.to || (m->n_slices && s.from < m->slices[m->n_slices - 1].to))
-			continue;
-		if (!array__push(m->slices, m->n_slices, s))
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-static void sum_slices(const struct gil_model *m, struct gil_slices *out)
-{
-	u32 i;
-
-	*out = (struct gil_slices){ .n = m->n_slices };
-	for (i = 0; i < m->n_slices; i++) {
-		out->measured += m->slices[i].to - m->slices[i].from;
-		out->paused += m->slices[i].pause;
-	}
-}
-
-static int read_slices(struct gil_model *m)
-{
-	const struct schema_event *kinds[2] = { schema__event(trace__schema(m->trace), "gil_slice"), NULL };
-	struct trace_filter slices = {
-		.kinds = kinds,
-		.from = m->from > MARGIN ? m->from - MARGIN : 0,
-		.to = m->to ? m->to + MARGIN : 0,
-	};
-
-	return kinds[0] ? trace__read(m->trace, &slices, on_slices, m) : 0;
 }
 
 static void find_kinds(struct gil_model *m)
@@ -379,15 +324,15 @@ static void find_kinds(struct gil_model *m)
 	}
 }
 
-static int emit_busy(struct gil_model *m)
+static int emit_contended(struct gil_model *m)
 {
 	const struct gil_state *g;
 	int err = 0;
 	u32 i;
 
-	for (i = 0; !err && m->listener.busy && i < m->gils.n; i++) {
+	for (i = 0; !err && m->listener.on_contended && i < m->gils.n; i++) {
 		g = map__value(&m->gils, i);
-		err = m->listener.busy(map__key(&m->gils, i), g->busy_ns, m->arg);
+		err = m->listener.on_contended(map__key(&m->gils, i), g->contended_ns, m->arg);
 	}
 	return err;
 }
@@ -400,7 +345,7 @@ int gil_model__new(struct gil_model **out, struct trace *t, u64 from, u64 to, co
 	*out = m;
 	if (!m)
 		return -ENOMEM;
-	*m = (struct gil_model){ .trace = t, .from = from, .to = to, .listener = *listener, .arg = arg };
+	*m = (struct gil_model){ .trace = t, .listener = *listener, .arg = arg };
 	m->pids = pids ? *pids : (struct trace_ids){};
 	m->read_to = from > MARGIN ? from - MARGIN : 0;
 	map__init(&m->gils, sizeof(struct gil_key), sizeof(struct gil_state));
@@ -409,10 +354,10 @@ int gil_model__new(struct gil_model **out, struct trace *t, u64 from, u64 to, co
 	if (!m->order)
 		return -ENOMEM;
 	find_kinds(m);
-	return m->kinds[0] ? read_slices(m) : 0;
+	return m->kinds[0] ? gil_slice_list__read(&m->slices, t, from, to, MARGIN) : 0;
 }
 
-/* Ends lines without recent events: their threads no longer wait, as a waiter has an event every switch interval. */
+/* Ends lines without an event in the last SILENCE ns: their threads no longer wait (see SILENCE). */
 static int end_silent_lines(struct gil_model *m)
 {
 	int err = 0;
@@ -421,7 +366,7 @@ static int end_silent_lines(struct gil_model *m)
 		struct gil_state *g = map__value(&m->gils, i);
 
 		if (g->line && g->last < m->read_to && m->read_to - g->last > SILENCE)
-			err = gil_line__cut(g->line, 0, true, segment, m);
+			err = gil_line__cut(g->line, 0, true, emit_segment, m);
 	}
 	return err;
 }
@@ -455,15 +400,14 @@ void gil_model__free(struct gil_model *m)
 		return;
 	for (u32 i = 0; i < m->gils.n; i++)
 		gil_line__free(((struct gil_state *)map__value(&m->gils, i))->line);
-	map__free(&m->gils);
-	map__free(&m->waiters);
-	free(m->slices);
+	MAPS_FREE(&m->gils, &m->waiters);
+	gil_slice_list__free(&m->slices);
 	order__free(m->order);
 	free(m);
 }
 
 int gil_model__read(struct trace *t, u64 from, u64 to, const struct trace_ids *pids,
-		    const struct gil_listener *listener, void *arg, struct gil_slices *slices)
+		    const struct gil_listener *listener, void *arg, u64 *paused)
 {
 	struct gil_model *m;
 	int err = gil_model__new(&m, t, from, to, pids, listener, arg);
@@ -473,9 +417,9 @@ int gil_model__read(struct trace *t, u64 from, u64 to, const struct trace_ids *p
 	if (!err)
 		err = end_lines(m);
 	if (!err)
-		err = emit_busy(m);
-	if (slices && m)
-		sum_slices(m, slices);
+		err = emit_contended(m);
+	if (paused && m)
+		*paused = gil_slice_list__paused(&m->slices);
 	gil_model__free(m);
 	return err;
 }

@@ -8,12 +8,12 @@
  *	seen	a wait timed out: the thread that the event names held the GIL at that moment
  *	take	a wait found the GIL free at its end: the waiter holds it from then on
  *
- * The time between two of these is attributed to the holder that the second one names, with the stack that was
- * walked there; between a drop and a take there is no holder. With --gil=full takings are recorded too, and no
- * holder has to be inferred. Each wait is cut along this time line.
+ * The time before a drop or a `seen` is attributed to the thread that it names, with the stack that was walked there.
+ * Between a drop and a take there is no holder. If what precedes a take is not a drop, the time between the two is
+ * that of the thread that the take's wait names as dropper, or if there is none, of the holder before. With --gil=full
+ * takings are recorded too, and no holder has to be inferred. Each wait is cut along this time line.
  */
-#ifndef SONDE_MODEL_GIL_H
-#define SONDE_MODEL_GIL_H
+#pragma once
 
 #include "model/view.h"
 #include "util/map.h"
@@ -30,7 +30,10 @@ enum gil_holding {
 	GIL_FREE, /* no holder: a waiter had been woken and was not running yet */
 };
 
-/* A timed wait, of a switch interval at most; one attempt to get the GIL may be several. */
+/*
+ * A timed wait: a switch interval at most, and the time until the thread has a CPU again. An attempt to get the GIL may
+ * have several of them.
+ */
 struct gil_timed_wait {
 	struct gil_key gil;
 	u32 tid, stack;
@@ -49,7 +52,8 @@ struct gil_segment {
 	u32 holder, holder_stack; /* thread and stack, 0: not known */
 	u64 from, to; /* ns */
 	u64 attempt; /* number of its attempt in the waiter's thread */
-	u64 held; /* ns: how long the hold had lasted; if that is not known, how long the waiter had waited for its end */
+	/* ns from the start of the hold to `to`. If that start is not known: from the start of the waiter's attempt. */
+	u64 hold_ns;
 	bool estimated; /* one of the stacks was taken from another short wait or hold of the same thread */
 	double weight;
 };
@@ -63,6 +67,7 @@ struct gil_held {
 	double weight;
 };
 
+/* How long a thread that had to drop the GIL waited until another one took it; recorded with --gil=full only. */
 struct gil_switched {
 	struct gil_key gil;
 	u32 tid;
@@ -72,37 +77,30 @@ struct gil_switched {
 
 /* Each function may be NULL and returns 0 or negative errno, which ends the reading. */
 struct gil_listener {
-	int (*wait)(const struct gil_timed_wait *w, void *arg);
-	int (*segment)(const struct gil_segment *p, void *arg);
-	int (*held)(const struct gil_held *h, void *arg);
-	int (*switched)(const struct gil_switched *s, void *arg);
+	int (*on_wait)(const struct gil_timed_wait *w, void *arg);
+	int (*on_segment)(const struct gil_segment *p, void *arg);
+	int (*on_hold)(const struct gil_held *h, void *arg);
+	int (*on_switch)(const struct gil_switched *s, void *arg);
 	/* Called for each GIL at the end: weighted ns of the selected time in which at least one thread waited */
-	int (*busy)(const struct gil_key *gil, double ns, void *arg);
-};
-
-/* The measured time, if the GIL was measured in n slices of time only; n is 0 if it was measured throughout */
-struct gil_slices {
-	u32 n;
-	u64 measured, paused; /* ns */
+	int (*on_contended)(const struct gil_key *gil, double ns, void *arg);
 };
 
 /*
  * Reads the waits, drops and holds of [from, to) (to 0: no limit) of some processes (NULL: of all) and calls the
- * listener. Segments may reach beyond the selected time. slices may be NULL. Memory is bounded. Returns 0 or a
- * negative errno.
+ * listener, also for those up to a second outside of this time: the listener has to select. *paused is how much of the
+ * selected time was not measured, in ns; paused may be NULL. Memory is bounded. Returns 0 or a negative errno.
  */
 int gil_model__read(struct trace *t, u64 from, u64 to, const struct trace_ids *pids,
-		    const struct gil_listener *listener, void *arg, struct gil_slices *slices);
+		    const struct gil_listener *listener, void *arg, u64 *paused);
 
 /*
  * As gil_model__read, for a reader that goes through the trace in windows: each event is read once, and after
  * gil_model__advance the listener has all segments of waits that ended before `to` (0: the trace's end), and some later
- * ones. busy is not called. pids must outlive it. free in any case.
+ * ones. on_contended is not called. The list in pids must live as long as the model. Call gil_model__free also if
+ * gil_model__new failed.
  */
 struct gil_model;
 int gil_model__new(struct gil_model **out, struct trace *t, u64 from, u64 to, const struct trace_ids *pids,
 		   const struct gil_listener *listener, void *arg);
 int gil_model__advance(struct gil_model *m, u64 to);
 void gil_model__free(struct gil_model *m);
-
-#endif

@@ -31,16 +31,16 @@ struct gil_line {
 	struct gil_interval *intervals; /* a ring of `allocated`, a power of 2 */
 	u32 first, n, allocated;
 	struct gil_pending *pending;
-	u32 done, n_pending; /* the first `done` of them have been cut */
+	u32 n_cut, n_pending; /* the first n_cut have been cut */
 	struct sighting sightings[SIGHTINGS]; /* the last ones, in order */
 	u32 n_sightings;
 
-	u64 at; /* the line is known up to here; 0: not at all yet */
+	u64 known_until; /* the line is known up to here; 0: not at all yet */
 	enum point last;
 	u32 holder, stack; /* the holder at that time, and its stack */
 	u64 since;
-	bool full;
-	struct map usual; /* u32 thread -> u32 stack of its last short hold that has one */
+	bool has_holds;
+	struct map short_hold_stacks; /* u32 thread -> u32 stack of its last short hold that has one */
 };
 
 struct gil_line *gil_line__new(const struct gil_key *gil)
@@ -49,7 +49,7 @@ struct gil_line *gil_line__new(const struct gil_key *gil)
 
 	if (l) {
 		l->gil = gil;
-		map__init(&l->usual, sizeof(u32), sizeof(u32));
+		map__init(&l->short_hold_stacks, sizeof(u32), sizeof(u32));
 	}
 	return l;
 }
@@ -60,7 +60,7 @@ void gil_line__free(struct gil_line *l)
 		return;
 	free(l->intervals);
 	free(l->pending);
-	map__free(&l->usual);
+	map__free(&l->short_hold_stacks);
 	free(l);
 }
 
@@ -115,16 +115,17 @@ static int add_interval(struct gil_line *l, u64 to, enum gil_holding holding, u3
 	struct gil_interval *s;
 	int err;
 
-	if (!l->at || to <= l->at) {
-		l->at = l->at ? l->at : to;
+	if (!l->known_until || to <= l->known_until) {
+		l->known_until = l->known_until ? l->known_until : to;
 		return 0;
 	}
 	err = make_room(l);
 	if (err)
 		return err;
 	s = interval_at(l, l->n++);
-	*s = (struct gil_interval){ l->at, to, l->since ? l->since : l->at, holder, stack, holding, exact };
-	l->at = to;
+	*s = (struct gil_interval){ l->known_until, to,	  l->since ? l->since : l->known_until, holder, stack,
+				    holding,	    exact };
+	l->known_until = to;
 	fill_in(l);
 	return 0;
 }
@@ -133,7 +134,7 @@ static void set_point(struct gil_line *l, enum point point, u32 holder, u32 stac
 {
 	/* a sighting continues the hold; a drop or a taking begins a new one */
 	if (point != POINT_SEEN || !l->since)
-		l->since = l->at;
+		l->since = l->known_until;
 	l->last = point;
 	l->holder = holder;
 	l->stack = stack;
@@ -143,7 +144,7 @@ static void set_point(struct gil_line *l, enum point point, u32 holder, u32 stac
 static void begin_unobserved_hold(struct gil_line *l, u32 tid)
 {
 	if ((l->last == POINT_SEEN || l->last == POINT_TAKE) && l->holder && tid && l->holder != tid)
-		l->since = l->at;
+		l->since = l->known_until;
 }
 
 /* Without a stack the hold has that of the time-out before. */
@@ -157,10 +158,10 @@ int gil_line__drop(struct gil_line *l, u64 time, u32 tid, u32 stack, bool is_sho
 	u32 *usual;
 	int err;
 
-	if (l->full)
+	if (l->has_holds)
 		return 0;
 	if (is_short && stack) {
-		usual = map__get(&l->usual, &tid);
+		usual = map__get(&l->short_hold_stacks, &tid);
 		if (!usual)
 			return -ENOMEM;
 		*usual = stack;
@@ -176,7 +177,7 @@ int gil_line__seen(struct gil_line *l, u64 time, u32 tid, u32 stack)
 {
 	int err;
 
-	if (l->full) {
+	if (l->has_holds) {
 		if (l->n_sightings == SIGHTINGS) {
 			memmove(l->sightings, l->sightings + SIGHTINGS / 2, SIGHTINGS / 2 * sizeof(*l->sightings));
 			l->n_sightings = SIGHTINGS / 2;
@@ -195,7 +196,7 @@ int gil_line__take(struct gil_line *l, u64 time, u32 tid, u32 dropper)
 {
 	int err;
 
-	if (l->full)
+	if (l->has_holds)
 		return 0;
 	if (l->last == POINT_DROP)
 		err = add_interval(l, time, GIL_FREE, 0, 0, false);
@@ -229,20 +230,21 @@ int gil_line__held(struct gil_line *l, u64 start, u64 end, u32 tid, u32 stack)
 {
 	int err = 0;
 
-	l->full = true;
-	if (start && start > l->at)
-		err = add_interval(l, start, l->at && l->last == POINT_DROP ? GIL_FREE : GIL_UNKNOWN, 0, 0, false);
-	l->since = start ? start : l->at;
+	l->has_holds = true;
+	if (start && start > l->known_until)
+		err = add_interval(l, start, l->known_until && l->last == POINT_DROP ? GIL_FREE : GIL_UNKNOWN, 0, 0,
+				   false);
+	l->since = start ? start : l->known_until;
 	if (!err)
-		err = add_sighted(l, start ? start : l->at, end, tid, stack);
+		err = add_sighted(l, start ? start : l->known_until, end, tid, stack);
 	set_point(l, POINT_DROP, tid, stack);
 	return err;
 }
 
 int gil_line__wait(struct gil_line *l, const struct gil_pending *wait)
 {
-	if (!l->at && wait->start)
-		l->at = wait->start;
+	if (!l->known_until && wait->start)
+		l->known_until = wait->start;
 	if (!array__push(l->pending, l->n_pending, *wait))
 		return -ENOMEM;
 	return 0;
@@ -279,7 +281,7 @@ static void put_holder(const struct gil_line *l, struct gil_segment *p, const st
 		       const struct gil_pending *w)
 {
 	u64 since = s->exact || s->since > w->attempt_start ? s->since : w->attempt_start;
-	const u32 *usual = s->stack ? NULL : map__find(&l->usual, &s->holder);
+	const u32 *usual = s->stack ? NULL : map__find(&l->short_hold_stacks, &s->holder);
 
 	/* the waiter can't be the holder: another thread took the GIL unobserved */
 	if (s->holding == GIL_HELD && s->holder == w->tid)
@@ -288,7 +290,7 @@ static void put_holder(const struct gil_line *l, struct gil_segment *p, const st
 	p->holder = s->holder;
 	p->holder_stack = usual ? *usual : s->stack;
 	p->estimated |= usual != NULL;
-	p->held = p->to > since ? p->to - since : 0;
+	p->hold_ns = p->to > since ? p->to - since : 0;
 }
 
 static int cut_wait(const struct gil_line *l, const struct gil_pending *w,
@@ -326,12 +328,12 @@ static int cut_wait(const struct gil_line *l, const struct gil_pending *w,
 /* Extends the line over the pending waits: as far as is known, the last known holder still holds the GIL. */
 static int extend_last_hold(struct gil_line *l)
 {
-	u64 end = l->at;
+	u64 end = l->known_until;
 	u32 i, stack = l->stack;
 
-	for (i = l->done; i < l->n_pending; i++)
+	for (i = l->n_cut; i < l->n_pending; i++)
 		end = l->pending[i].end > end ? l->pending[i].end : end;
-	if (l->full) {
+	if (l->has_holds) {
 		stack = l->n_sightings ? l->sightings[l->n_sightings - 1].stack : 0;
 		return l->n_sightings ? add_interval(l, end, GIL_HELD, 0, stack, false) : 0;
 	}
@@ -343,24 +345,24 @@ static int extend_last_hold(struct gil_line *l)
 /* Removes the waits that have been cut, once they outnumber the others. */
 static void forget_done(struct gil_line *l)
 {
-	if (l->done < 16 || 2 * l->done < l->n_pending)
+	if (l->n_cut < 16 || 2 * l->n_cut < l->n_pending)
 		return;
-	memmove(l->pending, l->pending + l->done, (l->n_pending - l->done) * sizeof(*l->pending));
-	l->n_pending -= l->done;
-	l->done = 0;
+	memmove(l->pending, l->pending + l->n_cut, (l->n_pending - l->n_cut) * sizeof(*l->pending));
+	l->n_pending -= l->n_cut;
+	l->n_cut = 0;
 }
 
 int gil_line__cut(struct gil_line *l, u64 now, bool all, int (*fn)(const struct gil_segment *p, void *arg), void *arg)
 {
-	bool full = l->n_pending - l->done > GIL_PENDING;
+	bool full = l->n_pending - l->n_cut > GIL_PENDING;
 	const struct gil_pending *w;
 	int err = 0;
 
-	if (all || (full && l->pending[l->done].end > l->at))
+	if (all || (full && l->pending[l->n_cut].end > l->known_until))
 		err = extend_last_hold(l);
-	for (; !err && l->done < l->n_pending; l->done++) {
-		w = &l->pending[l->done];
-		if (!all && (w->end > l->at || (!full && now < w->end + GIL_DELAY)))
+	for (; !err && l->n_cut < l->n_pending; l->n_cut++) {
+		w = &l->pending[l->n_cut];
+		if (!all && (w->end > l->known_until || (!full && now < w->end + GIL_DELAY)))
 			break;
 		err = cut_wait(l, w, fn, arg);
 		full = false;
@@ -369,8 +371,8 @@ int gil_line__cut(struct gil_line *l, u64 now, bool all, int (*fn)(const struct 
 	if (!all)
 		return err;
 	/* the next event has no relation to this line */
-	l->n_pending = l->done = 0;
-	l->at = l->since = 0;
+	l->n_pending = l->n_cut = 0;
+	l->known_until = l->since = 0;
 	l->last = POINT_NONE;
 	l->holder = l->stack = 0;
 	l->n_sightings = 0;

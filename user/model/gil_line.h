@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The time line of one GIL's holders, and the waits that are to be cut along it. For model/gil.c. */
-#ifndef SONDE_MODEL_GIL_LINE_H
-#define SONDE_MODEL_GIL_LINE_H
+#pragma once
 
 #include "model/gil.h"
 
@@ -46,5 +45,3 @@ void gil_line__waits_at(struct gil_line *l, u64 time, u32 tid, u32 stack);
  * far as holders are known, and begins a new line.
  */
 int gil_line__cut(struct gil_line *l, u64 now, bool all, int (*fn)(const struct gil_segment *p, void *arg), void *arg);
-
-#endif

@@ -112,7 +112,7 @@ int gpu_model__emit_work(struct gpu_model *m, const struct gpu_work_item *i)
 }
 
 /* Returns whether the work's driver call may still arrive. */
-static bool waits(const struct gpu_model *m, const struct gpu_work_item *i, u64 hold)
+static bool may_get_call(const struct gpu_model *m, const struct gpu_work_item *i, u64 hold)
 {
 	const struct gpu_process *p;
 
@@ -131,7 +131,7 @@ static int emit_all_work(struct gpu_model *m, u64 before, u64 hold)
 
 	for (i = 0; !err && i < m->work.n; i++) {
 		w = gpu_queue__at(&m->work, i);
-		if (w->end >= before || waits(m, w, hold))
+		if (w->end >= before || may_get_call(m, w, hold))
 			break;
 		if (!w->work.host_time && gpu_order__is_used(m, w->work.pid))
 			err = gpu_order__take_work(m, w);
@@ -253,8 +253,7 @@ static void end(struct gpu_model *m)
 	gpu_queue__free(&m->order_calls);
 	gpu_queue__free(&m->order_work);
 	gpu_join__free(m);
-	map__free(&m->streams);
-	map__free(&m->addresses);
+	MAPS_FREE(&m->streams, &m->addresses);
 	free(m->fields);
 	m->fields = NULL;
 }

@@ -2,16 +2,15 @@
 /*
  * GPU work, joined with the host calls that launched it.
  *
- * Two views are merged. The shim's (family gpu) has the device's times and a correlation id for each work
- * item; event gpu_call, the driver's launch function, has the same id, a thread and host times. The uprobes' view
+ * Two views are merged. The shim's (family gpu) has the device's times and a correlation id for each work item; event
+ * gpu_call, CUDA's launch function as CUPTI saw it, has the same id, a thread and host times. The uprobes' view
  * (families cuda and cudadrv) has arguments, what the call returned, the Python stack and whether the thread had the
  * GIL. A gpu_call lies within the outermost call of its thread that was recorded, up to the clocks' error.
  *
  * Without a shim there are only the calls. They are emitted as work too, with the host's times and marked so
  * (host_time): reports then show when the host launched work, not when the device ran it.
  */
-#ifndef SONDE_MODEL_GPU_H
-#define SONDE_MODEL_GPU_H
+#pragma once
 
 #include "model/names.h"
 #include "trace/reader.h"
@@ -137,5 +136,3 @@ const char *gpu_model__demangled(struct gpu_model *m, const char *mangled);
 const char *gpu_model__short_name(struct gpu_model *m, const char *mangled);
 /* "[CUDA memcpy Host-to-Device]", "[CUDA memset]", the names that Nsight uses */
 const char *gpu_work__operation(const struct gpu_work *w);
-
-#endif

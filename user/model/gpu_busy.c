@@ -2,9 +2,9 @@
 #include "model/gpu_gaps.h"
 
 #include "util/array.h"
+#include "util/compare.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /* Events in each window of the trace. A window's work is in memory, some 200 bytes each. */
@@ -167,25 +167,9 @@ static int on_work(const struct gpu_work *w, void *arg)
 	return err ? err : add(r, w, d->index);
 }
 
-static int by_time(const void *a, const void *b)
-{
-	const struct edge *x = a, *y = b;
+COMPARE_BY(by_time, struct edge, ASCENDING(device), ASCENDING(time))
 
-	if (x->device != y->device)
-		return x->device < y->device ? -1 : 1;
-	return x->time < y->time ? -1 : x->time > y->time;
-}
-
-static int by_start(const void *a, const void *b)
-{
-	const struct item *x = a, *y = b;
-
-	if (x->device != y->device)
-		return x->device < y->device ? -1 : 1;
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->end < y->end ? -1 : x->end > y->end;
-}
+COMPARE_BY(by_start, struct item, ASCENDING(device), ASCENDING(start), ASCENDING(end))
 
 /* error: of the clock, ns, by which successive kernels may seem to overlap */
 static void add_interval_time(struct gpu_device_sum *d, u32 kernels, u32 copies, u64 ns, u64 error)
@@ -379,12 +363,7 @@ static int read_window(struct reading *r)
 	return find_gaps(r);
 }
 
-static int gaps_by_start(const void *a, const void *b)
-{
-	const struct gpu_gap *x = a, *y = b;
-
-	return x->from < y->from ? -1 : x->from > y->from;
-}
+COMPARE_BY(gaps_by_start, struct gpu_gap, ASCENDING(from))
 
 static int read_windows(struct reading *r)
 {
@@ -429,10 +408,7 @@ int gpu_busy__read(struct gpu_busy *b, const struct query *args, gpu_busy_fn fn,
 
 void gpu_busy__free(struct gpu_busy *b)
 {
-	map__free(&b->devices);
-	map__free(&b->streams);
-	map__free(&b->kernels);
-	map__free(&b->host_work);
+	MAPS_FREE(&b->devices, &b->streams, &b->kernels, &b->host_work);
 	free(b->gaps);
 	gpu_model__free(b->model);
 	b->gaps = NULL;

@@ -4,8 +4,7 @@
  * the work that ended it and its launch. Device numbers are per process, so devices are keyed by process and
  * number.
  */
-#ifndef SONDE_MODEL_GPU_BUSY_H
-#define SONDE_MODEL_GPU_BUSY_H
+#pragma once
 
 #include "model/gpu.h"
 #include "model/query.h"
@@ -58,7 +57,7 @@ struct gpu_gap {
 	u32 context, stream;
 	u32 tid; /* the thread that launched the work that ended it; 0: not known */
 	u64 launch_start, launch_end; /* 0: not known */
-	u64 launch_before; /* end of the previous work in that stream; 0: not known */
+	u64 launch_before; /* when the launch of the previous work in that stream began; 0: not known */
 	const char *call; /* the function that launched it; NULL: not known */
 	const char *name; /* the work that ended it: a kernel, mangled, or an operation */
 	bool is_kernel;
@@ -108,5 +107,3 @@ static inline u64 gpu_device__idle(const struct gpu_device_sum *d)
 {
 	return gpu_device__time(d) - d->busy_ns;
 }
-
-#endif

@@ -6,8 +6,8 @@
 
 static const struct phrase {
 	const char *key;
-	const char *alone; /* what the thread did */
-	const char *with; /* the same with the name of the call, file or holder */
+	const char *text; /* what the thread did */
+	const char *text_with_object; /* the same with the name of the call, file or holder */
 } phrases[GAP_CAUSES] = {
 	[GAP_GIL] = { "gil", "waited for the GIL", "waited for the GIL, held by %s" },
 	[GAP_SYNC] = { "sync", "waited for a device", "waited in %s" },
@@ -37,15 +37,15 @@ const char *gap_cause__key(enum gap_cause cause)
 	return phrases[cause].key;
 }
 
-char *gap_cause__text(enum gap_cause cause, const char *of, char *buf, size_t size)
+char *gap_cause__text(enum gap_cause cause, const char *object, char *buf, size_t size)
 {
-	const char *with = phrases[cause].with, *at;
+	const char *with = phrases[cause].text_with_object, *at;
 
 	for (at = with; *at != '%'; at++)
 		;
-	if (of)
-		snprintf(buf, size, "%.*s%s%s", (int)(at - with), with, of, at + 2);
+	if (object)
+		snprintf(buf, size, "%.*s%s%s", (int)(at - with), with, object, at + 2);
 	else
-		snprintf(buf, size, "%s", phrases[cause].alone);
+		snprintf(buf, size, "%s", phrases[cause].text);
 	return buf;
 }

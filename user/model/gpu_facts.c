@@ -130,10 +130,10 @@ static int on_shim(struct gpu_model *m, const struct view *v, u32 pid)
 		return 0;
 	p->has_shim = true;
 	if (state == GPU_SHIM_STARTED) {
-		p->on = p->on && p->on < time ? p->on : time;
-		p->on_again = p->on_again > time ? p->on_again : time;
+		p->first_on = p->first_on && p->first_on < time ? p->first_on : time;
+		p->last_on = p->last_on > time ? p->last_on : time;
 	} else {
-		p->off = p->off > time ? p->off : time;
+		p->last_off = p->last_off > time ? p->last_off : time;
 	}
 	return 0;
 }
@@ -160,14 +160,13 @@ static const struct source {
 
 static int on_rows(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	const struct schema_field *pid = schema_event__field(v.event, "pid");
+	FIELDS_OF(rows__event(rows), pid);
 	const struct source *s = sources;
 	int err = 0;
 
-	while (strcmp(s->kind, v.event->name))
+	while (strcmp(s->kind, rows__event(rows)->name))
 		s++;
-	for (; !err && v.i < rows__count(rows); v.i++)
+	ROWS_WHILE(!err, v, rows)
 		err = s->fn(arg, &v, (u32)get(&v, pid));
 	return err;
 }
@@ -175,13 +174,12 @@ static int on_rows(const struct rows *rows, void *arg)
 /* Notes only which processes have driver calls and memory events, as there may be many. */
 static int on_many(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	const struct schema_field *f = schema_event__field(v.event, "pid");
-	bool calls = !strcmp(v.event->name, "gpu_call");
+	const struct schema_field *f = schema_event__field(rows__event(rows), "pid");
+	bool calls = !strcmp(rows__event(rows)->name, "gpu_call");
 	struct gpu_process *p = NULL;
 	u32 pid, last = 0;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		pid = (u32)get(&v, f);
 		if (p && pid == last)
 			continue;
@@ -238,9 +236,7 @@ void gpu_facts__free(struct gpu_model *m)
 {
 	free_texts(&m->kernels);
 	free_texts(&m->functions);
-	map__free(&m->processes);
-	map__free(&m->devices);
-	map__free(&m->tids);
+	MAPS_FREE(&m->processes, &m->devices, &m->tids);
 }
 
 const struct gpu_process *gpu_facts__process(const struct gpu_model *m, u32 pid)

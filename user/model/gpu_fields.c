@@ -16,6 +16,7 @@ enum row_kind { ROW_NONE, ROW_CALL, ROW_DRIVER, ROW_KERNEL, ROW_COPY, ROW_SET, R
 	X(gil)            \
 	X(stream)         \
 	X(function)       \
+	X(runtime)        \
 	X(bytes)          \
 	X(address)        \
 	X(kind)           \
@@ -206,7 +207,7 @@ static int take_driver(struct gpu_model *m, const struct gpu_fields *f, const st
 		.pid = GET32(common.pid),
 		.tid = GET32(common.tid),
 		.correlation = GET32(correlation),
-		.function = GET32(function),
+		.function = GET32(function) | (GET32(runtime) ? GPU_CALL_RUNTIME : 0),
 		.result = (s32)view__s64(v, f->result),
 	};
 	return 0;
@@ -301,7 +302,7 @@ static int take_dropped(struct gpu_model *m, const struct gpu_fields *f, const s
 	return 0;
 }
 
-static int take(struct gpu_model *m, const struct gpu_fields *f, const struct view *v)
+static int take_event(struct gpu_model *m, const struct gpu_fields *f, const struct view *v)
 {
 	switch (f->row) {
 	case ROW_CALL:
@@ -327,13 +328,12 @@ static int take(struct gpu_model *m, const struct gpu_fields *f, const struct vi
 
 int gpu_fields__take(struct gpu_model *m, const struct rows *rows)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	const struct gpu_fields *f = &m->fields[v.event - m->schema->events];
+	const struct gpu_fields *f = &m->fields[rows__event(rows) - m->schema->events];
 	u64 time;
 	int err = 0;
 
-	for (; !err && v.i < rows__count(rows); v.i++) {
-		err = take(m, f, &v);
+	ROWS_WHILE(!err, v, rows) {
+		err = take_event(m, f, &v);
 		time = (u64)view__s64(&v, f->common.time);
 		m->newest = time > m->newest ? time : m->newest;
 	}

@@ -6,9 +6,10 @@
 
 #include "model/explainer.h"
 #include "util/array.h"
+#include "util/compare.h"
 #include "util/search.h"
 
-/* Events in each window of the trace. The threads' activity in a window is in memory. */
+/* The average number of events in a window. The activity of all threads in a window is in memory: this bounds it. */
 u32 gpu_gaps__window = 4u << 20;
 
 /* gpu_sync's `kind` is CUPTI's CUpti_ActivitySynchronizationType. */
@@ -31,14 +32,11 @@ struct explaining {
 
 static int on_syncs(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	struct common_fields f = common_fields__of(v.event);
-	const struct schema_field *kind = schema_event__field(v.event, "kind");
-	const struct schema_field *context = schema_event__field(v.event, "context");
-	const struct schema_field *stream = schema_event__field(v.event, "stream");
+	struct common_fields f = common_fields__of(rows__event(rows));
+	FIELDS_OF(rows__event(rows), kind, context, stream);
 	struct explaining *e = arg;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		if (view__s64(&v, kind) != SYNC_STREAM_WAIT_EVENT)
 			continue;
 		if (!array__push(e->waits, e->n_waits,
@@ -49,18 +47,7 @@ static int on_syncs(const struct rows *rows, void *arg)
 	return 0;
 }
 
-static int by_stream(const void *a, const void *b)
-{
-	const struct event_wait *x = a, *y = b;
-
-	if (x->pid != y->pid)
-		return x->pid < y->pid ? -1 : 1;
-	if (x->context != y->context)
-		return x->context < y->context ? -1 : 1;
-	if (x->stream != y->stream)
-		return x->stream < y->stream ? -1 : 1;
-	return x->time < y->time ? -1 : x->time > y->time;
-}
+COMPARE_BY(by_stream, struct event_wait, ASCENDING(pid), ASCENDING(context), ASCENDING(stream), ASCENDING(time))
 
 /* Returns whether the program made the stream wait for an event between the previous launch and this one. */
 static bool waits_for_event(const struct explaining *e, const struct gpu_gap *g)
@@ -74,16 +61,16 @@ static bool waits_for_event(const struct explaining *e, const struct gpu_gap *g)
 	       e->waits[at].stream == key.stream && e->waits[at].time <= key.time;
 }
 
-static int on_part(enum gap_cause cause, u32 of, u64 ns, void *arg)
+static int on_part(enum gap_cause cause, u32 object, u64 ns, void *arg)
 {
 	struct explaining *e = arg;
 
 	for (u32 i = 0; i < e->n_parts; i++)
-		if (e->parts[i].cause == cause && e->parts[i].of == of) {
+		if (e->parts[i].cause == cause && e->parts[i].object == object) {
 			e->parts[i].ns += ns;
 			return 0;
 		}
-	if (!array__push(e->parts, e->n_parts, (struct gap_part){ cause, of, ns }))
+	if (!array__push(e->parts, e->n_parts, (struct gap_part){ cause, object, ns }))
 		return -ENOMEM;
 	return 0;
 }
@@ -118,13 +105,14 @@ static int explain(struct explaining *e, const struct gpu_gap *g, u64 from, u64 
 static int add_to_sums(struct explaining *e, const struct gpu_gap *g)
 {
 	for (u32 i = 0; i < e->n_parts; i++) {
-		struct gap_sum_key key = { g->device, e->parts[i].cause, e->parts[i].of };
+		struct gap_sum_key key = { g->device, e->parts[i].cause, e->parts[i].object };
 		struct gap_sum *s = map__get(&e->gaps->sums, &key);
 
 		if (!s)
 			return -ENOMEM;
 		s->ns += e->parts[i].ns;
-		s->gaps++;
+		s->gaps += s->last != g;
+		s->last = g;
 	}
 	return 0;
 }
@@ -134,7 +122,7 @@ static int add_to_detail(struct explaining *e, struct gap_detail *t)
 	for (u32 i = 0; i < e->n_parts; i++) {
 		u32 k = 0;
 
-		while (k < t->n && (t->parts[k].cause != e->parts[i].cause || t->parts[k].of != e->parts[i].of))
+		while (k < t->n && (t->parts[k].cause != e->parts[i].cause || t->parts[k].object != e->parts[i].object))
 			k++;
 		if (k < t->n) {
 			t->parts[k].ns += e->parts[i].ns;
@@ -156,7 +144,10 @@ static int add_to_tail(struct explaining *e, const struct gpu_gap *g)
 	return add_to_detail(e, t);
 }
 
-/* Moves *first to the first gap that later windows can have, as gaps of several devices overlap. */
+/*
+ * Explains the parts of gaps that lie in [from, to). *first: the first gap that does not end before this window; gaps
+ * are in order of their starts, and those of several devices overlap, so gaps after it may have ended.
+ */
 static int explain_window(struct explaining *e, u64 from, u64 to, u32 *first)
 {
 	const struct gpu_busy *b = e->gaps->busy;
@@ -188,8 +179,8 @@ static int by_length(const void *a, const void *b)
 	return m != n ? (m > n ? -1 : 1) : x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* Each of the longest gaps gets a detail. */
-static int choose(struct gpu_gaps *g, u32 max)
+/* Makes a gap_detail for each of the longest gaps, at most max: reports list their parts one by one. */
+static int choose_details(struct gpu_gaps *g, u32 max)
 {
 	struct gpu_busy *b = g->busy;
 	struct gap_detail *all = calloc((size_t)b->n_gaps + 1, sizeof(*all)), *fewer;
@@ -255,7 +246,7 @@ static int add_short(struct gpu_gaps *g)
 		if (d->short_gaps && !s)
 			return -ENOMEM;
 		if (s)
-			*s = (struct gap_sum){ d->short_ns, d->short_gaps };
+			*s = (struct gap_sum){ .ns = d->short_ns, .gaps = d->short_gaps };
 	}
 	return 0;
 }
@@ -271,7 +262,7 @@ int gpu_gaps__read(struct gpu_gaps *g, struct gpu_busy *b, u32 max)
 	map__init(&g->tails, sizeof(u32), sizeof(struct gap_detail));
 	map__init(&g->sums, sizeof(struct gap_sum_key), sizeof(struct gap_sum));
 	all.tids.n = 0;
-	err = choose(g, max);
+	err = choose_details(g, max);
 	if (!err && b->n_gaps) {
 		err = query__read_kind(&all, "gpu_sync", on_syncs, &e);
 		if (e.n_waits)
@@ -301,8 +292,7 @@ void gpu_gaps__free(struct gpu_gaps *g)
 		free(((struct gap_detail *)map__value(&g->tails, i))->parts);
 	map__free(&g->tails);
 	free(g->details);
-	map__free(&g->texts);
-	map__free(&g->sums);
+	MAPS_FREE(&g->texts, &g->sums);
 	g->details = NULL;
 	g->n_details = 0;
 }

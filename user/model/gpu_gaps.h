@@ -3,26 +3,25 @@
  * What the thread that launched the work after a gap did during the gap. A gap is cut into parts of one cause each that
  * tile it. Until the launch returned, the cause is the thread's activity; after that it is the device or the stream.
  */
-#ifndef SONDE_MODEL_GPU_GAPS_H
-#define SONDE_MODEL_GPU_GAPS_H
+#pragma once
 
 #include "model/gpu_busy.h"
 #include "model/texts.h"
 
 enum gap_cause {
-	GAP_GIL, /* waited for the GIL; of: the holder */
+	GAP_GIL, /* waited for the GIL; object: the holder */
 	GAP_SYNC, /* in a CUDA call that waits for a device */
 	GAP_CUDA, /* in another CUDA call */
 	GAP_NCCL,
 	GAP_LIBRARY, /* in another library's call */
-	GAP_READ, /* waited for data; of: the file */
+	GAP_READ, /* waited for data; object: the file */
 	GAP_CALL, /* in another system call */
 	GAP_LOCK,
 	GAP_DISK,
 	GAP_SLEEP, /* in a call such as nanosleep */
 	GAP_CPU, /* runnable while other threads used the CPUs */
 	GAP_OFF, /* off the CPU, in no recorded call */
-	GAP_PYTHON, /* on a CPU; of: the function */
+	GAP_PYTHON, /* on a CPU; object: the function */
 	GAP_RUN, /* on a CPU in other code */
 	GAP_GC, /* in Python's garbage collection */
 	GAP_QUEUE, /* the work was launched, but the device had not begun it */
@@ -34,17 +33,18 @@ enum gap_cause {
 
 struct gap_part {
 	enum gap_cause cause;
-	u32 of; /* number of a text, such as the holder; 0: none */
+	u32 object; /* number of a text, such as the holder; 0: none */
 	u64 ns;
 };
 
 struct gap_sum_key {
 	u32 device; /* index */
-	u32 cause, of;
+	u32 cause, object;
 };
 
 struct gap_sum {
-	u64 ns, gaps;
+	u64 ns, gaps; /* gaps: those with such a part; one that several windows have counts once */
+	const struct gpu_gap *last; /* the last one that was counted */
 };
 
 /* One of the longest gaps. */
@@ -56,7 +56,7 @@ struct gap_detail {
 
 struct gpu_gaps {
 	struct gpu_busy *busy;
-	struct map texts; /* the texts of `of`, see texts.h */
+	struct map texts; /* the texts of the objects, see texts.h */
 	struct map sums; /* struct gap_sum_key -> struct gap_sum */
 	struct gap_detail *details; /* by rank, the longest first */
 	u32 n_details;
@@ -76,6 +76,4 @@ void gpu_gaps__free(struct gpu_gaps *g);
 /* gpu_causes.c: "gil": the key in JSON and CSV */
 const char *gap_cause__key(enum gap_cause cause);
 /* "waited for the GIL, held by decode (loader.py)" */
-char *gap_cause__text(enum gap_cause cause, const char *of, char *buf, size_t size);
-
-#endif
+char *gap_cause__text(enum gap_cause cause, const char *object, char *buf, size_t size);

@@ -30,7 +30,7 @@ static const struct gpu_span *outermost(const struct gpu_model *m, const struct 
 	return s ? s : &c->span;
 }
 
-static bool same(const struct gpu_span *a, const struct gpu_span *b)
+static bool is_same(const struct gpu_span *a, const struct gpu_span *b)
 {
 	return a->start == b->start && a->end == b->end && a->event == b->event && a->probe == b->probe;
 }
@@ -69,7 +69,7 @@ static bool launches_work(const struct gpu_model *m, const struct gpu_host_item 
 
 	if (!gpu_request__is_work(c->span.request) || (c->span.ret && !c->open))
 		return false;
-	if (gpu_request__is_work(outer->request) && !same(outer, &c->span))
+	if (gpu_request__is_work(outer->request) && !is_same(outer, &c->span))
 		return false;
 	function = gpu_host__function(m, c->span.event, c->span.probe);
 	/* cudaGraphUpload has the event of graph launches, but launches nothing */
@@ -99,7 +99,7 @@ static int add_work(struct gpu_model *m, const struct gpu_host_item *c)
 /* The shim polls for a tracer once a second; work that was launched before that has no device record. */
 static void count_unwatched(struct gpu_model *m, const struct gpu_process *p, const struct gpu_host_item *c)
 {
-	bool off = (p->on && c->end < p->on) || (p->off > p->on_again && c->span.start > p->off);
+	bool off = (p->first_on && c->end < p->first_on) || (p->last_off > p->last_on && c->span.start > p->last_off);
 
 	m->coverage.unwatched += off && !c->open && gpu_model__is_selected(m, c->span.start, c->span.start);
 }
@@ -132,7 +132,7 @@ int gpu_host__emit(struct gpu_model *m, const struct gpu_host_item *c)
 		.function = gpu_host__function(m, c->span.event, c->span.probe),
 		.event = schema__event_by_id(m->schema, c->span.event),
 		.ret = c->span.ret,
-		.nested = !same(outer, &c->span),
+		.nested = !is_same(outer, &c->span),
 		.open = c->open,
 		.stack = c->span.stack,
 		.gil = c->span.gil,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Joins work with its launch: the correlation id leads to the driver's call, which has a thread and times, and these to
- * the outermost recorded call of that thread. Nothing is guessed: work without a match is not joined.
+ * Joins work with its launch: the correlation id leads to CUPTI's record of a call, which has a thread and times. These
+ * lead to the outermost recorded call of that thread. Nothing is guessed: work without a match is not joined.
  *
  * Recent calls are stored by number and not by age: CUPTI may report work long after its call, when an earlier kernel
  * in its buffer has ended.
@@ -147,9 +147,9 @@ static int grow_drivers(struct gpu_drivers *d)
 /* Returns whether the call launched kernels, whose device records are expected. */
 static bool is_launch(const struct gpu_driver *d)
 {
-	const char *name = gpu_driver__function(d->function);
+	enum gpu_request request = gpu_call__request(d->function);
 
-	return !d->result && name && (!strncmp(name, "cuLaunch", 8) || !strncmp(name, "cuGraphLaunch", 13));
+	return !d->result && IS_ONE_OF(request, REQUEST_KERNEL, REQUEST_GRAPH);
 }
 
 static void count_unseen(struct gpu_model *m, const struct gpu_driver *d)
@@ -243,19 +243,6 @@ static struct gpu_span *find_only_call(const struct gpu_model *m, const struct g
 	return n == 1 ? found : NULL;
 }
 
-/* Returns what the driver call requests; REQUEST_NONE: not known here. */
-static enum gpu_request requested_by(const struct gpu_driver *d)
-{
-	const char *name = gpu_driver__function(d->function);
-
-	if (!name)
-		return REQUEST_NONE;
-	return !strncmp(name, "cuLaunch", 8)	   ? REQUEST_KERNEL :
-	       !strncmp(name, "cuGraphLaunch", 13) ? REQUEST_GRAPH :
-	       !strncmp(name, "cuMemset", 8)	   ? REQUEST_SET :
-						     REQUEST_COPY;
-}
-
 /*
  * Where only entries are recorded, returns the thread's last call before this driver call. If that call requests
  * something else or belongs to another driver call, the caller of this one was not recorded: NULL.
@@ -271,7 +258,7 @@ static struct gpu_span *last_entry(const struct gpu_model *m, const struct gpu_d
 		return NULL;
 	n = first_ending(t, d->start + slack + 1);
 	s = n ? &t->spans[n - 1] : NULL;
-	return s && s->no_duration && !s->number && s->request == requested_by(d) ? s : NULL;
+	return s && s->no_duration && !s->number && s->request == gpu_call__request(d->function) ? s : NULL;
 }
 
 /* Finds the call of a thread whose ids the trace does not relate, and sets d->tid. */
@@ -297,6 +284,24 @@ static struct gpu_span *find_thread(struct gpu_model *m, struct gpu_driver *d, u
 	return s;
 }
 
+/*
+ * Returns the call of libcuda that this call of libcudart made, for a libcudart that is linked into a library and can't
+ * be probed.
+ */
+static struct gpu_span *made_by(const struct gpu_model *m, const struct gpu_driver *d, u64 slack)
+{
+	struct gpu_thread_key key = { d->pid, d->tid };
+	const struct gpu_thread *t = map__find(&m->threads, &key);
+	enum gpu_request request = gpu_call__request(d->function);
+
+	if (!t || !(d->function & GPU_CALL_RUNTIME))
+		return NULL;
+	for (u32 i = first_ending(t, d->start); i < t->n && t->spans[i].end <= d->end + slack; i++)
+		if (t->spans[i].start + slack >= d->start && t->spans[i].request == request && !t->spans[i].number)
+			return &t->spans[i];
+	return NULL;
+}
+
 static void resolve(struct gpu_model *m, struct gpu_driver *d)
 {
 	u64 slack = gpu_facts__slack(m, d->pid);
@@ -304,6 +309,8 @@ static void resolve(struct gpu_model *m, struct gpu_driver *d)
 
 	d->tid = gpu_facts__tid(m, d->pid, d->ns_tid);
 	s = d->tid ? gpu_join__outermost(m, d->pid, d->tid, d->start, d->end, slack) : find_thread(m, d, slack);
+	if (!s && d->tid)
+		s = made_by(m, d, slack);
 	if (!s && d->tid)
 		s = last_entry(m, d, slack);
 	if (s && !s->number)
@@ -338,7 +345,7 @@ const struct gpu_span *gpu_join__memory(const struct gpu_model *m, const struct 
 static void launch_of_span(const struct gpu_model *m, const struct gpu_span *s, struct gpu_launch *out)
 {
 	out->start = s->start;
-	/* without a return, the end of the driver's call is the best estimate */
+	/* without a return, the end of CUPTI's call is the best estimate */
 	if (!s->no_duration || out->end < s->start)
 		out->end = s->end;
 	out->function = gpu_host__function(m, s->event, s->probe);
@@ -388,7 +395,7 @@ bool gpu_join__launch(struct gpu_model *m, const struct gpu_work_item *w, struct
 		.tid = d->tid,
 		.start = d->start,
 		.end = d->end,
-		.function = gpu_driver__function(d->function),
+		.function = gpu_call__function(d->function),
 		.ret = d->result,
 	};
 	if (d->probed)

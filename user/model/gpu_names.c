@@ -48,11 +48,28 @@ static size_t cut_brackets(const char *text, size_t len, char close)
 	return len && text[len - 1] == close ? opening_bracket(text, len - 1) : len;
 }
 
+/* CUTLASS has one function for all kernels; its template argument names the kernel. */
+static bool is_generic(const char *name, size_t len)
+{
+	return (len == 6 && !memcmp(name, "Kernel", 6)) || (len == 7 && !memcmp(name, "Kernel2", 7));
+}
+
+/* Returns the first template argument without its namespace and its own arguments. */
+static char *first_argument(const char *text, size_t len)
+{
+	size_t start = 0, n = 0;
+
+	for (; n < len && !strchr(",<>( ", text[n]); n++)
+		if (text[n] == ':')
+			start = n + 1;
+	return n > start ? strndup(text + start, n - start) : NULL;
+}
+
 /* Returns the short name: "gemm" for "void a::b<int>::gemm<128>(float*) const [clone .x]". */
 static char *brief_of(const char *text)
 {
 	static const char *const tails[] = { " const", " volatile", " &", " &&" };
-	size_t len = strlen(text), start, i;
+	size_t len = strlen(text), start, end, i;
 
 	while (len && text[len - 1] == ']')
 		for (len = cut_brackets(text, len, ']'); len && text[len - 1] == ' ';)
@@ -66,9 +83,12 @@ static char *brief_of(const char *text)
 		if (!memcmp(text + start, "operator", 8) &&
 		    (!start || text[start - 1] == ':' || text[start - 1] == ' ') && strchr("<>=(", text[start + 8]))
 			return strndup(text + start, len - start);
+	end = len;
 	len = cut_brackets(text, len, '>');
 	for (start = len; start && !strchr(" :>)", text[start - 1]); start--)
 		;
+	if (is_generic(text + start, len - start) && end > len + 2)
+		return first_argument(text + len + 1, end - len - 2);
 	return len > start ? strndup(text + start, len - start) : NULL;
 }
 

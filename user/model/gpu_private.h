@@ -13,8 +13,7 @@
  *	gpu_memory.c	allocations
  *	gpu_names.c	C++ names
  */
-#ifndef SONDE_MODEL_GPU_PRIVATE_H
-#define SONDE_MODEL_GPU_PRIVATE_H
+#pragma once
 
 #include "core/shim.h"
 #include "model/gpu.h"
@@ -83,6 +82,9 @@ struct gpu_host_item {
 	u32 shared;
 };
 
+/* A bit of `function` of a call that CUPTI recorded: libcudart's, not libcuda's */
+#define GPU_CALL_RUNTIME (1u << 31)
+
 /* Item of the queue of driver calls */
 struct gpu_driver_item {
 	u64 end;
@@ -136,7 +138,7 @@ struct gpu_drivers {
 
 struct gpu_process {
 	u64 clock_error; /* ns */
-	u64 on, on_again, off; /* when the shim was first and last switched on, and last off; 0: not known */
+	u64 first_on, last_on, last_off; /* when the shim was first and last switched on, and last off; 0: not known */
 	bool has_shim; /* the trace has events of a shim */
 	bool has_calls; /* the trace has gpu_call events */
 	bool has_memory; /* the trace has gpu_memory events */
@@ -235,8 +237,10 @@ int gpu_host__emit(struct gpu_model *m, const struct gpu_host_item *c);
 int gpu_memory__take_call(struct gpu_model *m, const struct gpu_host_item *c);
 int gpu_memory__emit(struct gpu_model *m, struct gpu_memory_item *i);
 
-/* gpu_driver_names.c: "cuLaunchKernel"; NULL: not known here */
-const char *gpu_driver__function(u32 cbid);
+/* gpu_call_names.c: "cuLaunchKernel"; NULL: not known here */
+const char *gpu_call__function(u32 function);
+/* Returns what the call requests; REQUEST_NONE: not known here. */
+enum gpu_request gpu_call__request(u32 function);
 
 /* gpu_names.c */
 void gpu_names__free(struct gpu_model *m);
@@ -246,5 +250,3 @@ static inline bool gpu_model__is_selected(const struct gpu_model *m, u64 start, 
 {
 	return (end > m->from || (end == start && end >= m->from)) && (!m->to || start < m->to);
 }
-
-#endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "model/gpu_private.h"
+#include "util/compare.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -33,14 +34,7 @@ void *gpu_queue__add(struct gpu_queue *q)
 	return memset(gpu_queue__at(q, q->n++), 0, q->size);
 }
 
-static int by_time(const void *a, const void *b)
-{
-	const struct sort_entry *x = a, *y = b;
-
-	if (x->time != y->time)
-		return x->time < y->time ? -1 : 1;
-	return x->i < y->i ? -1 : 1;
-}
+COMPARE_BY(by_time, struct sort_entry, ASCENDING(time), ASCENDING(i))
 
 /* Sorts indices and moves each item once, because items are large. */
 int gpu_queue__sort(struct gpu_queue *q)

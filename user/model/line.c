@@ -36,7 +36,7 @@ static void print_number(FILE *out, const struct line_context *c, const struct s
 {
 	const char *name = f->type == FIELD_ENUM ? schema_field__value_name(f, value) : NULL;
 	const char *text, *unit = f->unit;
-	char buf[TEXT_NUMBER], label[STACK_LABEL];
+	char label[STACK_LABEL];
 
 	if (c->names && !strcmp(unit, "task"))
 		value = names__number(c->names, (u32)value);
@@ -52,7 +52,7 @@ static void print_number(FILE *out, const struct line_context *c, const struct s
 		print_text(out, text, strlen(text));
 	} else if (value && (!strcmp(unit, "moment") || (!strcmp(unit, "ns") && c->start && (u64)value >= c->start))) {
 		/* older traces have no unit "moment": a value above the machine's uptime at the start is no duration */
-		fprintf(out, "@%s", text__seconds(buf, sizeof(buf), (u64)value, c->start, 9));
+		fprintf(out, "@%s", TEXT_SECONDS((u64)value, c->start, 9));
 	} else if (schema_field__constant(f, value)) {
 		fprintf(out, "%s%s", !strcmp(unit, "errno") ? "-" : "SIG", schema_field__constant(f, value));
 	} else {
@@ -108,7 +108,7 @@ static void print_flags(FILE *out, u64 flags)
 	if (flags & EVENT_UNWOUND)
 		fputs(" [unwound]", out);
 	if (flags & EVENT_NO_DURATION)
-		fputs(" [entry alone]", out);
+		fputs(" [only entry seen]", out);
 	if (flags & EVENT_STARTED_BEFORE)
 		fputs(" [began before tracing]", out);
 }

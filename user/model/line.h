@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* One event as one line of text, made from the schema alone: for `export --to text` and `record --print`. */
-#ifndef SONDE_MODEL_LINE_H
-#define SONDE_MODEL_LINE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -26,5 +25,3 @@ int line__print(FILE *out, const struct line_context *c, const struct view *v);
 /* Prints a raw record, which the names must have been fed before. -EINVAL: the record is of no kind, or too short. */
 int line__print_record(FILE *out, const struct line_context *c, const void *record, u32 size);
 void line__heading(FILE *out);
-
-#endif

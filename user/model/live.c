@@ -37,8 +37,8 @@ int live__new(struct live **out, const struct schema *schema, u8 (*wait_rule)(co
 	map__init(&l->functions, sizeof(u32), sizeof(struct function));
 	map__init(&l->wakes, sizeof(struct wake_key), sizeof(struct waker));
 	map__init(&l->old_wakes, sizeof(struct wake_key), sizeof(struct waker));
-	map__init(&l->cpu, sizeof(struct time_key), sizeof(u64));
-	map__init(&l->off, sizeof(struct time_key), sizeof(u64));
+	map__init(&l->on_cpu, sizeof(struct time_key), sizeof(u64));
+	map__init(&l->off_cpu, sizeof(struct time_key), sizeof(u64));
 	map__init(&l->sites, sizeof(u32), sizeof(struct site));
 	map__init(&l->throttles, sizeof(u32), sizeof(struct live_throttle));
 	*out = l;
@@ -67,15 +67,8 @@ void live__free(struct live *l)
 	recent__free(&l->gil_numbers);
 	recent__free(&l->gil_counts);
 	recent__free(&l->threads);
-	map__free(&l->drops);
-	map__free(&l->old_drops);
-	map__free(&l->functions);
-	map__free(&l->cpu);
-	map__free(&l->off);
-	map__free(&l->sites);
-	map__free(&l->wakes);
-	map__free(&l->old_wakes);
-	map__free(&l->throttles);
+	MAPS_FREE(&l->drops, &l->old_drops, &l->functions, &l->on_cpu, &l->off_cpu, &l->sites, &l->wakes, &l->old_wakes,
+		  &l->throttles);
 	free(l->waits);
 	free(l);
 }
@@ -137,7 +130,7 @@ static int note_held(struct live *l, u32 tid, u32 stack)
 	struct thread *t = tid && stack ? recent__get(&l->threads, &tid) : NULL;
 
 	if (t)
-		t->held = stack;
+		t->hold_stack = stack;
 	live__use_stack(l, stack);
 	return tid && stack && !t ? -ENOMEM : 0;
 }
@@ -178,7 +171,10 @@ static int on_drop(struct live *l, const struct view *v)
 	return note_held(l, (u32)view__get(v, "tid"), (u32)view__get(v, "stack"));
 }
 
-/* A slice of time in which GILs were measured, and the pause before it */
+/*
+ * A slice of time in which GILs were measured, and the pause before it. All waits of an interval are scaled alike:
+ * `top` has no --cost-limit, so its slices are all about as long (GIL_SLICE).
+ */
 static int on_slice(struct live *l, const struct view *v)
 {
 	l->slices_ns += (u64)view__get(v, "time") - (u64)view__get(v, "start");
@@ -218,10 +214,11 @@ static int on_sample(struct live *l, const struct view *v)
 	u32 id = (u32)view__get(v, "stack");
 	bool python = has_python(l, id), innermost = true;
 	u32 pid = (u32)view__get(v, "pid");
-	int err = live__add_time(&l->cpu, (struct time_key){ .pid = pid, .tid = (u32)view__get(v, "tid") }, period);
+	int err = live__add_time(&l->on_cpu, (struct time_key){ .pid = pid, .tid = (u32)view__get(v, "tid") }, period);
 
 	if (!err)
-		err = live__add_time(&l->cpu, (struct time_key){ .pid = pid, .code = live__user_code(l, id) }, period);
+		err = live__add_time(&l->on_cpu, (struct time_key){ .pid = pid, .code = live__user_code(l, id) },
+				     period);
 	if (err)
 		return err;
 
@@ -311,13 +308,14 @@ static void forget(struct live *l)
 	map__free(&l->old_wakes);
 	l->old_wakes = l->wakes;
 	map__init(&l->wakes, sizeof(struct wake_key), sizeof(struct waker));
-	map__free(&l->functions);
-	map__free(&l->cpu);
-	map__free(&l->off);
-	map__free(&l->sites);
-	map__free(&l->throttles);
+	MAPS_FREE(&l->functions, &l->on_cpu, &l->off_cpu, &l->sites, &l->throttles);
 	l->n_waits = 0;
-	l->waits_lost = l->samples = l->samples_ns = l->slices_ns = l->pauses_ns = 0;
+	l->waits_lost = l->samples = l->samples_ns = l->slices_ns = l->pauses_ns = l->unmeasured_ns = 0;
+}
+
+void live__set_unmeasured(struct live *l, u64 ns)
+{
+	l->unmeasured_ns = ns;
 }
 
 int live__cut(struct live *l, u64 now, struct live_view *out)
@@ -328,6 +326,8 @@ int live__cut(struct live *l, u64 now, struct live_view *out)
 	free_view(&l->view);
 	l->view.from = l->last_cut ? l->last_cut : now;
 	l->view.to = now;
+	l->view.unmeasured_ns = l->unmeasured_ns < l->view.to - l->view.from ? l->unmeasured_ns :
+									       l->view.to - l->view.from;
 	l->view.sliced = l->pauses_ns != 0;
 	l->view.lost = l->waits_lost;
 	l->last_cut = now;

@@ -3,8 +3,7 @@
  * Current activity, for `sonde top`: sums up the records of each interval as they arrive. Memory is bounded regardless
  * of what the targets do: entries that were not used for long are evicted, and named again when they reappear.
  */
-#ifndef SONDE_MODEL_LIVE_H
-#define SONDE_MODEL_LIVE_H
+#pragma once
 
 #include "model/stacks.h"
 #include "schema/schema.h"
@@ -55,8 +54,8 @@ struct live_process {
 	u64 ns; /* of these threads */
 	char function[160]; /* the user's own function with most of it */
 	u64 function_ns;
-	char by[160]; /* of LIVE_LOCK: the user's own function that ended most of these waits; "": not known */
-	u64 by_ns;
+	char ended_by[160]; /* of LIVE_LOCK: the user's own function that ended most of these waits; "": not known */
+	u64 ended_by_ns;
 };
 
 /* CPU time that a quota withheld from a process in the last second for which the kernel reported it */
@@ -70,6 +69,7 @@ struct live_throttle {
 
 struct live_view {
 	u64 from, to; /* CLOCK_MONOTONIC ns */
+	u64 unmeasured_ns; /* the part of it in which waits with a stack were not measured (record --cost-limit) */
 	u64 samples, samples_ns;
 	bool sliced; /* the GIL was measured for part of the time */
 	u64 lost; /* waits for which there was no room */
@@ -91,6 +91,8 @@ int live__new(struct live **out, const struct schema *schema, u8 (*wait_rule)(co
 void live__free(struct live *l);
 /* Adds one record; those of families that no figure is made of cost next to nothing. 0 or -ENOMEM. */
 int live__feed(struct live *l, const void *record, u32 size);
+/* Says for how long, since the last live__cut, waits with a stack were not measured. */
+void live__set_unmeasured(struct live *l, u64 ns);
 /*
  * Sums up the records since the last call, as a view that is valid until the next one. now: CLOCK_MONOTONIC ns. 0
  * or -ENOMEM.
@@ -98,5 +100,3 @@ int live__feed(struct live *l, const void *record, u32 size);
 int live__cut(struct live *l, u64 now, struct live_view *out);
 /* Names of processes, valid until the next live__feed. */
 const struct names *live__names(const struct live *l);
-
-#endif

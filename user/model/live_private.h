@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by live.c, which stores records, and live_sums.c, which sums them up. */
-#ifndef SONDE_MODEL_LIVE_PRIVATE_H
-#define SONDE_MODEL_LIVE_PRIVATE_H
+#pragma once
 
 #include "model/live.h"
 #include "model/names.h"
@@ -51,11 +50,11 @@ struct drop_key {
 };
 
 struct thread {
-	u32 blamed; /* function that held the GIL during the thread's last wait */
+	u32 last_holder; /* function that held the GIL during the thread's last wait */
 	u32 stack; /* stack of its last wait that has one; the next wait with the same stack is part of the same attempt */
-	u32 held; /* stack of its last hold that has one */
+	u32 hold_stack; /* stack of its last hold that has one */
 	u64 lock_end; /* end of its last wait for a lock */
-	u32 lock_by; /* function that caused most of that wait; UNKNOWN: not known */
+	u32 lock_ended_by; /* function that caused most of that wait; UNKNOWN: not known */
 };
 
 struct pair_key {
@@ -75,7 +74,7 @@ struct function {
 struct time_key {
 	u32 pid;
 	u8 activity, rule, lock, unused; /* as in struct live_process */
-	u32 tid, code, by;
+	u32 tid, code, ended_by;
 };
 
 struct wake_key {
@@ -102,7 +101,7 @@ struct live {
 	struct map drops, old_drops; /* struct drop_key -> u32 stack; of this and the previous interval */
 	struct recent threads; /* tid -> struct thread */
 	struct map functions; /* code -> struct function */
-	struct map cpu, off; /* struct time_key -> u64 ns: on a CPU, waiting */
+	struct map on_cpu, off_cpu; /* struct time_key -> u64 ns: on a CPU, waiting */
 	struct map sites; /* u32 stack -> struct site */
 	struct map wakes, old_wakes; /* struct wake_key -> struct waker; of this and the previous interval */
 	struct map throttles; /* u32 pid -> struct live_throttle */
@@ -111,7 +110,8 @@ struct live {
 	u32 n_waits;
 	u64 waits_lost;
 	u64 sample, samples, samples_ns;
-	u64 slices_ns, pauses_ns;
+	u64 slices_ns, pauses_ns; /* of waits for the GIL */
+	u64 unmeasured_ns; /* of waits with a stack */
 	u64 last_cut;
 	struct live_view view;
 };
@@ -132,5 +132,3 @@ int live__add_time(struct map *times, struct time_key key, u64 ns);
 int live__on_off(struct live *l, const struct view *v);
 int live__on_wake(struct live *l, const struct view *v);
 int live__on_throttle(struct live *l, const struct view *v);
-
-#endif

@@ -8,6 +8,7 @@
 #include "model/live_private.h"
 
 #include "util/array.h"
+#include "util/compare.h"
 #include "util/saturate.h"
 
 #include <errno.h>
@@ -57,7 +58,7 @@ static u32 holder_stack(struct live *l, const struct wait *w)
 		return stack;
 	/* a short hold without a stack (GIL_STACK_NS) */
 	holder = w->holder ? recent__find(&l->threads, &w->holder) : NULL;
-	return holder ? holder->held : 0;
+	return holder ? holder->hold_stack : 0;
 }
 
 /* Returns the pair of functions that a wait is attributed to, see above. */
@@ -67,49 +68,23 @@ static struct pair_key pair_of(struct live *l, const struct wait *w)
 	struct thread *t = recent__get(&l->threads, &w->tid);
 
 	if (blamed == UNKNOWN && t && t->stack == stack && stack)
-		blamed = t->blamed;
+		blamed = t->last_holder;
 	if (t) {
 		/* a short wait without a stack */
 		stack = stack ? stack : t->stack;
-		t->blamed = blamed;
+		t->last_holder = blamed;
 		t->stack = stack;
 	}
 	return (struct pair_key){ w->pid, blamed, live__user_code(l, stack) };
 }
 
-static int compare_waits(const void *a, const void *b)
-{
-	const struct wait *x = a, *y = b;
+COMPARE_BY(compare_waits, struct wait, ASCENDING(pid), ASCENDING(gil), ASCENDING(start))
 
-	if (x->pid != y->pid)
-		return x->pid < y->pid ? -1 : 1;
-	if (x->gil != y->gil)
-		return x->gil < y->gil ? -1 : 1;
-	return (x->start > y->start) - (x->start < y->start);
-}
+COMPARE_BY(compare_loads, struct live_gil, DESCENDING(load_percent))
 
-static int compare_loads(const void *a, const void *b)
-{
-	const struct live_gil *x = a, *y = b;
+COMPARE_BY(compare_pairs, struct live_pair, DESCENDING(wait_ns))
 
-	return (x->load_percent < y->load_percent) - (x->load_percent > y->load_percent);
-}
-
-static int compare_pairs(const void *a, const void *b)
-{
-	const struct live_pair *x = a, *y = b;
-
-	return (x->wait_ns < y->wait_ns) - (x->wait_ns > y->wait_ns);
-}
-
-static int compare_functions(const void *a, const void *b)
-{
-	const struct live_function *x = a, *y = b;
-
-	if (x->self_ns != y->self_ns)
-		return x->self_ns < y->self_ns ? 1 : -1;
-	return (x->total_ns < y->total_ns) - (x->total_ns > y->total_ns);
-}
+COMPARE_BY(compare_functions, struct live_function, DESCENDING(self_ns), DESCENDING(total_ns))
 
 static u32 number_of(struct live *l, const struct wait *w)
 {
@@ -249,12 +224,7 @@ int live__sum_functions(struct live *l)
 	return 0;
 }
 
-static int compare_processes(const void *a, const void *b)
-{
-	const struct live_process *x = a, *y = b;
-
-	return (x->ns < y->ns) - (x->ns > y->ns);
-}
+COMPARE_BY(compare_processes, struct live_process, DESCENDING(ns))
 
 /* A thread that ran for less than this part of the interval does not count. */
 #define RAN_PART 20
@@ -278,6 +248,7 @@ static int add_time(struct live *l, struct process_list *p, const struct time_ke
 	struct activity_key of = { key->pid, key->activity, key->rule, key->lock, 0 };
 	u32 *number = map__get(&p->numbers, &of);
 	struct live_process *process;
+	u64 measured = l->view.to - l->view.from - (key->activity == LIVE_CPU ? 0 : l->view.unmeasured_ns);
 
 	if (!number)
 		return -ENOMEM;
@@ -290,12 +261,12 @@ static int add_time(struct live *l, struct process_list *p, const struct time_ke
 		*number = p->n;
 	}
 	process = &p->list[*number - 1];
-	if (key->tid && ns >= (l->view.to - l->view.from) / RAN_PART) {
+	if (key->tid && ns >= measured / RAN_PART) {
 		process->threads++;
 		process->ns += ns;
-	} else if (key->by && ns > process->by_ns) {
-		process->by_ns = ns;
-		name_function(l, key->by, process->by, sizeof(process->by), "");
+	} else if (key->ended_by && ns > process->ended_by_ns) {
+		process->ended_by_ns = ns;
+		name_function(l, key->ended_by, process->ended_by, sizeof(process->ended_by), "");
 	} else if (key->code && ns > process->function_ns) {
 		process->function_ns = ns;
 		name_function(l, key->code, process->function, sizeof(process->function), "");
@@ -322,10 +293,10 @@ static int sum_times(struct live *l, const struct map *times, struct live_proces
 int live__sum_processes(struct live *l)
 {
 	struct live_view *v = &l->view;
-	int err = sum_times(l, &l->cpu, &v->processes, &v->n_processes);
+	int err = sum_times(l, &l->on_cpu, &v->processes, &v->n_processes);
 
 	if (!err)
-		err = sum_times(l, &l->off, &v->waits, &v->n_waits);
+		err = sum_times(l, &l->off_cpu, &v->waits, &v->n_waits);
 	for (u32 i = 0; !err && i < l->throttles.n; i++)
 		err = array__push(v->throttles, v->n_throttles,
 				  *(const struct live_throttle *)map__value(&l->throttles, i)) ?

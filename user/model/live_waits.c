@@ -5,13 +5,12 @@
  */
 #include "model/live_private.h"
 
-#include "model/lock_kind.h"
 #include "probes/sample/sample.h"
 
 #include <errno.h>
 #include <sys/syscall.h>
 
-/* A wait for a peer that is longer than this is one for something to do, ns. */
+/* ns; in a longer wait for a peer, the thread is idle: it waits for something to do. */
 #define PEER_LONGEST 1000000000u
 
 static struct site find_site(struct live *l, u32 id)
@@ -72,9 +71,9 @@ static enum live_activity activity_of(enum sample_reason reason, s64 nr, bool in
 }
 
 /*
- * Adds the functions that held the lock, if the record of the wait's end came first, as it mostly does. Until the
- * waker's own wait ended, not the waker held the lock, but the function that it waited for: in a convoy, the thread
- * that ends a wait is mostly one that had waited, too.
+ * Adds the functions that held the lock, if the record of the wait's end came first, as it mostly does. The waker held
+ * the lock from the end of its own wait on; before that, the function that it had waited for held it. In a convoy most
+ * wakers have waited themselves.
  */
 static int add_holders(struct live *l, struct time_key key, u64 since, u64 from, u64 to)
 {
@@ -87,9 +86,9 @@ static int add_holders(struct live *l, struct time_key key, u64 since, u64 from,
 
 	w = w ? w : map__find(&l->old_wakes, &wake);
 	t = w ? recent__find(&l->threads, &w->tid) : NULL;
-	if (t && t->lock_end > from && t->lock_end < to && t->lock_by != UNKNOWN) {
+	if (t && t->lock_end > from && t->lock_end < to && t->lock_ended_by != UNKNOWN) {
 		split = t->lock_end;
-		before = t->lock_by;
+		before = t->lock_ended_by;
 	}
 	if (w)
 		last = live__user_code(l, w->stack);
@@ -97,13 +96,13 @@ static int add_holders(struct live *l, struct time_key key, u64 since, u64 from,
 	if (!t)
 		return -ENOMEM;
 	t->lock_end = to;
-	t->lock_by = split - from > to - split ? before : last;
+	t->lock_ended_by = split - from > to - split ? before : last;
 	key.tid = 0;
-	key.by = last;
+	key.ended_by = last;
 	if (last != UNKNOWN)
-		err = live__add_time(&l->off, key, to - split);
-	key.by = before;
-	return err || before == UNKNOWN ? err : live__add_time(&l->off, key, split - from);
+		err = live__add_time(&l->off_cpu, key, to - split);
+	key.ended_by = before;
+	return err || before == UNKNOWN ? err : live__add_time(&l->off_cpu, key, split - from);
 }
 
 int live__on_off(struct live *l, const struct view *v)
@@ -128,11 +127,11 @@ int live__on_off(struct live *l, const struct view *v)
 	key.rule = site ? site->rule : 0;
 	key.lock = site ? site->lock : 0;
 	key.code = site ? site->code : live__user_code(l, stack);
-	err = live__add_time(&l->off, key, to - from);
+	err = live__add_time(&l->off_cpu, key, to - from);
 	key.code = 0;
 	key.tid = tid;
 	if (!err)
-		err = live__add_time(&l->off, key, to - from);
+		err = live__add_time(&l->off_cpu, key, to - from);
 	return err || key.activity != LIVE_LOCK ? err : add_holders(l, key, start, from, to);
 }
 

@@ -6,6 +6,7 @@
 
 #include "model/lock_blame_private.h"
 #include "util/array.h"
+#include "util/compare.h"
 #include "util/saturate.h"
 #include "util/search.h"
 
@@ -22,12 +23,7 @@ struct sampling {
 	u32 n;
 };
 
-static int by_from(const void *a, const void *b)
-{
-	const struct lock_segment *x = a, *y = b;
-
-	return x->from < y->from ? -1 : x->from > y->from;
-}
+COMPARE_BY(by_from, struct lock_segment, ASCENDING(from))
 
 static int by_to(const void *a, const void *b, void *arg)
 {
@@ -97,18 +93,12 @@ void lock_blame__free(struct lock_blame *b)
 {
 	if (!b)
 		return;
-	for (u32 i = 0; i < b->holders.n; i++) {
-		struct lock_holder *h = map__value(&b->holders, i);
-
+	MAP_EACH(struct lock_holder *h, &b->holders) {
 		free(h->segments);
 		free(h->ends);
 		map__free(&h->active);
 	}
-	map__free(&b->holders);
-	map__free(&b->rows);
-	map__free(&b->activities);
-	map__free(&b->codes);
-	map__free(&b->usual);
+	MAPS_FREE(&b->holders, &b->rows, &b->activities, &b->codes, &b->frequent_stacks);
 	lock_waits__free(&b->waits);
 	free(b->order);
 	free(b->activity_order);
@@ -141,6 +131,7 @@ static int add_ns(struct adding *a, u32 row, u64 ns)
 	sum->ns += ns;
 	sum->cause = a->act.cause;
 	sum->frame = a->act.frame;
+	sum->stack = a->act.stack;
 	return 0;
 }
 
@@ -207,8 +198,10 @@ int lock_blame__interval(struct lock_blame *b, const struct activity_interval *i
 
 	if (!h || i->state == ACTIVITY_UNKNOWN || i->from >= i->to)
 		return 0;
-	if (i->state != ACTIVITY_RUNNING)
-		a.act.frame = lock_blame__code(b, i->off_stack ? i->off_stack : i->stack);
+	if (i->state != ACTIVITY_RUNNING) {
+		a.act.stack = i->off_stack ? i->off_stack : i->stack;
+		a.act.frame = lock_blame__code(b, a.act.stack);
+	}
 	f = stacks__frame(b->stacks, a.act.frame);
 	a.key.code = f ? f->code : 0;
 	a.key.line = f ? f->line : 0;
@@ -217,12 +210,11 @@ int lock_blame__interval(struct lock_blame *b, const struct activity_interval *i
 
 static int on_samples(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	struct common_fields f = common_fields__of(v.event);
-	const struct schema_field *stack = schema_event__field(v.event, "stack");
+	struct common_fields f = common_fields__of(rows__event(rows));
+	FIELDS_OF(rows__event(rows), stack);
 	struct sampling *s = arg;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		struct held_sample sample = {
 			.thread = { (u32)view__s64(&v, f.pid), (u32)view__s64(&v, f.tid) },
 			.time = (u64)view__s64(&v, f.time),
@@ -235,17 +227,14 @@ static int on_samples(const struct rows *rows, void *arg)
 	return 0;
 }
 
-static int by_time(const void *a, const void *b)
-{
-	const struct held_sample *x = a, *y = b;
-
-	return x->time < y->time ? -1 : x->time > y->time;
-}
+COMPARE_BY(by_time, struct held_sample, ASCENDING(time))
 
 /* A sample counts as 1 ns of its code in each row; divide_running() turns these into shares of the running time. */
 static int add_sample(struct lock_blame *b, const struct held_sample *s)
 {
-	struct lock_activity act = { .cause = ACTIVITY_CAUSES, .frame = lock_blame__code(b, s->stack) };
+	struct lock_activity act = { .cause = ACTIVITY_CAUSES,
+				     .frame = lock_blame__code(b, s->stack),
+				     .stack = s->stack };
 	const struct stack_frame *f = stacks__frame(b->stacks, act.frame);
 	struct lock_activity_key key = { .reason = ~0u, .code = f ? f->code : 0, .line = f ? f->line : 0 };
 	struct adding a = { b, map__find(&b->holders, &s->thread), s->time, s->time + 1, key, act };
@@ -346,6 +335,7 @@ static int divide_running(struct lock_blame *b, u32 row)
 		sum->ns += saturate__u64((double)ns * (double)act->ns / n);
 		sum->cause = ACTIVITY_ON_CPU;
 		sum->frame = act->frame;
+		sum->stack = act->stack;
 	}
 	return 0;
 }
@@ -374,9 +364,7 @@ static int order_rows(struct lock_blame *b)
 	}
 	if (b->rows.n)
 		qsort_r(b->order, b->rows.n, sizeof(*b->order), by_ns, b);
-	for (u32 i = 0; i < b->activities.n; i++) {
-		const struct lock_activity_key *key = map__key(&b->activities, i);
-		const struct lock_activity *act = map__value(&b->activities, i);
+	MAP_EACH_ENTRY(const struct lock_activity *act, const struct lock_activity_key *key, &b->activities) {
 		struct lock_row *row = map__value(&b->rows, key->row);
 
 		if (act->cause != ACTIVITY_CAUSES)

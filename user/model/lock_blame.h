@@ -2,17 +2,17 @@
 /*
  * Which code held the locks that other threads waited for, and what it did meanwhile.
  *
- * A wait for a lock is cut at each release of the lock: the time up to a release belongs to the thread that releases
- * it, with its stack at the release. Where that thread itself waited for a lock, the wait is followed to the holder of
- * that lock, and so on. So each segment of a wait has one thread at the end of its chain, whose activity says what it
- * did. Time after the last recorded release belongs to the thread that this release woke, to the next thread that
- * releases the lock while a thread still waits for it, to the owner that the lock names, or to the other thread if only
- * two use the lock; else the holder is not known.
+ * A wait for a lock is divided at each release of the lock: the time up to a release is attributed to the thread that
+ * releases it, with its stack at the release. Where that thread itself waited for a lock, the wait is followed to the
+ * holder of that lock, and so on. So each segment of a wait has one thread at the end of its chain, whose activity
+ * shows what it did. Time after the last recorded release in the wait is attributed to the next thread that releases
+ * the lock, if until then there was always a waiter; else to the thread that the last release woke; else to the owner
+ * that family lock read from the lock; else, if only two threads use the lock, to the other one; else the holder is
+ * not known. docs/locks.md, "How a wait is divided", has the conditions.
  *
- * A wait for a condition, a queue and the like belongs as a whole to the thread that ended it, and is not followed.
+ * A wait for a condition, a queue and the like is attributed as a whole to the thread that ended it, and not followed.
  */
-#ifndef SONDE_MODEL_LOCK_BLAME_H
-#define SONDE_MODEL_LOCK_BLAME_H
+#pragma once
 
 #include "model/activity.h"
 #include "model/lock_kind.h"
@@ -24,10 +24,10 @@ struct lock_row_key {
 	u64 address; /* of the lock; 0: not a lock */
 	u32 pid, kind; /* enum lock_kind */
 	u32 waiter_code, waiter_line; /* as in struct stack_frame; 0: not known */
-	u32 holder_code, holder_line; /* the code that released it */
+	u32 holder_code, holder_line; /* the code with which the holder released the lock, or a thread ended the wait */
 	u32 last_code, last_line; /* the code at the end of the chain; without a chain the holder's */
-	u32 is_known; /* 0: neither a release nor an owner was recorded */
-	u32 is_cycle; /* 1: the chain leads back to the waiter: a deadlock */
+	u32 is_known; /* 0: the thread at the end of the chain is not known */
+	u32 is_cycle; /* 1: the chain leads back to one of its threads, and the wait never ended: a deadlock */
 };
 
 struct lock_row {
@@ -51,6 +51,7 @@ struct lock_activity_key {
 struct lock_activity {
 	u64 ns;
 	u32 frame; /* a frame of that code */
+	u32 stack; /* a stack that leads to it: with the native functions that this code called */
 	enum activity_cause cause;
 };
 
@@ -72,8 +73,9 @@ u32 lock_blame__rows(const struct lock_blame *b);
 const struct lock_row_key *lock_blame__key(const struct lock_blame *b, u32 i);
 const struct lock_row *lock_blame__row(const struct lock_blame *b, u32 i);
 /*
- * Cuts [from, to), for which the thread waits for a lock, at the releases, and calls fn with the holder of each part
- * and its stack; a thread of 0: not known. Call it once finished. 0, or fn's first other result.
+ * Divides [from, to), in which the thread waits for a lock, at the releases of the lock. Calls fn for each segment with
+ * the holder of this lock (a chain is not followed; tid 0: not known) and the holder's stack at the release. Call it
+ * after lock_blame__finish. Returns 0, or fn's first other result.
  */
 int lock_blame__holders(const struct lock_blame *b, struct thread_key waiter, u64 from, u64 to,
 			int (*fn)(struct thread_key holder, u32 stack, u64 from, u64 to, void *arg), void *arg);
@@ -83,7 +85,5 @@ u32 lock_blame__number(const struct lock_blame *b, u32 id);
 int lock_blame__activities(const struct lock_blame *b, u32 i,
 			   int (*fn)(const struct lock_activity_key *key, const struct lock_activity *act, void *arg),
 			   void *arg);
-/* Returns the ns of waits without holders, because there were too many waits or segments. */
+/* Returns the ns of waits that are in no row, because there were too many waits or segments. */
 u64 lock_blame__left_out(const struct lock_blame *b);
-
-#endif

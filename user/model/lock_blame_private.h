@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by lock_segments.c, which cuts waits, and lock_blame.c, which sums up what the holders did. */
-#ifndef SONDE_MODEL_LOCK_BLAME_PRIVATE_H
-#define SONDE_MODEL_LOCK_BLAME_PRIVATE_H
+#pragma once
 
 #include "model/lock_blame.h"
 #include "model/lock_waits.h"
@@ -39,7 +38,7 @@ struct lock_blame {
 	struct map activities; /* struct lock_activity_key -> struct lock_activity */
 	struct map row_waiters; /* struct row_waiter -> u32 number of the last counted wait plus 1 */
 	struct map codes; /* u32 stack -> u32 frame */
-	struct map usual; /* struct user_key -> struct vote for the most frequent stack */
+	struct map frequent_stacks; /* struct user_key -> struct vote for the most frequent stack */
 	/* Caches of the last lookups: most segments of a thread are of one row. */
 	struct lock_row_key last_row_key;
 	struct lock_row *last_row; /* NULL: none yet */
@@ -57,5 +56,3 @@ struct lock_blame {
 int lock_segments__cut(struct lock_blame *b);
 /* lock_kind__code with a cache */
 u32 lock_blame__code(struct lock_blame *b, u32 stack);
-
-#endif

@@ -66,30 +66,28 @@ static int on_wait(struct lock_futexes *l, const struct view *v, const struct fi
 
 static int on_waits(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct fields f = {
-		.lock = schema_event__field(v.event, "lock"),
-		.pid = schema_event__field(v.event, "pid"),
-		.tid = schema_event__field(v.event, "tid"),
-		.value = schema_event__field(v.event, "value"),
-		.waker_pid = schema_event__field(v.event, "waker_pid"),
-		.waker_tid = schema_event__field(v.event, "waker_tid"),
-		.owner = schema_event__field(v.event, "owner"),
-		.result = schema_event__field(v.event, "result"),
+		.lock = schema_event__field(rows__event(rows), "lock"),
+		.pid = schema_event__field(rows__event(rows), "pid"),
+		.tid = schema_event__field(rows__event(rows), "tid"),
+		.value = schema_event__field(rows__event(rows), "value"),
+		.waker_pid = schema_event__field(rows__event(rows), "waker_pid"),
+		.waker_tid = schema_event__field(rows__event(rows), "waker_tid"),
+		.owner = schema_event__field(rows__event(rows), "owner"),
+		.result = schema_event__field(rows__event(rows), "result"),
 	};
 	int err = 0;
 
-	for (; !err && v.i < rows__count(rows); v.i++)
+	ROWS_WHILE(!err, v, rows)
 		err = on_wait(arg, &v, &f);
 	return err;
 }
 
 static int on_gils(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct lock_futexes *l = arg;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		struct futex_key key = { (u64)view__get(&v, "gil"), (u32)view__get(&v, "pid"), 0 };
 
 		if (!map__get(&l->gils, &key))
@@ -151,9 +149,7 @@ void lock_futexes__free(struct lock_futexes *l)
 {
 	if (!l)
 		return;
-	map__free(&l->users);
-	map__free(&l->futexes);
-	map__free(&l->gils);
+	MAPS_FREE(&l->users, &l->futexes, &l->gils);
 	free(l);
 }
 

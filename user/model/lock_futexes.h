@@ -4,8 +4,7 @@
  * by the threads that wait and wake. A thread that releases a lock waits for it at other times, whereas the condition
  * of a queue or a pool is woken by other threads.
  */
-#ifndef SONDE_MODEL_LOCK_FUTEXES_H
-#define SONDE_MODEL_LOCK_FUTEXES_H
+#pragma once
 
 #include "trace/reader.h"
 
@@ -18,5 +17,3 @@ void lock_futexes__free(struct lock_futexes *l);
 bool lock_futexes__is_gil(const struct lock_futexes *l, u32 pid, u64 futex);
 /* Returns whether the futex is used as a lock; l NULL: false. */
 bool lock_futexes__has(const struct lock_futexes *l, u32 pid, u64 futex);
-
-#endif

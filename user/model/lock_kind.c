@@ -19,7 +19,7 @@ static const char *const texts[LOCK_KINDS] = {
 };
 
 struct rule {
-	const char *text; /* native: start of the function's name; Python: end of the file's path */
+	const char *text; /* Rust: a part, native: the start of the function's name; Python: end of the file's path */
 	const char *function; /* Python: the function's name without its class */
 	enum lock_kind kind;
 };
@@ -52,32 +52,81 @@ static const struct rule python_rules[] = {
 	{ "/concurrent/futures/thread.py", "_worker", LOCK_KIND_QUEUE },
 };
 
+/* Parts of mangled names in the Java virtual machine, of which threads wait in a condition for each of its locks. */
+static const struct rule java_rules[] = {
+	{ "ObjectMonitor5enter", NULL, LOCK_KIND_MUTEX },
+	{ "ObjectMonitor6EnterI", NULL, LOCK_KIND_MUTEX },
+	{ "ObjectMonitor7ReenterI", NULL, LOCK_KIND_MUTEX },
+	{ "ObjectMonitor4wait", NULL, LOCK_KIND_CONDITION },
+};
+
 /* Objects whose functions implement waits: the code that waits is the one that calls them. */
 static const char *const mechanisms[] = { "libc.so", "libc-2.",	  "libpthread", "ld-linux", "ld-musl", "libstdc++",
 					  "libc++",  "libpython", "python",	"[vdso]",   "_queue.", "libgcc_s" };
 
-/* Functions of the C++ library that are compiled into the program */
-static const char *const inlined[] = { "std::",	    "_ZNSt",	     "_ZNKSt",	   "_ZSt",	"__gthread",
-				       "__gnu_cxx", "_ZN9__gnu_cxx", "void std::", "bool std::" };
+/* Objects of OpenMP: a thread waits in them for the others of its team, or for the next part of a loop to run. */
+static const char *const openmp[] = { "libgomp", "libiomp5", "libomp." };
 
-static bool begins(const char *text, const char *with)
+/* Functions of the C++ library that are compiled into the program, and of the Java virtual machine */
+static const char *const inlined[] = {
+	"std::",     "_ZNSt",	      "_ZNKSt",	    "_ZSt",	  "__gthread",
+	"__gnu_cxx", "_ZN9__gnu_cxx", "void std::", "bool std::", "_ZN2os13PlatformEvent"
+};
+
+/* Parts of mangled names in Rust's standard library, which uses futexes without the C library. */
+static const struct rule rust_rules[] = {
+	{ "Mutex14lock_contended", NULL, LOCK_KIND_MUTEX },
+	{ "RwLock14read_contended", NULL, LOCK_KIND_MUTEX },
+	{ "RwLock15write_contended", NULL, LOCK_KIND_MUTEX },
+	{ "7Condvar", NULL, LOCK_KIND_CONDITION },
+};
+
+/* Does the name end in 17h, 16 digits and E? Only this distinguishes Rust's older mangling from that of C++. */
+static bool has_rust_hash(const char *name)
 {
-	return !strncmp(text, with, strlen(with));
+	const char *end = strrchr(name, 'E'); /* ".llvm.123" may follow */
+
+	return end && end - name > 19 && path__begins_with(end - 19, "17h") &&
+	       strspn(end - 16, "0123456789abcdef") == 16;
 }
 
-static bool ends(const char *text, const char *with)
+/* Is the function of Rust's standard library: _ZN3std.., or _R.., in which the first crate is "std" and so on? */
+static bool is_rust_library(const char *name)
 {
-	size_t len = strlen(text), tail = strlen(with);
+	static const char *const crates[] = { "3std", "4core", "5alloc" };
+	const char *at = NULL;
 
-	return len >= tail && !strcmp(text + len - tail, with);
+	if (path__begins_with(name, "_ZN") && has_rust_hash(name))
+		at = name + 3;
+	else if (path__begins_with(name, "_R") && (at = strstr(name, "Cs")) != NULL && (at = strchr(at, '_')) != NULL)
+		at++;
+	for (size_t i = 0; at && i < ARRAY_LEN(crates); i++)
+		if (path__begins_with(at, crates[i]))
+			return true;
+	return false;
+}
+
+static bool is_in_one_of(const struct stack_frame *f, const char *const *objects, size_t n)
+{
+	const char *name = path__file_name(f->file);
+
+	for (size_t i = 0; i < n; i++)
+		if (path__begins_with(name, objects[i]))
+			return true;
+	return false;
 }
 
 enum lock_kind lock_kind__of_native(const struct stack_frame *f)
 {
-	if (begins(path__file_name(f->file), "_queue."))
+	if (is_in_one_of(f, openmp, ARRAY_LEN(openmp)))
+		return LOCK_KIND_BARRIER;
+	for (size_t i = 0; is_rust_library(f->name) && i < ARRAY_LEN(rust_rules); i++)
+		if (strstr(f->name, rust_rules[i].text))
+			return rust_rules[i].kind;
+	if (path__begins_with(path__file_name(f->file), "_queue."))
 		return LOCK_KIND_QUEUE;
 	for (size_t i = 0; i < ARRAY_LEN(native_rules); i++)
-		if (begins(f->name, native_rules[i].text))
+		if (path__begins_with(f->name, native_rules[i].text))
 			return native_rules[i].kind;
 	return LOCK_KIND_UNKNOWN;
 }
@@ -88,13 +137,50 @@ static enum lock_kind of_python(const struct stack_frame *f)
 	const char *dot = strrchr(f->name, '.'), *name = dot ? dot + 1 : f->name;
 
 	for (size_t i = 0; i < ARRAY_LEN(python_rules); i++) {
-		if (!ends(f->file, python_rules[i].text) || strcmp(name, python_rules[i].function) != 0)
+		if (!path__ends_with(f->file, python_rules[i].text) || strcmp(name, python_rules[i].function) != 0)
 			continue;
-		return begins(f->name, "Event.")   ? LOCK_KIND_EVENT :
-		       begins(f->name, "Barrier.") ? LOCK_KIND_BARRIER :
-						     python_rules[i].kind;
+		return path__begins_with(f->name, "Event.")   ? LOCK_KIND_EVENT :
+		       path__begins_with(f->name, "Barrier.") ? LOCK_KIND_BARRIER :
+								python_rules[i].kind;
 	}
 	return LOCK_KIND_UNKNOWN;
+}
+
+/* Adds a frame further out: the innermost match decides, but for a condition in which Java waits for a lock. */
+static enum lock_kind add_native(enum lock_kind kind, const struct stack_frame *f)
+{
+	if (!kind)
+		return lock_kind__of_native(f);
+	for (size_t i = 0; kind == LOCK_KIND_CONDITION && i < ARRAY_LEN(java_rules); i++)
+		if (strstr(f->name, java_rules[i].text))
+			return java_rules[i].kind;
+	return kind;
+}
+
+static bool is_mechanism(const struct stack_frame *f)
+{
+	if (is_in_one_of(f, mechanisms, ARRAY_LEN(mechanisms)) || is_in_one_of(f, openmp, ARRAY_LEN(openmp)))
+		return true;
+	if (!strcmp(f->name, "[vdso]"))
+		return true;
+	for (size_t i = 0; i < ARRAY_LEN(inlined); i++)
+		if (path__begins_with(f->name, inlined[i]))
+			return true;
+	return f->kind == FRAME_KERNEL || is_rust_library(f->name);
+}
+
+/* Does a thread of OpenMP wait for the next part of a loop? No code of the program has called it. */
+static bool is_idle_in_openmp(const struct stacks *s, u32 stack)
+{
+	const struct stack_frame *f;
+	bool is = false;
+
+	for (u32 at = stack; (f = stacks__frame(s, at)) != NULL; at = f->caller) {
+		if (!is_mechanism(f))
+			return false;
+		is = is || is_in_one_of(f, openmp, ARRAY_LEN(openmp));
+	}
+	return is;
 }
 
 enum lock_kind lock_kind__of_stack(const struct stacks *s, u32 stack)
@@ -114,11 +200,13 @@ enum lock_kind lock_kind__of_stack(const struct stacks *s, u32 stack)
 			if (found && (kind || !has_python))
 				kind = found;
 			has_python = true;
-		} else if (!has_python && !kind) {
-			kind = lock_kind__of_native(f);
-			is_semaphore = is_semaphore || begins(f->name, "sem_");
+		} else if (!has_python) {
+			is_semaphore = is_semaphore || (!kind && path__begins_with(f->name, "sem_"));
+			kind = add_native(kind, f);
 		}
 	}
+	if (kind == LOCK_KIND_BARRIER && is_idle_in_openmp(s, stack))
+		return LOCK_KIND_QUEUE;
 	if (kind)
 		return kind;
 	/* Python's own locks are semaphores or, from 3.13 on, futexes */
@@ -127,32 +215,27 @@ enum lock_kind lock_kind__of_stack(const struct stacks *s, u32 stack)
 
 bool lock_kind__is_native_lock(const struct stacks *s, u32 stack)
 {
+	enum lock_kind kind = LOCK_KIND_UNKNOWN;
 	const struct stack_frame *f;
 
 	for (u32 at = stack; (f = stacks__frame(s, at)) != NULL && f->kind == FRAME_NATIVE; at = f->caller)
-		if (lock_kind__of_native(f))
-			return lock_kind__of_native(f) == LOCK_KIND_MUTEX;
+		kind = add_native(kind, f);
+	return kind == LOCK_KIND_MUTEX;
+}
+
+bool lock_kind__is_send(const struct stacks *s, u32 stack)
+{
+	const struct stack_frame *f;
+
+	for (u32 at = stack; (f = stacks__frame(s, at)) != NULL && f->kind == FRAME_NATIVE; at = f->caller)
+		if (is_rust_library(f->name) && strstr(f->name, "4mpmc") && strstr(f->name, "4send"))
+			return true;
 	return false;
 }
 
 const char *lock_kind__text(enum lock_kind kind)
 {
 	return texts[kind < LOCK_KINDS ? kind : LOCK_KIND_UNKNOWN];
-}
-
-static bool is_mechanism(const struct stack_frame *f)
-{
-	const char *name = path__file_name(f->file);
-
-	for (size_t i = 0; i < ARRAY_LEN(mechanisms); i++)
-		if (begins(name, mechanisms[i]))
-			return true;
-	if (!strcmp(f->name, "[vdso]"))
-		return true;
-	for (size_t i = 0; i < ARRAY_LEN(inlined); i++)
-		if (begins(f->name, inlined[i]))
-			return true;
-	return f->kind == FRAME_KERNEL;
 }
 
 u32 lock_kind__code(const struct stacks *s, u32 stack)

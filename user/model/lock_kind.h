@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Classifies a wait on a futex by the stack of the waiting thread. */
-#ifndef SONDE_MODEL_LOCK_KIND_H
-#define SONDE_MODEL_LOCK_KIND_H
+#pragma once
 
 #include "model/stacks.h"
 
@@ -27,6 +26,8 @@ enum lock_kind lock_kind__of_native(const struct stack_frame *f);
  * as those of Python, may be used to signal something.
  */
 bool lock_kind__is_native_lock(const struct stacks *s, u32 stack);
+/* Does it wait until a channel of Rust has room for a message? */
+bool lock_kind__is_send(const struct stacks *s, u32 stack);
 /* "lock", "condition", "end of a thread" */
 const char *lock_kind__text(enum lock_kind kind);
 /*
@@ -35,5 +36,3 @@ const char *lock_kind__text(enum lock_kind kind);
  * the interpreter. 0: none
  */
 u32 lock_kind__code(const struct stacks *s, u32 stack);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Cuts the waits for locks at the releases, and follows each segment to the thread at the end of its chain. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "model/lock_blame_private.h"
@@ -50,7 +49,7 @@ static void set_code(struct lock_blame *b, u32 frame, u32 *code, u32 *line)
 static u32 stack_of(const struct lock_blame *b, u32 lock, struct thread_key thread, bool releases, u32 stack)
 {
 	struct user_key key = { lock, thread, releases };
-	const struct vote *v = stack ? NULL : map__find(&b->usual, &key);
+	const struct vote *v = stack ? NULL : map__find(&b->frequent_stacks, &key);
 
 	return v ? v->id : stack;
 }
@@ -129,7 +128,7 @@ static int add_segment(struct cutting *c, struct thread_key last, u32 last_stack
 		row->held_by = c->holder;
 		row->last_held_by = last;
 	}
-	/* the activity of a known thread that held a lock is needed */
+	/* the holder's activity in this segment is needed, if the holder is known */
 	if (!b->has_activity || c->wait->kind != LOCK_KIND_MUTEX || !last.tid || c->is_cycle || from >= to)
 		return 0;
 	h = map__get(&b->holders, &last);
@@ -138,7 +137,7 @@ static int add_segment(struct cutting *c, struct thread_key last, u32 last_stack
 
 static int cut_wait(struct cutting *c, const struct lock_waited *w, u64 from, u64 to);
 
-/* Attributes [from, to) to a holder, but the part in which the holder waited for a lock to the holder of that lock. */
+/* Attributes [from, to) to the holder; where the holder itself waited for a lock, to that lock's holder instead. */
 static int follow(struct cutting *c, struct thread_key holder, u32 stack, u64 from, u64 to)
 {
 	const struct lock_waits *l = &c->b->waits;
@@ -177,7 +176,10 @@ static int follow(struct cutting *c, struct thread_key holder, u32 stack, u64 fr
 	return err || from >= to ? err : add_segment(c, holder, stack, from, to);
 }
 
-/* Returns the thread whose tid is in the lock: of another process if one of the lock's users has this tid. */
+/*
+ * Returns the thread that the lock names as its owner by a tid: one of the lock's users, which may be of another
+ * process, else one of the waiter's process.
+ */
 static struct thread_key owner_of(const struct lock_waited *w, const struct lock_object *o)
 {
 	struct thread_key owner = { w->thread.pid, w->owner };
@@ -188,7 +190,7 @@ static struct thread_key owner_of(const struct lock_waited *w, const struct lock
 	return owner;
 }
 
-/* Attributes the time after the last recorded release before the end of the wait. */
+/* Attributes [from, to), the rest of the wait after its last recorded release. */
 static int follow_rest(struct cutting *c, const struct lock_waited *w, u32 next, u64 from, u64 to)
 {
 	const struct lock_waits *l = &c->b->waits;
@@ -198,9 +200,9 @@ static int follow_rest(struct cutting *c, const struct lock_waited *w, u32 next,
 	struct thread_key owner = owner_of(w, o);
 	u32 again;
 
-	/* while threads wait for the lock, it changes its holder only by recorded releases */
-	if (r && !thread_key__is_same(r->by, w->thread) && lock_waits__ended_by(l, r)->run == w->run)
-		return follow(c, r->by, stack_of(c->b, w->lock, r->by, true, r->stack), from, to);
+	/* the release ended a wait of the same run: threads waited until then, so its thread held the lock */
+	if (r && !thread_key__is_same(r->thread, w->thread) && lock_waits__ended_by(l, r)->run == w->run)
+		return follow(c, r->thread, stack_of(c->b, w->lock, r->thread, true, r->stack), from, to);
 	if (before && before->time >= w->from &&
 	    !thread_key__is_same(lock_waits__ended_by(l, before)->thread, w->thread)) {
 		/* the woken thread holds the lock unless it waits again */
@@ -236,9 +238,9 @@ static int cut_wait(struct cutting *c, const struct lock_waited *w, u64 from, u6
 		u64 until = r->time < to ? r->time : to;
 
 		/* follow_rest() decides whether a release after the wait's end counts */
-		if (r->time > w->to || thread_key__is_same(r->by, w->thread))
+		if (r->time > w->to || thread_key__is_same(r->thread, w->thread))
 			break;
-		err = follow(c, r->by, stack_of(c->b, w->lock, r->by, true, r->stack), from, until);
+		err = follow(c, r->thread, stack_of(c->b, w->lock, r->thread, true, r->stack), from, until);
 		from = until;
 	}
 	return err || from >= to ? err : follow_rest(c, w, i, from, to);
@@ -260,15 +262,15 @@ static int cut(struct lock_blame *b, u32 number)
 	}
 	if (w->kind == LOCK_KIND_MUTEX)
 		return cut_wait(&c, w, from, to);
-	c.holder = r ? r->by : (struct thread_key){ 0 };
+	c.holder = r ? r->thread : (struct thread_key){ 0 };
 	c.holder_stack = r ? r->stack : 0;
 	return add_segment(&c, c.holder, c.holder_stack, from, to);
 }
 
-static int note_usual(struct lock_blame *b, u32 lock, struct thread_key thread, bool releases, u32 stack)
+static int note_frequent_stack(struct lock_blame *b, u32 lock, struct thread_key thread, bool releases, u32 stack)
 {
 	struct user_key key = { lock, thread, releases };
-	struct vote *v = stack ? map__get(&b->usual, &key) : NULL;
+	struct vote *v = stack ? map__get(&b->frequent_stacks, &key) : NULL;
 
 	if (v)
 		vote(v, stack, 1);
@@ -281,12 +283,12 @@ int lock_segments__cut(struct lock_blame *b)
 	int err = 0;
 
 	map__init(&b->row_waiters, sizeof(struct row_waiter), sizeof(u32));
-	map__init(&b->usual, sizeof(struct user_key), sizeof(struct vote));
+	map__init(&b->frequent_stacks, sizeof(struct user_key), sizeof(struct vote));
 	for (u32 i = 0; !err && i < l->n_waits; i++)
-		err = note_usual(b, l->waits[i].lock, l->waits[i].thread, false, l->waits[i].stack);
+		err = note_frequent_stack(b, l->waits[i].lock, l->waits[i].thread, false, l->waits[i].stack);
 	for (u32 i = 0; !err && i < l->n_releases; i++)
-		err = note_usual(b, lock_waits__ended_by(l, &l->releases[i])->lock, l->releases[i].by, true,
-				 l->releases[i].stack);
+		err = note_frequent_stack(b, lock_waits__ended_by(l, &l->releases[i])->lock, l->releases[i].thread,
+					  true, l->releases[i].stack);
 	for (u32 i = 0; !err && i < l->n_waits; i++)
 		err = cut(b, i);
 	map__free(&b->row_waiters);

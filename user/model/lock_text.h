@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Texts about the results of lock_blame. */
-#ifndef SONDE_MODEL_LOCK_TEXT_H
-#define SONDE_MODEL_LOCK_TEXT_H
+#pragma once
 
 #include "model/lock_blame.h"
 
@@ -20,5 +19,3 @@ char *lock_text__sentence(const struct lock_blame *b, const struct activity *a, 
 
 /* A note about the ns that lock_blame__left_out returns. Returns buf. */
 char *lock_text__left_out(u64 ns, char *buf, size_t size);
-
-#endif

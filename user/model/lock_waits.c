@@ -88,7 +88,7 @@ static int on_wake(struct loading *in, const struct view *v)
 				 .release = l->n_releases,
 				 .by_exit = get(v, in->how) == SAMPLE_WAKE_EXIT };
 	struct lock_release r = { .time = w.to,
-				  .by = { (u32)get(v, in->common.pid), (u32)get(v, in->common.tid) },
+				  .thread = { (u32)get(v, in->common.pid), (u32)get(v, in->common.tid) },
 				  .stack = (u32)get(v, in->stack),
 				  .wait = l->n_waits };
 	struct off_key key = { w.from, w.thread.pid, w.thread.tid };
@@ -132,13 +132,13 @@ static int add_recorded(struct loading *in, const struct view *v, struct lock_wa
 {
 	struct lock_waits *l = in->l;
 	struct lock_release r = { .time = get(v, in->woken),
-				  .by = { (u32)get(v, in->waker_pid), (u32)get(v, in->waker_tid) },
+				  .thread = { (u32)get(v, in->waker_pid), (u32)get(v, in->waker_tid) },
 				  .wait = l->n_waits };
 
 	if (!has_room(l, w))
 		return 0;
 	w->lock = lock_number(l, w->thread.pid, get(v, in->lock));
-	if (r.by.tid && r.time > w->from) {
+	if (r.thread.tid && r.time > w->from) {
 		w->release = l->n_releases;
 		w->to = r.time;
 		if (!array__push(l->releases, l->n_releases, r))
@@ -171,11 +171,10 @@ static int on_recorded(struct loading *in, const struct view *v)
 
 static int each(const struct rows *rows, struct loading *in, int (*fn)(struct loading *in, const struct view *v))
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	int err = 0;
 
-	*in = fields_of(*in, v.event);
-	for (; !err && v.i < rows__count(rows); v.i++)
+	*in = fields_of(*in, rows__event(rows));
+	ROWS_WHILE(!err, v, rows)
 		err = fn(in, &v);
 	return err;
 }
@@ -212,7 +211,7 @@ static void note_users(struct lock_waits *l)
 	for (u32 i = 0; i < l->n_waits; i++)
 		note_user(l, l->waits[i].lock, l->waits[i].thread);
 	for (u32 i = 0; i < l->n_releases; i++)
-		note_user(l, lock_waits__ended_by(l, &l->releases[i])->lock, l->releases[i].by);
+		note_user(l, lock_waits__ended_by(l, &l->releases[i])->lock, l->releases[i].thread);
 }
 
 /*
@@ -232,7 +231,7 @@ static bool is_used_as_lock(const struct lock_waits *l, u32 lock, bool *is_known
 
 		if (lock_waits__ended_by(l, next)->from >= r->time)
 			continue;
-		if (thread_key__is_same(next->by, woken)) {
+		if (thread_key__is_same(next->thread, woken)) {
 			passed_on++;
 			continue;
 		}
@@ -344,8 +343,7 @@ int lock_waits__load(struct lock_waits *l, const struct query *q, const struct s
 
 void lock_waits__free(struct lock_waits *l)
 {
-	map__free(&l->locks);
-	map__free(&l->threads);
+	MAPS_FREE(&l->locks, &l->threads);
 	free(l->waits);
 	free(l->releases);
 }

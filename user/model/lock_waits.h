@@ -3,8 +3,7 @@
  * All waits for locks in a trace and their releases: the input of lock_blame.h. Long waits come from sample_wake (the
  * code that ends a wait) and sample_off (the code that waits), others from lock_wait of family lock.
  */
-#ifndef SONDE_MODEL_LOCK_WAITS_H
-#define SONDE_MODEL_LOCK_WAITS_H
+#pragma once
 
 #include "model/lock_kind.h"
 #include "model/query.h"
@@ -24,7 +23,7 @@ struct lock_key {
 struct lock_object {
 	enum lock_kind kind; /* by most of its waits' time */
 	bool is_three_state; /* its futex has three values: 0 free, 1 held, 2 held with waiters */
-	bool is_native; /* functions of the C library wait for it that are for locks alone */
+	bool is_native; /* threads wait for it in functions of the C library that only take locks */
 	struct thread_key users[2]; /* the first two threads that wait for it or release it */
 	u32 n_users; /* 3: more than two */
 	u32 first, n; /* its releases in lock_waits.releases, by time */
@@ -45,7 +44,7 @@ struct lock_waited {
 
 struct lock_release {
 	u64 time;
-	struct thread_key by;
+	struct thread_key thread;
 	u32 stack; /* 0: not known */
 	u32 wait; /* index of the wait that it ended */
 };
@@ -84,5 +83,3 @@ static inline const struct lock_object *lock_waits__lock(const struct lock_waits
 {
 	return map__value(&l->locks, i);
 }
-
-#endif

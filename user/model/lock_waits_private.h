@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by lock_waits.c, which loads waits, and lock_waits_order.c, which sorts them. These return 0 or -ENOMEM. */
-#ifndef SONDE_MODEL_LOCK_WAITS_PRIVATE_H
-#define SONDE_MODEL_LOCK_WAITS_PRIVATE_H
+#pragma once
 
 #include "model/lock_waits.h"
 
@@ -12,5 +11,3 @@ int lock_waits__sort(struct lock_waits *l);
 int lock_waits__sort_releases(struct lock_waits *l);
 /* Sets the run of each wait. */
 int lock_waits__number_runs(struct lock_waits *l);
-
-#endif

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/meta.h"
@@ -24,7 +23,7 @@ const char *loss__reason(s64 reason)
 {
 	static const char *const texts[LOSS_REASONS] = {
 		[LOSS_RING_FULL] = "ring full",
-		[LOSS_STORAGE] = "no memory for a thread's state",
+		[LOSS_STORAGE] = "no memory for a thread's state or for the record",
 		[LOSS_DEPTH] = "calls nested too deep",
 		[LOSS_RECURSION] = "probe skipped inside another probe",
 		[LOSS_RETURN] = "return not seen",
@@ -38,7 +37,7 @@ const char *loss__reason(s64 reason)
 		[LOSS_RATE] = "more stacks than an option of the family allows to be read",
 		[LOSS_BUDGET] = "left out, as it exceeds sonde's limit of memory or can't be parsed",
 		[LOSS_UNPROBED] = "functions of the library have no probes",
-		[LOSS_UNKNOWN] = "the process had just started, or its Python's stacks can't be read",
+		[LOSS_UNKNOWN] = "the process had just started or had ended, or its Python's stacks can't be read",
 		[LOSS_SHARE] =
 			"not examined at once: that takes long, or new files of its user took more than that user's share of a CPU",
 	};
@@ -251,7 +250,6 @@ char *losses__line(char *buf, size_t size, const struct loss *list, u32 n, u32 i
 {
 	const struct loss *l = &list[i];
 	struct loss span = *l, before;
-	char from[TEXT_NUMBER], to[TEXT_NUMBER];
 	u32 shown, more;
 
 	buf[0] = '\0';
@@ -272,9 +270,8 @@ char *losses__line(char *buf, size_t size, const struct loss *list, u32 n, u32 i
 		snprintf(
 			buf, size,
 			"%s: what began in %u more files between %s and %s s, before they were probed; `sonde report FILE losses` lists them",
-			l->family_name ? l->family_name : "unknown family", more,
-			text__seconds(from, sizeof(from), span.first, t->start, 3),
-			text__seconds(to, sizeof(to), span.last, t->start, 3));
+			l->family_name ? l->family_name : "unknown family", more, TEXT_SECONDS(span.first, t->start, 3),
+			TEXT_SECONDS(span.last, t->start, 3));
 	return buf;
 }
 
@@ -294,7 +291,6 @@ static double missing_percent(const struct loss *list, u32 n, u16 family)
 
 char *losses__outside_text(char *buf, size_t size, const struct loss *list, u32 n)
 {
-	char count[TEXT_NUMBER];
 	u64 sum = 0;
 
 	for (u32 i = 0; i < n; i++)
@@ -305,7 +301,7 @@ char *losses__outside_text(char *buf, size_t size, const struct loss *list, u32 
 		snprintf(
 			buf, size,
 			"%s record%s lost while probes were being attached or detached, outside of the traced time: no count and no sum lacks %s",
-			text__count(count, sizeof(count), sum), sum == 1 ? " was" : "s were", sum == 1 ? "it" : "them");
+			TEXT_COUNT(sum), sum == 1 ? " was" : "s were", sum == 1 ? "it" : "them");
 	return buf;
 }
 
@@ -339,9 +335,9 @@ char *losses__verdict(char *buf, size_t size, const struct loss *list, u32 n, co
 	else if (used)
 		snprintf(buf, size, "Counts and sums are too low: those of %s.", low);
 	else if (worst > 0)
-		snprintf(buf, size, "Apart from that counts and sums hold: %s%s of a family's events are missing.",
+		snprintf(buf, size, "All other counts and sums are right: %s%s of a family's events are missing.",
 			 worst < 0.1 ? "" : "at most ", percent_text(share, sizeof(share), "", worst));
 	else
-		snprintf(buf, size, "Apart from that counts and sums hold.");
+		snprintf(buf, size, "All other counts and sums are right.");
 	return buf;
 }

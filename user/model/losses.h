@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What is missing from a trace, and how that can change a report's figures. */
-#ifndef SONDE_MODEL_LOSSES_H
-#define SONDE_MODEL_LOSSES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -60,5 +59,3 @@ char *losses__line(char *buf, size_t size, const struct loss *list, u32 n, u32 i
 char *loss__consequence(char *buf, size_t size, const struct loss *l, const struct loss_times *t);
 /* A sentence on whether counts and sums hold, from all losses together; "" if there are none. Returns buf. */
 char *losses__verdict(char *buf, size_t size, const struct loss *list, u32 n, const struct loss_times *t);
-
-#endif

@@ -47,8 +47,7 @@ static struct memory_site *site_of(struct memory_sums *m, const struct memory_bl
 /* Adds the live blocks to the peaks of their sites. */
 static int note_peak(struct memory_sums *m, const struct memory_sum *s)
 {
-	for (u32 i = 0; i < m->blocks.n; i++) {
-		const struct memory_block *b = map__value(&m->blocks, i);
+	MAP_EACH(const struct memory_block *b, &m->blocks) {
 		struct memory_site *p;
 
 		if (!b->live || b->sum != s->index)
@@ -86,9 +85,7 @@ static int note_change(struct memory_sums *m, struct memory_sum *s, u64 before, 
 /* Sets the peak of sums that do not change in the selected time. */
 static void close_peaks(struct memory_sums *m)
 {
-	for (u32 i = 0; i < m->sums.n; i++) {
-		struct memory_sum *s = map__value(&m->sums, i);
-
+	MAP_EACH(struct memory_sum *s, &m->sums) {
 		if (s->peak_time >= m->args->from)
 			continue;
 		s->peak = s->live;
@@ -212,8 +209,7 @@ static int read_once(struct memory_sums *m, bool at_peaks)
 
 static int note_end(struct memory_sums *m)
 {
-	for (u32 i = 0; i < m->blocks.n; i++) {
-		struct memory_block *b = map__value(&m->blocks, i);
+	MAP_EACH(struct memory_block *b, &m->blocks) {
 		struct memory_site *p = b->live ? site_of(m, b) : NULL;
 
 		if (!b->live)
@@ -230,11 +226,8 @@ static int note_end(struct memory_sums *m)
 /* Resets what the first reading counted, for a second one that records the blocks at each peak. */
 static void rewind_all(struct memory_sums *m)
 {
-	for (u32 i = 0; i < m->sums.n; i++) {
-		struct memory_sum *s = map__value(&m->sums, i);
-
+	MAP_EACH(struct memory_sum *s, &m->sums)
 		s->live = s->live_n = s->changes = s->releases = 0;
-	}
 	for (u32 i = 0; i < m->blocks.n; i++)
 		((struct memory_block *)map__value(&m->blocks, i))->live = false;
 }
@@ -262,10 +255,7 @@ int memory_sums__read(struct memory_sums *m, const struct query *args)
 
 void memory_sums__free(struct memory_sums *m)
 {
-	map__free(&m->sums);
-	map__free(&m->blocks);
-	map__free(&m->sites);
-	map__free(&m->pools);
+	MAPS_FREE(&m->sums, &m->blocks, &m->sites, &m->pools);
 	gpu_model__free(m->model);
 	m->model = NULL;
 }

@@ -3,8 +3,7 @@
  * Memory of devices, and pinned memory of the host, by process: live bytes, the peak, and the code that allocated
  * it. Memory allocated before the trace is not known: all figures are of allocations in the trace.
  */
-#ifndef SONDE_MODEL_MEMORY_SUMS_H
-#define SONDE_MODEL_MEMORY_SUMS_H
+#pragma once
 
 #include "model/gpu.h"
 #include "model/query.h"
@@ -78,5 +77,3 @@ struct memory_sums {
 /* 0 or negative errno; free in any case. */
 int memory_sums__read(struct memory_sums *m, const struct query *args);
 void memory_sums__free(struct memory_sums *m);
-
-#endif

@@ -11,6 +11,7 @@
 
 /* Rows that are read at a time, by the time of their end, so that the merged trace is nearly in order. */
 #define WINDOW_EVENTS (1u << 20)
+#define CPU_NUMBERS   (1u << 16) /* that the header of an event can hold */
 
 int merge__fail(struct merge *m, int code, const char *file, const char *what)
 {
@@ -126,7 +127,8 @@ static bool is_moment(const struct schema_field *f)
 /* Of these facts.c must know the input. They have no CPU, so that field has its number. */
 static bool states_recorded_time(const struct schema_event *e)
 {
-	return !strcmp(e->name, "meta_pause") || !strcmp(e->name, "meta_cost") || !strcmp(e->name, "meta_end");
+	return !strcmp(e->name, "meta_pause") || !strcmp(e->name, "meta_unmeasured") || !strcmp(e->name, "meta_cost") ||
+	       !strcmp(e->name, "meta_end");
 }
 
 static int translate(struct merge *m, const struct schema_event *e, const struct schema_field *f, u64 *value)
@@ -151,8 +153,8 @@ static int translate(struct merge *m, const struct schema_event *e, const struct
 		*value = in->probes[(u16)*value];
 	} else if (names_object(e, f) && *value) {
 		*value += in->objects;
-	} else if (!strcmp(f->name, "cpu") && states_recorded_time(e)) {
-		*value = (u64)(in - m->inputs);
+	} else if (!strcmp(f->name, "cpu")) {
+		*value = states_recorded_time(e) ? (u64)(in - m->inputs) : *value + in->first_cpu;
 	}
 	return err;
 }
@@ -214,7 +216,7 @@ static int on_rows(const struct rows *rows, void *arg)
 	const struct schema_event *from = rows__event(rows), *to = schema__event_by_id(&m->schema, from->id);
 	const struct schema_field *time = schema_event__field(from, "time");
 	const struct schema_field *start = from->is_span ? schema_event__field(from, "start") : time;
-	bool is_limited = m->part && m->is_limited(from);
+	bool is_limited = m->part && from->role < EVENT_DESCRIBES;
 	int err = 0;
 
 	/*
@@ -255,7 +257,7 @@ static int on_probes(const struct rows *rows, void *arg)
 
 static int on_objects(const struct rows *rows, void *arg)
 {
-	const struct schema_field *object = schema_event__field(rows__event(rows), "object");
+	FIELDS_OF(rows__event(rows), object);
 	u16 *most = arg;
 
 	for (u32 i = 0; i < rows__count(rows); i++)
@@ -396,12 +398,29 @@ static int put_pauses(struct merge *m)
 	return !err && after.start < after.event.time ? trace_writer__append(m->writer, &after, sizeof(after)) : err;
 }
 
+/* Numbers the CPUs of each machine after those of the machines before it. Returns the most that one of them has. */
+static u32 number_cpus(struct merge *m)
+{
+	u32 cpus = 0, hosts = 0;
+
+	for (u32 i = 0; i < m->n; i++) {
+		u32 own = trace__head(m->inputs[i].trace)->cpus;
+
+		cpus = own > cpus ? own : cpus;
+		hosts = m->inputs[i].host >= hosts ? m->inputs[i].host + 1 : hosts;
+	}
+	for (u32 i = 0; i < m->n && (u64)hosts * cpus <= CPU_NUMBERS; i++)
+		m->inputs[i].first_cpu = m->inputs[i].host * cpus;
+	return cpus;
+}
+
 static int run(struct merge *m, struct trace *const *traces, int fd)
 {
 	struct trace_head head = *trace__head(m->inputs[0].trace);
 	char command[512], families[512];
 	int err = number_hosts(m, traces);
 
+	head.cpus = number_cpus(m);
 	if (!err)
 		err = load_clocks(m);
 	if (!err)
@@ -447,9 +466,7 @@ static int write_merged(struct merge m, struct trace *const *traces, const char 
 		free(m.inputs[i].probes);
 		if (!m.inputs[i].strings.key_size)
 			continue;
-		map__free(&m.inputs[i].strings);
-		map__free(&m.inputs[i].frames);
-		map__free(&m.inputs[i].codes);
+		MAPS_FREE(&m.inputs[i].strings, &m.inputs[i].frames, &m.inputs[i].codes);
 	}
 	trace_writer__free(m.writer);
 	free(m.schema.events);
@@ -465,10 +482,9 @@ int merge__traces(struct trace *const *traces, const char *const *files, u32 n, 
 	return write_merged((struct merge){ .n = n, .err = err, .len = len }, traces, files, fd);
 }
 
-int merge__part(struct trace *t, const struct trace_window *time, bool (*is_limited)(const struct schema_event *e),
-		int fd, char *err, size_t len)
+int merge__part(struct trace *t, const struct trace_window *time, int fd, char *err, size_t len)
 {
-	struct merge m = { .n = 1, .err = err, .len = len, .part = time, .is_limited = is_limited };
+	struct merge m = { .n = 1, .err = err, .len = len, .part = time };
 	const char *file = "the trace";
 
 	return write_merged(m, &t, &file, fd);

@@ -4,10 +4,10 @@
  *
  * Traces of one boot share CLOCK_MONOTONIC; others are aligned by CLOCK_REALTIME through the snapshots of both
  * clocks in each trace. The pids and tids of each further machine are raised by MERGE_TASKS, above any that Linux
- * gives. Texts, probes, objects, frames and code are numbered anew.
+ * gives; the numbers of its CPUs by the most CPUs that one of the machines has, unless there are more than 65,536 in
+ * all. Texts, probes, objects, frames and code are numbered anew.
  */
-#ifndef SONDE_MODEL_MERGE_H
-#define SONDE_MODEL_MERGE_H
+#pragma once
 
 #include "trace/reader.h"
 
@@ -15,11 +15,10 @@
 #define MERGE_MAX   512 /* machines */
 
 /*
- * Writes one trace anew to fd, an empty file, without events outside of the time whose kind is_limited selects; the
- * rest of the recorded time is stated as paused. 0 or negative errno with a message in err.
+ * Writes one trace anew to fd, an empty file. Of what lies outside of the time it keeps the events to which others
+ * refer (EVENT_DESCRIBES), and states that the recording was paused. 0 or negative errno with a message in err.
  */
-int merge__part(struct trace *t, const struct trace_window *time, bool (*is_limited)(const struct schema_event *e),
-		int fd, char *err, size_t len);
+int merge__part(struct trace *t, const struct trace_window *time, int fd, char *err, size_t len);
 
 /* Writes the merged trace to fd, an empty file. 0 or negative errno with a message in err. */
 int merge__traces(struct trace *const *traces, const char *const *files, u32 n, int fd, char *err, size_t len);
@@ -29,5 +28,3 @@ int merge__traces(struct trace *const *traces, const char *const *files, u32 n, 
  * machine of its own.
  */
 u32 merge__host(struct trace *const *traces, u32 i);
-
-#endif

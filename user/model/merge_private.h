@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by merge.c, which writes the merged trace, and merge_schema.c, which joins the schemas of the inputs. */
-#ifndef SONDE_MODEL_MERGE_PRIVATE_H
-#define SONDE_MODEL_MERGE_PRIVATE_H
+#pragma once
 
 #include "model/merge.h"
 #include "model/timebase.h"
@@ -11,6 +10,7 @@ struct merge_input {
 	struct trace *trace;
 	const char *file;
 	u32 host; /* number of the machine; 0: that of the first trace */
+	u32 first_cpu; /* is added to the numbers of CPUs */
 	bool same_clock; /* its clock is that of the first trace */
 	struct timebase base;
 	u16 *probes; /* the merged trace's number of each probe; [0x10000] */
@@ -29,7 +29,6 @@ struct merge {
 	u16 objects;
 	u32 frames, codes; /* numbered so far */
 	const struct trace_window *part; /* of merge__part; NULL: all of the traces is written */
-	bool (*is_limited)(const struct schema_event *e);
 	u8 *record;
 	char *err;
 	size_t len;
@@ -42,5 +41,3 @@ struct merge {
 int merge__fail(struct merge *m, int code, const char *file, const char *what);
 /* Makes the schema of the merged trace from those of the inputs. 0 or negative errno. */
 int merge__join_schemas(struct merge *m);
-
-#endif

@@ -15,7 +15,8 @@ static int add_event(struct merge *m, const struct schema_event *e, const char *
 		if (known->id != e->id)
 			continue;
 		if (strcmp(known->name, e->name))
-			return merge__fail(m, -EINVAL, file, "its kinds of event are not those of the other traces");
+			return merge__fail(m, -EINVAL, file,
+					   "an id is that of another kind of event than in the other traces");
 		if (e->n > known->n)
 			*known = *e;
 		return 0;

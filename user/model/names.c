@@ -60,8 +60,8 @@ static struct named_task *add_earlier(struct names *n)
 /* Returns the task that had its number at `time`, as far as starts are known. last: the last task with the number. */
 static const struct named_task *task_at(const struct names *n, const struct named_task *last, u64 time)
 {
-	while (last && last->task.start > time && last->before)
-		last = &n->earlier[last->before - 1];
+	while (last && last->task.start > time && last->previous)
+		last = &n->earlier[last->previous - 1];
 	return last;
 }
 
@@ -74,8 +74,8 @@ static struct named_task *names__get_task(struct names *n, u32 pid, u32 tid, u64
 	t = map__get(&n->tasks, &key);
 	if (!t)
 		return NULL;
-	if (!t->seen)
-		t->seen = time;
+	if (!t->first_fed)
+		t->first_fed = time;
 	t->task.pid = pid;
 	t->task.tid = tid;
 	return (struct named_task *)task_at(n, t, time);
@@ -92,14 +92,14 @@ static struct named_task *names__begin_task(struct names *n, u32 pid, u32 tid, u
 	last = map__get(&n->tasks, &key);
 	if (!last)
 		return NULL;
-	fresh = !last->seen;
+	fresh = !last->first_fed;
 	/*
 	 * It is the same task, known from events fed before: this is its exec, or a snapshot, which may list it before
 	 * its parent's fork event.
 	 */
 	if (fresh || last->task.start == time ||
-	    (!last->task.start && !last->task.end && last->seen + SNAPSHOT_AHEAD >= time)) {
-		last->seen = fresh ? time : last->seen;
+	    (!last->task.start && !last->task.end && last->first_fed + SNAPSHOT_AHEAD >= time)) {
+		last->first_fed = fresh ? time : last->first_fed;
 		last->task.pid = pid;
 		last->task.tid = tid;
 		return last;
@@ -109,12 +109,14 @@ static struct named_task *names__begin_task(struct names *n, u32 pid, u32 tid, u
 	if (!old)
 		return NULL;
 	if (last->task.start > time) {
-		*old = (struct named_task){ .task = { .pid = pid, .tid = tid }, .seen = time, .before = last->before };
-		last->before = n->n_earlier; /* 0: none is stored */
+		*old = (struct named_task){ .task = { .pid = pid, .tid = tid },
+					    .first_fed = time,
+					    .previous = last->previous };
+		last->previous = n->n_earlier; /* 0: none is stored */
 		return old;
 	}
 	*old = *last;
-	*last = (struct named_task){ .task = { .pid = pid, .tid = tid }, .seen = time, .before = n->n_earlier };
+	*last = (struct named_task){ .task = { .pid = pid, .tid = tid }, .first_fed = time, .previous = n->n_earlier };
 	return last;
 }
 
@@ -254,10 +256,9 @@ int names__feed(struct names *n, const struct view *v)
 
 static int on_rows(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	int err = 0;
 
-	for (; !err && v.i < rows__count(rows); v.i++)
+	ROWS_WHILE(!err, v, rows)
 		err = names__feed(arg, &v);
 	return err;
 }
@@ -325,12 +326,9 @@ const struct task *names__task(const struct names *n, u32 pid, u32 tid)
 
 u32 names__process_of(const struct names *n, u32 tid)
 {
-	for (u32 i = 0; i < n->tasks.n; i++) {
-		const struct named_task *t = map__value(&n->tasks, i);
-
+	MAP_EACH(const struct named_task *t, &n->tasks)
 		if (t->task.id == tid || (!t->task.id && t->task.tid == tid))
 			return t->task.pid;
-	}
 	return 0;
 }
 
@@ -350,6 +348,11 @@ const char *task__name(const struct task *t)
 	return named->name[0] ? named->name : NULL;
 }
 
+const char *names__host(const struct names *n, const struct task *t, const char *recorded_on)
+{
+	return t->host ? names__string(n, t->host) : recorded_on;
+}
+
 const char *names__comm(const struct names *n, u32 pid, u32 tid)
 {
 	const struct named_task *t = names__find(n, pid, tid);
@@ -364,13 +367,18 @@ void names__container(const struct names *n, u32 pid, const char **container, co
 	names__container_of(n, names__task(n, pid, pid), container, pod);
 }
 
-void names__container_of(const struct names *n, const struct task *task, const char **container, const char **pod)
+const struct named_task *names__imaged(const struct names *n, const struct named_task *t)
 {
-	const struct named_task *t = (const struct named_task *)task;
-
 	/* a damaged trace may hold a cycle */
 	for (int i = 0; i < 64 && t && !t->imaged && t->task.ppid; i++)
 		t = (const struct named_task *)names__process_at(n, t->task.ppid, t->task.start);
+	return t;
+}
+
+void names__container_of(const struct names *n, const struct task *task, const char **container, const char **pod)
+{
+	const struct named_task *t = names__imaged(n, (const struct named_task *)task);
+
 	*container = t ? names__string(n, t->task.container) : "";
 	*pod = t ? names__string(n, t->task.pod) : "";
 }
@@ -384,7 +392,7 @@ void names__each_process(const struct names *n, void (*fn)(const struct task *t,
 		t = map__value(&n->tasks, i);
 		if (t->task.pid != t->task.tid)
 			continue;
-		for (before = t->before; before; before = n->earlier[before - 1].before)
+		for (before = t->previous; before; before = n->earlier[before - 1].previous)
 			fn(&n->earlier[before - 1].task, arg);
 		fn(&t->task, arg);
 	}

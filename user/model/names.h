@@ -3,8 +3,7 @@
  * Names for numbers: functions of probes, threads and processes, texts. Fed from a whole trace, or by each record of a
  * recording.
  */
-#ifndef SONDE_MODEL_NAMES_H
-#define SONDE_MODEL_NAMES_H
+#pragma once
 
 #include "model/view.h"
 #include "util/map.h"
@@ -35,6 +34,8 @@ void names__free(struct names *n);
 int names__load(struct names *n, struct trace *t);
 /* Returns the pid or tid of an id, and other numbers unchanged. */
 u32 names__number(const struct names *n, u32 id);
+/* Returns the number of the machine on which a process or thread ran: 0 unless the trace was merged of several. */
+u32 names__machine(const struct names *n, u32 id);
 /* The time in which the task had its pid or tid: [since, until); 0 and ~0 if no other task had it. */
 void names__held(const struct names *n, u32 id, u64 *since, u64 *until);
 /* Calls fn with the id of each process that had this pid, or with the pid if none is known. */
@@ -57,6 +58,8 @@ u32 names__process_of(const struct names *n, u32 tid);
 const struct task *names__process_at(const struct names *n, u32 pid, u64 time);
 /* Returns the task's last name, also if its pid was reused later; NULL: not known. t must come from the names. */
 const char *task__name(const struct task *t);
+/* Returns the name of the task's machine: `recorded_on`, where the trace was recorded, unless it is a merged trace. */
+const char *names__host(const struct names *n, const struct task *t, const char *recorded_on);
 /* As names__container for a process whose pid may have been reused. t must come from the names; NULL: none. */
 void names__container_of(const struct names *n, const struct task *t, const char **container, const char **pod);
 /* Returns the container and pod of a process, those of its parent before its first exec; "": in none, or not known. */
@@ -81,6 +84,11 @@ void names__each_process(const struct names *n, void (*fn)(const struct task *t,
  * or module is written instead. Returns buf; NULL: not known.
  */
 const char *names__title(const struct names *n, char *buf, size_t size, u32 pid, u32 tid);
+/*
+ * Writes the script or module that an interpreter runs: "srv.py" of `python3 -u /opt/srv.py --port 80`, "pip" of
+ * `python3 -m pip`. false: the process's command line names none.
+ */
+bool names__script(const struct names *n, u32 pid, char *buf, size_t size);
 /* Writes "rank 3: train.py" of a process that has a rank in distributed training. Returns buf; NULL: it has none. */
 const char *names__rank_title(const struct names *n, char *buf, size_t size, u32 pid);
 /* Returns the number by which viewers sort processes: negative and by rank if it has one, 0 if not. */
@@ -89,5 +97,3 @@ s64 names__rank_order(const struct names *n, u32 pid);
 char *names__service(const struct names *n, char *buf, size_t size, u32 pid);
 /* Writes "train.py 4711", or without a name "process 4711" or "thread 4712". Returns buf. */
 char *names__label(const struct names *n, char *buf, size_t size, u32 pid, u32 tid);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Shared by names.c, names_tasks.c, names_torch.c and names_recent.c. */
-#ifndef SONDE_MODEL_NAMES_PRIVATE_H
-#define SONDE_MODEL_NAMES_PRIVATE_H
+/* Shared by names.c, names_tasks.c, names_title.c, names_torch.c and names_recent.c. */
+#pragma once
 
 #include "model/names.h"
 #include "util/recent.h"
@@ -21,8 +20,8 @@ struct named_task {
 	u64 imaged; /* time of the event that set exe and command */
 	u64 ranked; /* time of the event that set the rank, or that ended it as another program began */
 	u64 named; /* time of the event that set the name: in a chunk, events are in order of kinds, not of time */
-	u64 seen; /* time of the first event that was fed, not the earliest one */
-	u32 before; /* index in `earlier` plus 1 of the previous task with this number; 0: none */
+	u64 first_fed; /* time of the first event that was fed, not the earliest one */
+	u32 previous; /* index in `earlier` plus 1 of the previous task with this number; 0: none */
 };
 
 /* Texts that a recording feeds; the most recently used ones are stored. */
@@ -54,6 +53,8 @@ struct names {
 
 /* Returns the task for a pid and tid in readings, each a number or an id; NULL: not known. */
 const struct named_task *names__find(const struct names *n, u32 pid, u32 tid);
+/* Returns t or the nearest process that it was forked from, if its exe, command and cgroup are known; NULL: none. */
+const struct named_task *names__imaged(const struct names *n, const struct named_task *t);
 /* names_tasks.c: gives ids to tasks with reused numbers, once all is fed. 0 or -ENOMEM. */
 int names__distinguish(struct names *n);
 /* names_torch.c: stores the name in an event torch_operator or torch_class. 0 or -ENOMEM. */
@@ -69,5 +70,3 @@ const char *recent_texts__use(struct recent_texts *t, const void *key);
 void recent_texts__init(struct recent_texts *t, size_t key_size);
 /* Evicts tasks if too many are known, ended ones first; call before adding one. */
 void names__bound_tasks(struct names *n);
-
-#endif

@@ -84,7 +84,7 @@ const char *recent_texts__use(struct recent_texts *t, const void *key)
 
 static u64 last_seen(const struct named_task *t)
 {
-	u64 last = t->seen > t->named ? t->seen : t->named;
+	u64 last = t->first_fed > t->named ? t->first_fed : t->named;
 
 	return last > t->imaged ? last : t->imaged;
 }

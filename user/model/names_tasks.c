@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "model/merge.h"
 #include "model/names_private.h"
+#include "util/compare.h"
 #include "util/search.h"
 
 struct candidate {
@@ -17,14 +19,7 @@ struct candidate {
 	struct named_task *task;
 };
 
-static int by_number(const void *a, const void *b)
-{
-	const struct candidate *x = a, *y = b;
-
-	if (x->number != y->number)
-		return x->number < y->number ? -1 : 1;
-	return x->start < y->start ? -1 : x->start > y->start;
-}
+COMPARE_BY(by_number, struct candidate, ASCENDING(number), ASCENDING(start))
 
 /*
  * A task without a recorded start counts as older than the trace; if an earlier task had its number, it counts as
@@ -32,7 +27,7 @@ static int by_number(const void *a, const void *b)
  */
 static struct candidate candidate_of(struct named_task *t)
 {
-	u64 start = t->task.start ? t->task.start : t->before ? t->seen : 0;
+	u64 start = t->task.start ? t->task.start : t->previous ? t->first_fed : 0;
 
 	return (struct candidate){ t->task.tid, start, t };
 }
@@ -100,6 +95,11 @@ u32 names__number(const struct names *n, u32 id)
 	u32 index = id - TRACE_TASK_IDS;
 
 	return id >= TRACE_TASK_IDS && index < n->n_numbering ? n->numbering[index].number : id;
+}
+
+u32 names__machine(const struct names *n, u32 id)
+{
+	return names__number(n, id) / MERGE_TASKS;
 }
 
 void names__held(const struct names *n, u32 id, u64 *since, u64 *until)

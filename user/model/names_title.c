@@ -1,62 +1,85 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What an interpreter runs says more than its own name: "train.py" of `python3 -u train.py`. */
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "model/names_private.h"
-#include "util/path.h"
+#include "util/array.h"
 
-#define PARENTS_MAX 8
-
-/* The next argument of a command line, whose arguments are separated by blanks; "" at its end. */
-static const char *next_argument(const char **line, char *buf, size_t size)
+/* Programs that run the file named by their first argument that is not an option. */
+static bool is_interpreter(const char *name, size_t len)
 {
-	size_t len;
+	static const char *const list[] = { "python", "pypy", "sh", "bash", "dash", "perl", "ruby", "node", "java" };
 
-	*line += strspn(*line, " ");
-	len = strcspn(*line, " ");
-	snprintf(buf, size, "%.*s", (int)len, *line);
-	*line += len;
-	return buf;
+	/* "python3.13" */
+	while (len && (isdigit((unsigned char)name[len - 1]) || name[len - 1] == '.'))
+		len--;
+	for (size_t i = 0; i < ARRAY_LEN(list); i++)
+		if (strlen(list[i]) == len && !strncmp(name, list[i], len))
+			return true;
+	return false;
 }
 
-/* "" if it is neither a script nor a module */
-static const char *script_of(const char *line, char *buf, size_t size)
+/* The part of a path after its last slash; the path ends at `end`. */
+static const char *base_of(const char *text, const char *end)
 {
-	const char *name;
+	const char *base = text;
 
-	next_argument(&line, buf, size);
-	while (*next_argument(&line, buf, size)) {
-		if (!strcmp(buf, "-m"))
-			return next_argument(&line, buf, size);
-		if (!strcmp(buf, "-c"))
-			break;
-		if (*buf != '-') {
-			name = path__file_name(buf);
-			memmove(buf, name, strlen(name) + 1);
-			return buf;
+	for (; text < end; text++)
+		if (*text == '/' && text + 1 < end)
+			base = text + 1;
+	return base;
+}
+
+/* Sets [*from, *to) to the next argument of a command line, after the one that ends at *to. false: there is none. */
+static bool next_argument(const char **from, const char **to)
+{
+	*from = *to + strspn(*to, " ");
+	*to = *from + strcspn(*from, " ");
+	return *from < *to;
+}
+
+/* Writes the file name of the script, or the module, that an interpreter runs. false: the command line names none. */
+static bool script_of(const char *command, char *buf, size_t size)
+{
+	const char *from, *to = command, *base;
+
+	if (!next_argument(&from, &to))
+		return false;
+	base = base_of(from, to);
+	if (!is_interpreter(base, (size_t)(to - base)))
+		return false;
+	while (next_argument(&from, &to)) {
+		bool is_module = to - from == 2 && !strncmp(from, "-m", 2);
+
+		if (to - from == 2 && !strncmp(from, "-c", 2))
+			return false;
+		if (*from == '-' && !is_module) {
+			/* options of Python whose value is the next argument */
+			if (to - from == 2 && (from[1] == 'W' || from[1] == 'X') && !next_argument(&from, &to))
+				return false;
+			continue;
 		}
-		if (!strcmp(buf, "-W") || !strcmp(buf, "-X"))
-			next_argument(&line, buf, size);
+		if (is_module && !next_argument(&from, &to))
+			return false;
+		base = is_module ? from : base_of(from, to);
+		snprintf(buf, size, "%.*s", (int)(to - base), base);
+		return true;
 	}
-	return strcpy(buf, "");
+	return false;
 }
 
-/* The process, or the one that it was forked by, whose program is known; NULL: none */
 static const struct named_task *imaged(const struct names *n, u32 pid)
 {
-	const struct named_task *t = names__find(n, pid, 0);
-
-	for (u32 i = 0; i < PARENTS_MAX && t && !t->imaged && t->task.ppid; i++)
-		t = names__find(n, t->task.ppid, 0);
-	return t;
+	return names__imaged(n, names__find(n, pid, 0));
 }
 
-static const char *command_of(const struct names *n, u32 pid)
+bool names__script(const struct names *n, u32 pid, char *buf, size_t size)
 {
 	const struct named_task *t = imaged(n, pid);
 
-	return t ? names__string(n, t->task.command) : "";
+	return t && script_of(names__string(n, t->task.command), buf, size);
 }
 
 /* Services of the system; a user's session and what it runs are in its slice. */
@@ -82,14 +105,11 @@ char *names__service(const struct names *n, char *buf, size_t size, u32 pid)
 const char *names__title(const struct names *n, char *buf, size_t size, u32 pid, u32 tid)
 {
 	const char *comm = names__comm(n, pid, tid);
-	char script[256];
 
 	if (!comm)
 		return NULL;
-	*script = '\0';
-	if (!strncmp(comm, "python", 6))
-		script_of(command_of(n, pid), script, sizeof(script));
-	snprintf(buf, size, "%s", *script ? script : comm);
+	if (strncmp(comm, "python", 6) != 0 || !names__script(n, pid, buf, size))
+		snprintf(buf, size, "%s", comm);
 	return buf;
 }
 

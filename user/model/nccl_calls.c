@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "util/array.h"
+#include "util/compare.h"
 
 #define IN_PROGRESS 7 /* ncclInProgress: of a nonblocking communicator, no failure */
 
@@ -71,20 +72,14 @@ static int on_description(struct nccl_calls *a, const struct view *v)
 
 static int on_descriptions(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	int err = 0;
 
-	for (; !err && v.i < rows__count(rows); v.i++)
+	ROWS_WHILE(!err, v, rows)
 		err = on_description(arg, &v);
 	return err;
 }
 
-static int by_since(const void *a, const void *b)
-{
-	const struct nccl_rank *x = a, *y = b;
-
-	return x->since < y->since ? -1 : x->since > y->since;
-}
+COMPARE_BY(by_since, struct nccl_rank, ASCENDING(since))
 
 static void join_ranks(struct nccl_handles *h)
 {
@@ -219,7 +214,7 @@ static int count_call(struct nccl_calls *a, const struct seen *c, bool transfer)
 	return stats__add(&f->time, &a->pool, c->ns);
 }
 
-static int look(struct nccl_calls *a, const struct view *v, const struct call_fields *f, struct seen *c)
+static int inspect_call(struct nccl_calls *a, const struct view *v, const struct call_fields *f, struct seen *c)
 {
 	*c = (struct seen){
 		.pid = (u32)view__s64(v, f->common.pid),
@@ -248,7 +243,7 @@ static int on_calls(const struct rows *rows, void *arg)
 	f.bytes = schema_event__field(v.event, "bytes");
 	f.transfer = !strcmp(v.event->name, "nccl_collective") || !strcmp(v.event->name, "nccl_p2p");
 	for (; !err && v.i < rows__count(rows); v.i++) {
-		err = look(arg, &v, &f, &c);
+		err = inspect_call(arg, &v, &f, &c);
 		if (!err)
 			err = count_call(arg, &c, f.transfer);
 	}
@@ -295,10 +290,7 @@ void nccl_calls__free(struct nccl_calls *a)
 		stats__free(&((struct nccl_function *)map__value(&a->functions, i))->time, &a->pool);
 	for (i = 0; i < a->comms.n; i++)
 		free(((struct nccl_handles *)map__value(&a->comms, i))->list);
-	map__free(&a->probes);
-	map__free(&a->functions);
-	map__free(&a->comms);
-	map__free(&a->failures);
+	MAPS_FREE(&a->probes, &a->functions, &a->comms, &a->failures);
 	free(a->open);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Counts NCCL calls by function and communicator. */
-#ifndef SONDE_MODEL_NCCL_CALLS_H
-#define SONDE_MODEL_NCCL_CALLS_H
+#pragma once
 
 #include "model/stats.h"
 #include "model/query.h"
@@ -69,5 +68,3 @@ void nccl_calls__free(struct nccl_calls *a);
 const char *nccl_calls__function_name(const struct nccl_calls *a, u32 function);
 /* Names an ncclResult_t; NULL: not known */
 const char *nccl_calls__result_name(s32 ret);
-
-#endif

@@ -3,8 +3,7 @@
  * Finds the calls of a thread that are nested in other recorded calls: their time is part of the outer call's, and is
  * counted once.
  */
-#ifndef SONDE_MODEL_NESTING_H
-#define SONDE_MODEL_NESTING_H
+#pragma once
 
 #include "util/map.h"
 
@@ -26,5 +25,3 @@ void nesting__init(struct nesting *n, void (*inner)(const struct nesting_call *c
 void nesting__free(struct nesting *n);
 /* Adds a call; they must be in order of their ends (model/order.h). 0 or -ENOMEM. */
 int nesting__add(struct nesting *n, const struct nesting_call *call);
-
-#endif

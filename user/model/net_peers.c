@@ -26,11 +26,10 @@ static u64 duration(const struct view *v)
 
 static int on_connects(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct net_peers *n = arg;
 	struct net_peer *p;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		p = peer_of(n, &v, NET_CONNECTED);
 		if (!p)
 			return -ENOMEM;
@@ -44,11 +43,10 @@ static int on_connects(const struct rows *rows, void *arg)
 
 static int on_closes(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	u32 side;
 	struct net_peer *p;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		side = (u32)view__get(&v, "side");
 		p = peer_of(arg, &v, side <= NET_ACCEPTED ? side : NET_UNKNOWN);
 		if (!p)

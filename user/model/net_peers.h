@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* TCP connections summed by process and peer. */
-#ifndef SONDE_MODEL_NET_PEERS_H
-#define SONDE_MODEL_NET_PEERS_H
+#pragma once
 
 #include "model/query.h"
 #include "model/stats.h"
@@ -30,5 +29,3 @@ int net_peers__read(struct net_peers *n, const struct query *args);
 void net_peers__free(struct net_peers *n);
 /* Writes "127.0.0.1" or "::1". Returns buf. */
 char *net_peer_key__address(const struct net_peer_key *k, char *buf, size_t size);
-
-#endif

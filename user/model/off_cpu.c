@@ -6,6 +6,7 @@
 
 #include "model/sched_span.h"
 #include "util/array.h"
+#include "util/compare.h"
 #include "util/search.h"
 
 struct off_span {
@@ -37,12 +38,7 @@ static int on_off(const struct sched_span *s, void *arg)
 	return o->spans < OFF_CPU_MAX ? add(o, s->tid, s->start, s->end) : 0;
 }
 
-static int compare(const void *a, const void *b)
-{
-	const struct off_span *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
+COMPARE_BY(compare, struct off_span, ASCENDING(start))
 
 /* A thread's spans do not overlap, so sorting them by start sorts them by end, too. */
 static void sort(struct off_thread *t)
@@ -66,7 +62,7 @@ int off_cpu__read(struct off_cpu *o, const struct query *args)
 	err = sched_spans__read_off(args, 0, on_off, o);
 	for (u32 i = 0; i < o->threads.n; i++)
 		sort(map__value(&o->threads, i));
-	o->known = o->spans && o->spans < OFF_CPU_MAX;
+	o->is_known = o->spans && o->spans < OFF_CPU_MAX;
 	return err;
 }
 
@@ -84,7 +80,7 @@ static u64 until(const struct off_thread *t, u64 time)
 
 u64 off_cpu__inside(struct off_cpu *o, u32 tid, u64 start, u64 end)
 {
-	const struct off_thread *t = o->known ? map__find(&o->threads, &tid) : NULL;
+	const struct off_thread *t = o->is_known ? map__find(&o->threads, &tid) : NULL;
 	u64 ns = t && end > start ? until(t, end) - until(t, start) : 0;
 
 	o->counted += ns;

@@ -23,7 +23,7 @@ struct block {
 
 struct stored {
 	u32 size;
-	u16 at; /* in the data of its block, in units of 8 bytes */
+	u16 offset; /* in the data of its block, in units of 8 bytes */
 	u16 kind; /* index in the order's kinds */
 	char record[]; /* begins with struct event or struct span, which the schema has checked */
 };
@@ -71,7 +71,7 @@ static void block__put(struct block *b)
 
 static void stored__put(const struct stored *s)
 {
-	block__put((struct block *)((char *)s - 8 * (size_t)s->at - offsetof(struct block, data)));
+	block__put((struct block *)((char *)s - 8 * (size_t)s->offset - offsetof(struct block, data)));
 }
 
 void order__free(struct order *o)
@@ -216,7 +216,7 @@ static struct stored *reserve(struct order *o, u32 record_size)
 	}
 	s = (struct stored *)(b->data + b->len);
 	s->size = record_size;
-	s->at = (u16)(b->len / 8);
+	s->offset = (u16)(b->len / 8);
 	return s;
 }
 

@@ -6,8 +6,7 @@
  * seconds of events, sorted, are in order. A trace with more events than fit into the memory limit is only nearly in
  * order.
  */
-#ifndef SONDE_MODEL_ORDER_H
-#define SONDE_MODEL_ORDER_H
+#pragma once
 
 #include "model/view.h"
 
@@ -22,5 +21,3 @@ int order__add_begun(struct order *o, const struct rows *rows, u64 from, u64 to)
 /* Emits the rest. 0 or negative errno. */
 int order__finish(struct order *o);
 void order__free(struct order *o);
-
-#endif

@@ -152,11 +152,10 @@ static struct peer_process *listener(struct osrt_files *f, const struct view *v)
 
 static int on_peers(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	const struct schema_field *comm = schema_event__field(v.event, "comm");
+	FIELDS_OF(rows__event(rows), comm);
 	struct osrt_files *f = arg;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		u64 end = (u64)view__get(&v, "other_end");
 		struct peer_process *p = end ? map__get(&f->ends, &end) : listener(f, &v);
 		const char *name;
@@ -206,11 +205,10 @@ static int on_file(struct osrt_files *f, const struct view *v, const struct sche
 
 static int on_files(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	const struct schema_field *path = schema_event__field(v.event, "path");
+	FIELDS_OF(rows__event(rows), path);
 	int err = 0;
 
-	for (; !err && v.i < rows__count(rows); v.i++)
+	ROWS_WHILE(!err, v, rows)
 		err = on_file(arg, &v, path);
 	return err;
 }
@@ -240,10 +238,7 @@ void osrt_files__free(struct osrt_files *f)
 {
 	if (!f)
 		return;
-	map__free(&f->numbers);
-	map__free(&f->names);
-	map__free(&f->ends);
-	map__free(&f->listeners);
+	MAPS_FREE(&f->numbers, &f->names, &f->ends, &f->listeners);
 	free(f);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The files behind the descriptors of system calls, by name. */
-#ifndef SONDE_MODEL_OSRT_FILES_H
-#define SONDE_MODEL_OSRT_FILES_H
+#pragma once
 
 #include "model/query.h"
 #include "probes/syscall/syscall.h"
@@ -31,5 +30,3 @@ const char *osrt_files__name(const struct osrt_files *f, u32 number);
  * with a connection between the same addresses. 0: not known.
  */
 u32 osrt_files__other_end(const struct osrt_files *f, u32 pid, const struct osrt_file *file);
-
-#endif

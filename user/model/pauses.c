@@ -6,10 +6,11 @@
 #include <string.h>
 
 #include "util/array.h"
+#include "util/compare.h"
 
 /*
- * Three hours of steps of 20 ms of which each second one is recorded; 20 MB. Further pauses are joined with the last
- * one of their trace, so that what was recorded between them is in no figure.
+ * Three hours of steps of 20 ms of which each second one is recorded, or a day of slices of time; 20 MB. Further pauses
+ * are joined with the last one of their trace.
  */
 #define PAUSES_MAX (1u << 18)
 
@@ -79,21 +80,9 @@ int pauses__add(struct pauses *p, u16 input, u64 from, u64 to)
 	return 0;
 }
 
-static int by_input(const void *a, const void *b)
-{
-	const struct input_pause *x = a, *y = b;
+COMPARE_BY(by_input, struct input_pause, ASCENDING(input), ASCENDING(time.from))
 
-	if (x->input != y->input)
-		return x->input < y->input ? -1 : 1;
-	return x->time.from < y->time.from ? -1 : x->time.from > y->time.from;
-}
-
-static int by_time(const void *a, const void *b)
-{
-	const struct edge *x = a, *y = b;
-
-	return x->time < y->time ? -1 : x->time > y->time;
-}
+COMPARE_BY(by_time, struct edge, ASCENDING(time))
 
 static u32 add_edges(struct edge *edges, u64 from, u64 to, int recorded, int paused)
 {
@@ -130,18 +119,20 @@ static u32 all_edges(struct pauses *p, struct edge *edges)
 	return n;
 }
 
-static int add_joint(struct pauses *p, u64 from, u64 to)
+static int add_joint(struct pauses *p, struct joint_pause j)
 {
-	struct trace_window *last = p->n_joint ? &p->joint[p->n_joint - 1] : NULL;
+	struct joint_pause *last = p->n_joint ? &p->joint[p->n_joint - 1] : NULL;
 
-	if (last && last->to == from)
-		last->to = to;
-	else if (!array__push(p->joint, p->n_joint, (struct trace_window){ from, to }))
+	if (j.paused >= j.live)
+		j.paused = j.live = 1;
+	if (last && last->to == j.from && last->paused == j.paused && last->live == j.live)
+		last->to = j.to;
+	else if (!array__push(p->joint, p->n_joint, j))
 		return -ENOMEM;
 	return 0;
 }
 
-int pauses__join(struct pauses *p)
+int pauses__join(struct pauses *p, bool of_any)
 {
 	struct edge *edges;
 	int recorded = 0, paused = 0, err = 0;
@@ -157,8 +148,9 @@ int pauses__join(struct pauses *p)
 	for (u32 i = 0; !err && i + 1 < n; i++) {
 		recorded += edges[i].recorded;
 		paused += edges[i].paused;
-		if (paused && paused >= recorded && edges[i].time < edges[i + 1].time)
-			err = add_joint(p, edges[i].time, edges[i + 1].time);
+		if (paused && (of_any || paused >= recorded) && edges[i].time < edges[i + 1].time)
+			err = add_joint(p, (struct joint_pause){ edges[i].time, edges[i + 1].time, (u32)paused,
+								 (u32)recorded });
 	}
 	free(edges);
 	return err;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The pauses of the recordings that a trace was merged of. A moment is paused if every trace that was live then was. */
-#ifndef SONDE_MODEL_PAUSES_H
-#define SONDE_MODEL_PAUSES_H
+/*
+ * The pauses of the recordings that a trace was merged of, or the times in which they did not measure the scheduler. A
+ * moment is paused if every trace that was live then was.
+ */
+#pragma once
 
 #include "trace/reader.h"
 
@@ -17,13 +19,19 @@ struct input_pause {
 	u32 input;
 };
 
+/* In this time `paused` of `live` traces were paused; 1 of 1: all. */
+struct joint_pause {
+	u64 from, to;
+	u32 paused, live;
+};
+
 struct pauses {
 	struct input_times *inputs; /* of a trace that was not merged: one */
 	u32 n_inputs;
 	struct input_pause *list;
 	u32 n;
 	bool is_full; /* pauses were joined because there were too many */
-	struct trace_window *joint; /* of all inputs together, by time */
+	struct joint_pause *joint; /* of all inputs together, by time, disjoint */
 	u32 n_joint;
 };
 
@@ -31,8 +39,6 @@ struct pauses {
 int pauses__recorded(struct pauses *p, u16 input, u64 from, u64 to);
 int pauses__stop(struct pauses *p, u16 input, u64 stop);
 int pauses__add(struct pauses *p, u16 input, u64 from, u64 to);
-/* Fills `joint`. Call it once, after all was added. 0 or -ENOMEM */
-int pauses__join(struct pauses *p);
+/* Fills `joint`. of_any: also with times in which only some traces were paused. Call it once. 0 or -ENOMEM */
+int pauses__join(struct pauses *p, bool of_any);
 void pauses__free(struct pauses *p);
-
-#endif

@@ -79,3 +79,10 @@ u64 query__duration(const struct query *args)
 
 	return query__inside(args, w.from, w.to);
 }
+
+u64 query__measured(const struct query *args)
+{
+	struct trace_window w = query__window(args);
+
+	return query__duration(args) - (args->facts ? trace_facts__unmeasured(args->facts, w.from, w.to) : 0);
+}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The selected part of a trace: a time, processes and threads; and facts about the trace as a whole. */
-#ifndef SONDE_MODEL_QUERY_H
-#define SONDE_MODEL_QUERY_H
+#pragma once
 
 #include "model/facts.h"
 #include "model/names.h"
@@ -21,8 +20,8 @@ struct query {
 
 /*
  * Limits q, if it selects no time, to the time in which everything was attached, because records from attaching or
- * detaching are incomplete for every probe. Spans are cut at these edges, or at q's if they lie further out. f must
- * outlive q's trace.
+ * detaching are incomplete for every probe. Spans are cut at the edges of this time, or of the selected time if that
+ * is longer. f must outlive q's trace.
  */
 void query__limit(struct query *q, struct trace_facts *f);
 /* Reads the kinds (NULL-terminated) of the selected time, processes and threads. Returns 0 or cb's other result. */
@@ -38,5 +37,5 @@ bool query__has_family(const struct query *q, const char *family);
 struct trace_window query__window(const struct query *q);
 /* Returns the ns of the trace in the selected time, without the time between merged recordings. */
 u64 query__duration(const struct query *q);
-
-#endif
+/* Returns the part of it in which families sched and sample measured (record --cost-limit); never more. */
+u64 query__measured(const struct query *q);

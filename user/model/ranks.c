@@ -236,6 +236,10 @@ const struct rank *ranks__straggler(const struct ranks *r)
 	for (u32 i = 0; i < r->n; i++)
 		if (r->list[i].delayed_ns > (found ? found->delayed_ns : 0))
 			found = &r->list[i];
+	for (u32 i = 0; found && i < r->n; i++)
+		if (&r->list[i] != found && r->list[i].job == found->job &&
+		    r->list[i].delayed_ns > found->delayed_ns / 2)
+			return NULL;
 	return found;
 }
 

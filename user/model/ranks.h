@@ -10,8 +10,7 @@
  * other ranks. Where the program numbers its steps (ProfilerStep#N), this needs no common clock; other steps are
  * matched by time, so in a merged trace the clocks of the machines must differ by less than half a step.
  */
-#ifndef SONDE_MODEL_RANKS_H
-#define SONDE_MODEL_RANKS_H
+#pragma once
 
 #include "model/torch_steps.h"
 
@@ -39,9 +38,10 @@ struct ranks {
 /* steps must outlive it. 0 or negative errno; ranks__free in any case. */
 int ranks__new(struct ranks **out, const struct torch_steps *steps, const struct names *names);
 void ranks__free(struct ranks *r);
-/* Returns the rank for which all others waited longest, if they waited at all; NULL: there is none. */
+/*
+ * Returns the rank for which all others of its job waited longest, if that is at least twice as long as for any other:
+ * equal ranks delay each other in turns. NULL: there is none.
+ */
 const struct rank *ranks__straggler(const struct ranks *r);
 /* Returns the phase that takes a rank longer than the others by most, and its average and theirs in ns. */
 enum torch_phase ranks__slow_phase(const struct ranks *r, const struct rank *rank, u64 *own_ns, u64 *others_ns);
-
-#endif

@@ -81,13 +81,12 @@ struct reading {
 
 static int on_rows(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	const struct reading *r = arg;
-	struct sched_span_fields f = sched_span_fields__of(v.event, r->parts);
+	struct sched_span_fields f = sched_span_fields__of(rows__event(rows), r->parts);
 	struct sched_span s = { 0 };
 	int err = 0;
 
-	for (; !err && v.i < rows__count(rows); v.i++) {
+	ROWS_WHILE(!err, v, rows) {
 		sched_span__decode(&s, &v, &f);
 		err = r->fn(&s, r->arg);
 	}

@@ -2,13 +2,15 @@
 /*
  * The scheduler's events: when a thread was on and off a CPU. No other file decodes the kinds sched_run and sched_off.
  */
-#ifndef SONDE_MODEL_SCHED_SPAN_H
-#define SONDE_MODEL_SCHED_SPAN_H
+#pragma once
 
 #include "model/query.h"
 #include "probes/sched/sched.h"
 
-/* The parts of a span that are read beside its thread and times, to not unpack unused columns. Other fields are 0. */
+/*
+ * Which fields of a span are read beside its thread and times, so that no unused column is unpacked. Others are 0, and
+ * without SPAN_WHY wake is start.
+ */
 enum sched_span_part {
 	SPAN_WHY = 1, /* state and wake of spans off the CPU */
 	SPAN_LEFT = 2, /* state of spans on a CPU */
@@ -16,7 +18,7 @@ enum sched_span_part {
 	SPAN_OPEN = 8,
 	SPAN_COUNTED = 16,
 	SPAN_CPU = 32,
-	SPAN_NEXT = 64, /* of spans on a CPU */
+	SPAN_NEXT = 64, /* next_tid, priority and allowed of spans on a CPU */
 	SPAN_ALL = 127,
 };
 
@@ -30,7 +32,7 @@ struct sched_span {
 	 */
 	u64 wake;
 	bool on_cpu;
-	bool open; /* had not ended when the recording did, or when the thread was no longer followed */
+	bool open; /* it had not ended when the recording ended, or when sonde stopped following the thread */
 	bool woken; /* the thread waited and was woken at `wake` */
 	u16 cpu; /* the CPU on which it ended */
 	s64 state; /* enum sched_state: why the thread was off a CPU, or why it stopped running */
@@ -39,7 +41,7 @@ struct sched_span {
 	u32 next_tid; /* on a CPU: the thread that ran there next; 0: none, or not known */
 	u32 priority; /* on a CPU: as in struct sched_run */
 	u32 allowed; /* on a CPU: on how many CPUs the thread may run; 0: not known */
-	u64 counted; /* ns of the kernel's counters: on a CPU the time run, off a CPU the time waited for one */
+	u64 counted; /* ns as the kernel counts them: on a CPU the time run, off a CPU the time waited for a CPU */
 };
 
 /* The fields of sched_run or sched_off, looked up once */
@@ -62,5 +64,3 @@ int sched_spans__read(const struct query *q, u32 parts, int (*fn)(const struct s
 /* As sched_spans__read for spans off a CPU only. */
 int sched_spans__read_off(const struct query *q, u32 parts, int (*fn)(const struct sched_span *s, void *arg),
 			  void *arg);
-
-#endif

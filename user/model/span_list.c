@@ -4,6 +4,7 @@
 
 #include "model/span_list.h"
 #include "util/array.h"
+#include "util/compare.h"
 #include "util/search.h"
 
 int span_list__add(struct span_list *l, const struct listed_span *span)
@@ -13,14 +14,7 @@ int span_list__add(struct span_list *l, const struct listed_span *span)
 	return 0;
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const struct listed_span *x = a, *y = b;
-
-	if (x->from != y->from)
-		return x->from < y->from ? -1 : 1;
-	return x->to < y->to ? -1 : x->to > y->to;
-}
+COMPARE_BY(by_start, struct listed_span, ASCENDING(from), ASCENDING(to))
 
 /* Overlaps are cut so that ends rise with starts, because a file is untrusted. */
 void span_list__sort(struct span_list *l)
@@ -58,8 +52,11 @@ u32 span_list__find(const struct span_list *l, u64 time)
 	return SEARCH(l->n, i, l->spans[i].to <= time);
 }
 
-/* The span with this index, which is the first that ends after `time`, if it has begun */
-static const struct listed_span *begun(const struct span_list *l, u32 i, u64 time, u64 *until)
+/*
+ * Returns span i, the first that ends after `time`, or NULL if it has not begun by then; lowers *until to the time at
+ * which the answer changes.
+ */
+static const struct listed_span *find_begun(const struct span_list *l, u32 i, u64 time, u64 *until)
 {
 	const struct listed_span *s = i < l->n ? &l->spans[i] : NULL;
 
@@ -75,19 +72,19 @@ static const struct listed_span *begun(const struct span_list *l, u32 i, u64 tim
 
 const struct listed_span *span_list__at(const struct span_list *l, u64 time, u64 *until)
 {
-	return begun(l, span_list__find(l, time), time, until);
+	return find_begun(l, span_list__find(l, time), time, until);
 }
 
 const struct listed_span *span_list__next(struct span_list *l, u64 time, u64 *until)
 {
-	u32 i = l->near < l->n ? l->near : 0;
+	u32 i = l->last_found < l->n ? l->last_found : 0;
 
 	if (i < l->n && l->spans[i].to <= time)
 		i++;
 	if ((i < l->n && l->spans[i].to <= time) || (i && l->spans[i - 1].to > time))
 		i = span_list__find(l, time);
-	l->near = i;
-	return begun(l, i, time, until);
+	l->last_found = i;
+	return find_begun(l, i, time, until);
 }
 
 void span_list__free(struct span_list *l)

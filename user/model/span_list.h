@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Spans of one kind and thread, looked up by time. */
-#ifndef SONDE_MODEL_SPAN_LIST_H
-#define SONDE_MODEL_SPAN_LIST_H
+#pragma once
 
 #include "core/types.h"
 
 struct listed_span {
 	u64 from, to; /* ns */
-	u32 kind, of, by; /* the meaning depends on the list */
+	u32 kind, detail, thread; /* the meaning depends on the list */
 };
 
 struct span_list {
 	struct listed_span *spans; /* by start and, once sorted, by end, too */
 	u32 n;
-	u32 near; /* index that span_list__next found last */
+	u32 last_found; /* index that span_list__next found last */
 };
 
 /* 0 or -ENOMEM */
@@ -29,5 +28,3 @@ const struct listed_span *span_list__at(const struct span_list *l, u64 time, u64
 /* The same, faster where the times of successive calls rise. */
 const struct listed_span *span_list__next(struct span_list *l, u64 time, u64 *until);
 void span_list__free(struct span_list *l);
-
-#endif

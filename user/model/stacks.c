@@ -7,12 +7,11 @@
 #include "model/stacks.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "output/text.h"
 #include "util/array.h"
+#include "util/compare.h"
 
 #define NONE 0xffffffffu
 
@@ -43,9 +42,7 @@ struct stacks {
 static int on_codes(const struct rows *rows, void *arg)
 {
 	const struct schema_event *e = rows__event(rows);
-	const struct schema_field *code = schema_event__field(e, "code"), *line = schema_event__field(e, "line");
-	const struct schema_field *name = schema_event__field(e, "name"), *file = schema_event__field(e, "file");
-	const struct schema_field *start = schema_event__field(e, "start");
+	FIELDS_OF(e, code, line, name, file, start);
 	struct stacks *s = arg;
 	int err = 0;
 
@@ -70,9 +67,7 @@ static int on_codes(const struct rows *rows, void *arg)
 static int on_frames(const struct rows *rows, void *arg)
 {
 	const struct schema_event *e = rows__event(rows);
-	const struct schema_field *frame = schema_event__field(e, "frame"), *caller = schema_event__field(e, "caller");
-	const struct schema_field *code = schema_event__field(e, "code"), *line = schema_event__field(e, "line");
-	const struct schema_field *kind = schema_event__field(e, "kind"), *offset = schema_event__field(e, "offset");
+	FIELDS_OF(e, frame, caller, code, line, kind, offset);
 	struct stacks *s = arg;
 	int err = 0;
 
@@ -107,14 +102,6 @@ static int read_kind(struct stacks *s, const char *name, int (*cb)(const struct 
 	return kinds[0] ? trace__read(s->trace, &filter, cb, s) : 0;
 }
 
-/* Both entries and codes begin with their id. */
-static int by_id(const void *a, const void *b)
-{
-	u32 x = *(const u32 *)a, y = *(const u32 *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static u32 index_of(const struct stacks *s, u32 id)
 {
 	u32 guess = s->n ? id - s->frames[0].id : 0;
@@ -125,7 +112,7 @@ static u32 index_of(const struct stacks *s, u32 id)
 	/* ids mostly have no gaps */
 	if (guess < s->n && s->frames[guess].id == id)
 		return guess;
-	e = bsearch(&id, s->frames, s->n, sizeof(*s->frames), by_id);
+	e = bsearch(&id, s->frames, s->n, sizeof(*s->frames), compare__u32);
 	return e ? (u32)(e - s->frames) : NONE;
 }
 
@@ -136,9 +123,9 @@ static u32 unique(void *list, u32 n, size_t size)
 	u32 n_unique = 0;
 
 	if (n)
-		qsort(list, n, size, by_id);
+		qsort(list, n, size, compare__u32);
 	for (u32 i = 0; i < n; i++)
-		if (!n_unique || by_id(base + (n_unique - 1) * size, base + i * size)) {
+		if (!n_unique || compare__u32(base + (n_unique - 1) * size, base + i * size)) {
 			memmove(base + n_unique * size, base + i * size, size);
 			n_unique++;
 		}
@@ -162,7 +149,7 @@ static int by_function(const void *a, const void *b)
 	const struct code *x = *(const struct code *const *)a, *y = *(const struct code *const *)b;
 	int order = compare_functions(x, y);
 
-	return order ? order : by_id(x, y);
+	return order ? order : compare__u32(x, y);
 }
 
 /* Merges functions that a recording evicted and numbered anew when they reappeared. */
@@ -193,7 +180,7 @@ static void add_names(struct stacks *s)
 		const struct code *c = NULL;
 
 		if (f->code && s->n_codes)
-			c = bsearch(&f->code, s->codes, s->n_codes, sizeof(*s->codes), by_id);
+			c = bsearch(&f->code, s->codes, s->n_codes, sizeof(*s->codes), compare__u32);
 		if (c) {
 			f->code = c->function;
 			f->name = c->name;
@@ -206,7 +193,7 @@ static void add_names(struct stacks *s)
 }
 
 /* Makes the frame an outermost one. */
-static void cut(struct stacks *s, u32 i)
+static void cut_stack(struct stacks *s, u32 i)
 {
 	s->frames[i].caller = NONE;
 	s->frames[i].depth = 1;
@@ -234,7 +221,7 @@ static void compute_depths(struct stacks *s, u32 i, u32 *path)
 	}
 	for (depth = i == NONE ? 0 : s->frames[i].depth; n--; depth = s->frames[path[n]].depth) {
 		if (depth >= STACKS_DEEPEST)
-			cut(s, path[n]);
+			cut_stack(s, path[n]);
 		else
 			s->frames[path[n]].depth = depth + 1;
 	}

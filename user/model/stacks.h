@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The stacks of a trace: resolves the ids in fields of unit `stack`. */
-#ifndef SONDE_MODEL_STACKS_H
-#define SONDE_MODEL_STACKS_H
+#pragma once
 
 #include "core/meta.h"
 #include "trace/reader.h"
@@ -59,10 +58,15 @@ u64 stack_frame__name_hash(const struct stack_frame *f);
 char *stack_frame__function(const struct stack_frame *f, char *buf, size_t size);
 /* Writes the frame's function without the line: "iterencode (encoder.py)", "memcpy (libc.so.6)", "do_futex_[k]". */
 char *stacks__function(const struct stacks *s, u32 id, char *buf, size_t size);
+/* As stack_frame__function for a native frame, with the demangled name of a C++ function: "srv::handle (srv)". */
+char *stack_frame__demangled(const struct stack_frame *f, char *buf, size_t size);
+/*
+ * The same, but of a function without a name it writes only the file, as an address in it means nothing to a reader:
+ * "libcrypto.so.3".
+ */
+char *stack_frame__native(const struct stack_frame *f, char *buf, size_t size);
 /*
  * Writes "main;load;iterencode", the stack as flame graphs have it, without characters that would break the line.
  * Returns the length; size or more: it was cut.
  */
 size_t stacks__folded(const struct stacks *s, u32 id, char *buf, size_t size);
-
-#endif

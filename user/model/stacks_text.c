@@ -6,6 +6,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "model/demangle.h"
 #include "model/stacks.h"
 #include "output/text.h"
 #include "util/array.h"
@@ -93,6 +94,33 @@ char *stacks__label(const struct stacks *s, u32 id, char *buf, size_t size)
 char *stacks__function(const struct stacks *s, u32 id, char *buf, size_t size)
 {
 	return stack_frame__function(stacks__frame(s, id), buf, size);
+}
+
+/* Returns whether the name is the file's with an address: the file has no symbol there. */
+static bool is_address(const struct stack_frame *f)
+{
+	const char *file = path__file_name(f->file);
+	size_t len = strlen(file);
+
+	return *file && (!*f->name || (!strncmp(f->name, file, len) && !strncmp(f->name + len, "+0x", 3)));
+}
+
+char *stack_frame__demangled(const struct stack_frame *f, char *buf, size_t size)
+{
+	char name[STACK_LABEL];
+	struct stack_frame named = *f;
+
+	if (*f->name)
+		named.name = demangle__short(f->name, name, sizeof(name));
+	return stack_frame__function(&named, buf, size);
+}
+
+char *stack_frame__native(const struct stack_frame *f, char *buf, size_t size)
+{
+	if (!is_address(f))
+		return stack_frame__demangled(f, buf, size);
+	snprintf(buf, size, "%.*s", cut_at(size), path__file_name(f->file));
+	return buf;
 }
 
 char *stack_frame__function(const struct stack_frame *f, char *buf, size_t size)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "model/stats.h"
+#include "util/compare.h"
 
 #include <errno.h>
 #include <math.h>
@@ -110,13 +111,6 @@ double stats__stddev(const struct stats *s)
 	return s->count > 1 ? sqrt(s->m2 / (double)(s->count - 1)) : 0;
 }
 
-static int compare_u64(const void *a, const void *b)
-{
-	u64 x = *(const u64 *)a, y = *(const u64 *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Returns the value of a rank from 0, limited to the smallest and largest sample. */
 static u64 stats__at(struct stats *s, u64 rank)
 {
@@ -127,7 +121,7 @@ static u64 stats__at(struct stats *s, u64 rank)
 		return 0;
 	if (!s->histogram) {
 		if (!s->sorted)
-			qsort(s->samples, s->n, sizeof(*s->samples), compare_u64);
+			qsort(s->samples, s->n, sizeof(*s->samples), compare__u64);
 		s->sorted = true;
 		return s->samples[rank < s->n ? rank : s->n - 1];
 	}

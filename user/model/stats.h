@@ -6,8 +6,7 @@
  * STATS_POOL. Beyond either, a group's samples become a histogram of 128 steps an octave, in 58 KiB, whose median and
  * p99 are off by 0.4% at most. See stats__approximate().
  */
-#ifndef SONDE_MODEL_STATS_H
-#define SONDE_MODEL_STATS_H
+#pragma once
 
 #include "core/types.h"
 
@@ -36,5 +35,3 @@ bool stats__approximate(const struct stats *s);
 double stats__stddev(const struct stats *s); /* of a sample: divided by n - 1 */
 double stats__median(struct stats *s); /* mean of the middle two */
 u64 stats__percentile(struct stats *s, double percent); /* nearest rank */
-
-#endif

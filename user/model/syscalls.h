@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What reports need to know about system calls beyond their names. */
-#ifndef SONDE_MODEL_SYSCALLS_H
-#define SONDE_MODEL_SYSCALLS_H
+#pragma once
 
 #include "schema/schema.h"
 
@@ -14,5 +13,3 @@ bool syscalls__is_of_probe(const struct schema_field *nr, s64 value);
 const char *syscalls__known_name(const struct schema_field *nr, s64 value);
 /* Returns "read", "ia32 read" or, for a number without a name in the recording machine's headers, "syscall 467". */
 const char *syscalls__title(const struct schema_field *nr, u32 value, char *buf, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Numbers texts: equal ones have the same number. */
-#ifndef SONDE_MODEL_TEXTS_H
-#define SONDE_MODEL_TEXTS_H
+#pragma once
 
 #include <string.h>
 
@@ -32,5 +31,3 @@ static inline const char *texts__text(const struct map *m, u32 number)
 {
 	return number && number <= m->n ? map__key(m, number - 1) : NULL;
 }
-
-#endif

@@ -8,12 +8,11 @@ struct reading {
 
 static int on_rows(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	const struct schema_field *cgroup = schema_event__field(v.event, "cgroup");
+	FIELDS_OF(rows__event(rows), cgroup);
 	const struct reading *r = arg;
 	int err = 0;
 
-	for (; !err && v.i < rows__count(rows); v.i++) {
+	ROWS_WHILE(!err, v, rows) {
 		struct throttle t = {
 			.pid = (u32)view__get(&v, "pid"),
 			.since = (u64)view__get(&v, "since"),

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* How much the CPU quota of a cgroup held a process back. No other file decodes the kind sched_throttle. */
-#ifndef SONDE_MODEL_THROTTLE_H
-#define SONDE_MODEL_THROTTLE_H
+#pragma once
 
 #include "model/query.h"
 
@@ -18,5 +17,3 @@ struct throttle {
 
 /* Calls fn for each record of the selected time and processes. Returns 0, fn's first other result or negative errno. */
 int throttles__read(const struct query *q, int (*fn)(const struct throttle *t, void *arg), void *arg);
-
-#endif

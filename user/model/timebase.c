@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "model/view.h"
 #include "util/array.h"
+#include "util/compare.h"
 #include "util/saturate.h"
 #include "util/search.h"
 
@@ -21,8 +21,7 @@ static int add(struct timebase *b, u64 monotonic, u64 realtime)
 static int on_clocks(const struct rows *rows, void *arg)
 {
 	const struct schema_event *e = rows__event(rows);
-	const struct schema_field *monotonic = schema_event__field(e, "monotonic");
-	const struct schema_field *realtime = schema_event__field(e, "realtime");
+	FIELDS_OF(e, monotonic, realtime);
 	int err = 0;
 
 	for (u32 i = 0; !err && i < rows__count(rows); i++)
@@ -30,12 +29,7 @@ static int on_clocks(const struct rows *rows, void *arg)
 	return err;
 }
 
-static int by_time(const void *a, const void *b)
-{
-	const struct snapshot *x = a, *y = b;
-
-	return x->monotonic < y->monotonic ? -1 : x->monotonic > y->monotonic;
-}
+COMPARE_BY(by_time, struct snapshot, ASCENDING(monotonic))
 
 int timebase__load(struct timebase *b, struct trace *t)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The relation of a trace's CLOCK_MONOTONIC and CLOCK_REALTIME: interpolated linearly between its clock snapshots. */
-#ifndef SONDE_MODEL_TIMEBASE_H
-#define SONDE_MODEL_TIMEBASE_H
+#pragma once
 
 #include "trace/reader.h"
 
@@ -20,5 +19,3 @@ void timebase__free(struct timebase *b);
 s64 timebase__ahead(const struct timebase *b, u64 monotonic);
 /* Returns the moment on CLOCK_MONOTONIC at which CLOCK_REALTIME was `realtime`. */
 u64 timebase__monotonic(const struct timebase *b, u64 realtime);
-
-#endif

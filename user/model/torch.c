@@ -37,19 +37,13 @@ void torch__free(struct torch *t)
 {
 	if (!t)
 		return;
-	for (u32 i = 0; i < t->threads.n; i++) {
-		struct torch_thread *thread = map__value(&t->threads, i);
-
+	MAP_EACH(struct torch_thread *thread, &t->threads) {
 		free(thread->pending);
 		free(thread->marks);
 		free(thread->tensors);
 		free(thread->launches);
 	}
-	map__free(&t->numbers);
-	map__free(&t->texts);
-	map__free(&t->shapes);
-	map__free(&t->threads);
-	map__free(&t->memory);
+	MAPS_FREE(&t->numbers, &t->texts, &t->shapes, &t->threads, &t->memory);
 	free(t->formulas);
 	free(t);
 }
@@ -119,8 +113,9 @@ static int on_call(struct torch *t, enum torch_kind kind, const struct view *v)
 		.stack = (u32)view__get(v, "stack"),
 		.hits = (u64)view__get(v, "hits"),
 		.entry_ns = (u64)view__get(v, "entry_ns"),
+		.programs_ns = (u64)view__get(v, "probes_ns"),
 		.sequence = kind == TORCH_RANGE ? -1 : view__get(v, "sequence"),
-		.made_by = (u64)view__get(v, "made_by"),
+		.made_by = (u64)view__get(v, kind == TORCH_OPERATOR ? "thread" : "made_by"),
 	};
 	int err;
 
@@ -157,15 +152,22 @@ static int on_rows(const struct rows *rows, void *arg)
 	return order__add(arg, rows);
 }
 
+/* In traces whose calls have no probes_ns, torch_cost.entry is a median, with stacks one that contains the walk. */
+static bool has_warm_entry(const struct torch *t)
+{
+	const struct schema_event *op = schema__event(trace__schema(t->q->trace), "torch_op");
+
+	return op && schema_event__field(op, "probes_ns");
+}
+
 static int on_cost(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
 	struct torch *t = arg;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		t->cost_call = (u64)view__get(&v, "call");
 		t->cost_own = (u64)view__get(&v, "own");
-		t->cost_entry = (u64)view__get(&v, "entry");
+		t->cost_entry = has_warm_entry(t) ? (u64)view__get(&v, "entry") : 0;
 		t->cost_hit = (u64)view__get(&v, "hit");
 		t->coverage.is_corrected = true;
 		t->coverage.outside_ns = t->cost_call > t->cost_own ? t->cost_call - t->cost_own : 0;

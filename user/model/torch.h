@@ -4,14 +4,12 @@
  * is their own, the memory that they allocated and the work that they launched.
  *
  * Durations are without what the probes took: a call's duration contains the cost of its own probes and of all probes
- * within it. The recording measured what each program at an entry took, and what the other programs and the traps take
- * (event torch_cost).
+ * within it. The recording measured what the programs within each call took, and what a trap takes (event torch_cost).
  *
  * As torch.profiler does, a call whose only child has the same name is one call with it, so that an operator that calls
  * its own overload counts once.
  */
-#ifndef SONDE_MODEL_TORCH_H
-#define SONDE_MODEL_TORCH_H
+#pragma once
 
 #include "model/query.h"
 #include "util/map.h"
@@ -39,10 +37,11 @@ struct torch_span {
 	u64 inner; /* calls within it, at any depth */
 	u64 hits; /* of other probes of the family within it, at any depth */
 	u64 entry_ns; /* what the program at its entry took before its start */
+	u64 programs_ns; /* what the programs of the probes within it took, at any depth */
 	u64 probes_ns; /* what its own probes take, in it and around it; 0 if the recording did not measure that */
 	u64 children; /* calls directly within it */
 	s64 sequence; /* of an operator: that of the first node that it made; of a node: its own; -1: none */
-	u64 made_by; /* of a node: PyTorch's number of the thread that made it; 0: not known */
+	u64 made_by; /* of a node: PyTorch's number of the thread that made it, of an operator: of its own; 0: not known */
 	s64 bytes, self_bytes; /* allocated less freed */
 	u64 device_ns, self_device_ns; /* of the work on GPUs that it launched */
 	enum torch_flops has_flops;
@@ -80,5 +79,3 @@ struct torch_coverage {
 	bool has_shapes, has_memory, has_device;
 };
 const struct torch_coverage *torch__coverage(const struct torch *t);
-
-#endif

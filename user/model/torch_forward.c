@@ -15,6 +15,7 @@ struct reading {
 	struct torch_gaps *gaps;
 	struct map copies; /* u32 name -> u32: its index in torch_loop.copies plus one, TORCH_COPIES + 1: it has none */
 	struct map loops; /* struct thread -> u32: index of its loop plus one */
+	u32 to_cpu; /* the name aten::_to_cpu; 0: not seen yet */
 };
 
 static int add_part(struct torch_loop *l, u32 which, const struct torch_span *c)
@@ -64,6 +65,29 @@ static int add_copies(struct reading *r, struct torch_loop *l, const struct torc
 		return failed ? -ENOMEM : 0;
 	l->copies[i].calls++;
 	l->copies[i].ns += c->total_ns;
+	return 0;
+}
+
+/* An operator that calls aten::_to_cpu several times is one call. */
+static int add_fallback(struct reading *r, struct torch_loop *l, const struct torch_span *c,
+			const struct torch_span *parent)
+{
+	struct torch_fallback *f;
+
+	if (c->kind != TORCH_OPERATOR || !parent || parent->kind != TORCH_OPERATOR)
+		return 0;
+	if (!r->to_cpu && !strcmp(torch__name(r->steps->torch, c->name), "aten::_to_cpu"))
+		r->to_cpu = c->name;
+	if (c->name != r->to_cpu)
+		return 0;
+	f = map__get(&l->fallbacks, &parent->name);
+	if (!f)
+		return -ENOMEM;
+	if (!f->calls || f->last != parent->start) {
+		f->calls++;
+		f->ns += parent->total_ns;
+		f->last = parent->start;
+	}
 	return 0;
 }
 
@@ -129,6 +153,8 @@ static int on_call(const struct torch_span *c, const struct torch_span *parent, 
 		err = add_part(l, 1, c);
 	if (!err)
 		err = add_copies(r, l, c, parent);
+	if (!err)
+		err = add_fallback(r, l, c, parent);
 	if (err || c->kind == TORCH_NODE)
 		return err;
 	step->calls += c->kind == TORCH_OPERATOR;
@@ -161,7 +187,6 @@ int torch_forward__read(struct torch_steps *s, struct torch_gaps *gaps)
 	}
 	if (!err)
 		err = torch__read(s->torch, on_call, &r);
-	map__free(&r.copies);
-	map__free(&r.loops);
+	MAPS_FREE(&r.copies, &r.loops);
 	return err;
 }

@@ -8,6 +8,7 @@
 #include "model/torch_private.h"
 #include "output/text.h"
 #include "util/array.h"
+#include "util/compare.h"
 #include "util/search.h"
 
 /* A first step allocates what the optimizer needs, and the last ones are not over or their results are in use. */
@@ -22,21 +23,9 @@ struct left {
 	u64 bytes;
 };
 
-static int by_site(const void *a, const void *b)
-{
-	const struct left *x = a, *y = b;
+COMPARE_BY(by_site, struct left, ASCENDING(site), ASCENDING(step))
 
-	if (x->site != y->site)
-		return x->site < y->site ? -1 : 1;
-	return x->step < y->step ? -1 : x->step > y->step;
-}
-
-static int by_bytes(const void *a, const void *b)
-{
-	const struct torch_growth *x = a, *y = b;
-
-	return x->bytes > y->bytes ? -1 : x->bytes < y->bytes;
-}
+COMPARE_BY(by_bytes, struct torch_growth, DESCENDING(bytes))
 
 /* Did it allocate in at least half of the steps? */
 static bool is_steady(const struct torch_growths *g, const struct torch_growth *site)
@@ -48,9 +37,7 @@ static int collect(const struct torch_memory_sums *m, const struct torch_loop *l
 {
 	const struct torch_step *first = &l->steps[SKIPPED_FIRST];
 
-	for (u32 i = 0; i < m->torch->memory.n; i++) {
-		const struct torch_address *address = map__key(&m->torch->memory, i);
-		const struct torch_block *block = map__value(&m->torch->memory, i);
+	MAP_EACH_ENTRY(const struct torch_block *block, const struct torch_address *address, &m->torch->memory) {
 		u32 step = (u32)SEARCH(steps, k, first[k].end <= block->time);
 
 		if (address->pid != l->pid || !block->site || block->time < first->start || step == steps)
@@ -109,11 +96,9 @@ char *torch_growths__text(const struct torch_growths *g, const struct torch_memo
 {
 	const struct torch_growth *site = torch_growths__main(g);
 	const struct torch_memory_site_key *key = map__key(&m->sites, site->site);
-	char all[TEXT_NUMBER], bytes[TEXT_NUMBER];
 
 	snprintf(buf, size, "memory grows by %s a step, over %u steps; %s of that is from %s%s%s",
-		 text__bytes(all, sizeof(all), g->bytes / g->steps), g->steps,
-		 text__bytes(bytes, sizeof(bytes), site->bytes / g->steps),
+		 TEXT_BYTES(g->bytes / g->steps), g->steps, TEXT_BYTES(site->bytes / g->steps),
 		 key->name ? torch__name(m->torch, key->name) : "code in no operator", line ? ", called at " : "",
 		 line ? line : "");
 	return buf;

@@ -257,11 +257,16 @@ static int forget_blocks(struct torch *t, u64 time)
 static int enter_window(struct torch *t, u64 time)
 {
 	const struct trace_facts *f = t->q->facts;
-	u32 last = t->window;
 
-	while (f && t->window + 1 < f->n_windows && time >= f->windows[t->window + 1].from)
-		t->window++;
-	return t->window > last ? forget_blocks(t, f->windows[t->window - 1].to) : 0;
+	return f && trace_facts__enter_window(f, &t->window, time) ? forget_blocks(t, f->windows[t->window - 1].to) : 0;
+}
+
+bool torch_memory__is_release(const struct view *v)
+{
+	const struct schema_field *f = schema_event__field(v->event, "action");
+	const char *action = f ? schema_field__value_name(f, view__s64(v, f)) : NULL;
+
+	return action && !strcmp(action, "TORCH_FREED");
 }
 
 int torch_parts__add_memory(struct torch *t, const struct view *v)
@@ -271,8 +276,6 @@ int torch_parts__add_memory(struct torch *t, const struct view *v)
 	struct torch_thread *thread = torch__thread(t, pid, tid);
 	struct torch_memory_sum *s = t->sums ? sum_of(t->sums, pid) : NULL;
 	struct torch_mark mark = { .call_start = (u64)view__get(v, "call_start"), .address = key.address };
-	const struct schema_field *f = schema_event__field(v->event, "action");
-	const char *action = f ? schema_field__value_name(f, view__s64(v, f)) : NULL;
 	u64 time = (u64)view__get(v, "time");
 	struct torch_block *block;
 
@@ -281,7 +284,7 @@ int torch_parts__add_memory(struct torch *t, const struct view *v)
 	if (enter_window(t, time))
 		return -ENOMEM;
 	t->coverage.has_memory = true;
-	if (action && !strcmp(action, "TORCH_FREED"))
+	if (torch_memory__is_release(v))
 		return add_release(t, &key, thread, &mark, time);
 	block = map__get(&t->memory, &key);
 	if (!block)
@@ -343,12 +346,9 @@ static int finish(struct torch_memory_sums *m)
 		if (!err)
 			err = resolve_from(t, key->pid, thread, 0, 0, 0);
 	}
-	for (u32 i = 0; i < m->sums.n; i++) {
-		struct torch_memory_sum *s = map__value(&m->sums, i);
-
+	MAP_EACH(struct torch_memory_sum *s, &m->sums)
 		if (s->slots)
 			write_slot(m, s, ~0ull, s->live);
-	}
 	for (u32 i = 0; i < m->sites.n; i++) {
 		const struct torch_memory_site_key *key = map__key(&m->sites, i);
 		const struct torch_memory_sum *s = map__find(&m->sums, &key->pid);
@@ -388,9 +388,7 @@ void torch_memory__free(struct torch_memory_sums *m)
 		return;
 	for (u32 i = 0; i < m->sums.n; i++)
 		free(((struct torch_memory_sum *)map__value(&m->sums, i))->slots);
-	map__free(&m->sums);
-	map__free(&m->sites);
-	map__free(&m->operators);
+	MAPS_FREE(&m->sums, &m->sites, &m->operators);
 	torch__free(m->torch);
 	free(m);
 }

@@ -6,8 +6,7 @@
  * As in torch.profiler, memory that aten::empty or a similar operator allocates is counted for that operator. A site
  * names the call around it, for which the memory was allocated.
  */
-#ifndef SONDE_MODEL_TORCH_MEMORY_H
-#define SONDE_MODEL_TORCH_MEMORY_H
+#pragma once
 
 #include "model/torch_steps.h"
 
@@ -72,6 +71,8 @@ struct torch_growths {
 	u64 bytes; /* of steady ones: in at least half of the steps */
 };
 
+/* Of an event torch_alloc: was memory freed? */
+bool torch_memory__is_release(const struct view *v);
 /* Reads the trace. 0 or negative errno; torch_memory__free in any case. */
 int torch_memory__new(struct torch_memory_sums **out, const struct query *q);
 void torch_memory__free(struct torch_memory_sums *m);
@@ -85,5 +86,3 @@ const struct torch_growth *torch_growths__main(const struct torch_growths *g);
  */
 char *torch_growths__text(const struct torch_growths *g, const struct torch_memory_sums *m, const char *line, char *buf,
 			  size_t size);
-
-#endif

@@ -4,7 +4,6 @@
  * GPUs that it launched. These events come before the end of their call.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +13,7 @@
 #include "output/text.h"
 #include "probes/torch/torch.h"
 #include "util/array.h"
+#include "util/compare.h"
 #include "util/search.h"
 
 /* 64 MiB; the work of further launches belongs to no call. */
@@ -59,12 +59,7 @@ static int on_work(const struct gpu_work *w, void *arg)
 		       -ENOMEM;
 }
 
-static int by_time(const void *a, const void *b)
-{
-	const struct torch_launch *x = a, *y = b;
-
-	return x->time < y->time ? -1 : x->time > y->time;
-}
+COMPARE_BY(by_time, struct torch_launch, ASCENDING(time))
 
 int torch_parts__read_launches(struct torch *t)
 {
@@ -74,18 +69,15 @@ int torch_parts__read_launches(struct torch *t)
 	int err;
 
 	if (!trace__has(q->trace, "gpu_kernel") && !trace__has(q->trace, "gpu_memcpy") &&
-	    !trace__has(q->trace, "gpu_memset"))
+	    !trace__has(q->trace, "gpu_memset") && !trace__has(q->trace, "gpu_graph"))
 		return 0;
 	err = gpu_model__new(&model, q->trace, q->names);
 	if (!err)
 		err = gpu_model__read(model, q->from, q->to, q->pids.n ? &q->pids : NULL, &listener, t, NULL);
 	gpu_model__free(model);
-	for (u32 i = 0; i < t->threads.n; i++) {
-		struct torch_thread *thread = map__value(&t->threads, i);
-
+	MAP_EACH(struct torch_thread *thread, &t->threads)
 		if (thread->n_launches)
 			qsort(thread->launches, thread->n_launches, sizeof(*thread->launches), by_time);
-	}
 	return err;
 }
 
@@ -134,14 +126,7 @@ static void write_shapes(const struct torch_tensor *list, u32 n, char *buf, size
 	text__add(&text, "]");
 }
 
-static int by_argument(const void *a, const void *b)
-{
-	const struct torch_tensor *x = a, *y = b;
-
-	if (x->argument != y->argument)
-		return x->argument < y->argument ? -1 : 1;
-	return x->element < y->element ? -1 : x->element > y->element;
-}
+COMPARE_BY(by_argument, struct torch_tensor, ASCENDING(argument), ASCENDING(element))
 
 /* Counts the call's floating-point operations. 0 or -ENOMEM. */
 static int count_flops(struct torch *t, struct torch_span *c, const struct torch_tensor *tensors, u32 n)

@@ -8,6 +8,7 @@
 #include "model/texts.h"
 #include "model/torch_steps_private.h"
 #include "util/array.h"
+#include "util/compare.h"
 
 /* 48 MiB. Phases of longer traces are not read; a step has about five. */
 #define MARKS_MAX (1u << 20)
@@ -36,6 +37,19 @@ static int add_pass(struct torch_marks *m, const struct thread *t, const struct 
 		   &(struct torch_mark){ t->pid, t->tid, p->start, p->end, PHASE_BACKWARD, 0, false, MARKED_NOT, 0 });
 }
 
+/*
+ * Where the layout of nodes is not known, none has a sequence number. Then a pass is cut where no node runs for longer,
+ * and torch_steps.c joins the parts between which the program called no operator.
+ */
+#define UNNUMBERED_GAP_NS 100000u
+
+static bool ends_pass(const struct pass *p, u64 start, s64 sequence)
+{
+	if (sequence >= 0)
+		return sequence >= p->root;
+	return p->root < 0 && start > p->end + UNNUMBERED_GAP_NS;
+}
+
 static int on_node(struct torch_marks *m, const struct thread *t, u64 start, u64 end, s64 sequence)
 {
 	struct pass *p = map__get(&m->passes, t);
@@ -43,7 +57,7 @@ static int on_node(struct torch_marks *m, const struct thread *t, u64 start, u64
 
 	if (!p)
 		return -ENOMEM;
-	if (p->end && sequence >= 0 && sequence >= p->root) {
+	if (p->end && ends_pass(p, start, sequence)) {
 		err = add_pass(m, t, p);
 		*p = (struct pass){ 0 };
 	}
@@ -121,16 +135,7 @@ static int on_rows(const struct rows *rows, void *arg)
 	return order__add(((struct reading *)arg)->order, rows);
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const struct torch_mark *x = a, *y = b;
-
-	if (x->pid != y->pid)
-		return x->pid < y->pid ? -1 : 1;
-	if (x->tid != y->tid)
-		return x->tid < y->tid ? -1 : 1;
-	return x->start < y->start ? -1 : x->start > y->start;
-}
+COMPARE_BY(by_start, struct torch_mark, ASCENDING(pid), ASCENDING(tid), ASCENDING(start))
 
 int torch_marks__read(struct torch_marks *m, const struct query *q)
 {
@@ -163,6 +168,5 @@ int torch_marks__read(struct torch_marks *m, const struct query *q)
 void torch_marks__free(struct torch_marks *m)
 {
 	free(m->list);
-	map__free(&m->texts);
-	map__free(&m->passes);
+	MAPS_FREE(&m->texts, &m->passes);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by torch.c, torch_tree.c, torch_parts.c and torch_flops.c. */
-#ifndef SONDE_MODEL_TORCH_PRIVATE_H
-#define SONDE_MODEL_TORCH_PRIVATE_H
+#pragma once
 
 #include "model/torch.h"
 
@@ -13,7 +12,7 @@ struct torch_pending {
 	/* of it and the calls within it: what was counted in outer_ns of calls and in cost_ns of the coverage */
 	u64 counted_ns, counted_cost_ns;
 	u64 counted_flops; /* the same of outer_flops */
-	u64 entries_ns; /* what the programs at the entries of the calls within it took */
+	u64 cold_ns; /* what traps within it took beyond the cost of one that was measured with warm caches */
 };
 
 /* Memory that is allocated */
@@ -117,5 +116,3 @@ int torch_parts__take(struct torch *t, struct torch_span *c);
 u32 torch_flops__formula(const char *name);
 /* Returns false if the tensors that it needs are not recorded. */
 bool torch_flops__count(u32 formula, const struct torch_tensor *tensors, u32 n, u64 *flops);
-
-#endif

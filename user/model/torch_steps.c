@@ -9,6 +9,7 @@
 #include "model/texts.h"
 #include "model/torch_steps_private.h"
 #include "util/array.h"
+#include "util/compare.h"
 
 const char *torch_phase__name(enum torch_phase phase)
 {
@@ -18,7 +19,7 @@ const char *torch_phase__name(enum torch_phase phase)
 	return names[phase];
 }
 
-/* Threads of a trace that may be loops: others are ignored. Each costs a scan of all phases. */
+/* Threads of a trace that may be loops: others are counted and ignored. Each costs a scan of all phases. */
 #define LOOPS_MAX 64
 
 /* What one loop is made of */
@@ -75,12 +76,7 @@ static int find_boundary(const struct torch_marks *m, u32 from, u32 to, u32 *bou
 	return 0;
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const struct torch_mark *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
+COMPARE_BY(by_start, struct torch_mark, ASCENDING(start))
 
 static bool is_same_thread(const struct torch_mark *a, const struct torch_mark *b)
 {
@@ -89,16 +85,38 @@ static bool is_same_thread(const struct torch_mark *a, const struct torch_mark *
 
 /*
  * Does the thread of all->list[i], whose marks begin there, evaluate nodes and nothing else, as PyTorch's own threads
- * for GPUs do?
+ * for GPUs do? Hooks of nodes, such as those of DDP, may call collectives in it.
  */
 static bool is_engine(const struct torch_marks *all, u32 i)
 {
 	u32 first = i;
+	bool has_nodes = false;
 
-	for (; i < all->n && is_same_thread(&all->list[i], &all->list[first]); i++)
-		if (all->list[i].phase != PHASE_BACKWARD)
+	for (; i < all->n && is_same_thread(&all->list[i], &all->list[first]); i++) {
+		if (all->list[i].phase != PHASE_BACKWARD && all->list[i].phase != PHASE_COLLECTIVE)
 			return false;
-	return true;
+		has_nodes |= all->list[i].phase == PHASE_BACKWARD;
+	}
+	return has_nodes;
+}
+
+/*
+ * A program may pass its forward and backward pass to the optimizer's step() as a closure, as Lightning does: then the
+ * optimizer's phase begins after the last backward pass within it.
+ */
+static void leave_out_closures(struct making *m)
+{
+	struct torch_mark *step = NULL;
+
+	for (u32 i = 0; i < m->n; i++) {
+		struct torch_mark *mark = &m->marks[i];
+
+		if (mark->is_step)
+			step = mark;
+		else if (step && mark->phase == PHASE_BACKWARD && mark->start >= step->start && mark->end <= step->end)
+			step->start = mark->end;
+	}
+	qsort(m->marks, m->n, sizeof(*m->marks), by_start);
 }
 
 /*
@@ -137,27 +155,31 @@ failed:
 }
 
 /*
- * Collects the phases of a thread in m->marks, so that no two overlap. If the thread evaluates nodes itself, backward
- * passes of threads that have other phases are not added to it.
+ * Collects the phases of a thread in m->marks, so that no two overlap: its own, those of engine threads, and if it
+ * evaluates no nodes itself also backward passes of threads that have other phases.
  */
 static int collect(struct making *m, const struct torch_marks *all, u32 from, u32 to)
 {
-	bool has_backward = false, has_pass = false;
+	bool has_backward = false, is_process = false, engine = false;
 
 	for (u32 i = from; i < to; i++)
 		has_backward |= all->list[i].phase == PHASE_BACKWARD;
 	for (u32 i = 0; i < all->n; i++) {
 		const struct torch_mark *mark = &all->list[i];
-		bool is_own = i >= from && i < to;
+		bool is_added = i >= from && i < to;
 
-		if (!i || !is_same_thread(mark, mark - 1))
-			has_pass = mark->pid == all->list[from].pid && (!has_backward || is_engine(all, i));
-		if (mark->marked || (!is_own && (!has_pass || mark->phase != PHASE_BACKWARD)))
+		if (!i || !is_same_thread(mark, mark - 1)) {
+			is_process = mark->pid == all->list[from].pid;
+			engine = is_process && is_engine(all, i);
+		}
+		is_added |= engine || (is_process && !has_backward && mark->phase == PHASE_BACKWARD);
+		if (mark->marked || !is_added)
 			continue;
 		if (!array__push(m->marks, m->n, *mark))
 			return -ENOMEM;
 	}
 	qsort(m->marks, m->n, sizeof(*m->marks), by_start);
+	leave_out_closures(m);
 	return separate(m);
 }
 
@@ -228,14 +250,15 @@ static enum torch_phase phase_before(const struct making *m, u32 i, u32 end, boo
 	return had_backward ? PHASE_OTHER : PHASE_FORWARD;
 }
 
-static int add_gap(struct torch_gaps *gaps, struct torch_step *s, u64 from, u64 to, enum torch_phase phase)
+static int add_gap(struct torch_gaps *gaps, struct torch_step *s, u64 from, u64 to, enum torch_phase phase,
+		   bool is_in_pass)
 {
+	struct torch_gap gap = { .start = from, .end = to, .phase = phase, .is_in_pass = is_in_pass };
+
 	if (from >= to || phase == PHASE_OTHER)
 		return 0;
 	s->n_gaps++;
-	return array__push(gaps->list, gaps->n, (struct torch_gap){ .start = from, .end = to, .phase = phase }) ?
-		       0 :
-		       -ENOMEM;
+	return array__push(gaps->list, gaps->n, gap) ? 0 : -ENOMEM;
 }
 
 /* Sums the phases of a step, whose marks begin at *first, and lists the gaps between them. */
@@ -257,13 +280,14 @@ static int fill_step(struct making *m, struct torch_step *s, u32 *first)
 
 		/* a step of the optimizer may lie in another phase */
 		to = to > from ? to : from;
-		err = add_gap(m->gaps, s, at, from, phase_before(m, i, end, had_backward));
+		err = add_gap(m->gaps, s, at, from, phase_before(m, i, end, had_backward),
+			      i > *first && mark->phase == PHASE_BACKWARD && mark[-1].phase == PHASE_BACKWARD);
 		s->phase_ns[mark->phase] += to - from;
 		s->collectives += mark->phase == PHASE_COLLECTIVE;
 		had_backward |= mark->phase == PHASE_BACKWARD;
 		at = to;
 	}
-	return err ? err : add_gap(m->gaps, s, at, s->end, phase_before(m, end, end, had_backward));
+	return err ? err : add_gap(m->gaps, s, at, s->end, phase_before(m, end, end, had_backward), false);
 }
 
 static int make_loop(struct torch_steps *s, const struct torch_marks *all, u32 from, u32 to, struct torch_gaps *gaps)
@@ -274,8 +298,12 @@ static int make_loop(struct torch_steps *s, const struct torch_marks *all, u32 f
 	enum torch_marked marked = marked_of(all, from, to);
 	int err = find_boundary(all, from, to, &boundary, &loop.by_optimizer);
 
-	if (err || (!boundary && !marked) || s->tried == LOOPS_MAX)
+	if (err || (!boundary && !marked))
 		return err;
+	if (s->tried == LOOPS_MAX) {
+		s->ignored++;
+		return 0;
+	}
 	s->tried++;
 	err = collect(&m, all, from, to);
 	loop.is_marked = marked;
@@ -299,13 +327,6 @@ static int make_loop(struct torch_steps *s, const struct torch_marks *all, u32 f
 	return 0;
 }
 
-static int compare_u64(const void *a, const void *b)
-{
-	u64 x = *(const u64 *)a, y = *(const u64 *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static u64 length(const struct torch_step *s)
 {
 	return s->end - s->start;
@@ -324,7 +345,7 @@ static int choose(struct torch_loop *l)
 		if (list[i] > length(&l->steps[l->slowest]))
 			l->slowest = i;
 	}
-	qsort(list, l->n, sizeof(*list), compare_u64);
+	qsort(list, l->n, sizeof(*list), compare__u64);
 	l->median_ns = list[(l->n - 1) / 2];
 	for (u32 i = 0; i < l->n; i++)
 		if (length(&l->steps[i]) == l->median_ns)
@@ -344,9 +365,14 @@ static int finish(struct torch_loop *l, const struct torch_gaps *gaps)
 		struct torch_step *s = &l->steps[i];
 		u64 known = 0;
 
-		for (u32 k = s->first_gap; k < s->first_gap + s->n_gaps; k++)
-			if (gaps->list[k].last > gaps->list[k].first)
-				s->phase_ns[gaps->list[k].phase] += gaps->list[k].last - gaps->list[k].first;
+		for (u32 k = s->first_gap; k < s->first_gap + s->n_gaps; k++) {
+			const struct torch_gap *g = &gaps->list[k];
+
+			if (g->is_in_pass && !g->first)
+				s->phase_ns[PHASE_BACKWARD] += g->end - g->start;
+			else if (g->last > g->first)
+				s->phase_ns[g->phase] += g->last - g->first;
+		}
 		for (u32 p = 0; p < PHASE_OTHER; p++)
 			known += s->phase_ns[p];
 		s->phase_ns[PHASE_OTHER] = length(s) > known ? length(s) - known : 0;
@@ -356,19 +382,14 @@ static int finish(struct torch_loop *l, const struct torch_gaps *gaps)
 	for (u32 p = 0; p < PHASES; p++) {
 		for (u32 i = 0; i < l->n; i++)
 			list[i] = l->steps[i].phase_ns[p];
-		qsort(list, l->n, sizeof(*list), compare_u64);
+		qsort(list, l->n, sizeof(*list), compare__u64);
 		l->phase_median_ns[p] = list[(l->n - 1) / 2];
 	}
 	free(list);
 	return 0;
 }
 
-static int by_total(const void *a, const void *b)
-{
-	const struct torch_loop *x = a, *y = b;
-
-	return x->total_ns > y->total_ns ? -1 : x->total_ns < y->total_ns;
-}
+COMPARE_BY(by_total, struct torch_loop, DESCENDING(total_ns))
 
 static int make_loops(struct torch_steps *s, const struct torch_marks *marks, struct torch_gaps *gaps)
 {
@@ -384,6 +405,7 @@ static int make_loops(struct torch_steps *s, const struct torch_marks *marks, st
 	for (u32 i = 0; !err && i < s->n; i++) {
 		map__init(&s->loops[i].parts[0], sizeof(u32), sizeof(struct torch_part));
 		map__init(&s->loops[i].parts[1], sizeof(u32), sizeof(struct torch_part));
+		map__init(&s->loops[i].fallbacks, sizeof(u32), sizeof(struct torch_fallback));
 		err = choose(&s->loops[i]);
 	}
 	if (s->n)
@@ -422,8 +444,7 @@ void torch_steps__free(struct torch_steps *s)
 		return;
 	for (u32 i = 0; i < s->n; i++) {
 		free(s->loops[i].steps);
-		map__free(&s->loops[i].parts[0]);
-		map__free(&s->loops[i].parts[1]);
+		MAPS_FREE(&s->loops[i].parts[0], &s->loops[i].parts[1], &s->loops[i].fallbacks);
 	}
 	free(s->loops);
 	torch__free(s->torch);

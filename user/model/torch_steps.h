@@ -9,8 +9,7 @@
  * last, so that a node of that number or a higher one begins the next pass. Operators between the phase before a
  * backward pass and that pass are its forward pass.
  */
-#ifndef SONDE_MODEL_TORCH_STEPS_H
-#define SONDE_MODEL_TORCH_STEPS_H
+#pragma once
 
 #include "model/torch.h"
 
@@ -51,6 +50,15 @@ struct torch_copies {
 	u64 calls, ns; /* ns: with the calls within */
 };
 
+/*
+ * Operators that the tensors' device lacks: PyTorch's fallback copies the tensors to the CPU by aten::_to_cpu, computes
+ * there and copies the results back.
+ */
+struct torch_fallback {
+	u64 calls, ns; /* of the operator; ns: with the calls within */
+	u64 last; /* start of the last call */
+};
+
 /* The steps of a thread */
 struct torch_loop {
 	u32 pid, tid;
@@ -64,6 +72,7 @@ struct torch_loop {
 	u64 median_ns; /* of a step */
 	u64 phase_median_ns[PHASES];
 	u64 phase_total_ns[PHASES], total_ns;
+	struct map fallbacks; /* u32 name of the operator -> struct torch_fallback */
 	u64 probes_ns; /* of total_ns: what the probes of calls on its thread took */
 	u32 slowest, typical; /* indices of the longest step, and of one as long as the median */
 	struct torch_copies copies[TORCH_COPIES]; /* by operator, for torch_copies__name() */
@@ -76,6 +85,7 @@ struct torch_steps {
 	u32 n;
 	u64 dropped; /* phases that were not read, as there were too many */
 	u32 tried; /* threads that have a range which may end steps */
+	u32 ignored; /* such threads that were not tried, as there were too many */
 };
 
 /* 0 or negative errno; torch_steps__free in any case. */
@@ -91,5 +101,3 @@ const char *torch_phase__name(enum torch_phase phase);
 enum torch_phase torch_loop__slow_phase(const struct torch_loop *l, u64 *more_ns);
 /* Returns the name whose own time in the longest step is most above that in a typical one; NULL: there is none. */
 const struct torch_part *torch_loop__slow_part(const struct torch_loop *l, u64 *more_ns);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by torch_steps.c, torch_phases.c and torch_forward.c. */
-#ifndef SONDE_MODEL_TORCH_STEPS_PRIVATE_H
-#define SONDE_MODEL_TORCH_STEPS_PRIVATE_H
+#pragma once
 
 #include "model/torch_steps.h"
 
@@ -37,12 +36,16 @@ struct torch_last {
 	u64 parent; /* start of the range around it; 0: there is none */
 };
 
-/* A part of a step between phases. The time from its first to its last operator is of this phase. */
+/*
+ * A part of a step between phases. The time from its first to its last operator is of this phase. Without an operator
+ * all of it is of the backward pass if it lies between two parts of a pass.
+ */
 struct torch_gap {
 	u64 start, end;
 	u64 first, last; /* 0: it has no operator */
 	struct torch_last outer[2]; /* of those in no other operator; the second: in a range */
 	enum torch_phase phase;
+	bool is_in_pass; /* nodes ran right before and after it */
 };
 
 struct torch_gaps {
@@ -56,5 +59,3 @@ void torch_marks__free(struct torch_marks *m);
 
 /* torch_forward.c: reads the operators; sums them, by gap and by step. 0 or negative errno. */
 int torch_forward__read(struct torch_steps *s, struct torch_gaps *gaps);
-
-#endif

@@ -29,6 +29,23 @@ static u64 less(u64 a, u64 b)
 	return a > b ? a - b : 0;
 }
 
+/*
+ * The measured cost of a trap is that with the kernel's code and data in the CPU's caches. If other code has used the
+ * caches since the last trap, the program at the entry takes longer, too, and of each call that is known. A trap runs
+ * through more of the kernel than the program does: it takes COLD_TRAP times as much longer (measured, docs/torch.md).
+ * More than COLD_MAX_NS are an interruption of the program.
+ */
+#define COLD_TRAP   5
+#define COLD_MAX_NS 1000
+
+/* Returns by how much longer the traps of the call's probes took than the measured cost of a trap, each. */
+static u64 cold_of(const struct torch *t, const struct torch_span *c)
+{
+	u64 ns = t->cost_entry ? less(c->entry_ns, t->cost_entry) : 0;
+
+	return COLD_TRAP * (ns < COLD_MAX_NS ? ns : COLD_MAX_NS);
+}
+
 /* Calls within it may have been handed out as being in no other call, and then their time was counted. */
 static void count_outer(struct torch *t, struct torch_pending *p)
 {
@@ -55,7 +72,7 @@ static int hand_out(struct torch *t, struct torch_pending *p, const struct torch
 	return t->fn(c, parent, t->arg);
 }
 
-static void join(struct torch_pending *into, const struct torch_pending *p)
+static void join(const struct torch *t, struct torch_pending *into, const struct torch_pending *p)
 {
 	into->n += p->n;
 	into->counted_ns += p->counted_ns;
@@ -65,7 +82,8 @@ static void join(struct torch_pending *into, const struct torch_pending *p)
 	into->call.total_ns += p->call.total_ns;
 	into->call.inner += p->call.inner;
 	into->call.hits += p->call.hits;
-	into->entries_ns = saturate__sum(into->entries_ns, saturate__sum(p->entries_ns, p->call.entry_ns));
+	into->call.programs_ns = saturate__sum(into->call.programs_ns, p->call.programs_ns);
+	into->cold_ns = saturate__sum(into->cold_ns, saturate__sum(p->cold_ns, 2 * cold_of(t, &p->call)));
 	into->call.bytes = sum_of(into->call.bytes, p->call.bytes);
 	into->call.device_ns += p->call.device_ns;
 	into->call.flops = saturate__sum(into->call.flops, p->call.flops);
@@ -84,7 +102,7 @@ static int join_oldest(struct torch *t, struct torch_thread *thread)
 		if (!err && i < half)
 			err = hand_out(t, p, NULL);
 		if (n && i < half && thread->pending[n - 1].n + p->n <= thread->joined_max)
-			join(&thread->pending[n - 1], p);
+			join(t, &thread->pending[n - 1], p);
 		else
 			thread->pending[n++] = *p;
 	}
@@ -118,37 +136,47 @@ static u64 own_cost(const struct torch *t, const struct torch_span *c)
 		return 0;
 	if (c->kind == TORCH_RANGE)
 		return saturate__product(2, t->cost_hit);
-	return saturate__sum(saturate__sum(less(t->cost_call, t->cost_entry), c->entry_ns),
-			     saturate__product(c->hits, t->cost_hit));
+	return saturate__sum(saturate__sum(t->cost_call, 2 * cold_of(t, c)), saturate__product(c->hits, t->cost_hit));
 }
 
 /* Returns what the probes take of the call's duration. */
 static u64 cost_of(const struct torch *t, const struct torch_pending *p)
 {
 	const struct torch_span *c = &p->call;
-	u64 calls = saturate__sum(saturate__product(c->inner, less(t->cost_call, t->cost_entry)),
-				  saturate__product(c->hits, t->cost_hit));
+	u64 traps = saturate__sum(saturate__product(2, c->inner), saturate__sum(c->hits, 1));
 
-	return t->coverage.is_corrected ? saturate__sum(t->cost_own, saturate__sum(p->entries_ns, calls)) : 0;
+	if (!t->coverage.is_corrected)
+		return 0;
+	return saturate__sum(saturate__product(traps, t->cost_own), saturate__sum(c->programs_ns, p->cold_ns));
 }
 
-/* Sums up the children, and with them the call. */
+/*
+ * Sums up the children, and with them the call. Ranges and traces of older versions have no sum of what the programs
+ * within took: it is estimated by the median of each program.
+ */
 static void complete(const struct torch *t, struct torch_pending *p, const struct torch_pending *children, u32 n)
 {
+	u64 of_call = less(t->cost_call, saturate__product(2, t->cost_own)), of_hit = less(t->cost_hit, t->cost_own);
+	u64 inner = 0, total = 0, flops = 0, programs = 0, calls = 0, hits;
 	struct torch_span *c = &p->call;
-	u64 inner = 0, total = 0, flops = 0;
 
 	c->bytes = c->self_bytes;
 	c->device_ns = c->self_device_ns;
 	c->probes_ns = own_cost(t, c);
+	p->cold_ns = saturate__product(c->hits, cold_of(t, c));
+	hits = c->hits;
 	for (u32 i = 0; i < n; i++) {
-		c->children += children[i].n;
-		inner += children[i].n + children[i].call.inner;
-		p->entries_ns =
-			saturate__sum(p->entries_ns, saturate__sum(children[i].entries_ns, children[i].call.entry_ns));
-		c->hits += children[i].call.hits;
 		/* the start and end of a range are a hit each, which an operator around them has counted */
-		c->hits += c->kind == TORCH_RANGE && children[i].call.kind == TORCH_RANGE ? 2 : 0;
+		u64 ends = c->kind == TORCH_RANGE && children[i].call.kind == TORCH_RANGE ? 2 : 0;
+
+		c->children += children[i].n;
+		calls += children[i].n;
+		inner += children[i].n + children[i].call.inner;
+		programs = saturate__sum(programs, children[i].call.programs_ns);
+		p->cold_ns = saturate__sum(p->cold_ns,
+					   saturate__sum(children[i].cold_ns, 2 * cold_of(t, &children[i].call)));
+		hits += ends;
+		c->hits += children[i].call.hits + ends;
 		total += children[i].call.total_ns;
 		p->counted_ns += children[i].counted_ns;
 		p->counted_cost_ns += children[i].counted_cost_ns;
@@ -162,9 +190,12 @@ static void complete(const struct torch *t, struct torch_pending *p, const struc
 		c->has_flops = flops ? FLOPS_COUNTED : c->has_flops;
 	}
 	/* ranges have no count of their own, and calls within may be lost */
+	calls += less(c->inner, inner);
 	if (c->inner < inner)
 		c->inner = inner;
-	p->entries_ns = saturate__sum(p->entries_ns, saturate__product(c->inner - inner, t->cost_entry));
+	if (!c->programs_ns)
+		c->programs_ns = saturate__sum(programs, saturate__sum(saturate__product(calls, of_call),
+								       saturate__product(hits, of_hit)));
 	c->total_ns = less(c->end - c->start, cost_of(t, p));
 	c->self_ns = less(c->total_ns, total);
 }
@@ -200,11 +231,8 @@ int torch_tree__finish(struct torch *t)
 {
 	int err = 0;
 
-	for (u32 i = 0; i < t->threads.n; i++) {
-		struct torch_thread *thread = map__value(&t->threads, i);
-
+	MAP_EACH(struct torch_thread *thread, &t->threads)
 		for (u32 k = 0; !err && k < thread->n_pending; k++)
 			err = hand_out(t, &thread->pending[k], NULL);
-	}
 	return err;
 }

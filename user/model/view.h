@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* A view of one event, which is either in a chunk's columns or a raw record from a ring. */
-#ifndef SONDE_MODEL_VIEW_H
-#define SONDE_MODEL_VIEW_H
+#pragma once
 
 #include "trace/reader.h"
 
@@ -26,6 +25,11 @@ struct common_fields {
 };
 struct common_fields common_fields__of(const struct schema_event *e);
 
+/* Loops over rows with a view of each, `struct view v`: over all of them, or while the condition is true. */
+#define ROWS_EACH(v, of) ROWS_WHILE(true, v, of)
+#define ROWS_WHILE(condition, v, of) \
+	for (struct view v = { .event = rows__event(of), .rows = of }; (condition) && v.i < rows__count(of); v.i++)
+
 /*
  * Returns the constant's name for an error ("ENOENT" for -2) or a signal ("TERM" for 15), by the field's unit; NULL:
  * none.
@@ -34,5 +38,3 @@ const char *schema_field__constant(const struct schema_field *f, s64 value);
 
 /* Reads a field by name, which is slow. */
 s64 view__get(const struct view *v, const char *name);
-
-#endif

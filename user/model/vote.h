@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Finds the item with most of the time by majority vote: exact if one item has more than half of it. */
-#ifndef SONDE_MODEL_VOTE_H
-#define SONDE_MODEL_VOTE_H
+#pragma once
 
 #include "core/types.h"
 
@@ -21,5 +20,3 @@ static inline void vote(struct vote *v, u32 id, double ns)
 		v->lead -= ns;
 	}
 }
-
-#endif

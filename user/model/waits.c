@@ -75,8 +75,9 @@ enum { SAMPLE_TEXT_GIL = 1u << 16, SAMPLE_TEXT_FAULT };
  * Events that are no waits: sums and lifetimes, in which a thread may do anything, as in PyTorch's operators; device
  * work, and CUPTI's view of calls that have events of their own.
  */
-static const char *const no_waits[] = { "sched_",    "disk_cache",	  "disk_task",	   "net_close", "gil_hold",
-					"gil_slice", "python_thread_run", "python_import", "gpu_",	"torch_" };
+static const char *const no_waits[] = { "sched_",	 "disk_cache", "disk_task", "net_accept",
+					"net_close",	 "gil_hold",   "gil_slice", "python_thread_run",
+					"python_import", "gpu_",       "torch_" };
 
 static const struct wait_class *class_of(const struct schema_event *e)
 {
@@ -124,9 +125,7 @@ int waits__new(struct waits **out, const struct schema *schema, const struct nam
 
 void waits__forget(struct waits *w)
 {
-	for (u32 i = 0; i < w->threads.n; i++) {
-		struct thread_waits *t = map__value(&w->threads, i);
-
+	MAP_EACH(struct thread_waits *t, &w->threads) {
 		free(t->spans);
 		free(t->segments);
 	}
@@ -139,8 +138,7 @@ void waits__free(struct waits *w)
 	if (!w)
 		return;
 	waits__forget(w);
-	map__free(&w->threads);
-	map__free(&w->numbers);
+	MAPS_FREE(&w->threads, &w->numbers);
 	for (u32 i = 0; i < w->n_reasons; i++)
 		free(w->reasons[i].text);
 	free(w->reasons);
@@ -172,7 +170,7 @@ enum activity_cause waits__cause(const struct waits *w, u32 reason)
 /* Returns the field with the number of a system call, which names the span; NULL: none. */
 static const struct schema_field *call_number(const struct schema_event *e)
 {
-	const struct schema_field *nr = schema_event__field(e, "nr");
+	FIELDS_OF(e, nr);
 
 	return nr && nr->type == FIELD_ENUM ? nr : NULL;
 }
@@ -303,11 +301,10 @@ static u32 add_detail(struct waits *w, const struct view *v, const struct detail
 /* Adds the waits of the threads that these events' threads woke. */
 static int feed_wakes(struct waits *w, const struct rows *rows)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	struct wait_span span = { .rank = class_of(v.event)->rank };
+	struct wait_span span = { .rank = class_of(rows__event(rows))->rank };
 	int err = 0;
 
-	for (; !err && v.i < rows__count(rows); v.i++) {
+	ROWS_WHILE(!err, v, rows) {
 		struct thread_key key = { (u32)view__get(&v, "woken_pid"), (u32)view__get(&v, "woken_tid") };
 		struct wait_detail d = {
 			.object = (u64)view__get(&v, "futex"),
@@ -361,7 +358,7 @@ static bool sample_text(const struct view *v, const struct sample_fields *f, u32
 int waits__feed(struct waits *w, const struct rows *rows)
 {
 	struct view v = { .event = rows__event(rows), .rows = rows };
-	const struct schema_field *name = schema_event__field(v.event, "name");
+	FIELDS_OF(v.event, name);
 	const struct schema_field *owner, *futex;
 	struct common_fields f = common_fields__of(v.event);
 	const struct wait_class *class = class_of(v.event);

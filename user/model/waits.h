@@ -4,8 +4,7 @@
  * thread. Of several open spans, the one of the highest rank counts, then the one that began later (the inner one): a
  * wait for the GIL inside a futex system call is a wait for the GIL.
  */
-#ifndef SONDE_MODEL_WAITS_H
-#define SONDE_MODEL_WAITS_H
+#pragma once
 
 #include "model/activity_cause.h"
 #include "model/lock_futexes.h"
@@ -66,5 +65,3 @@ int waits__explain(const struct waits *w, struct thread_waits *thread, bool bloc
 /* "GIL", "cudaStreamSynchronize", "read"; lives as long as w. NULL: no such number. */
 const char *waits__reason(const struct waits *w, u32 reason);
 enum activity_cause waits__cause(const struct waits *w, u32 reason);
-
-#endif

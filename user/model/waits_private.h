@@ -2,8 +2,7 @@
 /*
  * Between waits.c, which collects the spans of each thread, and waits_segments.c, which decides when which one counts.
  */
-#ifndef SONDE_MODEL_WAITS_PRIVATE_H
-#define SONDE_MODEL_WAITS_PRIVATE_H
+#pragma once
 
 #include "model/waits.h"
 
@@ -37,5 +36,3 @@ struct thread_waits {
 void thread_waits__sort(struct thread_waits *t);
 /* Returns the span that counts at `at` or NULL, and lowers *until to where that changes. */
 const struct wait_span *thread_waits__at(struct thread_waits *t, bool blocked, u64 at, u64 *until);
-
-#endif

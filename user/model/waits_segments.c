@@ -53,13 +53,13 @@ static u32 top_at(struct open_spans *o, u32 rank, u32 blocked, u64 time)
 }
 
 /*
- * Returns the span that counts at `time`: of the highest rank, and of these the last begun. blocked: the thread is
- * uninterruptible, so that spans which count only then are included.
+ * Returns the span that counts at `time`: of the highest rank, and of these the last begun. Includes spans that count
+ * only while the thread is uninterruptible if is_uninterruptible is true.
  */
-static u32 best_at(struct open_spans *o, bool blocked, u64 time)
+static u32 best_at(struct open_spans *o, bool is_uninterruptible, u64 time)
 {
 	for (u32 rank = RANKS; rank-- > 0;) {
-		u32 any = top_at(o, rank, 0, time), other = blocked ? top_at(o, rank, 1, time) : NONE;
+		u32 any = top_at(o, rank, 0, time), other = is_uninterruptible ? top_at(o, rank, 1, time) : NONE;
 
 		if (any == NONE || (other != NONE && other > any))
 			any = other;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -15,6 +14,7 @@
 
 #include "util/file.h"
 #include "util/folder.h"
+#include "util/path.h"
 #include "util/sudo.h"
 #include "util/test_switch.h"
 
@@ -49,7 +49,7 @@ static const char *name_of(const struct output *out)
 	return slash ? slash + 1 : out->path;
 }
 
-static int open_folder(struct output *out, char *err, size_t len)
+static int open_directory(struct output *out, char *err, size_t len)
 {
 	char dir[sizeof(out->path)], why[512];
 	const char *name = name_of(out);
@@ -60,14 +60,14 @@ static int open_folder(struct output *out, char *err, size_t len)
 	if (ret < 0)
 		snprintf(err, len, "cannot create %s: %s", out->path, *why ? why : strerror(-ret));
 	else
-		out->folder = ret;
+		out->dir = ret;
 	return ret < 0 ? ret : 0;
 }
 
 /* Is the file a trace that another sonde records and has locked? -f would remove its name and lose the recording. */
 static bool is_recorded_into(const struct output *out)
 {
-	int path_fd = openat(out->folder, name_of(out), O_PATH | O_NOFOLLOW | O_CLOEXEC), fd;
+	int path_fd = openat(out->dir, name_of(out), O_PATH | O_NOFOLLOW | O_CLOEXEC), fd;
 	bool locked;
 
 	fd = path_fd < 0 ? -1 : file__reopen_regular(path_fd);
@@ -77,7 +77,7 @@ static bool is_recorded_into(const struct output *out)
 	return locked;
 }
 
-/* Is it /dev/null or /dev/full, which discard what is written? */
+/* Is it /dev/null, or /dev/full, to which each write fails with ENOSPC? Nothing can be lost or overwritten there. */
 static bool is_null_device(const struct stat *st)
 {
 	return S_ISCHR(st->st_mode) && major(st->st_rdev) == 1 && (minor(st->st_rdev) == 3 || minor(st->st_rdev) == 7);
@@ -85,7 +85,7 @@ static bool is_null_device(const struct stat *st)
 
 static int open_device(struct output *out)
 {
-	int path_fd = openat(out->folder, name_of(out), O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	int path_fd = openat(out->dir, name_of(out), O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
 	char link[32];
 
@@ -106,14 +106,15 @@ static int refuse_kind(const struct output *out, const struct stat *st, char *er
 		snprintf(err, len, "cannot create %s: %s", out->path, strerror(EISDIR));
 		return -EISDIR;
 	}
-	snprintf(err, len,
-		 "%s is %s: sonde writes regular files alone, because another user may have put it there; if that is "
-		 "where it is to go: `-o /dev/stdout > %s`",
-		 out->path,
-		 S_ISFIFO(st->st_mode) ? "a FIFO" :
-		 S_ISSOCK(st->st_mode) ? "a socket" :
-					 "a device",
-		 out->path);
+	snprintf(
+		err, len,
+		"%s is %s: sonde writes only to regular files, because another user may have put it there; to write to "
+		"it nevertheless: `-o /dev/stdout > %s`",
+		out->path,
+		S_ISFIFO(st->st_mode) ? "a FIFO" :
+		S_ISSOCK(st->st_mode) ? "a socket" :
+					"a device",
+		out->path);
 	return -EINVAL;
 }
 
@@ -123,10 +124,12 @@ static int check_existing(struct output *out, char *err, size_t len)
 	struct stat st;
 	int ret;
 
-	if (fstatat(out->folder, name_of(out), &st, AT_SYMLINK_NOFOLLOW))
+	if (fstatat(out->dir, name_of(out), &st, AT_SYMLINK_NOFOLLOW))
 		return 0;
+	if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode) && !is_null_device(&st))
+		return refuse_kind(out, &st, err, len);
 	if (!out->force) {
-		snprintf(err, len, "%s exists already; -f overwrites it, -o names another", out->path);
+		snprintf(err, len, "%s exists already; -f replaces it, -o names another", out->path);
 		return -EEXIST;
 	}
 	if (is_null_device(&st)) {
@@ -135,43 +138,41 @@ static int check_existing(struct output *out, char *err, size_t len)
 			snprintf(err, len, "cannot create %s: %s", out->path, strerror(-ret));
 		return ret ? ret : 1;
 	}
-	if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
-		return refuse_kind(out, &st, err, len);
 	if (!is_recorded_into(out))
 		return 0;
-	snprintf(err, len, "%s is being recorded into; -o names another file", out->path);
+	snprintf(err, len, "another sonde is recording to %s; -o names another file", out->path);
 	return -EBUSY;
 }
 
-static int choose_draft(struct output *out)
+static int choose_temporary_name(struct output *out)
 {
 	unsigned long long random;
 
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 		return -EIO;
-	snprintf(out->draft, sizeof(out->draft), ".sonde-%016llx", random);
+	snprintf(out->temporary, sizeof(out->temporary), ".sonde-%016llx", random);
 	return 0;
 }
 
-/* Creates an unnamed file in the folder or, where the file system does not support that, one with a random name. */
+/* Creates an unnamed file in the directory or, where the file system does not support that, one with a random name. */
 static int create(struct output *out)
 {
 	struct stat st;
 	int ret;
 
 	if (!test_switch__is_set("no-tmpfile"))
-		out->fd = openat(out->folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+		out->fd = openat(out->dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	else
 		errno = EOPNOTSUPP;
 	if (out->fd < 0 && errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
 		return -errno;
 	if (out->fd < 0) {
-		ret = choose_draft(out);
+		ret = choose_temporary_name(out);
 		if (!ret)
-			out->fd = openat(out->folder, out->draft, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			out->fd = openat(out->dir, out->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 					 0600);
 		if (out->fd < 0) {
-			*out->draft = '\0';
+			*out->temporary = '\0';
 			return ret ? ret : -errno;
 		}
 	}
@@ -203,14 +204,19 @@ int output__create(struct output *out, const char *path, bool force, char *err, 
 {
 	int ret;
 
-	*out = (struct output){ .fd = -1, .folder = -1, .force = force };
+	*out = (struct output){ .fd = -1, .dir = -1, .force = force };
+	if (path && (strlen(path) >= sizeof(out->path) || path__ends_with(path, "/"))) {
+		ret = path__ends_with(path, "/") ? -EISDIR : -ENAMETOOLONG;
+		snprintf(err, len, "cannot create %.200s: %s", path, strerror(-ret));
+		return ret;
+	}
 	if (path)
 		snprintf(out->path, sizeof(out->path), "%s", path);
 	else
 		output__default_path(out->path, sizeof(out->path));
 	if (output__is_stdout(out->path))
 		return use_stdout(out, err, len);
-	ret = open_folder(out, err, len);
+	ret = open_directory(out, err, len);
 	if (ret)
 		return ret;
 	ret = check_existing(out, err, len);
@@ -222,17 +228,17 @@ int output__create(struct output *out, const char *path, bool force, char *err, 
 	return ret;
 }
 
-/* Gives the draft its final name; replaces an existing file only with -f. */
-static int rename_draft(struct output *out)
+/* Gives the temporary file its final name; replaces an existing file only with -f. */
+static int rename_temporary(struct output *out)
 {
 	const char *name = name_of(out);
 
-	if (!renameat2(out->folder, out->draft, out->folder, name, out->force ? 0 : RENAME_NOREPLACE))
+	if (!renameat2(out->dir, out->temporary, out->dir, name, out->force ? 0 : RENAME_NOREPLACE))
 		return 0;
 	/* Where a file system lacks RENAME_NOREPLACE, a hard link also fails if the name is taken. */
-	if (out->force || errno != EINVAL || linkat(out->folder, out->draft, out->folder, name, 0))
+	if (out->force || errno != EINVAL || linkat(out->dir, out->temporary, out->dir, name, 0))
 		return -errno;
-	unlinkat(out->folder, out->draft, 0);
+	unlinkat(out->dir, out->temporary, 0);
 	return 0;
 }
 
@@ -241,24 +247,24 @@ static int give_name(struct output *out)
 	char fd[32];
 	int ret;
 
-	if (!*out->draft) {
+	if (!*out->temporary) {
 		snprintf(fd, sizeof(fd), "/proc/self/fd/%d", out->fd);
-		if (!linkat(AT_FDCWD, fd, out->folder, name_of(out), AT_SYMLINK_FOLLOW))
+		if (!linkat(AT_FDCWD, fd, out->dir, name_of(out), AT_SYMLINK_FOLLOW))
 			return 0;
 		if (errno != EEXIST || !out->force)
 			return -errno;
-		ret = choose_draft(out);
-		if (!ret && linkat(AT_FDCWD, fd, out->folder, out->draft, AT_SYMLINK_FOLLOW))
+		ret = choose_temporary_name(out);
+		if (!ret && linkat(AT_FDCWD, fd, out->dir, out->temporary, AT_SYMLINK_FOLLOW))
 			ret = -errno;
 		if (ret) {
-			*out->draft = '\0';
+			*out->temporary = '\0';
 			return ret;
 		}
 	}
-	ret = rename_draft(out);
+	ret = rename_temporary(out);
 	if (ret)
-		unlinkat(out->folder, out->draft, 0);
-	*out->draft = '\0';
+		unlinkat(out->dir, out->temporary, 0);
+	*out->temporary = '\0';
 	return ret;
 }
 
@@ -269,12 +275,12 @@ int output__publish(struct output *out, char *err, size_t len)
 	if (!out->unnamed)
 		return 0;
 	if (out->force && is_recorded_into(out)) {
-		snprintf(err, len, "%s is being recorded into; -o names another file", out->path);
+		snprintf(err, len, "another sonde is recording to %s; -o names another file", out->path);
 		return -EBUSY;
 	}
 	ret = give_name(out);
 	if (ret == -EEXIST)
-		snprintf(err, len, "%s exists already; -f overwrites it, -o names another", out->path);
+		snprintf(err, len, "%s exists already; -f replaces it, -o names another", out->path);
 	else if (ret)
 		snprintf(err, len, "cannot create %s: %s", out->path, strerror(-ret));
 	if (ret)
@@ -298,20 +304,20 @@ void output__close(struct output *out)
 {
 	if (out->fd > 0)
 		close(out->fd);
-	if (out->folder > 0)
-		close(out->folder);
-	out->fd = out->folder = -1;
+	if (out->dir > 0)
+		close(out->dir);
+	out->fd = out->dir = -1;
 }
 
 void output__discard(struct output *out)
 {
 	struct stat st;
 
-	if (*out->draft)
-		unlinkat(out->folder, out->draft, 0);
-	/* Another file that took the name is kept. After giving up root, unlinkat() may fail. */
-	if (out->created && !fstatat(out->folder, name_of(out), &st, AT_SYMLINK_NOFOLLOW) && st.st_dev == out->dev &&
-	    st.st_ino == out->ino && unlinkat(out->folder, name_of(out), 0))
-		fprintf(stderr, "sonde: %s is left, and holds nothing: %s\n", out->path, strerror(errno));
+	if (*out->temporary)
+		unlinkat(out->dir, out->temporary, 0);
+	/* A file that another program put at this path is kept. After privileges were dropped, unlinkat() may fail. */
+	if (out->created && !fstatat(out->dir, name_of(out), &st, AT_SYMLINK_NOFOLLOW) && st.st_dev == out->dev &&
+	    st.st_ino == out->ino && unlinkat(out->dir, name_of(out), 0))
+		fprintf(stderr, "sonde: cannot remove the file %s: %s\n", out->path, strerror(errno));
 	output__close(out);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The file that a command writes: regular, mode 0600, owned by the user behind sudo, and never over an existing file
- * unless requested. It has no name until it is published: so an existing file at its path is replaced, never written to
- * or followed, and no unfinished file is found there.
+ * The file that a command writes. Standard output, /dev/null and /dev/full are used as they are. Any other file is
+ * created: regular, mode 0600, owned by the user behind sudo. An existing file is replaced only if requested. The file
+ * has no name until it is published: so an existing file at its path is never written to or followed, and no unfinished
+ * file is found there.
  */
-#ifndef SONDE_OUTPUT_FILE_H
-#define SONDE_OUTPUT_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,9 +13,9 @@
 
 struct output {
 	int fd;
-	int folder; /* the folder that will contain it, opened with O_PATH */
+	int dir; /* the directory that will contain it, opened with O_PATH */
 	char path[4096];
-	char draft[32]; /* its temporary name in the folder; "": none */
+	char temporary[32]; /* its temporary name in `dir`; "": none */
 	bool created; /* it has its name, so that output__discard may remove it */
 	bool unnamed; /* it has no name yet: output__publish gives it */
 	bool force;
@@ -36,5 +36,3 @@ int output__check(const struct output *out, char *err, size_t len);
 void output__close(struct output *out);
 /* Closes the file and removes it if it was created. */
 void output__discard(struct output *out);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "output/html.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

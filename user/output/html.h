@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Texts and tables for an HTML page. All texts may come from targets: nothing in them becomes markup. */
-#ifndef SONDE_OUTPUT_HTML_H
-#define SONDE_OUTPUT_HTML_H
+#pragma once
 
 #include <stdio.h>
 
@@ -24,5 +23,3 @@ void html__put_table(FILE *out, const struct table *t, u32 rows, const char *com
  * leaves out open.
  */
 FILE *html__attribute(FILE *out);
-
-#endif

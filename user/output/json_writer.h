@@ -2,8 +2,7 @@
 /*
  * Writes JSON without building a tree. Integers have all 64 bits, doubles the shortest decimal that reads back equal.
  */
-#ifndef SONDE_OUTPUT_JSON_WRITER_H
-#define SONDE_OUTPUT_JSON_WRITER_H
+#pragma once
 
 #include <stdio.h>
 
@@ -30,5 +29,3 @@ void json_writer__text(struct json_writer *w, const char *key, const char *text)
 
 /* Prints a quoted JSON string; invalid UTF-8 becomes U+FFFD, and characters that a terminal may act on \uXXXX. */
 void json__print_text(FILE *out, const char *text, size_t len);
-
-#endif

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Prints tables for people, with aligned columns, and colours on a terminal. */
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +15,7 @@ const char *print__color(const struct output_options *options, const char *color
 
 void print__clean(FILE *file, const char *text)
 {
-	char *clean = text__clean(text, strlen(text));
-
-	fputs(clean ? clean : "?", file);
-	free(clean);
+	text__put_clean(file, text, strlen(text));
 }
 
 static bool is_figure(const struct column *c)

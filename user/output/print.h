@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by the files of user/output and by code that prints lines beside tables. */
-#ifndef SONDE_OUTPUT_PRINT_H
-#define SONDE_OUTPUT_PRINT_H
+#pragma once
 
 #include "output/table.h"
 
@@ -21,5 +20,3 @@ u32 print__rows(const struct table *t, s64 rows, bool people);
 
 void print__csv(const struct report_output *out, const struct output_options *options, FILE *file);
 void print__json(const struct report_output *out, const struct output_options *options, FILE *file);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The output of a command in the selected format: findings, which are sentences, then tables with typed columns. */
-#ifndef SONDE_OUTPUT_TABLE_H
-#define SONDE_OUTPUT_TABLE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -31,6 +30,9 @@ struct value {
 #define V_S64(x)  ((struct value){ .type = VALUE_S64, .s = (x) })
 #define V_DBL(x)  ((struct value){ .type = VALUE_DOUBLE, .d = (x) })
 #define V_TEXT(x) (value__text(x))
+/* Values that are unknown if they are empty or 0 */
+#define V_TEXT_IF(x) (*(x) ? V_TEXT(x) : V_NONE)
+#define V_U64_IF(x)  ((x) ? V_U64(x) : V_NONE)
 /* NULL is an unknown value. */
 static inline struct value value__text(const char *text)
 {
@@ -186,5 +188,3 @@ bool report_output__failed(const struct report_output *out);
 
 /* Writes the whole output. Returns 0 or, if a write failed, negative errno. */
 int report_output__print(const struct report_output *out, const struct output_options *options, FILE *file);
-
-#endif

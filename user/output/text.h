@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Texts for people: makes untrusted names harmless, formats numbers with units. */
-#ifndef SONDE_OUTPUT_TEXT_H
-#define SONDE_OUTPUT_TEXT_H
+#pragma once
 
 #include "core/types.h"
 
@@ -69,4 +68,8 @@ void text__add(struct text_buffer *t, const char *format, ...) __attribute__((fo
 /* Size of a buffer for any of the numbers and times above. */
 #define TEXT_NUMBER 48
 
-#endif
+/* The same in a buffer that lives to the end of the enclosing block */
+#define TEXT_NS(ns)	  text__ns((char[TEXT_NUMBER]){ 0 }, TEXT_NUMBER, ns)
+#define TEXT_BYTES(bytes) text__bytes((char[TEXT_NUMBER]){ 0 }, TEXT_NUMBER, bytes)
+#define TEXT_COUNT(n)	  text__count((char[TEXT_NUMBER]){ 0 }, TEXT_NUMBER, n)
+#define TEXT_SECONDS(...) text__seconds((char[TEXT_NUMBER]){ 0 }, TEXT_NUMBER, __VA_ARGS__)

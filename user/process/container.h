@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The container and the pod of a process, by the names that container runtimes give to cgroups. */
-#ifndef SONDE_PROCESS_CONTAINER_H
-#define SONDE_PROCESS_CONTAINER_H
+#pragma once
 
 #include "core/types.h"
 
@@ -17,5 +16,3 @@ void container__parse(struct container *out, const char *path);
  * cgroup v2, of systemd, or the longest.
  */
 void container__read(struct container *out, const char *text, char *buf, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* File systems served by another machine or by a process (FUSE). A request to such a file system may wait forever. */
-#ifndef SONDE_PROCESS_FILESYSTEM_H
-#define SONDE_PROCESS_FILESYSTEM_H
+#pragma once
 
 #include "core/types.h"
 
@@ -34,5 +33,3 @@ const char *filesystem__remote_type(const char *type);
  * neither namespace.
  */
 const char *filesystem__remote_file(int fd, u32 pid);
-
-#endif

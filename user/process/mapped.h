@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Opens the file behind a mapping, for commands that read a process by themselves; a recording asks its opener. */
-#ifndef SONDE_PROCESS_MAPPED_H
-#define SONDE_PROCESS_MAPPED_H
+#pragma once
 
 #include "process/process.h"
 
@@ -20,5 +19,3 @@ enum mapped_path { MAPPED_SAME, MAPPED_ANY };
  * *remote gets (else NULL), and remote_files is false.
  */
 int mapped__open(const struct mapping *m, enum mapped_path by_path, bool remote_files, const char **remote);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Reports new executable mappings on the whole machine: mmap records of one dummy perf event per CPU. */
-#ifndef SONDE_PROCESS_MMAPS_H
-#define SONDE_PROCESS_MMAPS_H
+#pragma once
 
 #include "core/types.h"
 
@@ -24,5 +23,3 @@ void mmaps__close(struct mmaps *m);
 u32 mmaps__fds(const struct mmaps *m, const int **fds);
 /* Calls fn for each new record. Returns the number of records that the kernel dropped since the last call. */
 u64 mmaps__drain(struct mmaps *m, void (*fn)(const struct mmap_record *r, void *arg), void *arg);
-
-#endif

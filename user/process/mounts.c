@@ -2,6 +2,7 @@
 #include "process/mounts.h"
 
 #include "util/array.h"
+#include "util/compare.h"
 #include "util/search.h"
 
 #include <fcntl.h>
@@ -16,7 +17,8 @@
 #define MOUNTS_MAX (1u << 17) /* a namespace may have 100,000 mounts unless sysctl fs.mount-max is raised */
 
 struct table {
-	u64 ns; /* inode of the namespace, which cannot be reused while the file is open; 0: free */
+	/* inode of the namespace, not reused while the file is open; 0: free; ~0: read, but not to be used again */
+	u64 ns;
 	int fd; /* its mountinfo */
 	u64 used; /* number of the request that last used it */
 	struct mount *mounts; /* sorted by device */
@@ -24,7 +26,7 @@ struct table {
 };
 
 static struct table tables[TABLES_MAX];
-static u64 questions;
+static u64 requests;
 static u32 reads;
 
 static bool add(struct table *t, const struct mount *m)
@@ -32,7 +34,7 @@ static bool add(struct table *t, const struct mount *m)
 	return t->n < MOUNTS_MAX && array__push(t->mounts, t->n, *m);
 }
 
-/* "ID PARENT MAJ:MIN ROOT WHERE OPTIONS [FIELDS..] - TYPE SOURCE SUPER-OPTIONS": blanks within a field are escaped. */
+/* "ID PARENT MAJ:MIN ROOT MOUNT-POINT OPTIONS [FIELDS..] - TYPE SOURCE SUPER-OPTIONS": blanks in fields are escaped. */
 bool mount__parse(const char *line, struct mount *m)
 {
 	const char *dash = strstr(line, " - ");
@@ -45,12 +47,7 @@ bool mount__parse(const char *line, struct mount *m)
 	return true;
 }
 
-static int by_device(const void *a, const void *b)
-{
-	const struct mount *x = a, *y = b;
-
-	return x->dev < y->dev ? -1 : x->dev > y->dev;
-}
+COMPARE_BY(by_device, struct mount, ASCENDING(dev))
 
 static bool read_table(struct table *t)
 {
@@ -164,7 +161,7 @@ bool mounts__type(u32 pid, u32 major, u32 minor, char *type, size_t len)
 	t = st.st_ino ? table_of(st.st_ino, path) : open_table(&once, path, 0);
 	if (!t)
 		return false;
-	t->used = ++questions;
+	t->used = ++requests;
 	/* the process may have entered another namespace before its table was read */
 	if (st.st_ino && (stat(ns, &again) || again.st_ino != st.st_ino))
 		t->ns = ~0ULL;

@@ -3,8 +3,7 @@
  * The file systems mounted in processes' mount namespaces, by device number. The table of a namespace is read once
  * and cached until the kernel reports a change, because the device number of an unmounted file system may be reused.
  */
-#ifndef SONDE_PROCESS_MOUNTS_H
-#define SONDE_PROCESS_MOUNTS_H
+#pragma once
 
 #include "core/types.h"
 
@@ -27,5 +26,3 @@ bool mount__parse(const char *line, struct mount *m);
 void mounts__forget(void);
 /* How many tables were read. */
 u32 mounts__reads(void);
-
-#endif

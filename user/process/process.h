@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Facts about other processes: their mappings, programs and command lines. */
-#ifndef SONDE_PROCESS_PROCESS_H
-#define SONDE_PROCESS_PROCESS_H
+#pragma once
 
 #include "core/types.h"
 #include "process/rank.h"
@@ -27,5 +26,3 @@ struct process_image {
 	char cgroup[8192]; /* the contents of the file */
 	struct process_rank rank; /* by its environment, of which nothing else is returned */
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Executable file mappings read from /proc, without BPF: for `doctor` on a machine where BPF does not work. */
-#ifndef SONDE_PROCESS_PROCS_H
-#define SONDE_PROCESS_PROCS_H
+#pragma once
 
 #include "process/process.h"
 
@@ -13,5 +12,3 @@ int procs__each_mapping(void (*fn)(const struct mapping *m, void *arg), void *ar
 
 /* The same for one process: returns 0 or negative errno. */
 int procs__each_mapping_of(u32 pid, void (*fn)(const struct mapping *m, void *arg), void *arg);
-
-#endif

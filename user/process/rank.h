@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The rank of a process in distributed training, by the environment variables that launchers set. */
-#ifndef SONDE_PROCESS_RANK_H
-#define SONDE_PROCESS_RANK_H
+#pragma once
 
 #include "core/types.h"
 
@@ -31,5 +30,3 @@ void rank_parser__add(struct rank_parser *p, const char *bytes, size_t n);
  * the table that set both a rank and a size counts.
  */
 struct process_rank rank_parser__result(struct rank_parser *p);
-
-#endif

@@ -290,7 +290,7 @@ int python__layout_of_offsets(const u64 *words, u32 n, struct python_layout *out
 	return 0;
 }
 
-static bool has(struct elf *elf, const char *name)
+static bool has_symbol(struct elf *elf, const char *name)
 {
 	struct elf_symbol sym;
 
@@ -314,13 +314,13 @@ static u32 version_of(struct elf *elf)
 		memcpy(&hex, bytes, sizeof(hex));
 		return hex >> 16 & 0xffff;
 	}
-	if (has(elf, "PyIter_Send"))
+	if (has_symbol(elf, "PyIter_Send"))
 		return 0x030a;
-	if (has(elf, "PyFrame_GetCode"))
+	if (has_symbol(elf, "PyFrame_GetCode"))
 		return 0x0309;
-	if (has(elf, "PyConfig_InitPythonConfig"))
+	if (has_symbol(elf, "PyConfig_InitPythonConfig"))
 		return 0x0308;
-	return has(elf, "PyInterpreterState_GetID") ? 0x0307 : 0;
+	return has_symbol(elf, "PyInterpreterState_GetID") ? 0x0307 : 0;
 }
 
 static int layout_of(struct elf *elf, const struct elf_symbol *runtime, struct python_layout *out, char *why,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Finds how the structs of a CPython are laid out, from its ELF file, which is untrusted. */
-#ifndef SONDE_PYTHON_LAYOUTS_H
-#define SONDE_PYTHON_LAYOUTS_H
+#pragma once
 
 #include "core/python.h"
 #include "elf/elf.h"
@@ -23,5 +22,3 @@ int python__identify(struct elf *elf, struct python_runtime *out, char *why, siz
  * For python__identify and tests.
  */
 int python__layout_of_offsets(const u64 *words, u32 n, struct python_layout *out, char *why, size_t len);
-
-#endif

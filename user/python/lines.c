@@ -69,14 +69,16 @@ static s64 by_locations(const u8 *table, size_t size, s64 line, s64 offset)
 
 	while (p < stop) {
 		u32 kind = *p >> 3 & 15;
+		s64 delta = 0;
 
 		end += ((*p & 7) + 1) * 2;
 		p++;
 		if (kind == 13 || kind == 14)
-			/* the table is untrusted: a line that overflows wraps, and counts as no line */
-			line = (s64)((u64)line + (u64)read_signed(p, stop));
+			delta = read_signed(p, stop);
 		else if (kind >= 10 && kind <= 12)
-			line += kind - 10;
+			delta = kind - 10;
+		/* the table is untrusted: a line that overflows wraps, and counts as no line */
+		line = (s64)((u64)line + (u64)delta);
 		if (offset < end)
 			return kind == 15 ? 0 : line;
 		while (p < stop && !(*p & 0x80))

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Line tables of code objects, in the formats of all versions. The tables are untrusted. */
-#ifndef SONDE_PYTHON_LINES_H
-#define SONDE_PYTHON_LINES_H
+#pragma once
 
 #include "core/types.h"
 
@@ -10,5 +9,3 @@
  * for a frame that has not begun: its line is the first one.
  */
 u32 python__line(u16 version, const u8 *table, size_t size, u32 first_line, s64 offset);
-
-#endif

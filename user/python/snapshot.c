@@ -12,6 +12,7 @@
 #include "process/mapped.h"
 #include "process/procs.h"
 #include "python/layouts.h"
+#include "python/task_layout.h"
 #include "sandbox/privileges.h"
 #include "util/array.h"
 
@@ -33,7 +34,7 @@ struct gil_head {
 	u32 pad;
 	u64 switches;
 };
-#define GIL_WAIT_BYTES 88
+#define GIL_WAIT_BYTES 88 /* the condition (48) and the mutex (40) that follow, of glibc on x86-64 */
 
 bool snapshot__read(const struct snapshot *l, u64 address, void *to, size_t size)
 {
@@ -82,8 +83,8 @@ static void on_mapping(const struct mapping *m, void *arg)
 	l->n_files++;
 }
 
-/* Maps an error: a process that ends meanwhile must not be reported as a permission error. */
-static int refused(u32 pid, int err, char *text, size_t len)
+/* Writes the message for an error of opening a file of /proc/PID. That the process has ended is no refusal: -ESRCH. */
+static int explain_open_error(u32 pid, int err, char *text, size_t len)
 {
 	char why[400];
 
@@ -91,7 +92,7 @@ static int refused(u32 pid, int err, char *text, size_t len)
 		snprintf(text, len, "there is no process %u", pid);
 		return -ESRCH;
 	}
-	snprintf(text, len, "process %u: its memory may not be read: %s%s%s", pid, strerror(-err),
+	snprintf(text, len, "process %u: cannot read its memory: %s%s%s", pid, strerror(-err),
 		 err == -EPERM || err == -EACCES ? "\n" : "",
 		 err == -EPERM || err == -EACCES ? privileges__refusal(why, sizeof(why)) : "");
 	return err;
@@ -105,15 +106,16 @@ int snapshot__open(struct snapshot *l, u32 pid, char *err, size_t len)
 
 	*l = (struct snapshot){ .pid = pid, .mem = -1, .remote_files = l->remote_files };
 	map__init(&l->codes, sizeof(u64), sizeof(struct snapshot_code));
+	map__init(&l->types, sizeof(u64), sizeof(u8));
 	snprintf(path, sizeof(path), "/proc/%u/mem", pid);
 	l->mem = open(path, O_RDONLY | O_CLOEXEC);
 	if (l->mem < 0)
-		return refused(pid, -errno, err, len);
+		return explain_open_error(pid, -errno, err, len);
 	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
 	n = readlink(path, l->exe, sizeof(l->exe) - 1);
 	l->exe[n < 0 ? 0 : n] = '\0';
 	ret = procs__each_mapping_of(pid, on_mapping, l);
-	return ret ? refused(pid, ret, err, len) : 0;
+	return ret ? explain_open_error(pid, ret, err, len) : 0;
 }
 
 /* Finds the load bias: the difference between addresses in the process and in the file. */
@@ -129,6 +131,20 @@ static bool bias_of(struct elf *elf, const struct snapshot *l, u32 file, u64 *bi
 		return true;
 	}
 	return false;
+}
+
+/* From 3.14 on the file of the module _asyncio, or the interpreter's if it is built in, has the offsets of tasks. */
+static void read_asyncio(struct snapshot *l)
+{
+	struct elf *elf;
+	bool found = l->layout.version < 0x030e;
+
+	for (u32 i = 0; i < l->n_files && !found; i++) {
+		if (elf__open(&elf, l->files[i]))
+			continue;
+		found = task_layout__read_file(elf, l->asyncio);
+		elf__close(elf);
+	}
 }
 
 int snapshot__identify(struct snapshot *l, char *err, size_t len)
@@ -163,6 +179,7 @@ int snapshot__identify(struct snapshot *l, char *err, size_t len)
 	l->layout = runtime.layout;
 	l->runtime = runtime.runtime + bias;
 	l->code_type = runtime.code_type + bias;
+	read_asyncio(l);
 	return 0;
 }
 
@@ -182,8 +199,8 @@ static const struct snapshot_task *task_of(const struct snapshot *l, u32 tid)
 }
 
 /*
- * The thread that a thread state belongs to. From 3.11 on the thread state has the tid; in older versions it is read
- * from libc's struct pthread.
+ * Returns the thread that a thread state belongs to. From 3.11 on the thread state has its tid. In older versions, or
+ * if that is no thread of the process, the tid is read from glibc's struct pthread.
  */
 static const struct snapshot_task *owner_of(const struct snapshot *l, u64 state)
 {
@@ -296,8 +313,6 @@ static bool has_state(const struct snapshot *l, u32 tid)
 /* Adds the threads without a thread state: they do not run Python code, or not yet. */
 static int add_others(struct snapshot *l)
 {
-	u32 n = l->n_threads;
-
 	for (u32 i = 0; i < l->n_tasks; i++) {
 		struct snapshot_thread *t;
 
@@ -307,7 +322,6 @@ static int add_others(struct snapshot *l)
 		if (!t)
 			return -ENOMEM;
 		t->task = l->tasks[i];
-		t->interpreter = n ? 0 : t->interpreter;
 	}
 	return 0;
 }
@@ -340,13 +354,19 @@ int snapshot__threads(struct snapshot *l)
 	return err ? err : add_others(l);
 }
 
+void snapshot__close_files(struct snapshot *l)
+{
+	for (u32 i = 0; i < l->n_files; i++)
+		close(l->files[i]);
+	l->n_files = 0;
+}
+
 void snapshot__free(struct snapshot *l)
 {
 	forget(l);
-	snapshot__free_codes(l);
+	snapshot__forget_objects(l);
 	free(l->tasks);
-	for (u32 i = 0; i < l->n_files; i++)
-		close(l->files[i]);
+	snapshot__close_files(l);
 	if (l->mem >= 0)
 		close(l->mem);
 	*l = (struct snapshot){ .mem = -1 };

@@ -6,8 +6,7 @@
  * snapshot__read_tasks do all that needs a privilege; the other functions read untrusted memory and files, and need
  * none.
  */
-#ifndef SONDE_PYTHON_SNAPSHOT_H
-#define SONDE_PYTHON_SNAPSHOT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -15,6 +14,7 @@
 #include "util/map.h"
 
 #define SNAPSHOT_FILES_MAX 512 /* mapped files that are examined for an interpreter */
+#define ASYNCIO_OFFSETS	   13 /* numbers in _AsyncioDebug */
 
 /* A thread as the kernel describes it. */
 struct snapshot_task {
@@ -32,11 +32,13 @@ struct snapshot_frame {
 	const char *name; /* qualified from 3.11 on */
 	const char *file;
 	u32 line; /* 0: not known */
+	u32 first_line; /* of the function */
 };
 
 /* A code object that occurs in a stack. */
 struct snapshot_code {
 	char *name, *file; /* NULL: not known */
+	char *qualified; /* before 3.11, of a coroutine: its qualified name; NULL: not known */
 	u8 *lines;
 	u32 lines_size, first_line;
 };
@@ -75,7 +77,11 @@ struct snapshot {
 
 	struct python_layout layout;
 	u64 runtime, code_type; /* their addresses in the process */
+	u64 asyncio[ASYNCIO_OFFSETS]; /* _AsyncioDebug (3.14 and later, python/task_layout.h); 0: there is none */
 	struct map codes; /* by address: struct snapshot_code */
+	u64 code_bytes; /* of these code objects */
+	u64 code_bytes_max; /* the limit above which no more are read; 0: none */
+	struct map types; /* by address: u8, python/objects.h */
 
 	struct snapshot_interpreter *interpreters;
 	u32 n_interpreters;
@@ -92,6 +98,8 @@ int snapshot__open(struct snapshot *l, u32 pid, char *err, size_t len);
 int snapshot__read_tasks(struct snapshot *l);
 /* Finds the interpreter. Returns 0, or -ENOENT or -ENOTSUP with a message. */
 int snapshot__identify(struct snapshot *l, char *err, size_t len);
+/* Closes the mapped files, which are not needed after that. */
+void snapshot__close_files(struct snapshot *l);
 /* Reads interpreters, threads and stacks. Returns 0; -ESRCH: the process has ended; -EAGAIN: it changed too fast. */
 int snapshot__threads(struct snapshot *l);
 void snapshot__free(struct snapshot *l);
@@ -101,6 +109,14 @@ bool snapshot__read(const struct snapshot *l, u64 address, void *to, size_t size
 u64 snapshot__word(const struct snapshot *l, u64 address);
 /* In snapshot_frames.c: reads the stack of a thread, with retries. Returns 0 or -ENOMEM. */
 int snapshot__stack(struct snapshot *l, struct snapshot_thread *t);
-void snapshot__free_codes(struct snapshot *l);
-
-#endif
+/*
+ * Fills in a frame's name and line, which point to l->codes; an unknown name is "?". false: no memory, or at the
+ * limit.
+ */
+bool snapshot__frame(struct snapshot *l, u64 code, s64 offset, struct snapshot_frame *out);
+/* Names the frame by a str of the process, which is read once for each code object; false as above. */
+bool snapshot__name_frame(struct snapshot *l, u64 code, u64 str, struct snapshot_frame *f);
+/* The offset in the bytecode, in bytes, at which a frame is; negative: it has not begun. */
+s64 snapshot__offset(const struct snapshot *l, const u8 *frame, u64 code);
+/* Forgets code objects and types: in a long time another one may get the address of one that was freed. */
+void snapshot__forget_objects(struct snapshot *l);

@@ -51,7 +51,7 @@ static bool is_incomplete(const struct snapshot *l, u64 code, s64 offset, u32 ow
 	return snapshot__read(l, code + l->layout.code_traceable, &first, sizeof(first)) && offset < first * 2LL;
 }
 
-static s64 offset_of(const struct snapshot *l, const u8 *frame, u64 code)
+s64 snapshot__offset(const struct snapshot *l, const u8 *frame, u64 code)
 {
 	s32 lasti;
 
@@ -117,7 +117,7 @@ static int walk_frames(const struct snapshot *l, u64 state, struct walk *w)
 		if (!map__find(&l->codes, &f.code) &&
 		    (!snapshot__read(l, f.code + 8, &type, sizeof(type)) || type != l->code_type))
 			return -EAGAIN;
-		f.offset = offset_of(l, frame, f.code);
+		f.offset = snapshot__offset(l, frame, f.code);
 		if (!w->n && is_incomplete(l, f.code, f.offset, owner))
 			continue;
 		if (add_frame(w, &f))
@@ -128,7 +128,7 @@ static int walk_frames(const struct snapshot *l, u64 state, struct walk *w)
 }
 
 /* Do two walks agree? The position in the innermost frame may differ: it changes while the stack stays the same. */
-static bool same(const struct walk *a, const struct walk *b)
+static bool is_same(const struct walk *a, const struct walk *b)
 {
 	if (a->n != b->n || a->cut != b->cut)
 		return false;
@@ -174,7 +174,10 @@ static void read_lines(const struct snapshot *l, struct snapshot_code *c, u64 by
 		c->lines_size = (u32)size;
 }
 
-/* Reads a code object once per dump: it does not change, and its memory is hardly ever reused during a dump. */
+/*
+ * Reads a code object once until objects are forgotten: it does not change, and its memory is hardly ever reused so
+ * soon.
+ */
 static struct snapshot_code *code_at(struct snapshot *l, u64 code)
 {
 	const struct python_layout *p = &l->layout;
@@ -183,6 +186,8 @@ static struct snapshot_code *code_at(struct snapshot *l, u64 code)
 
 	if (c)
 		return c;
+	if (l->code_bytes_max && l->code_bytes > l->code_bytes_max)
+		return NULL;
 	c = map__get(&l->codes, &code);
 	if (!c || p->code_name > 248 || p->code_file > 248 || p->code_lines > 248 || p->code_line > 248 ||
 	    !snapshot__read(l, code, head, sizeof(head)))
@@ -191,7 +196,36 @@ static struct snapshot_code *code_at(struct snapshot *l, u64 code)
 	c->file = read_text(l, word_in(head, p->code_file));
 	c->first_line = (u32)word_in(head, p->code_line);
 	read_lines(l, c, word_in(head, p->code_lines));
+	l->code_bytes += sizeof(*c) + (c->name ? strlen(c->name) : 0) + (c->file ? strlen(c->file) : 0) + c->lines_size;
 	return c;
+}
+
+bool snapshot__frame(struct snapshot *l, u64 code, s64 offset, struct snapshot_frame *out)
+{
+	const struct snapshot_code *c = code_at(l, code);
+
+	if (!c)
+		return false;
+	*out = (struct snapshot_frame){
+		.name = c->name ? c->name : "?",
+		.file = c->file ? c->file : "?",
+		.line = python__line(l->layout.version, c->lines, c->lines_size, c->first_line, offset),
+		.first_line = c->first_line,
+	};
+	return true;
+}
+
+bool snapshot__name_frame(struct snapshot *l, u64 code, u64 str, struct snapshot_frame *f)
+{
+	struct snapshot_code *c = code_at(l, code);
+
+	if (c && !c->qualified) {
+		c->qualified = read_text(l, str);
+		l->code_bytes += c->qualified ? strlen(c->qualified) : 0;
+	}
+	if (c && c->qualified)
+		f->name = c->qualified;
+	return c != NULL;
 }
 
 static int keep_frames(struct snapshot *l, struct snapshot_thread *t, const struct walk *w)
@@ -200,18 +234,9 @@ static int keep_frames(struct snapshot *l, struct snapshot_thread *t, const stru
 	if (!t->frames)
 		return -ENOMEM;
 	t->cut = w->cut;
-	for (u32 i = 0; i < w->n; i++) {
-		const struct snapshot_code *c = code_at(l, w->list[i].code);
-
-		if (!c)
+	for (u32 i = 0; i < w->n; i++)
+		if (!snapshot__frame(l, w->list[i].code, w->list[i].offset, &t->frames[t->n_frames++]))
 			return -ENOMEM;
-		t->frames[t->n_frames++] = (struct snapshot_frame){
-			.name = c->name ? c->name : "?",
-			.file = c->file ? c->file : "?",
-			.line = python__line(l->layout.version, c->lines, c->lines_size, c->first_line,
-					     w->list[i].offset),
-		};
-	}
 	return 0;
 }
 
@@ -222,7 +247,7 @@ int snapshot__stack(struct snapshot *l, struct snapshot_thread *t)
 
 	for (u32 i = 0; i < TRIES && err != -ENOMEM; i++) {
 		again = walk_frames(l, t->state, second);
-		if (!err && !again && same(first, second))
+		if (!err && !again && is_same(first, second))
 			break;
 		swap = first;
 		first = second;
@@ -238,14 +263,14 @@ int snapshot__stack(struct snapshot *l, struct snapshot_thread *t)
 	return err == -ENOMEM ? err : 0;
 }
 
-void snapshot__free_codes(struct snapshot *l)
+void snapshot__forget_objects(struct snapshot *l)
 {
-	for (u32 i = 0; i < l->codes.n; i++) {
-		struct snapshot_code *c = map__value(&l->codes, i);
-
+	MAP_EACH(struct snapshot_code *c, &l->codes) {
 		free(c->name);
+		free(c->qualified);
 		free(c->file);
 		free(c->lines);
 	}
-	map__free(&l->codes);
+	MAPS_FREE(&l->codes, &l->types);
+	l->code_bytes = 0;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *put(char *to, u32 c)
+static char *put_char(char *to, u32 c)
 {
 	if (c < ' ' || (c >= 0x7f && c < 0xa0) || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff)
 		c = '?';
@@ -41,7 +41,7 @@ char *python__utf8(const u8 *chars, size_t size, u32 width)
 
 		/* x86-64 and arm64 store the lowest byte first */
 		memcpy(&c, chars + i, width);
-		to = put(to, c);
+		to = put_char(to, c);
 	}
 	*to = '\0';
 	return text;

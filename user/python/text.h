@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Converts Python's texts from their form in memory. */
-#ifndef SONDE_PYTHON_TEXT_H
-#define SONDE_PYTHON_TEXT_H
+#pragma once
 
 #include "core/types.h"
 
@@ -10,5 +9,3 @@
  * surrogate pairs become '?'. The result is malloc'ed; NULL: no memory.
  */
 char *python__utf8(const u8 *chars, size_t size, u32 width);
-
-#endif

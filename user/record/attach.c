@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Attaches the probes of one object, at the sites that were found in its file (record/examine.h). */
+#include "record/family.h"
 #include "record/objects.h"
 #include "record/refused.h"
 #include "site/verify_site.h"
 
-#include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,11 @@ struct family_sites {
 	int error;
 };
 
-/* The cookie's bits for an end of a placed call, or for the site of an entry or of another function. */
+/*
+ * Returns the bits of a site's cookie above the number of its probe (core/maps.h): for a SITE program those that its
+ * family set; for an end of a placed call which end it is, and where the stack was at the entry; else the group of the
+ * function.
+ */
 static u64 bits_of(const struct program *program, const struct found_site *found, u32 group)
 {
 	const u64 ends = COOKIE_EXIT | COOKIE_UNWIND,
@@ -50,7 +54,7 @@ static u64 bits_of(const struct program *program, const struct found_site *found
 struct numbered {
 	u32 group;
 	u16 number; /* 0: not known yet */
-	bool refused; /* it gets no number */
+	bool refused; /* number_function() failed for it, so its sites are left out */
 };
 
 /* Returns 0, -E2BIG, -ENOMEM or -EPROTO: the program does not name the function. */
@@ -100,7 +104,7 @@ static void number_sites(struct family_sites *p, const struct examination *x, co
 	struct map numbers;
 	int err = 0;
 
-	p->error = f->found.error;
+	p->error = f->family.error;
 	p->list = calloc(f->n + 1, sizeof(*p->list));
 	if (!p->list) {
 		p->error = -ENOMEM;
@@ -113,12 +117,12 @@ static void number_sites(struct family_sites *p, const struct examination *x, co
 			p->error = err;
 	}
 	map__free(&numbers);
-	/* the answer is from a compromised process: none of it is used */
+	/* the process that examined the file is compromised: nothing of its answer is used */
 	if (err == -EPROTO)
 		p->n = 0;
 }
 
-/* Without session links: probes returns only in the processes of -p, with a link for each. */
+/* Where the kernel has no uprobe sessions: probes returns only in the processes of -p, with links for each process. */
 static int attach_returns(struct session *s, const struct program *program, struct link_sites *sites, u64 *cookies)
 {
 	int err = 0;
@@ -137,7 +141,7 @@ static int attach_returns(struct session *s, const struct program *program, stru
 	return err;
 }
 
-/* Attaches the sites of one program as one link. */
+/* Attaches the sites of one program, in portions (link.c). */
 static int attach_program(struct family_sites *p, const struct program *program, u32 *attached)
 {
 	bool span = program->section.kind == SECTION_SPAN;
@@ -160,7 +164,7 @@ static int attach_program(struct family_sites *p, const struct program *program,
 			sites.counters = counters;
 		cookies[sites.n++] = p->list[i].cookie;
 	}
-	if (!err && pause__is_held(p->s, program))
+	if (!err && pause__is_suspended(p->s, program))
 		*attached += sites.n;
 	else if (!err)
 		err = session__link(p->s, program, span ? p->s->method.span : p->s->method.entry, &sites, attached);
@@ -194,23 +198,35 @@ static void write_object(struct session *s, struct object *o, u16 family, u32 si
 	};
 
 	session__emit(s, &r, sizeof(r));
-	if (s->time.started && sites && !process__is_foreign(s, o->pid))
+	if (s->time.started && sites && !o->is_preattached && !process__is_foreign(s, o->pid))
 		losses__add_of(s, o->pid, family, LOSS_ATTACH_GAP, 1, o->first, o->live, o->id);
 }
 
 /*
- * NVIDIA's own libraries are stripped like that, a dozen of them in a process. They were not requested individually,
- * and the trace names them.
+ * Notes a stripped file into which a probed library is linked (family_host.hides_library). A process may have a dozen
+ * of them, libraries of NVIDIA. So there is only one warning for all, at the end of the recording. It is left out if
+ * the family that records what they do (family_host.covered_by) has probes. The trace names each file.
  */
-static void warn_hidden(struct session *s, const struct object *o, const struct schema_family *f, const char *why)
+static void note_hidden(struct session *s, const struct object *o, const struct schema_family *f, const char *why)
 {
-	if (!s->counts.hidden++)
-		session__warn(s, "%s: family %s: %s (`sonde info` names all such files)", o->path, f->name, why);
+	if (!s->hidden.text && asprintf(&s->hidden.text, "%s: family %s: %s (`sonde info` names all such files)",
+					o->path, f->name, why) < 0)
+		s->hidden.text = NULL;
+	s->hidden.family = f;
+}
+
+void session__warn_hidden(struct session *s)
+{
+	const struct family_host *h = s->hidden.text ? family_host__find(s->hidden.family->name) : NULL;
+	const struct schema_family *other = h && h->covered_by ? schema__family(s->schema, h->covered_by) : NULL;
+
+	if (h && !(other && s->hidden.probed & FAMILY_BIT(other->id)))
+		session__warn(s, "%s", s->hidden.text);
 }
 
 /*
- * Notes sites that the file's own tables do not confirm: the debug file belongs to another file, or the code is not
- * understood.
+ * Notes in `why` that the attacher refused sites, because the tables of the file itself do not confirm them: the sites
+ * are from a debug file of another build, or the code there can't be disassembled.
  */
 static void note_refused(const struct session *s, const struct family_sites *p, char *why, size_t len)
 {
@@ -227,7 +243,7 @@ static void explain_refusal(const struct session *s, const struct object *o, int
 	if (err == -E2BIG) {
 		snprintf(
 			why, len,
-			"some functions are not probed: sonde keeps at most %d probes apart by name, a part of them for each owner of files",
+			"some functions are not probed: sonde distinguishes at most %d probes by name, and an owner of files gets only a part of them",
 			MAX_PROBES);
 		return;
 	}
@@ -259,7 +275,7 @@ static int attach_programs(struct family_sites *p, const struct schema_family *f
 		const struct program *program = &probes->programs[i];
 
 		if (program->family == f && program->deferred && program->section.kind != SECTION_ITER)
-			refused__await_deferred(p->s);
+			refused__await_deferred(p->s, program->deferred);
 		if (program->enabled && program->family == f) {
 			err = attach_program(p, program, attached);
 			*span |= program->section.kind == SECTION_SPAN;
@@ -272,19 +288,19 @@ static int attach_programs(struct family_sites *p, const struct schema_family *f
 static void attach_family(struct session *s, struct object *o, const struct examination *x,
 			  const struct examined_family *e, u32 before)
 {
-	const struct schema_family *f = schema__family_by_id(s->schema, e->found.id);
+	const struct schema_family *f = schema__family_by_id(s->schema, e->family.id);
 	struct family_sites p = { .s = s, .o = o, .probes = before };
 	u32 attached = 0, probes = s->embedded.probes.n;
-	char why[sizeof(e->found.why)];
+	char why[sizeof(e->family.why)];
 	bool span = false, lacking;
 	struct stat st;
 	int err;
 
 	if (!o->id) {
-		session__gave_up(s, o->path, "as many files as sonde keeps probes in have them already");
+		session__left_out(s, o->path, "sonde already has probes in as many files as its limit allows");
 		return;
 	}
-	strcpy(why, e->found.why);
+	strcpy(why, e->family.why);
 	p.owner = fstat(o->fd, &st) ? UNKNOWN_OWNER : st.st_uid;
 	number_sites(&p, x, e);
 	o->families |= FAMILY_BIT(f->id);
@@ -292,20 +308,25 @@ static void attach_family(struct session *s, struct object *o, const struct exam
 	note_refused(s, &p, why, sizeof(why));
 	if (err)
 		explain_refusal(s, o, err, why, sizeof(why));
-	lacking = err || (*why && !e->found.hidden);
+	lacking = err || (*why && !e->family.hidden);
 	if (lacking) {
 		session__warn(s, "%s: family %s: %s", o->path, f->name, why);
 		s->counts.not_attached++;
 	} else if (*why) {
-		warn_hidden(s, o, f, why);
+		note_hidden(s, o, f, why);
 	}
 	metadata__probes(s, probes);
-	if (attached)
+	if (attached) {
 		o->live = session__now(s);
-	/* an object that was mapped before tracing began has no attach gap, because the trace begins with its probes */
-	if (!s->time.started)
+		s->hidden.probed |= FAMILY_BIT(f->id);
+	}
+	/*
+	 * An object that was mapped before tracing began has no attach gap, because the traced time begins only when
+	 * its probes are attached. Nor has one that no process maps yet.
+	 */
+	if (!s->time.started || o->is_preattached)
 		o->first = o->live ? o->live : session__now(s);
-	/* a family may only need to know which processes have the object */
+	/* without sites and a reason there is nothing to state: the family only needs to know who maps the object */
 	if (p.n || *why)
 		write_object(s, o, f->id, attached, span ? s->method.span : s->method.entry, why);
 	if (lacking && !process__is_foreign(s, o->pid))

@@ -52,8 +52,8 @@ enum part { ALONE, FOREIGN, FOLLOWED, PARTS };
 /* One program's totals in each part, over all rounds. */
 struct parts {
 	struct sums last;
-	struct sums in[ROUNDS][PARTS];
-	u64 took[ROUNDS]; /* duration of the followed part */
+	struct sums rounds[ROUNDS][PARTS];
+	u64 round_ns[ROUNDS]; /* duration of the followed part */
 	double rate; /* hits per ns in the quietest part without the child's work */
 };
 
@@ -97,7 +97,7 @@ static int attach_all(struct session *s, char *err, size_t len)
 }
 
 /* Adds the totals since the last call to a part that took this long. */
-static void note(struct session *s, struct parts *parts, enum part part, u32 round, u64 took)
+static void note_sums(struct session *s, struct parts *parts, enum part part, u32 round, u64 took)
 {
 	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
 		struct parts *p = &parts[i];
@@ -108,9 +108,9 @@ static void note(struct session *s, struct parts *parts, enum part part, u32 rou
 			continue;
 		now = read_sums(&s->embedded.probes.programs[i]);
 		hits = now.hits - p->last.hits;
-		p->in[round][part] = (struct sums){ now.ns - p->last.ns, hits };
+		p->rounds[round][part] = (struct sums){ now.ns - p->last.ns, hits };
 		if (part == FOLLOWED)
-			p->took[round] = took;
+			p->round_ns[round] = took;
 		if (part == ALONE && took && (p->rate < 0 || hits < p->rate * took))
 			p->rate = (double)hits / took;
 		p->last = now;
@@ -172,12 +172,13 @@ static void add_program(const struct parts *p, struct sums *foreign, struct sums
 	double other_each = -1, own_each = -1;
 
 	for (u32 r = 0; r < ROUNDS; r++)
-		add_round(p->in[r][FOREIGN], &other_hits, &other_each);
+		add_round(p->rounds[r][FOREIGN], &other_hits, &other_each);
 	for (u32 r = 0; r < ROUNDS; r++) {
-		struct sums all = p->in[r][FOLLOWED];
+		struct sums all = p->rounds[r][FOLLOWED];
 
 		all_hits += all.hits;
-		add_round(own_share(all, p->rate, other_each < 0 ? 0 : other_each, p->took[r]), &own_hits, &own_each);
+		add_round(own_share(all, p->rate, other_each < 0 ? 0 : other_each, p->round_ns[r]), &own_hits,
+			  &own_each);
 	}
 	if (other_each > 0)
 		*foreign = (struct sums){ foreign->ns + other_hits * other_each, foreign->hits + other_hits };
@@ -210,13 +211,13 @@ static int run_round(struct session *s, struct parts *parts, u32 round)
 	int err;
 
 	usleep(ALONE_NS / 1000);
-	note(s, parts, ALONE, round, timing__now() - start);
+	note_sums(s, parts, ALONE, round, timing__now() - start);
 	err = work(s, false);
-	note(s, parts, FOREIGN, round, 0);
+	note_sums(s, parts, FOREIGN, round, 0);
 	start = timing__now();
 	if (!err)
 		err = work(s, true);
-	note(s, parts, FOLLOWED, round, timing__now() - start);
+	note_sums(s, parts, FOLLOWED, round, timing__now() - start);
 	return err;
 }
 
@@ -247,11 +248,11 @@ static void store_refusals(const struct session *s, struct answer *a)
 		const struct refusal *from = &s->refused.programs[i];
 		struct family_refusal *to = &a->refusals[from->family->id];
 
-		if (to->programs++ && (to->all || !from->all))
+		if (to->programs++ && (to->is_whole_family || !from->is_whole_family))
 			continue;
-		to->all = from->all;
+		to->is_whole_family = from->is_whole_family;
 		snprintf(to->text, sizeof(to->text), "%s is missing: %s; reports lack %s", from->program, from->why,
-			 from->all ? "all of the family" : from->lacks);
+			 from->is_whole_family ? "all of the family" : from->lacks);
 	}
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Finds out by trying which programs of the families this kernel refuses, and what tracepoint programs cost. */
-#ifndef SONDE_RECORD_CALIBRATE_H
-#define SONDE_RECORD_CALIBRATE_H
+#pragma once
 
 #include "core/event.h"
 #include "kernel/features.h"
@@ -16,7 +15,7 @@ struct family_cost {
 /* Programs of a family that a recording would have to do without on this kernel. */
 struct family_refusal {
 	u32 programs; /* how many */
-	bool all; /* the family records nothing */
+	bool is_whole_family; /* the family records nothing */
 	char text[384]; /* the first program, the reason, and what reports lack */
 };
 
@@ -28,5 +27,3 @@ struct family_refusal {
  */
 int calibrate__families(const struct features *f, const char *families, struct family_cost costs[FAMILY_MAX],
 			struct family_refusal refusals[FAMILY_MAX], char *err, size_t len);
-
-#endif

@@ -132,11 +132,10 @@ int cgroup__find(struct cgroup_ref *out, const char *argument, char *err, size_t
 	int ret = *argument ? find_directory(out, argument, &st, &fs) : -ENOENT;
 
 	if (ret) {
-		snprintf(
-			err, len,
-			"--cgroup '%s': no such cgroup: it is a directory of a cgroup file system, or a path below the "
-			"cgroup v2 mount as /proc/PID/cgroup shows it",
-			argument);
+		snprintf(err, len,
+			 "--cgroup '%s': no such cgroup: give a directory of a cgroup file system, or a path below the "
+			 "cgroup v2 mount as /proc/PID/cgroup shows it",
+			 argument);
 		return ret;
 	}
 	if (!S_ISDIR(st.st_mode) || !is_cgroup(&fs)) {
@@ -148,7 +147,7 @@ int cgroup__find(struct cgroup_ref *out, const char *argument, char *err, size_t
 	out->id = st.st_ino;
 	out->hierarchy = fs.f_type == CGROUP2_SUPER_MAGIC ? 0 : v1_hierarchy(&st);
 	if (!out->hierarchy && fs.f_type == CGROUP_SUPER_MAGIC) {
-		snprintf(err, len, "--cgroup '%s': which cgroup v1 hierarchy this is can't be found out", argument);
+		snprintf(err, len, "--cgroup '%s': /proc/self/cgroup does not list its cgroup v1 hierarchy", argument);
 		return -ENOTSUP;
 	}
 	return 0;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* A cgroup that --cgroup names: its id in the kernel. */
-#ifndef SONDE_RECORD_CGROUP_H
-#define SONDE_RECORD_CGROUP_H
+#pragma once
 
 #include "core/types.h"
 
@@ -18,5 +17,3 @@ struct cgroup_ref {
 int cgroup__find(struct cgroup_ref *out, const char *argument, char *err, size_t len);
 /* Calls fn with each process that is in this cgroup or below it. */
 void cgroup__each_process(const struct cgroup_ref *c, void (*fn)(u32 pid, void *arg), void *arg);
-
-#endif

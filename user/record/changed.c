@@ -110,8 +110,7 @@ static void report(struct session *s, const struct object *o, int err)
 	else
 		session__warn(
 			s,
-			"%s: it was overwritten in place while it was probed: %s; what runs now is not recorded, what "
-			"maps it anew is. Replacing a library by renaming (mv, install) has no such gap",
+			"%s: it was overwritten in place while it was probed: %s; calls of processes that map it now are not recorded, those of processes that map it from now on are. Replacing a library by renaming (mv, install) has no such gap",
 			o->path, off);
 }
 
@@ -144,7 +143,7 @@ static void changed(struct session *s, struct object *o)
 	free(o->facts);
 	o->facts = NULL;
 	o->first = now;
-	o->live = o->families = 0;
+	o->live = o->families = o->rejected = 0;
 	o->examined = o->resting;
 	o->debug_sought = o->is_preattached = false;
 	/* it counts as a new object, which gets an id when it is probed */
@@ -155,7 +154,7 @@ static void changed(struct session *s, struct object *o)
 
 struct watched {
 	int watch;
-	struct object *found;
+	struct object *object;
 };
 
 static void visit_watch(const void *node, VISIT which, void *arg)
@@ -164,7 +163,7 @@ static void visit_watch(const void *node, VISIT which, void *arg)
 	struct watched *w = arg;
 
 	if ((which == postorder || which == leaf) && o->watch == w->watch)
-		w->found = o;
+		w->object = o;
 }
 
 static struct object *watched_object(struct session *s, int watch)
@@ -172,7 +171,7 @@ static struct object *watched_object(struct session *s, int watch)
 	struct watched w = { .watch = watch };
 
 	twalk_r(s->objects->by_inode, visit_watch, &w);
-	return w.found;
+	return w.object;
 }
 
 void changed__poll(struct session *s)

@@ -3,8 +3,7 @@
  * The functions in which CPython collects garbage, of interpreters without symbols, so that samples in them can be
  * named. Sources: Modules/gcmodule.c and Python/gc.c of 3.8 to 3.15.
  */
-#ifndef SONDE_RECORD_COLLECTOR_H
-#define SONDE_RECORD_COLLECTOR_H
+#pragma once
 
 #include "elf/elf.h"
 
@@ -21,5 +20,3 @@ struct collector {
 /* Call it for CPython only: a file that exports PyGC_Collect. */
 void collector__find(struct collector *c, struct elf *elf);
 bool collector__has(const struct collector *c, u64 function);
-
-#endif

@@ -3,8 +3,7 @@
  * A shell pattern for a process name, compiled to tables for BPF, one lookup per character: '*', '?', '[a-z]', '[!a-z]'
  * and '\' as in fnmatch(3).
  */
-#ifndef SONDE_RECORD_COMM_GLOB_H
-#define SONDE_RECORD_COMM_GLOB_H
+#pragma once
 
 #include "core/maps.h"
 
@@ -12,5 +11,3 @@
 
 /* Returns 0; -E2BIG: the pattern matches only names longer than any process has; -EINVAL: it is empty. */
 int comm_glob__compile(struct comm_glob *g, const char *pattern);
-
-#endif

@@ -20,7 +20,7 @@
 #define COPIED_BYTES_MAX (32u << 20) /* bytes of copied records above which no more are taken out of the rings */
 #define KEPT_BYTES	 (1u << 20) /* larger buffers are freed when their records are handled */
 #define COPY_EVERY_NS	 5000000
-#define COPY_BATCH	 8 /* handled records after which the rings are read again, if that was long ago */
+#define COPY_BATCH	 8 /* after so many handled records the rings are read again, if COPY_EVERY_NS have passed */
 #define HANDLE_NS	 100000000 /* for one drain__rings(): the worker has other work, above all mapped libraries */
 #define ALL_NS		 1000000000
 #define LAST_NS		 5000000000 /* for the records that are left when the recording ends */
@@ -42,7 +42,7 @@ void drain__append(struct session *s, const void *record, u32 size)
 		return;
 	}
 	if (pause__discards(s, e, size)) {
-		/* the family's own code controls its probes by them */
+		/* the family's host code still gets the event, as it starts and stops its probes by such events */
 		host__event(s, FAMILY_INDEX(e->id), e, size);
 		return;
 	}
@@ -71,6 +71,24 @@ int drain__open(struct session *s, char *err, size_t len)
 	return ret;
 }
 
+/* Counts a record that sonde itself loses as one of its family. */
+static void count_lost(const void *record, u64 size, u64 *lost)
+{
+	const struct event *e = record;
+
+	if (size >= sizeof(*e))
+		lost[e->id >= RAW_FAMILIES ? RAW_FAMILY(e->id) : FAMILY_INDEX(e->id)]++;
+}
+
+static void add_losses(struct session *s, u64 *lost, u64 first, u64 last)
+{
+	for (u16 i = 0; i < FAMILY_MAX; i++) {
+		if (lost[i])
+			losses__add(s, i, LOSS_STORAGE, lost[i], first, last, 0);
+		lost[i] = 0;
+	}
+}
+
 /* Records are copied first: handling one may send a request, and the rings are read while its answer is awaited. */
 static void copy_record(void *arg, void *record, u32 size)
 {
@@ -82,7 +100,7 @@ static void copy_record(void *arg, void *record, u32 size)
 	if (k->used + room > k->size) {
 		bytes = realloc(k->bytes, bigger);
 		if (!bytes) {
-			s->drain.lost++;
+			count_lost(record, size, s->drain.lost);
 			return;
 		}
 		k->bytes = bytes;
@@ -106,7 +124,7 @@ void drain__copy(struct session *s)
 	if (!s->drain.rings || now < s->drain.next_copy)
 		return;
 	s->drain.next_copy = now + COPY_EVERY_NS;
-	s->drain.more = true;
+	s->drain.has_more = true;
 	while (more && waiting_bytes(s) < COPIED_BYTES_MAX)
 		more = rings__read(s->drain.rings, copy_record, s);
 }
@@ -136,7 +154,8 @@ static void handle_current(struct session *s)
 		u64 size = *(u64 *)at;
 
 		k->handled += sizeof(u64) + (size + 7) / 8 * 8;
-		drain__append(s, at + sizeof(u64), size);
+		if (host__cut(s, at + sizeof(u64), size))
+			drain__append(s, at + sizeof(u64), size);
 		if (n % COPY_BATCH)
 			continue;
 		drain__copy(s);
@@ -152,50 +171,43 @@ void drain__rings(struct session *s)
 	if (!s->drain.rings)
 		return;
 	/* handling a record may drain the rings */
-	if (s->drain.busy) {
+	if (s->drain.is_handling) {
 		drain__copy(s);
 		return;
 	}
-	s->drain.busy = true;
-	s->drain.more = waiting_bytes(s) < COPIED_BYTES_MAX && rings__read(s->drain.rings, copy_record, s);
+	s->drain.is_handling = true;
+	s->drain.has_more = waiting_bytes(s) < COPIED_BYTES_MAX && rings__read(s->drain.rings, copy_record, s);
 	if (s->drain.current.handled == s->drain.current.used)
 		take_incoming(s);
 	handle_current(s);
-	s->drain.more |= waiting_bytes(s) > 0;
-	s->drain.done += !s->drain.more;
-	s->drain.busy = false;
-	if (s->drain.lost) {
-		now = session__now(s);
-		losses__add(s, 0, LOSS_STORAGE, s->drain.lost, now, now, 0);
-		s->drain.lost = 0;
-	}
+	s->drain.has_more |= waiting_bytes(s) > 0;
+	s->drain.n_complete += !s->drain.has_more;
+	s->drain.is_handling = false;
+	now = session__now(s);
+	add_losses(s, s->drain.lost, now, now);
 }
 
 void drain__all(struct session *s)
 {
-	u64 done = s->drain.done, end = timing__now() + ALL_NS;
+	u64 done = s->drain.n_complete, end = timing__now() + ALL_NS;
 
-	while (s->drain.rings && !s->drain.busy && s->drain.done == done && timing__now() < end)
+	while (s->drain.rings && !s->drain.is_handling && s->drain.n_complete == done && timing__now() < end)
 		drain__rings(s);
 }
 
 /* Counts the copied records that are not handled as lost. */
 static void lose_waiting(struct session *s, struct copied_records *k)
 {
-	u64 now = session__now(s), lost[FAMILY_MAX] = { 0 };
+	u64 lost[FAMILY_MAX] = { 0 };
 
 	while (k->handled < k->used) {
 		const char *at = k->bytes + k->handled;
 		u64 size = *(const u64 *)at;
-		const struct event *e = (const void *)(at + sizeof(u64));
 
-		if (size >= sizeof(*e))
-			lost[e->id >= RAW_FAMILIES ? RAW_FAMILY(e->id) : FAMILY_INDEX(e->id)]++;
+		count_lost(at + sizeof(u64), size, lost);
 		k->handled += sizeof(u64) + (size + 7) / 8 * 8;
 	}
-	for (u16 i = 0; i < FAMILY_MAX; i++)
-		if (lost[i])
-			losses__add(s, i, LOSS_STORAGE, lost[i], s->time.started, now, 0);
+	add_losses(s, lost, s->time.started, session__now(s));
 }
 
 /* After all probes are detached, a program may still be writing its last record if its CPU was interrupted. */
@@ -217,7 +229,9 @@ void drain__last(struct session *s)
 		lose_waiting(s, &s->drain.current);
 		lose_waiting(s, &s->drain.incoming);
 	} else if (rings__pending(s->drain.rings)) {
-		session__warn(s, "a probe began a record and did not end it: what came after it on its CPU is missing");
+		session__warn(
+			s,
+			"a BPF program did not complete a record that it began: later records of its CPU are missing");
 	}
 }
 

@@ -2,8 +2,9 @@
 /*
  * Removes objects that no process maps any more. An object without probes takes a few hundred bytes and saves a
  * second examination: if there are too many, the least recently mapped ones are removed. An object with probes has an
- * open file, links and breakpoints. It is removed when the file is deleted, as no process can map it then. A file
- * that still has a name stays probed for the next process that maps it, unless there are too many.
+ * open file, links and breakpoints. It is removed when the file is deleted, because only processes that have it open
+ * can map it then. A file that still has a name stays probed for the next process that maps it, unless there are too
+ * many.
  *
  * Only a scan of all mappings shows which objects are mapped. One scan may miss a process that forks during it, so an
  * object must be missing from two. A mapping made after a scan is reported by a record, which is read later and
@@ -13,12 +14,10 @@
 
 #include "attach/vmas.h"
 
-#include <errno.h>
 #include <malloc.h>
 #include <search.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define OBJECTS_MAX  4096 /* without probes */
 #define ATTACHED_MAX 4096
@@ -28,7 +27,7 @@
 #define ATTACHED_FEW	      64
 #define SWEEP_EVERY	      5000000000ULL /* ns */
 #define SWEEP_RARELY	      20000000000ULL /* ns: the longest interval, even on a busy machine */
-#define SWEEP_SHARE	      20 /* scans take at most 1/20 of the time, as a machine may have a million mappings */
+#define SWEEP_SHARE	      20 /* an interval is so many times as long as a scan: there may be a million mappings */
 
 void objects__bound(struct objects *o)
 {
@@ -53,7 +52,7 @@ static bool is_deleted(const struct object *o)
 struct list {
 	struct object **list;
 	u32 n, max;
-	bool attached; /* objects with probes, else those without */
+	bool attached; /* objects with probes or with an open file; false: the others */
 };
 
 static void collect(const void *node, VISIT which, void *arg)
@@ -95,7 +94,7 @@ static void evict(struct session *s, struct object *o)
 		s->objects->evicted_attached++;
 	}
 	object__unwatch(s, o);
-	/* an unwatched file may be overwritten in place */
+	/* the file is no longer watched and may be overwritten in place, so what is known of its Python is dropped */
 	python__forget_file(s, o->dev, o->ino, o->generation);
 	tdelete(o, &s->objects->by_inode, object__compare);
 	object__free(o);

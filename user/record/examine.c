@@ -15,7 +15,6 @@
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -243,7 +242,7 @@ static void note_failure(struct session *s, const struct object *o, int err)
 	if (err == -ETIMEDOUT && session__is_stopping(s))
 		return;
 	snprintf(text, sizeof(text), "%s: what programs do with this file is not traced", examine__why(err));
-	session__gave_up(s, o->path, text);
+	session__left_out(s, o->path, text);
 }
 
 int examine__object(struct session *s, struct object *o, const struct mapping *m, struct examination *x)
@@ -254,7 +253,7 @@ int examine__object(struct session *s, struct object *o, const struct mapping *m
 	q = (struct file_question){
 		.kind = FILE_QUESTION,
 		.op = FILE_FIND,
-		.families = o->families,
+		.families = o->families | o->rejected,
 		.hints = s->hints,
 		.is_preattached = o->is_preattached,
 	};
@@ -283,7 +282,7 @@ int session__symbol(struct session *s, int fd, const char *path, u64 offset, cha
 	return err ? err : x.end.result;
 }
 
-int examine__code_at(struct session *s, const struct code_question *c, struct found_code *out, struct found_end *end)
+int examine__code_at(struct session *s, const struct code_request *c, struct found_code *out, struct found_end *end)
 {
 	static struct file_question q;
 	struct examination x;

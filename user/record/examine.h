@@ -8,8 +8,7 @@
  * compromise the child could have written the other files, too. A file that all users may write has a child of its
  * own.
  */
-#ifndef SONDE_RECORD_EXAMINE_H
-#define SONDE_RECORD_EXAMINE_H
+#pragma once
 
 #include "elf/dwarf.h"
 #include "record/file_facts.h"
@@ -34,7 +33,7 @@ struct file_question {
 	u32 op; /* enum file_op */
 	u64 offset;
 	u64 number; /* FILE_CODE: identifies the file for the child's cache */
-	u64 families; /* bit by id: families for which the file was examined before */
+	u64 families; /* bit by id: families that need not be asked (again) */
 	u64 hints; /* bit by id: is_runtime gets the hint */
 	u32 is_preattached; /* 1: no process maps it yet */
 	char path[4096];
@@ -152,7 +151,7 @@ struct examination {
 	u32 op; /* enum file_op of the request */
 	struct file_facts facts;
 	struct examined_family {
-		struct found_family found;
+		struct found_family family;
 		u32 first, n; /* indexes of its sites */
 	} families[FAMILY_MAX];
 	u32 n_families;
@@ -197,13 +196,11 @@ int examine__object(struct session *s, struct object *o, const struct mapping *m
  * Requests FILE_CODE for an open file, with a number that the caller assigns. Returns 0 or negative errno (-EBUSY: not
  * yet, because its tables take long); `end` says whether they exceed the memory limit.
  */
-struct code_question {
+struct code_request {
 	int fd;
 	u64 number, offset;
 	const char *path;
 };
-int examine__code_at(struct session *s, const struct code_question *c, struct found_code *out, struct found_end *end);
+int examine__code_at(struct session *s, const struct code_request *c, struct found_code *out, struct found_end *end);
 /* The text of such an error: "the process that parsed it crashed". */
 const char *examine__why(int err);
-
-#endif

@@ -10,7 +10,6 @@
 #include "attach/library.h"
 #include "util/array.h"
 
-#include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +26,7 @@ void examination__free(struct examination *x)
 }
 
 /* Returns whether the message consists of exactly this many records of this size. */
-static bool has(size_t n, size_t size, u32 count)
+static bool has_items(size_t n, size_t size, u32 count)
 {
 	return n - ANSWER_HEAD == size * count;
 }
@@ -86,7 +85,8 @@ static int take_sites(struct examination *x, const struct session *s, const stru
 {
 	u32 count = a->head.n;
 
-	if (!count || count > SITES_BATCH || !has(n, sizeof(*a->sites), count) || x->n_sites + count > FILE_SITES_MAX)
+	if (!count || count > SITES_BATCH || !has_items(n, sizeof(*a->sites), count) ||
+	    x->n_sites + count > FILE_SITES_MAX)
 		return -EPROTO;
 	for (u32 i = 0; i < count; i++)
 		if (!is_site(x, s, &a->sites[i], file_size))
@@ -102,18 +102,18 @@ static int take_family(struct examination *x, struct session *s, const struct ob
 		       size_t n)
 {
 	struct examined_family *last = x->n_families ? &x->families[x->n_families - 1] : NULL;
-	struct examined_family f = { .found = a->family, .first = last ? last->first + last->n : 0 };
+	struct examined_family f = { .family = a->family, .first = last ? last->first + last->n : 0 };
 
-	if (!has(n, sizeof(a->family), 1) || f.found.id >= ARRAY_LEN(s->family_on) || !s->family_on[f.found.id] ||
-	    o->families & FAMILY_BIT(f.found.id) || x->n_families == FAMILY_MAX || f.found.error > 0 ||
-	    f.found.hint > 1 || !clean(f.found.why, sizeof(f.found.why)))
+	if (!has_items(n, sizeof(a->family), 1) || f.family.id >= ARRAY_LEN(s->family_on) ||
+	    !s->family_on[f.family.id] || o->families & FAMILY_BIT(f.family.id) || x->n_families == FAMILY_MAX ||
+	    f.family.error > 0 || f.family.hint > 1 || !clean(f.family.why, sizeof(f.family.why)))
 		return -EPROTO;
 	for (u32 i = 0; i < x->n_families; i++)
-		if (x->families[i].found.id == f.found.id)
+		if (x->families[i].family.id == f.family.id)
 			return -EPROTO;
 	f.n = x->n_sites - f.first;
 	for (u32 i = 0; i < f.n; i++)
-		if (s->embedded.probes.programs[x->sites[f.first + i].program].family->id != f.found.id)
+		if (s->embedded.probes.programs[x->sites[f.first + i].program].family->id != f.family.id)
 			return -EPROTO;
 	x->families[x->n_families++] = f;
 	return 0;
@@ -122,7 +122,7 @@ static int take_family(struct examination *x, struct session *s, const struct ob
 static int take_library(struct examination *x, struct session *s, const struct object *o, const struct answer *a,
 			size_t n)
 {
-	if (!has(n, sizeof(a->library), 1) || a->library.program >= s->embedded.probes.n_programs ||
+	if (!has_items(n, sizeof(a->library), 1) || a->library.program >= s->embedded.probes.n_programs ||
 	    x->n_libraries++ == FILE_LIBRARIES_MAX)
 		return -EPROTO;
 	object__note_unlike(s, o, &s->embedded.probes.programs[a->library.program], a->library.match == LIBRARY_OTHER);
@@ -134,7 +134,7 @@ static int take_facts(struct examination *x, const struct answer *a, size_t n)
 	struct file_facts *f = &x->facts;
 	u32 reported;
 
-	if (!has(n, sizeof(*f), 1) || x->n_facts++ == FILE_FACTS_MAX)
+	if (!has_items(n, sizeof(*f), 1) || x->n_facts++ == FILE_FACTS_MAX)
 		return -EPROTO;
 	reported = f->python.reported;
 	*f = a->facts;
@@ -157,7 +157,7 @@ static int take_note(struct examination *x, const struct answer *a, size_t n)
 
 static int take_symbol(struct examination *x, const struct answer *a, size_t n)
 {
-	if (!has(n, sizeof(a->symbol), 1) || x->n_answers++)
+	if (!has_items(n, sizeof(a->symbol), 1) || x->n_answers++)
 		return -EPROTO;
 	x->symbol = a->symbol;
 	return strnlen(x->symbol.name, sizeof(x->symbol.name)) < sizeof(x->symbol.name) ? 0 : -EPROTO;
@@ -167,7 +167,7 @@ static int take_code(struct examination *x, const struct answer *a, size_t n)
 {
 	struct found_code *c = &x->code;
 
-	if (!has(n, sizeof(*c), 1) || x->n_answers++)
+	if (!has_items(n, sizeof(*c), 1) || x->n_answers++)
 		return -EPROTO;
 	*c = a->code;
 	return strnlen(c->name, sizeof(c->name)) < sizeof(c->name) && c->unwind_error <= 0 ? 0 : -EPROTO;
@@ -212,7 +212,7 @@ int examination__take(struct examination *x, struct session *s, const struct obj
 		return take_code(x, a, n);
 	case ANSWER_END:
 		x->end = a->end;
-		return has(n, sizeof(a->end), 1) && a->end.result <= 0 ? 1 : -EPROTO;
+		return has_items(n, sizeof(a->end), 1) && a->end.result <= 0 ? 1 : -EPROTO;
 	}
 	return -EPROTO;
 }

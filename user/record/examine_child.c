@@ -131,7 +131,7 @@ void examine__serve(int sock, void *session)
 	static union {
 		u32 kind;
 		struct file_question file;
-		struct dwarf_question dwarf;
+		struct dwarf_request dwarf;
 	} q;
 	bool more = true;
 	ssize_t n;
@@ -142,7 +142,7 @@ void examine__serve(int sock, void *session)
 		more = false;
 		if (n > (ssize_t)offsetof(struct file_question, path) && q.kind == FILE_QUESTION)
 			more = answer(session, sock, &q.file, fd);
-		else if (n == sizeof(q.dwarf) && q.kind == DWARF_QUESTION)
+		else if (n == sizeof(q.dwarf) && q.kind == DWARF_REQUEST)
 			dwarf_job__answer(sock, &q.dwarf, fd);
 		close(fd);
 	}

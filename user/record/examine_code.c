@@ -13,8 +13,8 @@
 
 #define FILES_MAX 64 /* each uses up to two descriptors, of which a child may open only few */
 /*
- * The most bytes of all files' tables together. If there are more, the least recently used files are closed. The tables
- * of libtorch_cpu have 110 MB, and take 0.2 s to read.
+ * The most bytes of all files' tables together. If there are more, the least recently used files are closed. Those of
+ * libtorch_cpu have 9 MB.
  */
 #define BYTES_MAX (192ULL << 20)
 
@@ -37,7 +37,7 @@ static void close_file(struct code_file *f)
 	*f = (struct code_file){};
 }
 
-static u64 held(void)
+static u64 held_bytes(void)
 {
 	u64 bytes = 0;
 
@@ -58,7 +58,7 @@ static struct code_file *free_file(void)
 				unused = &files[i];
 			else if (!least || files[i].used < least->used)
 				least = &files[i];
-		if (unused && (!least || held() <= BYTES_MAX))
+		if (unused && (!least || held_bytes() <= BYTES_MAX))
 			return unused;
 		close_file(least);
 	}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by examine.c and examine_children.c: the children of sonde-examiner, by the users who may write the files. */
-#ifndef SONDE_RECORD_EXAMINE_PRIVATE_H
-#define SONDE_RECORD_EXAMINE_PRIVATE_H
+#pragma once
 
 #include "record/examine.h"
 #include "sandbox/sandbox.h"
@@ -68,5 +67,3 @@ int child__leave(struct session *s, struct child *c, u64 number, u64 begun);
  * file's tables are cached now. -EBUSY: not yet. -EPIPE: it has ended, or was killed because it took too long.
  */
 int child__collect_late(struct session *s, struct child *c);
-
-#endif

@@ -4,8 +4,7 @@
  * of its SITE programs in a binary, tracepoints that are attached only while they are needed, facts about each
  * process for the BPF programs. Most families have no host code.
  */
-#ifndef SONDE_RECORD_FAMILY_H
-#define SONDE_RECORD_FAMILY_H
+#pragma once
 
 #include <stdio.h>
 
@@ -58,11 +57,21 @@ int site_list__add_placed(struct site_list *list, struct elf *elf, struct placer
 u64 site_list__placed_cookie(const struct place_site *site);
 void site_list__free(struct site_list *list);
 
+/* Asyncio tasks of a process that waited in the same coroutines when they were read (record/tasks.h). */
+struct task_waits {
+	u32 pid;
+	u64 time, period; /* ns: of the reading, and since the one before */
+	u64 object; /* whose method the innermost coroutine runs */
+	u32 stack, holder; /* ids in the trace, 0: none */
+	u32 tasks, begun, all; /* as in event sample_tasks */
+	bool serves; /* the outermost coroutine got a stream */
+};
+
 /* What a recording lacks if the kernel refuses a program of the family. */
 struct family_part {
 	const char *programs; /* names of programs, as a glob; the first part that matches counts */
 	const char *lacks; /* "which thread woke another" */
-	bool all; /* the family records nothing without it */
+	bool is_whole_family; /* the family records nothing without it */
 	bool is_optional; /* nothing is lacking if the kernel has no such tracepoint */
 };
 
@@ -70,9 +79,9 @@ struct family_part {
 	{                                            \
 		.programs = (names), .lacks = (text) \
 	}
-#define FAMILY_WHOLE(names)                      \
-	{                                        \
-		.programs = (names), .all = true \
+#define FAMILY_WHOLE(names)                                  \
+	{                                                    \
+		.programs = (names), .is_whole_family = true \
 	}
 #define FAMILY_PARTS_END         \
 	{                        \
@@ -86,7 +95,7 @@ struct family_host {
 	 * functions are named, and for programs whose tracepoint's name says enough.
 	 */
 	const struct family_part *parts;
-	/* Its programs walk Python stacks (core/python.bpf.h). Its runtimes are passed to BPF before `mapped`. */
+	/* Its programs walk Python stacks (core/python.bpf.h). Its runtimes are passed to BPF before object_mapped. */
 	bool python;
 	/*
 	 * The option with which its programs walk Python stacks (core/at_call.bpf.h); NULL: without any option.
@@ -110,21 +119,23 @@ struct family_host {
 	 * family probes is linked into it. Then why (of size len) is set to what will not be recorded.
 	 */
 	bool (*hides_library)(struct elf *elf, char *why, size_t len);
+	/* The family that records what such an object does: its user is not warned if this family probes an object. */
+	const char *covered_by;
 	/*
 	 * For `sonde doctor`, called if is_runtime returned true: writes what the file is ("CPython 3.11.2") and how it
 	 * is traced, or why it is not. false: nothing to report. NULL: the file name says enough.
 	 */
 	bool (*describe)(struct elf *elf, const char *path, char *what, size_t what_len, char *how, size_t how_len);
 	/*
-	 * Finds the sites of the family's SITE programs in an object that is_runtime accepted, and fills `own`
+	 * Finds the sites of the family's SITE programs in an object that is_runtime accepted, and fills *facts
 	 * (FAMILY_FACTS_MAX bytes, zeroed) with the family's facts about it. why (of size len): what can't be probed,
 	 * "" if all can. 0, SITES_HINT or negative errno. s is NULL for `sonde list probes --resolve`, which records
 	 * nothing.
 	 */
-	int (*sites)(struct session *s, struct elf *elf, const char *path, void *own, struct site_list *out, char *why,
-		     size_t len);
+	int (*sites)(struct session *s, struct elf *elf, const char *path, void *facts, struct site_list *out,
+		     char *why, size_t len);
 	/* Called with the facts that `sites` filled in, which are untrusted, when an object has been examined. */
-	void (*found)(struct session *s, const void *own);
+	void (*object_examined)(struct session *s, const void *facts);
 	/* Bytes of the family's state in a recording, zeroed: session__state(). `end` frees what it points to. */
 	size_t state;
 	void (*end)(struct session *s);
@@ -135,8 +146,13 @@ struct family_host {
 	 * those of a process that a filter selects later, and, if the family has is_runtime and no option `all`, over
 	 * those of a process that maps such an object: once per process and tick. NULL: none
 	 */
-	const char *follows;
-	/* follows runs only if this number, `--FAMILY-NUMBER`, is given; NULL: always */
+	const char *follow_iterator;
+	/*
+	 * The iterator program whose first run, when tracing begins, reads what its later ones are compared with. NULL:
+	 * none. Others may still be loaded by then, and are not run.
+	 */
+	const char *baseline;
+	/* follow_iterator runs only if this number, `--FAMILY-NUMBER`, is given; NULL: always */
 	const char *follows_with;
 	/* Of the threads that it follows, it names the files that they wait for (bpf/core/file.bpf.h). */
 	bool names_files;
@@ -150,36 +166,52 @@ struct family_host {
 	 */
 	void (*prepare)(struct session *s);
 	/*
-	 * Called when a process maps such an object, also for mappings from before tracing began. own: what `sites`
-	 * filled in. Without is_runtime: called for any object, and file and own are NULL.
+	 * Called when a process maps such an object, also for mappings from before tracing began. facts: what `sites`
+	 * filled in. Without is_runtime: called for any object, and file and facts are NULL.
 	 */
-	void (*mapped)(struct session *s, struct file_facts *file, const void *own, const struct mapping *m);
+	void (*object_mapped)(struct session *s, struct file_facts *file, const void *facts, const struct mapping *m);
 	/*
-	 * Called when a filter has selected a process, whose threads are older. mapped() follows for its mappings. pid
-	 * 0: several were selected, examine all.
+	 * Called when a filter has selected a process, whose threads are older. object_mapped() follows for its
+	 * mappings. pid 0: several were selected, examine all.
 	 */
-	void (*joined)(struct session *s, u32 pid);
+	void (*process_selected)(struct session *s, u32 pid);
+	/*
+	 * Called before a record of a program is written, which it may change. Returns false if the record is to be
+	 * discarded. NULL: all are written as they are
+	 */
+	bool (*cut)(struct session *s, struct event *e, u32 size);
 	/* Called for each of the family's records, and for its own raw records (bpf/core/stack.h). */
 	void (*event)(struct session *s, const struct event *e, u32 size);
 	/* Called about every 100 ms, or tick_ns if that is more; now is CLOCK_MONOTONIC ns. */
 	void (*tick)(struct session *s, u64 now);
 	u64 tick_ns;
+	/* Called for each group of tasks of a reading; tasks are read if `follows` runs. NULL: not needed */
+	void (*tasks)(struct session *s, const struct task_waits *w);
 	/* Reports the sizes of its tables of processes, threads and the like; NULL: it has none. */
 	void (*sizes)(const struct session *s, table_size_fn *fn, void *arg);
 	/* It calls session__pause and session__resume, and has no return probes. */
-	bool slices;
+	bool has_slices;
 	/* Of these programs probes stay attached meanwhile; NULL: of none. */
 	bool (*stays_attached)(const char *program);
 	/*
-	 * The family's probes are detached while the recording is held. This is called with true before they are
+	 * The family's probes are detached while the recording is suspended. This is called with true before they are
 	 * detached, and with false after they were attached again.
 	 */
-	void (*hold)(struct session *s, bool held);
+	void (*set_suspended)(struct session *s, bool suspend);
+	/*
+	 * Programs that are detached between slices of time, to limit the family's cost (record/slices.c). The names
+	 * end with NULL; NULL: the family is not limited. .open_iterator: the iterator that writes what is open when a
+	 * slice ends.
+	 */
+	const char *const *sliced;
+	const char *open_iterator;
+	/* Called at the end of such a slice with false, and at the start of the next with true. NULL: not needed */
+	void (*set_slice)(struct session *s, bool measures);
 	/*
 	 * Called before tracing stops, while the probes are attached: repeatedly, for at most 3 s, until no family
 	 * returns true, which means that more records are to come.
 	 */
-	bool (*stopping)(struct session *s);
+	bool (*has_more_records)(struct session *s);
 };
 
 #define FAMILY_HOST(ident) REGISTER(family_host, sonde_family_hosts, ident)
@@ -214,6 +246,8 @@ int session__run_iter_of(struct session *s, const char *program, u32 pid);
  * has been passed to .event once a later call returns a higher number.
  */
 u64 session__drained(const struct session *s);
+/* Returns whether a filter selects processes. */
+bool session__has_filter(const struct session *s);
 /* Returns whether the process is selected. */
 bool session__selects(const struct session *s, u32 pid);
 /* Where no filter selects processes: families that follow the threads of runtimes follow those of this process, too. */
@@ -228,10 +262,10 @@ void session__detach(struct session *s, const char *program);
 /* Attaches a program of section clock/cpu on each CPU, hz times a second, until the end of the recording. */
 int session__attach_clock(struct session *s, const char *program, u32 hz);
 /*
- * Holds the recording: expensive probes are detached, and records of targets discarded. Then pauses the trace has from
- * session__begin_pause to session__end_pause, in CLOCK_MONOTONIC ns, in which it has no records.
+ * Suspends or resumes the recording. While it is suspended, expensive probes are detached and records of targets are
+ * discarded; session__begin_pause and session__end_pause write the times (CLOCK_MONOTONIC ns) to the trace.
  */
-void session__hold(struct session *s, bool held);
+void session__set_suspended(struct session *s, bool suspend);
 void session__begin_pause(struct session *s, u64 time);
 void session__end_pause(struct session *s, u64 time);
 /* Writes the pause that is open, if there is one, as far as it is known: a trace that is cut off has that. */
@@ -246,6 +280,12 @@ void session__end_schedule(struct session *s);
 /* Detaches the probes of a family with .slices from all objects, which takes about 50 ms, and attaches them again. */
 int session__pause(struct session *s, const char *family);
 int session__resume(struct session *s, const char *family);
+/* Does it take these 50 ms for each site? Before Linux 6.6 each has a perf event. */
+bool session__detaches_slowly(const struct session *s);
+/*
+ * For --cost-limit: adds ns for which a followed thread was on a CPU, and ns that the programs took which slices limit.
+ */
+void session__add_probing(struct session *s, u64 run_ns, u64 cost_ns);
 /* -ESRCH: the process has ended. */
 int session__image(struct session *s, u32 pid, struct process_image *out);
 /* Opens /proc/PID/maps for reading; NULL: failed. */
@@ -264,13 +304,13 @@ int session__start_dwarf(struct session *s, struct dwarf_job *job, const struct 
 int session__open_mapped(struct session *s, const struct mapping *m);
 /* Returns the recording's native stacks (record/native.h); NULL: no memory. */
 struct native *session__native(struct session *s);
-/* Prints a warning; at most a few times per recording. */
+/* Prints a warning. Those that wait to be printed are limited: further ones are dropped. */
 void session__warn(struct session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /*
- * Reports that a file is left out because it needs too much memory or time: counts a loss, once per file, and names
- * the first ones.
+ * Reports that a file is left out because it needs too much memory or time: counts a loss, and names the first such
+ * files.
  */
-void session__gave_up(struct session *s, const char *path, const char *why);
+void session__left_out(struct session *s, const char *path, const char *why);
 /* Counts lost records of a family, now. */
 void session__lost(struct session *s, const char *family, u32 reason, u64 count);
 /*
@@ -316,4 +356,3 @@ int mapping__bias(const struct file_facts *file, const struct mapping *m, u64 *b
  * are on.
  */
 bool runtime__is_one(struct elf *elf, const char *path, bool hint);
-#endif

@@ -27,11 +27,11 @@ static void host_found(struct session *s, const struct family_host *h, void *arg
 	const struct found *found = arg;
 
 	for (u32 i = 0; f && i < found->x->n_families; i++) {
-		if (found->x->families[i].found.id != f->id)
+		if (found->x->families[i].family.id != f->id)
 			continue;
-		if (h->found)
-			h->found(s, found->o->facts->own[f->id]);
-		if (found->x->families[i].found.hint)
+		if (h->object_examined)
+			h->object_examined(s, found->o->facts->family_facts[f->id]);
+		if (found->x->families[i].family.hint)
 			objects__hint(s, f->id);
 	}
 }
@@ -45,7 +45,7 @@ void object__store_facts(struct session *s, struct object *o, const struct exami
 	*new = x->facts;
 	for (u32 i = 0; old && i < FAMILY_MAX; i++)
 		if (o->families & FAMILY_BIT(i))
-			memcpy(new->own[i], old->own[i], sizeof(new->own[i]));
+			memcpy(new->family_facts[i], old->family_facts[i], sizeof(new->family_facts[i]));
 	if (old)
 		new->python.reported = old->python.reported;
 	free(old);

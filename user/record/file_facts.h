@@ -3,8 +3,7 @@
  * Facts about a file that a family probes: found by a child without privileges (record/examine.h), and therefore
  * untrusted.
  */
-#ifndef SONDE_RECORD_FILE_FACTS_H
-#define SONDE_RECORD_FILE_FACTS_H
+#pragma once
 
 #include "core/event.h"
 #include "python/layouts.h"
@@ -28,7 +27,5 @@ struct file_facts {
 		struct python_runtime runtime;
 	} python;
 	/* By family: what its host's `sites` has filled */
-	u64 own[FAMILY_MAX][FAMILY_FACTS_MAX / sizeof(u64)];
+	u64 family_facts[FAMILY_MAX][FAMILY_FACTS_MAX / sizeof(u64)];
 };
-
-#endif

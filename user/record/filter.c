@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define JOINED_MAX     64
 #define INTRODUCED_MAX 4096 /* in one generation */
@@ -39,8 +38,8 @@ struct filter {
 	struct cgroup_ref cgroups[FILTER_CGROUPS];
 	u32 n_cgroups;
 	/* newly selected processes, each once, which are introduced when the rings have been drained */
-	struct member joined[JOINED_MAX];
-	u32 n_joined; /* more than JOINED_MAX: all are introduced */
+	struct member selected[JOINED_MAX];
+	u32 n_selected; /* more than JOINED_MAX: all are introduced */
 	u64 next_all; /* ns: earliest time */
 	struct recent introduced; /* pid: u64, time of its introduction, ns */
 };
@@ -182,17 +181,17 @@ void filter__tick(struct session *s)
 		session__run_iter(s, "core_users");
 }
 
-static void add_joined(struct filter *f, struct member m)
+static void add_selected(struct filter *f, struct member m)
 {
-	for (u32 i = 0; i < f->n_joined && i < JOINED_MAX; i++) {
-		if (f->joined[i].pid != m.pid)
+	for (u32 i = 0; i < f->n_selected && i < JOINED_MAX; i++) {
+		if (f->selected[i].pid != m.pid)
 			continue;
-		f->joined[i].exec &= m.exec;
+		f->selected[i].exec &= m.exec;
 		return;
 	}
-	if (f->n_joined < JOINED_MAX)
-		f->joined[f->n_joined] = m;
-	f->n_joined += f->n_joined <= JOINED_MAX;
+	if (f->n_selected < JOINED_MAX)
+		f->selected[f->n_selected] = m;
+	f->n_selected += f->n_selected <= JOINED_MAX;
 }
 
 /* Called while the rings are drained, so it only notes the process, for filter__follow(). */
@@ -203,7 +202,7 @@ void filter__note(struct session *s, const struct event *e, u32 size)
 
 	if (size < sizeof(*m) || !m->member)
 		return;
-	add_joined(f, (struct member){ e->pid, m->exec });
+	add_selected(f, (struct member){ e->pid, m->exec });
 }
 
 /*
@@ -214,19 +213,19 @@ static void introduce_all(struct session *s)
 {
 	u64 began = session__now(s), took;
 	struct filter *f = s->filter;
-	struct member joined[JOINED_MAX];
+	struct member selected[JOINED_MAX];
 	u32 all = 0;
 
 	if (began < f->next_all)
 		return;
-	memcpy(joined, f->joined, sizeof(joined));
-	f->n_joined = 0;
+	memcpy(selected, f->selected, sizeof(selected));
+	f->n_selected = 0;
 	for (u32 i = 0; i < JOINED_MAX; i++)
-		process__set(s, joined[i].pid, PROCESS_JOINING);
-	hosts__joined(s, all);
+		process__set(s, selected[i].pid, PROCESS_JOINING);
+	hosts__process_selected(s, all);
 	objects__scan(s, 0);
 	for (u32 i = 0; i < JOINED_MAX; i++)
-		process__clear(s, joined[i].pid, PROCESS_JOINING);
+		process__clear(s, selected[i].pid, PROCESS_JOINING);
 	took = (session__now(s) - began) * ALL_SHARE;
 	f->next_all = began + (took < ALL_MAX ? took : ALL_MAX);
 }
@@ -253,7 +252,7 @@ static void introduce(struct session *s, const struct member *m)
 	u32 pid = m->pid;
 
 	process__set(s, pid, PROCESS_JOINING);
-	hosts__joined(s, pid);
+	hosts__process_selected(s, pid);
 	if (!m->exec || !session__selects(s, pid))
 		objects__scan(s, pid);
 	process__clear(s, pid, PROCESS_JOINING);
@@ -262,22 +261,22 @@ static void introduce(struct session *s, const struct member *m)
 void filter__follow(struct session *s)
 {
 	struct filter *f = s->filter;
-	struct member joined[JOINED_MAX];
+	struct member selected[JOINED_MAX];
 	u64 now = session__now(s);
-	u32 n = f->n_joined;
+	u32 n = f->n_selected;
 
 	if (n > JOINED_MAX) {
 		introduce_all(s);
 		return;
 	}
 	/* more may join meanwhile */
-	memcpy(joined, f->joined, n * sizeof(*joined));
-	f->n_joined = 0;
+	memcpy(selected, f->selected, n * sizeof(*selected));
+	f->n_selected = 0;
 	for (u32 i = 0; i < n; i++) {
-		if (is_too_soon(f, joined[i].pid, now)) {
-			add_joined(f, joined[i]);
+		if (is_too_soon(f, selected[i].pid, now)) {
+			add_selected(f, selected[i]);
 			continue;
 		}
-		introduce(s, &joined[i]);
+		introduce(s, &selected[i]);
 	}
 }

@@ -11,7 +11,6 @@
 #include "record/internal.h"
 #include "sandbox/message.h"
 #include "site/place.h"
-#include "util/array.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -30,7 +29,7 @@ struct find {
 	const char *pattern;
 	bool copy; /* the library is linked into the object: its functions are not exported */
 	bool debug_sought;
-	bool any; /* the file is a runtime of some family */
+	bool is_runtime; /* the file is a runtime of some family */
 	struct placer *placer; /* created when needed */
 	struct map taken; /* sites by offset and section kind */
 	u32 n_names, n_libraries;
@@ -81,7 +80,7 @@ static u32 send_name(struct find *p, const char *name)
 }
 
 /* Returns false if the site was added before: two names of one function (an alias) are one call. */
-static bool take(struct find *p, u64 offset, enum section_kind kind)
+static bool take_site(struct find *p, u64 offset, enum section_kind kind)
 {
 	struct {
 		u64 offset, kind;
@@ -126,7 +125,8 @@ static void add_placed(struct find *p, const struct elf_symbol *sym)
 		return;
 	for (u32 i = 0; i < where.n; i++) {
 		found.bits = site_list__placed_cookie(&where.sites[i]);
-		if (!elf__offset(p->elf, where.sites[i].addr, &found.offset) && take(p, found.offset, SECTION_PLACED))
+		if (!elf__offset(p->elf, where.sites[i].addr, &found.offset) &&
+		    take_site(p, found.offset, SECTION_PLACED))
 			add_site(p, &found);
 	}
 }
@@ -144,7 +144,7 @@ static void add_function(struct find *p, const struct elf_symbol *sym)
 	if (kind == SECTION_SPAN && !strncmp(sym->name, "_Z", 2))
 		return;
 	/* keyed by its entry, so that each function is placed only once */
-	if (!get_placer(p) || !take(p, ~sym->offset, kind))
+	if (!get_placer(p) || !take_site(p, ~sym->offset, kind))
 		return;
 	if (kind == SECTION_PLACED) {
 		add_placed(p, sym);
@@ -278,15 +278,13 @@ static void find_globs(struct find *p, const struct program *program)
 }
 
 /*
- * NVIDIA's static libraries begin the names of their private symbols like this: those of libcudart are
- * libcudart_static_HASH.
+ * Does the file contain a copy of the library? Only libcudart is linked statically so that it can be recognized: the
+ * names of its private symbols are libcudart_static_HASH. A file that needs the shared library has no copy of it.
  */
 static bool holds_copy(const struct find *p, const char *library)
 {
-	char text[80];
-
-	snprintf(text, sizeof(text), "%.*s_static_", (int)strcspn(library, "."), library);
-	return elf__names_hold(p->elf, text);
+	return !strcmp(library, "libcudart.so") && !elf__needs(p->elf, library) &&
+	       elf__names_hold(p->elf, "libcudart_static_");
 }
 
 /*
@@ -369,7 +367,7 @@ static void send_sites(struct find *p, const struct site_list *list)
 		const struct site *site = &list->sites[i];
 		const struct program *program = probes__program(&p->s->embedded.probes, site->program);
 
-		if (program && program->enabled && take(p, site->offset, SECTION_SITE))
+		if (program && program->enabled && take_site(p, site->offset, SECTION_SITE))
 			add_site(p, &(struct found_site){ .program = number_of(p, program),
 							  .name = site->name ? first + site->name - 1 : SITE_NO_NAME,
 							  .offset = site->offset,
@@ -382,8 +380,7 @@ static void send_sites(struct find *p, const struct site_list *list)
 static bool find_sites(struct find *p, const struct schema_family *f, void *own, struct found_family *out)
 {
 	const struct family_host *h = family_host__find(f->name);
-	struct elf_symbol sym;
-	bool python = family_host__python_requested(p->s, h) && !elf__find_symbol(p->elf, "_PyRuntime", &sym);
+	bool python = family_host__python_requested(p->s, h) && elf__provides(p->elf, "_PyRuntime");
 	struct site_list sites = {};
 
 	if (!h || !h->is_runtime || !h->is_runtime(p->elf, p->q->path, p->q->hints & FAMILY_BIT(f->id)))
@@ -414,14 +411,14 @@ static int find_family(struct find *p, const struct schema_family *f, struct fil
 		out.hidden = find_hidden(p, f, out.why, sizeof(out.why));
 		runtime = out.hidden;
 	}
-	runtime |= find_sites(p, f, facts->own[f->id], &out);
+	runtime |= find_sites(p, f, facts->family_facts[f->id], &out);
 	if (p->unplaced && !*out.why)
 		snprintf(out.why, sizeof(out.why), "%u of %u functions are not traced: %s", p->unplaced, p->functions,
 			 p->why);
 	map__free(&p->taken);
 	flush(p);
 	out.error = p->error;
-	p->any |= runtime;
+	p->is_runtime |= runtime;
 	return runtime ? answer__send(p->sock, ANSWER_FAMILY, 0, &out, sizeof(out)) : 0;
 }
 
@@ -443,13 +440,12 @@ static void fill_facts(struct elf *elf, struct file_facts *facts)
 int find__file(struct session *s, struct elf *elf, int sock, const struct file_question *q, struct file_facts *facts)
 {
 	struct find *p = calloc(1, sizeof(*p));
-	struct elf_symbol sym;
 	int err = 0;
 
 	if (!p)
 		return -ENOMEM;
 	*p = (struct find){ .s = s, .elf = elf, .sock = sock, .q = q };
-	if (python__is_walked(s) && !elf__find_symbol(elf, "_PyRuntime", &sym)) {
+	if (python__is_walked(s) && elf__provides(elf, "_PyRuntime")) {
 		fill_facts(elf, facts);
 		err = answer__send(sock, ANSWER_FACTS, 0, facts, sizeof(*facts));
 	}
@@ -460,7 +456,7 @@ int find__file(struct session *s, struct elf *elf, int sock, const struct file_q
 			err = find_family(p, f, facts);
 	}
 	/* of other files no facts are needed */
-	if (!err && p->any) {
+	if (!err && p->is_runtime) {
 		fill_facts(elf, facts);
 		err = answer__send(sock, ANSWER_FACTS, 0, facts, sizeof(*facts));
 	}

@@ -28,27 +28,27 @@ bool family_host__python_requested(struct session *s, const struct family_host *
 
 void *session__state(const struct session *s, u8 family)
 {
-	return s->host_states[family].own;
+	return s->host_states[family].data;
 }
 
 bool family_host__follows(struct session *s, const struct family_host *h)
 {
-	return h->follows && (!h->follows_with || session__number(s, h->name, h->follows_with));
+	return h->follow_iterator && (!h->follows_with || session__number(s, h->name, h->follows_with));
 }
 
 static void begin(struct session *s, const struct family_host *h, struct host_state *state)
 {
-	if (state->begun)
+	if (state->has_begun)
 		return;
-	state->begun = true;
+	state->has_begun = true;
 	if (h->begin)
 		h->begin(s);
 	if (family_host__follows(s, h))
-		session__run_iter(s, h->follows);
+		session__run_iter(s, h->follow_iterator);
 }
 
 /* Returns the state of a host whose family is on and has begun, else NULL. */
-static struct host_state *begun(struct session *s, const struct family_host *h, u8 *family)
+static struct host_state *begun_state(struct session *s, const struct family_host *h, u8 *family)
 {
 	const struct schema_family *f = schema__family(s->schema, h->name);
 
@@ -65,10 +65,10 @@ static void tick(struct session *s, const struct family_host *h, void *arg)
 	struct host_state *state;
 	u8 family;
 
-	state = begun(s, h, &family);
+	state = begun_state(s, h, &family);
 	if (!state)
 		return;
-	state->followed = 0;
+	state->last_followed = 0;
 	if (!h->tick || now < state->next_tick)
 		return;
 	state->next_tick = now + h->tick_ns;
@@ -80,21 +80,29 @@ void hosts__tick(struct session *s, u64 now)
 	family_host__each(s, tick, &now);
 }
 
-static void joined(struct session *s, const struct family_host *h, void *arg)
+static void process_selected(struct session *s, const struct family_host *h, void *arg)
 {
 	u8 family;
 
-	if (!begun(s, h, &family))
+	if (!begun_state(s, h, &family))
 		return;
 	if (family_host__follows(s, h))
-		session__run_iter_of(s, h->follows, *(u32 *)arg);
-	if (h->joined)
-		h->joined(s, *(u32 *)arg);
+		session__run_iter_of(s, h->follow_iterator, *(u32 *)arg);
+	if (h->process_selected)
+		h->process_selected(s, *(u32 *)arg);
 }
 
-void hosts__joined(struct session *s, u32 pid)
+void hosts__process_selected(struct session *s, u32 pid)
 {
-	family_host__each(s, joined, &pid);
+	family_host__each(s, process_selected, &pid);
+}
+
+bool host__cut(struct session *s, void *record, u32 size)
+{
+	struct event *e = record;
+	const struct family_host *h = size < sizeof(*e) ? NULL : s->hosts[FAMILY_INDEX(e->id)];
+
+	return !h || !h->cut || h->cut(s, e, size);
 }
 
 void host__event(struct session *s, u8 family, const struct event *e, u32 size)
@@ -115,16 +123,16 @@ struct notify {
 /* Follows the existing threads of a process that becomes a runtime; with option `all` they are followed already. */
 static void follow(struct session *s, const struct family_host *h, struct host_state *state, u32 pid)
 {
-	if (!family_host__follows(s, h) || pid == state->followed || session__option(s, h->name, "all"))
+	if (!family_host__follows(s, h) || pid == state->last_followed || session__option(s, h->name, "all"))
 		return;
-	state->followed = pid;
-	session__run_iter_of(s, h->follows, pid);
+	state->last_followed = pid;
+	session__run_iter_of(s, h->follow_iterator, pid);
 }
 
 static void follow_busy(struct session *s, const struct family_host *h, void *arg)
 {
 	u8 family;
-	struct host_state *state = h->is_runtime ? begun(s, h, &family) : NULL;
+	struct host_state *state = h->is_runtime ? begun_state(s, h, &family) : NULL;
 
 	if (state)
 		follow(s, h, state, *(u32 *)arg);
@@ -146,18 +154,18 @@ static void mapped(struct session *s, const struct family_host *h, void *arg)
 	u8 family;
 	bool is;
 
-	state = begun(s, h, &family);
+	state = begun_state(s, h, &family);
 	if (!state)
 		return;
 	is = n->o->facts && (n->o->families & FAMILY_BIT(family));
 	if (is && (h->python || family_host__python_requested(s, h)))
 		python__mapped(s, n->o->facts, n->m);
-	if (h->mapped && !h->is_runtime)
-		h->mapped(s, NULL, NULL, n->m);
+	if (h->object_mapped && !h->is_runtime)
+		h->object_mapped(s, NULL, NULL, n->m);
 	if (!h->is_runtime || !is)
 		return;
-	if (h->mapped)
-		h->mapped(s, n->o->facts, n->o->facts->own[family], n->m);
+	if (h->object_mapped)
+		h->object_mapped(s, n->o->facts, n->o->facts->family_facts[family], n->m);
 	follow(s, h, state, n->m->pid);
 }
 
@@ -180,7 +188,7 @@ static void open_host(struct session *s, const struct family_host *h, void *arg)
 		return;
 	}
 	s->hosts[f->id] = h;
-	s->host_states[f->id].own = own;
+	s->host_states[f->id].data = own;
 	if (h->prepare)
 		h->prepare(s);
 }
@@ -196,9 +204,9 @@ int hosts__open(struct session *s)
 void hosts__free(struct session *s)
 {
 	for (u32 i = 0; i < ARRAY_LEN(s->hosts); i++) {
-		if (s->hosts[i] && s->hosts[i]->end && s->host_states[i].own)
+		if (s->hosts[i] && s->hosts[i]->end && s->host_states[i].data)
 			s->hosts[i]->end(s);
-		free(s->host_states[i].own);
-		s->host_states[i].own = NULL;
+		free(s->host_states[i].data);
+		s->host_states[i].data = NULL;
 	}
 }

@@ -2,7 +2,6 @@
 /* Files and processes about which the kernel does not answer in time: only they are skipped, and each is reported. */
 #include "record/objects.h"
 
-#include <errno.h>
 #include <string.h>
 
 bool session__is_stopping(const struct session *s)

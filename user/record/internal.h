@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Internal to the files of user/record/. */
-#ifndef SONDE_RECORD_INTERNAL_H
-#define SONDE_RECORD_INTERNAL_H
+#pragma once
 
 #include "core/maps.h"
 #include "kernel/embedded.h"
 #include "kernel/refused_maps.h"
 #include "record/ring.h"
 #include "record/session.h"
+#include "record/slices.h"
 #include "record/tables.h"
 
 struct sonde_bpf;
@@ -28,6 +28,7 @@ struct preattach;
 struct examiner;
 struct file_facts;
 struct stack_records;
+struct task_samples;
 
 struct target {
 	u32 pid;
@@ -39,7 +40,7 @@ struct refusal {
 	const struct schema_family *family;
 	const char *program;
 	char *why, *lacks;
-	bool all; /* the whole family is disabled */
+	bool is_whole_family; /* the whole family is disabled */
 	const struct family_part *part; /* in the family's list; NULL: the list has no such part */
 };
 
@@ -47,10 +48,10 @@ struct refusal {
 
 /* The state of one family's host code in one recording. */
 struct host_state {
-	bool begun;
-	u32 followed; /* process of the last call; a pid may exec, or be reused, by the next tick */
+	bool has_begun;
+	u32 last_followed; /* process of the last call; a pid may exec, or be reused, by the next tick */
 	u64 next_tick;
-	void *own; /* h->state bytes */
+	void *data; /* h->state bytes */
 };
 
 struct session {
@@ -67,7 +68,7 @@ struct session {
 	} method; /* how calls and entries are probed */
 	bool family_on[FAMILY_MAX]; /* by family id */
 	bool everything; /* load all programs regardless of the options: for calibrate.h */
-	bool deferred_known; /* the deferred programs are loaded or were refused */
+	enum deferral deferred_known; /* the programs that are deferred up to here are loaded or were refused */
 	u64 hints; /* FAMILY_BIT of those whose is_runtime gets its hint */
 	const struct family_host *hosts[FAMILY_MAX]; /* by family id */
 	struct host_state host_states[FAMILY_MAX]; /* by family id */
@@ -83,12 +84,12 @@ struct session {
 	struct {
 		struct rings *rings;
 		u64 ring_size; /* bytes of data of each ring */
-		bool more; /* there are more records: in the rings, or copied and not handled */
-		bool busy; /* a record is being handled */
-		u64 done; /* how often all rings were read to their end and each record was handled */
+		bool has_more; /* there are more records: in the rings, or copied and not handled */
+		bool is_handling; /* a record is being handled */
+		u64 n_complete; /* how often all rings were read to their end and each record was handled */
 		u64 next_copy; /* ns */
 		struct copied_records incoming, current; /* those of `current` are handled first */
-		u64 lost; /* records that were dropped for lack of memory, and are not counted yet */
+		u64 lost[FAMILY_MAX]; /* records that were dropped for lack of memory, and are not counted yet */
 	} drain;
 	struct mmaps *mmaps;
 	int epoll_fd;
@@ -102,12 +103,14 @@ struct session {
 		u8 verdict; /* enum site_verdict */
 	} refused_sites; /* sites that the attacher refused, of the family that is being attached */
 
-	struct preattach *preattach; /* NULL except between finding and attaching */
+	struct preattach *preattach; /* libraries on disk that are still to be probed; NULL: none */
+	pid_t searcher; /* the child that searched for them, until it has been waited for; 0: none */
 	struct objects *objects;
 	struct shares *shares;
 	struct python_known *python;
 	struct losses *losses;
 	struct stack_records *stacks;
+	struct task_samples *tasks; /* NULL: no process with an event loop was seen */
 	struct native *native; /* NULL: no native stack was requested yet */
 	struct target *targets;
 	u32 n_targets;
@@ -124,15 +127,17 @@ struct session {
 		u64 cpu_at_start; /* ns of CPU time for loading and attaching */
 		u64 next_tick, next_second;
 		u64 next_tables; /* ns: of the next report of table sizes */
-		u64 followed; /* ns: mappings made until then are known */
+		u64 mappings_until; /* ns: mappings made until then are known */
 	} time;
 	struct {
-		bool held; /* records are discarded, and the probes of families with .hold are detached */
-		u64 held_since; /* ns */
+		bool is_suspended; /* records are discarded, the probes of families with .set_suspended detached */
+		u64 suspended_since; /* ns */
 		u64 since; /* begin of a pause whose end is not known yet, ns; 0: the recording is not paused */
 		u64 sum; /* ns of the pauses before it */
+		u64 unmeasured; /* part of sum in which --cost-limit had detached families sched and sample */
 		bool schedule_ended;
 	} pause;
+	struct slices slices;
 	struct {
 		u64 traced; /* records of targets, without those about the trace itself */
 		u64 recorded[FAMILY_MAX]; /* by family id */
@@ -140,10 +145,14 @@ struct session {
 		bool tracepoints_alone[FAMILY_MAX]; /* by family id: it only uses tracepoints */
 		u32 not_attached;
 		u32 since_wait; /* sites that were attached since session__link() last waited */
-		u32 gave_up; /* files that were left out for lack of memory */
+		u32 left_out; /* files that were left out for lack of memory */
 		u32 unwatched; /* objects whose files can't be watched */
-		u32 hidden; /* objects that contain a library with stripped symbols */
 	} counts;
+	struct {
+		char *text; /* the warning about the first object that contains a library with stripped symbols */
+		const struct schema_family *family; /* that probes the library */
+		u64 probed; /* FAMILY_BIT of those that probe an object */
+	} hidden;
 	struct {
 		char *texts[64];
 		u32 n, next;
@@ -180,8 +189,10 @@ int hosts__open(struct session *s);
 /* Each calls the function of this name of the families that are on, after `begin`. */
 void hosts__free(struct session *s);
 void hosts__tick(struct session *s, u64 now);
-void hosts__joined(struct session *s, u32 pid);
+void hosts__process_selected(struct session *s, u32 pid);
 void hosts__mapped(struct session *s, struct object *o, const struct mapping *m);
+/* Lets the record's family change it; returns false if the record is to be discarded. */
+bool host__cut(struct session *s, void *record, u32 size);
 void host__event(struct session *s, u8 family, const struct event *e, u32 size);
 void family_host__each(struct session *s, void (*fn)(struct session *s, const struct family_host *h, void *arg),
 		       void *arg);
@@ -207,8 +218,10 @@ void session__unlink(struct session *s);
 /* In pause.c: families whose probes are detached and attached again (family_host.slices). */
 /* The object number of their links; also used for other families. */
 u32 pause__object(const struct program *p, u32 object);
+/* Returns for how long --cost-limit has left out families sched and sample, without the pauses of the recording. */
+u64 pause__unmeasured(const struct session *s);
 /* Are the probes of this program detached now, so that new ones are stored and not attached? */
-bool pause__is_held(const struct session *s, const struct program *p);
+bool pause__is_suspended(const struct session *s, const struct program *p);
 /* Should this record be discarded? */
 bool pause__discards(const struct session *s, const struct event *e, u32 size);
 /* Stores the arguments of session__link if the family can be paused. */
@@ -246,10 +259,31 @@ void objects__sizes(const struct objects *o, table_size_fn *fn, void *arg);
 const char *objects__path(const struct objects *o, u16 id);
 
 /* In preattach.c: libraries on disk that no process maps yet. */
+/* Creates the child process that searches for them, while this process has its privileges. */
 void preattach__find(struct session *s);
-void preattach__attach(struct session *s);
+/* Notes where a mapped file shows that a Python has its packages; the child searches there, too. */
+void preattach__note(struct session *s, const char *path);
+/* Lets the child begin, once the running processes have been scanned. */
+void preattach__search(struct session *s);
+/* Returns whether the next function does not have to wait for the child. */
+bool preattach__is_ready(struct session *s);
+/* Probes the next of them; s->preattach is NULL after the last. Waits for the child if necessary. */
+void preattach__attach_next(struct session *s);
+/* Waits for the child if it has ended. */
+void preattach__reap(struct session *s);
+void preattach__free(struct session *s);
 
-/* In memory.c: limits sonde's own memory. */
+/* In missed.c: counts libraries that were mapped too late to be probed. Called when the traced time has ended. */
+void missed__finish(struct session *s);
+/* attach.c: warns that a library with stripped symbols is not probed, unless another family records its work. */
+void session__warn_hidden(struct session *s);
+
+/*
+ * In memory.c: allows this process and those that it forks as many descriptors as a recording may need. Returns -EMFILE
+ * with a message if the limit is too low and may not be raised.
+ */
+int memory__raise_files(char *err, size_t len);
+/* Limits sonde's own memory. */
 void memory__limit(struct session *s);
 /* Returns -ENOMEM with a message if the recording can't continue. */
 int memory__poll(struct session *s, u64 now, char *err, size_t len);
@@ -312,6 +346,8 @@ void stack_records__record(struct session *s, const void *record, u32 size);
 /* Called after the last record. */
 void stack_records__finish(struct session *s);
 /* Called at each tick: removes code objects if there are too many. */
+/* Returns the id of a Python function that the BPF programs did not send; 0: no memory. */
+u32 stack_records__function(struct session *s, const char *name, const char *file, u32 line);
 void stack_records__tick(struct session *s, u64 now);
 /* Removes all code objects, soon. */
 void stack_records__trim(struct session *s, u64 now);
@@ -363,5 +399,3 @@ void metadata__hits(struct session *s);
 void metadata__cost(struct session *s);
 u64 metadata__total_hits(struct session *s, u64 *skipped);
 u64 metadata__probes_ns(struct session *s, u64 hits);
-
-#endif

@@ -3,8 +3,7 @@
  * Line tables of Python's code objects. Processes that run the same program have the same tables, and so have
  * functions with equal line numbers: equal tables are stored once.
  */
-#ifndef SONDE_RECORD_LINE_TABLES_H
-#define SONDE_RECORD_LINE_TABLES_H
+#pragma once
 
 #include "util/map.h"
 
@@ -26,5 +25,3 @@ void line_tables__free(struct line_tables *t);
 struct line_table *line_tables__take(struct line_tables *t, const u8 *data, u32 size);
 /* NULL-safe. */
 void line_tables__put(struct line_tables *t, struct line_table *l);
-
-#endif

@@ -12,9 +12,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/sysinfo.h>
 
 int session__set_variable(struct session *s, const char *name, const void *value, size_t size)
 {
@@ -101,7 +99,7 @@ static void choose_methods(struct session *s)
 }
 
 struct python_walks {
-	bool any; /* a recorded family walks Python stacks */
+	bool is_recorded; /* a recorded family walks Python stacks */
 	bool at_calls; /* such a family does so at the start of its calls, because of an option */
 };
 
@@ -113,7 +111,7 @@ static void note_python(struct session *s, const struct family_host *h, void *ar
 	if (!f || !s->family_on[f->id])
 		return;
 	walks->at_calls |= family_host__python_requested(s, h);
-	walks->any |= h->python || walks->at_calls;
+	walks->is_recorded |= h->python || walks->at_calls;
 }
 
 static struct python_walks python_walks(struct session *s)
@@ -148,7 +146,7 @@ bool load__is_needed(struct session *s, const struct program *p)
 	if (!s->family_on[p->family->id])
 		return false;
 	if (!strncmp(p->name, "core_python_", strlen("core_python_")))
-		return python_walks(s).any;
+		return python_walks(s).is_recorded;
 	if (!strncmp(p->name, "core_file_", strlen("core_file_")))
 		return names_files(s);
 	if (p->section.kind == SECTION_CALLED)
@@ -173,18 +171,26 @@ static void note_tracepoints(struct session *s)
 }
 
 /*
- * Returns whether the program is not needed before the first object is probed, or before the recording ends: programs
- * of libraries, and the iterators that write what is still open. Without some programs of the core nothing is
+ * Programs that are not needed before the first object is probed, or before the recording ends, are deferred: those of
+ * runtimes and libraries, and the iterators that write what is still open. Without some programs of the core nothing is
  * recorded, so the kernel's answer about those is awaited.
  */
-static bool can_be_deferred(const struct program *p)
+static enum deferral deferral_of(const struct program *p)
 {
 	const struct family_part *part = refused__part(p);
+	const struct family_host *h = p->family->id ? family_host__find(p->family->name) : NULL;
 
-	if (part && part->all && !p->family->id)
-		return false;
-	return p->section.kind == SECTION_SPAN || p->section.kind == SECTION_ENTRY ||
-	       p->section.kind == SECTION_PLACED || (p->section.kind == SECTION_ITER && !p->section.on_demand);
+	if (h && h->baseline && !strcmp(h->baseline, p->name))
+		return DEFERRED_NOT;
+	if (part && part->is_whole_family && !p->family->id)
+		return DEFERRED_NOT;
+	/* a family attaches its own tracepoints when a runtime has done something */
+	if (p->section.kind == SECTION_SITE || (p->section.kind == SECTION_TRACEPOINT && p->section.on_demand))
+		return DEFERRED_SITES;
+	if (p->section.kind == SECTION_SPAN || p->section.kind == SECTION_ENTRY || p->section.kind == SECTION_PLACED ||
+	    (p->section.kind == SECTION_ITER && !p->section.on_demand))
+		return DEFERRED_REST;
+	return DEFERRED_NOT;
 }
 
 static int choose_programs(struct session *s)
@@ -201,7 +207,7 @@ static int choose_programs(struct session *s)
 			if (refused__absent(s, p))
 				return -ENOMEM;
 		}
-		p->deferred = p->enabled && !s->everything && can_be_deferred(p);
+		p->deferred = p->enabled && !s->everything ? deferral_of(p) : DEFERRED_NOT;
 		bpf_program__set_autoload(p->prog, p->enabled);
 		if (span || p->section.kind == SECTION_ENTRY || p->section.kind == SECTION_PLACED ||
 		    p->section.kind == SECTION_SITE)
@@ -248,7 +254,7 @@ static int size_stacks(struct session *s)
 					 s->skel->maps.python_stacks };
 	int ret = 0;
 
-	for (u32 i = 0; !ret && !python_walks(s).any && i < ARRAY_LEN(maps); i++)
+	for (u32 i = 0; !ret && !python_walks(s).is_recorded && i < ARRAY_LEN(maps); i++)
 		ret = bpf_map__set_max_entries(maps[i], 1);
 	return ret;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Collects losses from the BPF counters and from the loader itself into meta_loss records. */
+/* Collects losses from the BPF counters and from the worker itself into meta_loss records. */
 #include "record/internal.h"
 #include "sonde.skel.h"
 #include "trace/loss.h"
@@ -15,21 +15,21 @@
 #define COUNTERS (FAMILY_MAX * LOSS_REASONS)
 
 struct losses {
-	u64 seen[COUNTERS];
+	u64 reported[FAMILY_MAX][LOSS_REASONS];
 	u64 recursion[FAMILY_MAX]; /* misses already reported, by family */
 	u64 total;
 	struct session_loss *sums;
 	u32 n_sums;
 	u64 last_poll;
 	u32 cpus;
-	struct loss_count per_cpu[];
+	struct family_losses per_cpu[];
 };
 
 int losses__new(struct session *s)
 {
 	int cpus = libbpf_num_possible_cpus();
 
-	s->losses = calloc(1, sizeof(*s->losses) + cpus * sizeof(struct loss_count));
+	s->losses = calloc(1, sizeof(*s->losses) + cpus * sizeof(struct family_losses));
 	if (!s->losses)
 		return -ENOMEM;
 	s->losses->cpus = cpus;
@@ -42,7 +42,7 @@ void losses__free(struct losses *l)
 	if (!l)
 		return;
 	for (u32 i = 0; i < l->n_sums; i++)
-		free(l->sums[i].forgotten);
+		free(l->sums[i].evicted_path);
 	free(l->sums);
 	free(l);
 }
@@ -53,7 +53,7 @@ static struct session_loss *sum_of(struct losses *l, const struct meta_loss *r, 
 		struct session_loss *one = &l->sums[i];
 
 		if (one->family == r->family && one->reason == r->reason && one->object == object &&
-		    one->outside == outside && !one->forgotten)
+		    one->outside == outside && !one->evicted_path)
 			return one;
 	}
 	return NULL;
@@ -119,15 +119,14 @@ void losses__add(struct session *s, u16 family, enum loss_reason reason, u64 cou
 	losses__add_of(s, 0, family, reason, count, first, last, object);
 }
 
-static void poll_counter(struct session *s, u32 key)
+/* Adds up what the CPUs counted, which is in per_cpu. */
+static void add_counts(struct session *s, u32 family, u32 reason)
 {
 	struct losses *l = s->losses;
-	u64 count = 0, first = ~0ULL, last = 0;
+	u64 count = 0, first = ~0ULL, last = 0, *reported = &l->reported[family][reason];
 
-	if (bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.losses), &key, l->per_cpu))
-		return;
 	for (u32 i = 0; i < l->cpus; i++) {
-		const struct loss_count *c = &l->per_cpu[i];
+		const struct loss_count *c = &l->per_cpu[i].reasons[reason];
 
 		if (!c->count)
 			continue;
@@ -137,13 +136,21 @@ static void poll_counter(struct session *s, u32 key)
 		if (c->last > last)
 			last = c->last;
 	}
-	if (count == l->seen[key])
+	if (count == *reported)
 		return;
 	/* the kernel's counter has the time of the very first loss; new losses occurred after the last poll */
-	if (first < l->last_poll && l->seen[key])
+	if (first < l->last_poll && *reported)
 		first = l->last_poll;
-	losses__add(s, key / LOSS_REASONS, key % LOSS_REASONS, count - l->seen[key], first, last, 0);
-	l->seen[key] = count;
+	losses__add(s, family, reason, count - *reported, first, last, 0);
+	*reported = count;
+}
+
+static void poll_family(struct session *s, u32 family)
+{
+	if (bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.losses), &family, s->losses->per_cpu))
+		return;
+	for (u32 reason = 0; reason < LOSS_REASONS; reason++)
+		add_counts(s, family, reason);
 }
 
 /* Counts programs that the kernel skipped because a program was already running on that CPU. */
@@ -194,7 +201,7 @@ void session__each_loss(struct session *s, void (*fn)(const struct session_loss 
 		family = schema__family_by_id(s->schema, (u8)l->family);
 		l->family_name = family ? family->name : NULL;
 		l->recorded = l->family ? s->counts.recorded[l->family] : s->counts.traced;
-		l->path = l->forgotten ? l->forgotten : objects__path(s->objects, l->object);
+		l->path = l->evicted_path ? l->evicted_path : objects__path(s->objects, l->object);
 		l->path = l->path ? session__path(s, l->path) : NULL;
 		fn(l, arg);
 	}
@@ -205,8 +212,7 @@ void losses__poll(struct session *s)
 	u64 now = session__now(s);
 
 	for (u32 i = 0; i < s->schema->n_families; i++)
-		for (u32 reason = 0; reason < LOSS_REASONS; reason++)
-			poll_counter(s, s->schema->families[i].id * LOSS_REASONS + reason);
+		poll_family(s, s->schema->families[i].id);
 	poll_recursion(s, now);
 	s->losses->last_poll = now;
 }
@@ -214,8 +220,8 @@ void losses__poll(struct session *s)
 void losses__store_path(struct losses *l, u16 object, const char *path)
 {
 	for (u32 i = 0; i < l->n_sums; i++)
-		if (l->sums[i].object == object && !l->sums[i].forgotten)
-			l->sums[i].forgotten = strdup(path);
+		if (l->sums[i].object == object && !l->sums[i].evicted_path)
+			l->sums[i].evicted_path = strdup(path);
 }
 
 u64 losses__total(const struct losses *l)

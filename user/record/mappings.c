@@ -148,7 +148,7 @@ static u32 path_number(struct mappings *m, const char *path)
 	return *number;
 }
 
-static bool same(const struct mapped_code *a, const struct mapped_code *b)
+static bool is_same(const struct mapped_code *a, const struct mapped_code *b)
 {
 	return a->start == b->start && a->end == b->end && a->offset == b->offset && a->ino == b->ino &&
 	       a->dev == b->dev && a->path == b->path;
@@ -175,7 +175,7 @@ static void add(struct mappings *m, struct process_code *p, const struct mapped_
 	bool known = false;
 
 	for (u32 i = p->n; i > 0 && !known; i--)
-		known = same(&p->list[i - 1], c);
+		known = is_same(&p->list[i - 1], c);
 	if (known || !make_room(m, p)) {
 		release_path(m, c->path);
 		return;

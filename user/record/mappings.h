@@ -3,8 +3,7 @@
  * Stores which file is mapped at which address in which process, including processes that have ended: from reported
  * mappings (struct family_host, mapped), and from /proc/PID/maps for the rest.
  */
-#ifndef SONDE_RECORD_MAPPINGS_H
-#define SONDE_RECORD_MAPPINGS_H
+#pragma once
 
 #include "process/process.h"
 #include "record/tables.h"
@@ -34,5 +33,3 @@ const char *mappings__path(const struct mappings *m, u32 path);
 /* Called at each tick: removes processes that have ended. */
 void mappings__tick(struct mappings *m, u64 now);
 void mappings__sizes(const struct mappings *m, table_size_fn *fn, void *arg);
-
-#endif

@@ -17,7 +17,6 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -31,6 +30,7 @@
 #define TABLES_EVERY  10000000000ULL /* ns */
 #define LARGE	      (256 << 10) /* bytes: larger allocations are mappings of their own, without holes in the heap */
 #define FILES_MAX     16384 /* descriptors: a probed file needs one or two */
+#define FILES_MIN     256 /* descriptors: what a short recording of one process needs */
 
 /* Returns the bytes of private writable memory, as RLIMIT_DATA counts them; 0: unknown. */
 static u64 data_bytes(const struct session *s)
@@ -56,14 +56,26 @@ static void set_limit(int resource, u64 soft, u64 hard)
 	setrlimit(resource, &next);
 }
 
-void memory__limit(struct session *s)
+int memory__raise_files(char *err, size_t len)
 {
 	struct rlimit files;
 
+	if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur >= FILES_MAX)
+		return 0;
+	/* without CAP_SYS_RESOURCE the hard limit can't be raised */
+	if (files.rlim_max >= FILES_MAX || setrlimit(RLIMIT_NOFILE, &(struct rlimit){ FILES_MAX, FILES_MAX }))
+		set_limit(RLIMIT_NOFILE, FILES_MAX, files.rlim_max);
+	if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur >= FILES_MIN)
+		return 0;
+	snprintf(err, len, "sonde may have at most %llu files open, and needs %d: raise the hard limit (ulimit -Hn)",
+		 (unsigned long long)files.rlim_cur, FILES_MIN);
+	return -EMFILE;
+}
+
+void memory__limit(struct session *s)
+{
 	/* a fixed value: otherwise the C library raises it with each large block that is freed, up to 32 MiB */
 	mallopt(M_MMAP_THRESHOLD, LARGE);
-	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur < FILES_MAX)
-		set_limit(RLIMIT_NOFILE, FILES_MAX, files.rlim_max);
 	if (SANITIZED) /* the sanitizer's own mappings count, too */
 		return;
 	s->memory.statm_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);

@@ -3,6 +3,8 @@
 #include "record/internal.h"
 #include "sandbox/usage.h"
 #include "sonde.skel.h"
+#include "util/file.h"
+#include "util/timing.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -15,43 +17,39 @@
 #include <time.h>
 #include <unistd.h>
 
-static u64 read_clock(clockid_t id)
-{
-	struct timespec t;
-
-	clock_gettime(id, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
-}
-
 /*
  * MONOTONIC and BOOTTIME are read in BPF (a time namespace shifts clock_gettime), REALTIME between two readings of
- * MONOTONIC.
+ * MONOTONIC. BOOTTIME is read right after MONOTONIC, so an interrupt between the two can only make their difference
+ * larger; the smallest one is used.
  */
 static int read_clocks(struct session *s, u64 *mono, u64 *boot, u64 *real, u64 *error)
 {
 	int fd = bpf_program__fd(s->skel->progs.core_clock);
 	LIBBPF_OPTS(bpf_test_run_opts, opts);
-	u64 best = ~0ULL;
+	u64 best = ~0ULL, ahead = ~0ULL;
 
 	for (int i = 0; i < 5; i++) {
-		u64 before, r, width;
+		u64 before, r, width, apart;
 
 		if (bpf_prog_test_run_opts(fd, &opts))
 			return -errno;
 		before = s->skel->bss->clock_monotonic;
-		r = read_clock(CLOCK_REALTIME);
+		r = timing__clock(CLOCK_REALTIME);
 		if (bpf_prog_test_run_opts(fd, &opts))
 			return -errno;
 		width = s->skel->bss->clock_monotonic - before;
+		apart = s->skel->bss->clock_boottime - s->skel->bss->clock_monotonic;
+		if (apart < ahead)
+			ahead = apart;
 		if (width >= best)
 			continue;
 		best = width;
 		*mono = before + width / 2;
-		*boot = s->skel->bss->clock_boottime - width / 2;
 		*real = r;
 		*error = width;
 	}
-	s->time.offset = s->skel->bss->clock_monotonic - read_clock(CLOCK_MONOTONIC);
+	*boot = *mono + ahead;
+	s->time.offset = s->skel->bss->clock_monotonic - timing__clock(CLOCK_MONOTONIC);
 	/* a small difference is the time between the two readings */
 	if (s->time.offset > -1000000 && s->time.offset < 1000000)
 		s->time.offset = 0;
@@ -70,19 +68,6 @@ void metadata__clock(struct session *s)
 	r.realtime = real;
 	r.error = error;
 	session__emit(s, &r, sizeof(r));
-}
-
-/* Reads the first line of a file into buf; "": there is none. */
-static char *first_line(const char *path, char *buf, size_t len)
-{
-	FILE *f = fopen(path, "re");
-
-	buf[0] = '\0';
-	if (f && fgets(buf, len, f))
-		buf[strcspn(buf, "\n")] = '\0';
-	if (f)
-		fclose(f);
-	return buf;
 }
 
 /* Returns whether the family was requested, even if the kernel refused its programs. */
@@ -106,8 +91,8 @@ void metadata__head(struct session *s, struct trace_head *head, char *buf, size_
 	gethostname(hostname, sizeof(hostname) - 1);
 	*head = (struct trace_head){
 		.hostname = hostname,
-		.machine_id = first_line("/etc/machine-id", machine, sizeof(machine)),
-		.boot_id = first_line("/proc/sys/kernel/random/boot_id", boot, sizeof(boot)),
+		.machine_id = file__first_line("/etc/machine-id", machine, sizeof(machine)),
+		.boot_id = file__first_line("/proc/sys/kernel/random/boot_id", boot, sizeof(boot)),
 		.kernel = un.release,
 		.arch = un.machine,
 		.sonde_version = SONDE_VERSION,
@@ -141,39 +126,40 @@ void metadata__probes(struct session *s, u32 from)
 	}
 }
 
-static bool read_hits(struct session *s, u32 number, struct hit_count *buf, u32 cpus, u64 *hits, u64 *skipped)
+/* buf: the block that has the probe, of each CPU. */
+static void add_hits(const struct hits_block *buf, u32 number, u32 cpus, u64 *hits, u64 *skipped)
 {
 	*hits = *skipped = 0;
-	if (bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.probe_hits), &number, buf))
-		return false;
 	for (u32 i = 0; i < cpus; i++) {
-		*hits += buf[i].hits;
-		*skipped += buf[i].skipped;
+		*hits += buf[i].probes[number % HITS_BLOCK].hits;
+		*skipped += buf[i].probes[number % HITS_BLOCK].skipped;
 	}
-	return true;
 }
 
-/* Returns the number of all hits; *no: of those that the process filter rejected. */
-static u64 sum_hits(struct session *s, bool write, u64 *no)
+/* Returns the number of all hits; *skipped: the number of those that the process filter rejected. */
+static u64 sum_hits(struct session *s, bool write, u64 *skipped)
 {
-	u32 cpus = libbpf_num_possible_cpus();
-	struct hit_count *buf = calloc(cpus, sizeof(*buf));
-	u64 total = 0, hits, skipped;
+	u32 cpus = libbpf_num_possible_cpus(), last = ~0U;
+	struct hits_block *buf = calloc(cpus, sizeof(*buf));
+	u64 total = 0, hits, rejected;
 
-	*no = 0;
+	*skipped = 0;
 	for (u32 i = 0; buf && i < s->embedded.probes.n; i++) {
+		u32 number = s->embedded.probes.list[i].number, block = number / HITS_BLOCK;
 		struct meta_hits r = {};
 
-		if (!read_hits(s, s->embedded.probes.list[i].number, buf, cpus, &hits, &skipped))
+		if (block != last && bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.probe_hits), &block, buf))
 			continue;
+		last = block;
+		add_hits(buf, number, cpus, &hits, &rejected);
 		total += hits;
-		*no += skipped;
+		*skipped += rejected;
 		if (!write || !hits)
 			continue;
 		r.event = session__event(s, ID_meta_hits);
 		r.hits = hits;
-		r.skipped = skipped;
-		r.number = s->embedded.probes.list[i].number;
+		r.skipped = rejected;
+		r.number = number;
 		session__emit(s, &r, sizeof(r));
 	}
 	free(buf);

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "core/meta.h"
-#include "record/family.h"
+#include "record/internal.h"
 #include "record/native_code.h"
 #include "util/recent.h"
 
@@ -32,14 +32,17 @@ struct native {
 	struct native_code *code;
 	struct recent frames; /* struct frame_key -> its number */
 	u32 last_frame; /* the id assigned last */
+	struct {
+		u64 n, first, last;
+	} unread; /* stacks with functions that have no name because their process has ended; not counted as losses yet */
 };
 
 /* The state of an unwinding. */
 struct walk {
 	const struct native_stack *raw;
 	u32 links; /* number of links received */
-	u32 link; /* index of the link at address `at` */
-	u64 at;
+	u32 link; /* index of the link at link_addr */
+	u64 link_addr;
 	u64 pc, sp, bp;
 };
 
@@ -83,8 +86,18 @@ u32 native__function(struct native *n, u32 pid, u64 time, u64 *address)
 	return p.code;
 }
 
+static void count_unread(struct native *n)
+{
+	const struct schema_family *f = n->unread.n ? schema__family(n->session->schema, "sample") : NULL;
+
+	if (f)
+		losses__add(n->session, f->id, LOSS_UNKNOWN, n->unread.n, n->unread.first, n->unread.last, 0);
+	n->unread.n = 0;
+}
+
 void native__tick(struct native *n, u64 now)
 {
+	count_unread(n);
 	native_code__tick(n->code, now);
 }
 
@@ -108,15 +121,15 @@ void native__sizes(const struct native *n, table_size_fn *fn, void *arg)
 /* Finds the link of the chain at an address of the stack; their addresses increase. */
 static bool link_at(struct walk *w, u64 addr, u64 *link)
 {
-	while (w->link < w->links && w->at < addr) {
+	while (w->link < w->links && w->link_addr < addr) {
 		u64 distance = NATIVE_DISTANCE(w->raw->chain[w->link]);
 
 		if (!distance)
 			return false;
-		w->at += distance;
+		w->link_addr += distance;
 		w->link++;
 	}
-	if (w->link >= w->links || w->at != addr)
+	if (w->link >= w->links || w->link_addr != addr)
 		return false;
 	*link = w->raw->chain[w->link];
 	return true;
@@ -183,9 +196,12 @@ static enum step by_table(struct walk *w, const struct elf_unwind *u)
 /* Unwinds from the innermost frame on; *lost: there are more frames, which could not be found. */
 static u32 unwind(struct native *n, const struct native_thread *t, u32 links, struct native_place *places, bool *lost)
 {
-	struct walk w = {
-		.raw = t->raw, .links = links, .at = t->raw->bp, .pc = t->raw->ip, .sp = t->raw->sp, .bp = t->raw->bp
-	};
+	struct walk w = { .raw = t->raw,
+			  .links = links,
+			  .link_addr = t->raw->bp,
+			  .pc = t->raw->ip,
+			  .sp = t->raw->sp,
+			  .bp = t->raw->bp };
 	u32 max = t->python ? PYTHON_MAX : DEPTH_MAX, depth = 0;
 	enum step step = STEP_ON;
 
@@ -213,13 +229,18 @@ static u32 unwind(struct native *n, const struct native_thread *t, u32 links, st
 	return depth;
 }
 
-/* Removes the frames in which libc starts a program or a thread: they are of no interest, and not always reached. */
+/*
+ * Removes the frames in which libc starts a program or a thread: they are of no interest, and not always reached. If
+ * the outermost frames were not found and all others are of libc, these are calls of the program, as in a long printf.
+ */
 static u32 without_start(const struct native_place *places, u32 n, bool *lost)
 {
 	u32 kept = n;
 
 	while (kept > 1 && places[kept - 1].starts)
 		kept--;
+	if (*lost && kept == 1 && places[0].starts)
+		return n;
 	if (kept < n)
 		*lost = false;
 	return kept;
@@ -247,8 +268,33 @@ static u32 intern(struct native *n, enum frame_kind kind, u32 caller, u32 code, 
 	if (*number)
 		return *number;
 	e.frame = *number = OWN_NUMBERS | ++n->last_frame;
+	/* the stack of a task has lines, and no place in the bytecode */
+	if (kind == FRAME_PYTHON) {
+		e.line = (u32)offset;
+		e.offset = 0;
+	}
 	session__emit(n->session, &e, sizeof(e));
 	return *number;
+}
+
+u32 native__coroutine(struct native *n, u32 caller, u32 code, u32 line)
+{
+	return intern(n, FRAME_PYTHON, caller, code, line);
+}
+
+static void note_unread(struct native *n, const struct native_place *places, u32 depth, u64 time)
+{
+	for (u32 i = 0; i < depth; i++) {
+		if (!places[i].is_unread)
+			continue;
+		if (!n->unread.n++)
+			n->unread.first = n->unread.last = time;
+		if (time < n->unread.first)
+			n->unread.first = time;
+		if (time > n->unread.last)
+			n->unread.last = time;
+		return;
+	}
 }
 
 u32 native__stack(struct native *n, const struct native_thread *t)
@@ -262,6 +308,7 @@ u32 native__stack(struct native *n, const struct native_thread *t)
 	if (links > (t->size - offsetof(struct native_stack, chain)) / sizeof(u64))
 		links = (t->size - offsetof(struct native_stack, chain)) / sizeof(u64);
 	depth = unwind(n, t, links, places, &lost);
+	note_unread(n, places, depth, t->time);
 	if (!t->python) {
 		depth = without_start(places, depth, &lost);
 		if (lost)

@@ -3,8 +3,7 @@
  * Native stacks in a recording: unwinds what the BPF programs read of a thread (core/native.h), names the functions,
  * and writes new frames and functions into the trace. docs/sampling.md describes the method and its accuracy.
  */
-#ifndef SONDE_RECORD_NATIVE_H
-#define SONDE_RECORD_NATIVE_H
+#pragma once
 
 #include "core/native.h"
 #include "process/process.h"
@@ -31,9 +30,9 @@ u32 native__stack(struct native *n, const struct native_thread *t);
  * Returns the id of the function at one address in the trace; 0: none. *address becomes the offset in the mapped file.
  */
 u32 native__function(struct native *n, u32 pid, u64 time, u64 *address);
+/* Returns the trace's id of a coroutine's frame at a line of its function; 0: all ids are used up, or no memory. */
+u32 native__coroutine(struct native *n, u32 caller, u32 code, u32 line);
 void native__tick(struct native *n, u64 now);
 /* Frees all caches. */
 void native__trim(struct native *n);
 void native__sizes(const struct native *n, table_size_fn *fn, void *arg);
-
-#endif

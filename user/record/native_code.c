@@ -35,6 +35,7 @@ struct file_key {
 struct file {
 	u32 number; /* from 1 */
 	u32 tries; /* to open it */
+	bool is_gone; /* the last try failed as the process had ended, and its path has another file or none */
 	u32 open; /* index in open[] if the number there is the same */
 };
 
@@ -200,6 +201,7 @@ static void open_file(struct native_code *n, struct file *f, u32 pid, const stru
 
 	f->tries++;
 	o->fd = session__open_mapped(n->session, &m);
+	f->is_gone = o->fd == -ENOENT || o->fd == -ESRCH || o->fd == -ESTALE;
 	if (o->fd < 0)
 		return;
 	map__init(&o->places, sizeof(u64), sizeof(struct code_place));
@@ -209,8 +211,12 @@ static void open_file(struct native_code *n, struct file *f, u32 pid, const stru
 	f->tries = 0;
 }
 
-/* Returns the open file of a mapping, NULL: it is not open; *number: the file's number, 0: none. */
-static struct open_file *file_of(struct native_code *n, u32 pid, const struct mapped_code *c, u32 *number)
+/*
+ * Returns the open file of a mapping, NULL: it is not open; *number: the file's number, 0: none; *is_gone: it can't be
+ * opened any more.
+ */
+static struct open_file *file_of(struct native_code *n, u32 pid, const struct mapped_code *c, u32 *number,
+				 bool *is_gone)
 {
 	const char *path = mappings__path(n->mappings, c->path);
 	struct file_key key = {
@@ -226,6 +232,7 @@ static struct open_file *file_of(struct native_code *n, u32 pid, const struct ma
 	*number = f->number;
 	if (n->open[f->open].number != f->number && f->tries < TRIES_MAX)
 		open_file(n, f, pid, c);
+	*is_gone = f->is_gone;
 	if (n->open[f->open].number != f->number)
 		return NULL;
 	n->open[f->open].used = ++n->lookups;
@@ -270,10 +277,10 @@ static void abandon(struct native_code *n, struct open_file *f, const char *path
 {
 	char text[256];
 
-	snprintf(text, sizeof(text), "%s: its functions have no names on native stacks, and no frame outside of them",
+	snprintf(text, sizeof(text), "%s: its functions have no names on native stacks, and their callers are missing",
 		 examine__why(err));
 	if (err != -ENOEXEC && !session__is_stopping(n->session))
-		session__gave_up(n->session, path, text);
+		session__left_out(n->session, path, text);
 	f->failed = true;
 }
 
@@ -281,7 +288,7 @@ static void abandon(struct native_code *n, struct open_file *f, const char *path
 static const struct code_place *place_at(struct native_code *n, struct open_file *f, const char *path, u64 offset)
 {
 	struct code_place *p = map__find(&f->places, &offset);
-	const struct code_question q = { .fd = f->fd, .number = f->number, .offset = offset, .path = path };
+	const struct code_request q = { .fd = f->fd, .number = f->number, .offset = offset, .path = path };
 	struct found_code found;
 	struct found_end end;
 	int err;
@@ -305,7 +312,7 @@ static const struct code_place *place_at(struct native_code *n, struct open_file
 	}
 	if (end.over_budget && !f->over_budget) {
 		f->over_budget = true;
-		session__gave_up(n->session, path, "its symbols exceed sonde's limit of memory for files");
+		session__left_out(n->session, path, "its symbols exceed sonde's limit of memory for files");
 	}
 	if (f->places.n >= PLACES_MAX)
 		map__free(&f->places);
@@ -377,7 +384,7 @@ void native_code__at(struct native_code *n, const struct native_thread *t, u64 p
 
 	memset(out, 0, sizeof(*out));
 	if (c && c->ino && *path != '[')
-		f = file_of(n, t->pid, c, &key.file);
+		f = file_of(n, t->pid, c, &key.file, &out->is_unread);
 	if (!key.file) {
 		without_file(n, c, pc, out);
 		return;

@@ -3,8 +3,7 @@
  * Finds the function at an address of a process: from mappings and the files' symbols; writes the trace's events
  * meta_code.
  */
-#ifndef SONDE_RECORD_NATIVE_CODE_H
-#define SONDE_RECORD_NATIVE_CODE_H
+#pragma once
 
 #include "elf/elf.h"
 #include "record/native.h"
@@ -17,6 +16,7 @@ struct native_place {
 	u64 offset; /* in the file, or the address if there is no file */
 	bool mapped; /* the address is in a code mapping */
 	bool named;
+	bool is_unread; /* the file can't be opened any more, as its process has ended: the function has no name */
 	bool interpreter, python_call; /* see struct code_place */
 	bool starts; /* in libc or the loader: such frames at the outer end start the program or thread */
 	int unwind_error;
@@ -35,5 +35,3 @@ void native_code__tick(struct native_code *n, u64 now);
 /* Closes all files and frees caches. */
 void native_code__trim(struct native_code *n);
 void native_code__sizes(const struct native_code *n, table_size_fn *fn, void *arg);
-
-#endif

@@ -9,13 +9,11 @@
 #include "process/filesystem.h"
 #include "record/native.h"
 #include "record/shares.h"
-#include "util/file.h"
+#include "record/tasks.h"
 
-#include <bpf/libbpf.h>
 #include <errno.h>
 #include <search.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -126,7 +124,7 @@ static void attach(struct session *s, struct object *o, const struct examination
 		o->id = 0;
 	}
 	if (x->end.over_budget)
-		session__gave_up(s, o->path, "its tables exceed sonde's limit of memory for files");
+		session__left_out(s, o->path, "its tables exceed sonde's limit of memory for files");
 }
 
 static int open_mapped(struct session *s, const struct mapping *m)
@@ -177,8 +175,10 @@ static void examine(struct session *s, struct object *o, const struct mapping *m
 		refuse(s, o);
 	else if (!err)
 		object__store_facts(s, o, &x);
-	if (!err)
+	if (!err) {
 		attach(s, o, &x);
+		o->rejected = ~o->families;
+	}
 	if (o->fd >= 0)
 		examination__free(&x);
 	if (o->live)
@@ -212,6 +212,7 @@ static struct object *mapped(struct session *s, const struct mapping *m, u64 fir
 		return NULL;
 	if (!o->examined)
 		examine(s, o, m);
+	preattach__mapped(s, o, m);
 	if (o->remote)
 		remote__note_process(s, m);
 	if (o->families)
@@ -224,6 +225,7 @@ static struct object *mapped(struct session *s, const struct mapping *m, u64 fir
 		return o;
 	if (s->native)
 		native__mapped(s->native, m);
+	tasks__mapped(s, m);
 	hosts__mapped(s, o, m);
 	return o;
 }
@@ -231,10 +233,10 @@ static struct object *mapped(struct session *s, const struct mapping *m, u64 fir
 struct scan {
 	struct session *s;
 	u64 now;
-	bool late; /* the process's new files were counted as not examined before */
+	bool is_counted; /* the process's new files were counted as not examined before */
 	/* the mmap record whose object is searched, NULL: none; and the object */
 	const struct mmap_record *record;
-	struct object *found;
+	struct object *object;
 };
 
 static bool is_known(struct session *s, const struct mapping *m)
@@ -255,11 +257,12 @@ static void on_mapping(const struct mapping *at, void *arg)
 	if (r && (r->start < m.start || r->start >= m.end))
 		return;
 	m.time = scan->now;
-	if (!r && !is_known(scan->s, &m) && !shares__may(scan->s, m.uid, m.pid, scan->now, !scan->late))
+	preattach__note(scan->s, m.path);
+	if (!r && !is_known(scan->s, &m) && !shares__may(scan->s, m.uid, m.pid, scan->now, !scan->is_counted))
 		return;
 	o = mapped(scan->s, &m, scan->now);
 	if (r)
-		scan->found = o;
+		scan->object = o;
 }
 
 const struct program *objects__vma_program(struct session *s)
@@ -319,8 +322,10 @@ static void forget_rejected(const void *node, VISIT which, void *arg)
 	struct object *o = *(struct object *const *)node;
 	const u64 *again = arg;
 
-	if ((which == postorder || which == leaf) && (o->families & *again) != *again && !o->resting)
+	if ((which == postorder || which == leaf) && (o->families & *again) != *again && !o->resting) {
 		o->examined = false;
+		o->rejected &= ~*again;
+	}
 }
 
 /* Scans all processes for objects whose is_runtime is to be called again. Later work is charged to no user. */
@@ -347,14 +352,14 @@ int objects__scan(struct session *s, u32 pid)
 
 void objects__scan_late(struct session *s, u32 pid, u64 since)
 {
-	struct scan scan = { .s = s, .now = since, .late = true };
+	struct scan scan = { .s = s, .now = since, .is_counted = true };
 
 	scan_process(s, pid, &scan);
 }
 
-static struct mapping mapping_of(const struct mmap_record *r)
+bool objects__mapping(const struct mmap_record *r, struct mapping *m)
 {
-	return (struct mapping){
+	*m = (struct mapping){
 		.pid = r->pid,
 		.start = r->start,
 		.end = r->start + r->len,
@@ -365,6 +370,7 @@ static struct mapping mapping_of(const struct mmap_record *r)
 		.generation = r->generation,
 		.time = r->time,
 	};
+	return r->ino && r->pid != (u32)getpid();
 }
 
 static void mapped_by_ended(struct session *s, const struct mapping *m)
@@ -372,8 +378,8 @@ static void mapped_by_ended(struct session *s, const struct mapping *m)
 	struct object *o = mapped(s, m, m->time);
 
 	/* the file may have been a library that a family probes */
-	if ((!o || !o->examined) && !process__is_foreign(s, m->pid))
-		losses__add_of(s, m->pid, 0, LOSS_MMAP, 1, m->time, session__now(s), 0);
+	if (!o || !o->examined)
+		missed__count_ended(s, m);
 }
 
 /*
@@ -388,9 +394,8 @@ static void on_record(const struct mmap_record *r, void *arg)
 	struct mapping m;
 	struct object *o;
 
-	if (!r->ino || r->pid == (u32)getpid())
-		return; /* vdso, anonymous */
-	m = mapping_of(r);
+	if (!objects__mapping(r, &m))
+		return;
 	o = objects__find(s, &m);
 	if (o && o->examined) {
 		mapped(s, &m, r->time);
@@ -403,27 +408,28 @@ static void on_record(const struct mmap_record *r, void *arg)
 		return;
 	scan_process(s, r->pid, &scan);
 	/* the mapping has been removed again: only its record is known */
-	if (!scan.found || !scan.found->examined)
+	if (!scan.object || !scan.object->examined)
 		mapped_by_ended(s, &m);
 }
 
 void objects__follow(struct session *s)
 {
-	u64 before = s->time.followed, lost = mmaps__drain(s->mmaps, on_record, s), took;
+	u64 before = s->time.mappings_until, lost = mmaps__drain(s->mmaps, on_record, s), took;
 
 	shares__settle(s);
-	s->time.followed = session__now(s);
+	s->time.mappings_until = session__now(s);
 	rescan_hinted(s);
 	if (lost)
-		losses__add(s, 0, LOSS_MMAP, lost, before, s->time.followed, 0);
+		losses__add(s, 0, LOSS_MMAP, lost, before, s->time.mappings_until, 0);
 	s->objects->missed |= lost > 0;
-	if (!s->objects->missed || s->time.followed < s->objects->next_scan)
+	if (!s->objects->missed || s->time.mappings_until < s->objects->next_scan)
 		return;
 	/* the scan finds the mappings of the lost records, except those that were removed again */
 	s->objects->missed = false;
 	objects__scan(s, 0);
-	took = session__now(s) - s->time.followed;
-	s->objects->next_scan = s->time.followed + (took * SCAN_PART < SCAN_RARELY ? took * SCAN_PART : SCAN_RARELY);
+	took = session__now(s) - s->time.mappings_until;
+	s->objects->next_scan =
+		s->time.mappings_until + (took * SCAN_PART < SCAN_RARELY ? took * SCAN_PART : SCAN_RARELY);
 }
 
 /* sonde maps the file itself for a moment: the mapping shows the backing inode, on any file system. */

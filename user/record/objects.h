@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Mapped files with code. Shared by objects.c (which files there are) and attach.c (the probes in a file). */
-#ifndef SONDE_RECORD_OBJECTS_H
-#define SONDE_RECORD_OBJECTS_H
+#pragma once
 
 #include "record/examine.h"
 #include "record/internal.h"
@@ -42,6 +41,7 @@ struct object {
 	u32 scan; /* number of the last scan that found it mapped */
 	u64 used; /* ns: time of the last mapping */
 	u64 families; /* bit by family id: families for which it is a runtime */
+	u64 rejected; /* the same: families for which it is none, whatever their hints are */
 	int fd; /* open for runtimes, else -1 */
 	struct file_facts *facts; /* set for runtimes, else NULL */
 };
@@ -59,8 +59,8 @@ bool object__attach(struct session *s, struct object *o, const struct examinatio
 /* In file_facts.c: closes its file and drops the facts about it. */
 void object__forget_file(struct object *o);
 /*
- * Stores the facts of an examination, beside those of other families from earlier ones, and calls `found` of each
- * family.
+ * Stores the facts of an examination, beside those of other families from earlier ones, and calls `object_examined`
+ * of each family.
  */
 void object__store_facts(struct session *s, struct object *o, const struct examination *x);
 /*
@@ -68,8 +68,20 @@ void object__store_facts(struct session *s, struct object *o, const struct exami
  * They may have been examined before the object that led to the hint.
  */
 void objects__hint(struct session *s, u8 family);
+/*
+ * Fills the mapping that a record describes. false: it is of no file (vdso, anonymous), or sonde's own: it maps a
+ * library to find its backing inode.
+ */
+bool objects__mapping(const struct mmap_record *r, struct mapping *m);
 /* Returns the object of a mapping; NULL: it is not known. */
 struct object *objects__find(struct session *s, const struct mapping *m);
+/* In preattach.c: a process has mapped the object. If not all of its probes were attached, counts the attach gap. */
+void preattach__mapped(struct session *s, struct object *o, const struct mapping *m);
+/*
+ * In missed.c: counts a mapping of a file that can't be examined, as its process has ended. If it probably was an
+ * object that was mapped through an overlay, only its attach gap is counted.
+ */
+void missed__count_ended(struct session *s, const struct mapping *m);
 /* Returns the iterator over all code mappings. */
 const struct program *objects__vma_program(struct session *s);
 /* In evict.c: sets the limits. */
@@ -86,6 +98,8 @@ void object__end_rest(struct object *o);
 int object__open_debug(struct session *s, const struct object *o, bool server, bool own_root, const char *text);
 /* In recognize.c: reports that the object has the file name of the program's library, but is another one. */
 void object__note_unlike(struct session *s, const struct object *o, const struct program *p, bool other_soname);
+/* Returns a program that probes libraries with this file name; NULL: none does. */
+const struct program *session__program_for(const struct session *s, const char *path);
 /* Warns if the object has the name of a library that a family probes, but can't be examined. */
 void object__refuse(struct session *s, const struct object *o, const char *why);
 /* Returns whether the object has the name of a library that a family probes. */
@@ -98,5 +112,3 @@ void remote__refuse(struct session *s, struct object *o, u32 magic);
 void remote__note_process(struct session *s, const struct mapping *m);
 /* In hung.c: reports that the object's file system does not answer. */
 void object__refuse_hung(struct session *s, const struct object *o);
-
-#endif

@@ -73,8 +73,8 @@ static int choose_families(struct session *s, char *err, size_t len)
 	return 0;
 }
 
-/* Translates "osrt-threshold=1000" to "syscall-threshold=1000". */
-static const char *own_name(const char *option, char *buf, size_t len)
+/* Translates an option of Nsight Systems to that of sonde: "osrt-threshold=1000" to "syscall-threshold=1000". */
+static const char *sonde_name(const char *option, char *buf, size_t len)
 {
 	if (strncmp(option, "osrt", 4) || (option[4] != '=' && option[4] != '-'))
 		return option;
@@ -98,7 +98,7 @@ bool session__option(struct session *s, const char *family, const char *option)
 	char buf[128];
 
 	for (const char *const *o = s->args->options; o && *o; o++) {
-		const char *value = option_value(own_name(*o, buf, sizeof(buf)), family, '=', option);
+		const char *value = option_value(sonde_name(*o, buf, sizeof(buf)), family, '=', option);
 
 		if (value && !*value)
 			return true;
@@ -112,7 +112,7 @@ u64 session__number(struct session *s, const char *family, const char *option)
 	char buf[128];
 
 	for (const char *const *o = s->args->options; o && *o; o++) {
-		const char *value = option_value(own_name(*o, buf, sizeof(buf)), family, '-', option);
+		const char *value = option_value(sonde_name(*o, buf, sizeof(buf)), family, '-', option);
 
 		if (value)
 			number = strtoull(value, NULL, 10);
@@ -137,7 +137,7 @@ static const struct schema_option *find_option(const struct schema *schema, cons
 static int set_option(struct session *s, const char *option, char *err, size_t len)
 {
 	char buf[128], var[128];
-	const char *value, *given = own_name(option, buf, sizeof(buf));
+	const char *value, *given = sonde_name(option, buf, sizeof(buf));
 	const struct schema_option *known = find_option(s->schema, given, &value);
 	bool on = true;
 	u64 number;

@@ -26,7 +26,7 @@ static bool is_pausable(const struct program *p)
 {
 	const struct family_host *h = family_host__find(p->family->name);
 
-	return h && h->slices && !(h->stays_attached && h->stays_attached(p->name));
+	return h && h->has_slices && !(h->stays_attached && h->stays_attached(p->name));
 }
 
 u32 pause__object(const struct program *p, u32 object)
@@ -95,8 +95,10 @@ int session__pause(struct session *s, const char *family)
 int session__resume(struct session *s, const char *family)
 {
 	const struct schema_family *f = family_of(s, family);
-	int ret = 0, err;
+	int ret, err;
 
+	/* of objects that were mapped in the pause the probes are attached already */
+	ret = session__pause(s, family);
 	for (u32 i = 0; i < s->n_paused_links; i++) {
 		const struct paused_link *k = &s->paused_links[i];
 
@@ -109,57 +111,78 @@ int session__resume(struct session *s, const char *family)
 	return ret;
 }
 
+bool session__detaches_slowly(const struct session *s)
+{
+	return s->method.entry == ATTACH_PERF;
+}
+
 /* Programs that stay attached in a pause, such as that of the sampling clock, check this map themselves. */
-STEERING(held) = {
-	.map = "recording_held",
+STEERING(suspended) = {
+	.map = "recording_suspended",
 	.key_size = sizeof(u32),
 	.value_size = sizeof(u32),
 };
 
-bool pause__is_held(const struct session *s, const struct program *p)
+bool pause__is_suspended(const struct session *s, const struct program *p)
 {
 	const struct family_host *h = family_host__find(p->family->name);
 
-	return s->pause.held && h && h->hold && is_pausable(p);
+	return s->pause.is_suspended && h && h->set_suspended && is_pausable(p);
 }
 
-static void hold_family(struct session *s, const struct family_host *h, void *arg)
+static void suspend_family(struct session *s, const struct family_host *h, void *arg)
 {
 	const struct schema_family *f = family_of(s, h->name);
-	bool held = *(bool *)arg;
+	bool suspend = *(bool *)arg;
 	int err;
 
-	if (!h->hold || !f || !s->family_on[f->id])
+	if (!h->set_suspended || !f || !s->family_on[f->id])
 		return;
-	if (held)
-		h->hold(s, true);
-	err = held ? session__pause(s, h->name) : session__resume(s, h->name);
+	if (suspend)
+		h->set_suspended(s, true);
+	err = suspend ? session__pause(s, h->name) : session__resume(s, h->name);
 	if (err)
-		session__warn(s, "family %s: cannot %s its probes: %s", h->name, held ? "detach" : "attach again",
+		session__warn(s, "family %s: cannot %s its probes: %s", h->name, suspend ? "detach" : "attach again",
 			      strerror(-err));
 	/* what is not attached is missing from here on, and the family must not take it for recorded */
-	if (!held && err)
-		losses__add(s, f->id, LOSS_UNPROBED, 1, s->pause.held_since, session__now(s), 0);
-	else if (!held)
-		h->hold(s, false);
+	if (!suspend && err)
+		losses__add(s, f->id, LOSS_UNPROBED, 1, s->pause.suspended_since, session__now(s), 0);
+	else if (!suspend)
+		h->set_suspended(s, false);
 }
 
-void session__hold(struct session *s, bool held)
+void session__set_suspended(struct session *s, bool suspend)
 {
-	u32 zero = 0, value = held;
+	u32 zero = 0, value = suspend;
 
-	if (s->pause.held == held)
+	if (s->pause.is_suspended == suspend)
 		return;
-	s->pause.held = held;
-	s->pause.held_since = session__now(s);
-	session__map_set(s, "recording_held", &zero, &value, BPF_ANY);
-	family_host__each(s, hold_family, &held);
+	s->pause.is_suspended = suspend;
+	s->pause.suspended_since = session__now(s);
+	session__map_set(s, "recording_suspended", &zero, &value, BPF_ANY);
+	family_host__each(s, suspend_family, &suspend);
 }
 
 void session__begin_pause(struct session *s, u64 time)
 {
 	if (!s->pause.since)
 		s->pause.since = time;
+}
+
+/* Returns the part of the pause, from its last written part to `until`, that --cost-limit left out, too. */
+static u64 left_out_twice(const struct session *s, u64 until)
+{
+	u64 from = s->pause.since > s->slices.paused_since ? s->pause.since : s->slices.paused_since;
+
+	return s->pause.since && s->slices.paused_since && until > from ? until - from : 0;
+}
+
+u64 pause__unmeasured(const struct session *s)
+{
+	u64 now = session__now(s), sum = s->slices.unmeasured_ns, twice = s->pause.unmeasured + left_out_twice(s, now);
+
+	sum += s->slices.paused_since ? now - s->slices.paused_since : 0;
+	return sum > twice ? sum - twice : 0;
 }
 
 /* A pause is written in parts, so that a trace that is cut off has all but the last second of it. */
@@ -171,6 +194,7 @@ void session__write_pause(struct session *s, u64 until)
 		return;
 	session__emit(s, &e, sizeof(e));
 	s->pause.sum += until - s->pause.since;
+	s->pause.unmeasured += left_out_twice(s, until);
 	s->pause.since = until;
 }
 
@@ -188,20 +212,9 @@ void session__set_paused(struct session *s, bool paused)
 		session__begin_pause(s, session__now(s));
 	else
 		drain__all(s); /* records of the pause are discarded while it lasts */
-	session__hold(s, paused);
+	session__set_suspended(s, paused);
 	if (!paused)
 		session__end_pause(s, session__now(s));
-}
-
-/* Events without a duration that measure; the others describe the targets, such as names of threads and of kernels. */
-static bool is_measured_point(const struct schema_event *e)
-{
-	static const char *const kinds[] = { "gil_drop", "sample_wake", "sched_throttle", "net_retransmit" };
-
-	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-		if (!strcmp(e->name, kinds[i]))
-			return true;
-	return false;
 }
 
 /*
@@ -212,13 +225,14 @@ bool pause__discards(const struct session *s, const struct event *e, u32 size)
 {
 	const struct schema_event *kind;
 
-	if (!s->pause.held || !EVENT_FAMILY(e->id))
+	if (!s->pause.is_suspended || !EVENT_FAMILY(e->id))
 		return false;
 	kind = schema__event_by_id(s->schema, e->id);
-	if (!kind || !kind->is_span)
-		return kind && e->time >= s->pause.held_since && is_measured_point(kind);
-	return size >= sizeof(struct span) && ((const struct span *)e)->start >= s->pause.held_since &&
-	       !schema_event__outlasts(kind);
+	if (!kind || kind->role != EVENT_MEASURES)
+		return false;
+	if (!kind->is_span)
+		return e->time >= s->pause.suspended_since;
+	return size >= sizeof(struct span) && ((const struct span *)e)->start >= s->pause.suspended_since;
 }
 
 const struct step_schedule *session__schedule(const struct session *s)

@@ -4,21 +4,25 @@
  * would find, CUDA's usual folders, and what pip installed beside Pythons that are installed or run. Only files
  * with names that the chosen families probe, and only a limited number.
  *
- * The folders belong to users, so a child without privileges searches them. The child is killed if it takes too
- * long, and the listing is limited: a library that is not found is probed when a process maps it.
+ * They are probed one by one after tracing has begun, which would otherwise begin a tenth of a second later; with
+ * `-- CMD` before the command runs. A process that maps one of them meanwhile has an attach gap, which is counted.
+ *
+ * The folders belong to users, so a child without privileges searches them. The child ends itself if it takes too
+ * long, because under sudo it has the user's account and the worker may not kill it. The listing is limited, too: a
+ * library that is not found is probed when a process maps it.
  */
 #include "attach/attacher_wire.h"
-#include "attach/vmas.h"
 #include "elf/ldcache.h"
-#include "record/internal.h"
+#include "record/objects.h"
 #include "record/shares.h"
 #include "sandbox/privileges.h"
 #include "sandbox/usage.h"
 #include "util/array.h"
 #include "util/file.h"
+#include "util/signals.h"
+#include "util/test_switch.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <glob.h>
 #include <limits.h>
 #include <poll.h>
@@ -37,8 +41,9 @@
 /* In all folders together: names that are listed, and matching files that are examined. */
 #define LISTED_MAX   20000
 #define EXAMINED_MAX 1000
-/* Limit of the time between two files that are found. */
-#define PATIENCE_MS 3000
+/* Limit of the time that the search takes. */
+#define PATIENCE_S  3
+#define PATIENCE_NS (PATIENCE_S * 1000000000ULL)
 
 static const char *const folders[] = {
 	"/usr/local/cuda*/lib64",
@@ -62,7 +67,12 @@ struct preattach {
 		char *path;
 		int fd;
 	} files[PREATTACH_MAX];
-	u32 n, examined;
+	u32 n, next; /* next: the file to be probed next */
+	u32 examined;
+	/* the child that searches; sock -1: it has ended */
+	int sock;
+	pid_t pid;
+	u64 until; /* ns: it is abandoned then; 0: it does not search yet */
 };
 
 /* Static, because the callbacks of glob(3) have no argument. */
@@ -83,20 +93,9 @@ static void close_listed(void *dir)
 	closedir(dir);
 }
 
-static bool matches_a_program(const struct session *s, const char *path)
-{
-	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
-		const struct program *p = &s->embedded.probes.programs[i];
-
-		if (p->enabled && section__matches_library(&p->section, path))
-			return true;
-	}
-	return false;
-}
-
 /*
- * Returns whether the file may be probed: a file of another user not with --scope user, nor with --trusted-files,
- * because no process maps it yet.
+ * Returns whether the file may be probed. Root's files always may. A file of another user may not with
+ * --trusted-files, as no process of that user has mapped it, nor with --scope user if that is not the user's own.
  */
 static bool may_be_probed(const struct session *s, int fd)
 {
@@ -112,10 +111,10 @@ static void add(struct preattach *a, const char *path)
 	char real[PATH_MAX];
 	int fd;
 
-	if (a->n >= PREATTACH_MAX || !matches_a_program(a->s, path) || a->examined >= EXAMINED_MAX)
+	if (a->n >= PREATTACH_MAX || !session__program_for(a->s, path) || a->examined >= EXAMINED_MAX)
 		return;
 	a->examined++;
-	if (!realpath(path, real) || !matches_a_program(a->s, real))
+	if (!realpath(path, real) || !session__program_for(a->s, real))
 		return;
 	for (u32 i = 0; i < a->n; i++)
 		if (!strcmp(a->files[i].path, real))
@@ -139,7 +138,7 @@ static void on_cached(const char *path, void *arg)
 	add(arg, path);
 }
 
-/* Adds the matching files of the folders, which are chosen by their names. */
+/* Adds the libraries (lib*.so*) in the folders that match the pattern; add() chooses by their names. */
 static void search_folders(struct preattach *a, const char *pattern)
 {
 	char files[PATH_MAX];
@@ -159,14 +158,13 @@ static void search_folders(struct preattach *a, const char *pattern)
 	globfree(&g);
 }
 
-/* Adds the folder of .../site-packages/x/y.so, once each: the packages of that Python are there. */
-static void on_mapping(const struct mapping *m, void *arg)
+/* For a mapping of .../site-packages/x/y.so: adds .../site-packages, once, where that Python's packages are. */
+void preattach__note(struct session *s, const char *path)
 {
 	static const char *const names[] = { "/site-packages/", "/dist-packages/" };
-	const char *path = m->path;
-	struct preattach *a = arg;
+	struct preattach *a = s->preattach;
 
-	for (u32 i = 0; i < ARRAY_LEN(names); i++) {
+	for (u32 i = 0; a && !a->until && i < ARRAY_LEN(names); i++) {
 		const char *at = strstr(path, names[i]);
 		size_t len = at ? (size_t)(at - path) + strlen(names[i]) - 1 : 0;
 		u32 k = 0;
@@ -189,18 +187,29 @@ static bool probes_libraries(const struct session *s)
 	return false;
 }
 
-static void find(struct preattach *a)
+static void search_all(struct preattach *a)
 {
-	struct session *s = a->s;
 	char pattern[PATH_MAX];
 
-	vmas__scan(s->attacher, probes__program(&s->embedded.probes, "core_vmas"), 0, on_mapping, a);
 	for (u32 i = 0; i < a->n_roots; i++)
 		if (snprintf(pattern, sizeof(pattern), "%s/nvidia/*/lib", a->roots[i]) < (int)sizeof(pattern))
 			search_folders(a, pattern);
 	ldcache__each(on_cached, a);
 	for (u32 i = 0; i < ARRAY_LEN(folders); i++)
 		search_folders(a, folders[i]);
+}
+
+/* Receives the folders of running Pythons; false: the parent has ended. */
+static bool receive_roots(struct preattach *a, int sock)
+{
+	char path[PATH_MAX];
+	ssize_t n;
+	int fd;
+
+	while ((n = message__receive(sock, path, sizeof(path), &fd)) > 1)
+		if (!path[n - 1] && a->n_roots < ROOTS_MAX && (a->roots[a->n_roots] = strdup(path)))
+			a->n_roots++;
+	return n == 1;
 }
 
 /* Sends each file's path with its descriptor; at the end an empty path, and whether something was left out. */
@@ -216,8 +225,11 @@ static void __attribute__((noreturn)) search(struct preattach *a, int sock)
 	/* only the parent reads the rings */
 	rings__forget(a->s->drain.rings);
 	a->s->drain.rings = NULL;
-	attacher__forked(a->s->attacher);
-	find(a);
+	attacher__close_all_but(&sock, 1);
+	if (!receive_roots(a, sock))
+		_exit(0);
+	signals__end_after(PATIENCE_S);
+	search_all(a);
 	for (u32 i = 0; i < a->n && !err; i++)
 		err = message__send(sock, a->files[i].path, strlen(a->files[i].path) + 1, a->files[i].fd);
 	end[0] = '\0';
@@ -227,13 +239,20 @@ static void __attribute__((noreturn)) search(struct preattach *a, int sock)
 	_exit(0);
 }
 
-/* Receives one file from the child. false: there are no more, or the child has not answered in time. */
-static bool take(struct preattach *a, int sock)
+static void warn_abandoned(struct session *s)
 {
-	struct pollfd p = { .fd = sock, .events = POLLIN };
+	session__warn(
+		s, "the search for CUDA's libraries on disk was abandoned: they are probed when a process maps them");
+}
+
+/* Receives one file from the child. false: there are no more, or the child has not answered in time. */
+static bool receive_file(struct preattach *a)
+{
+	struct pollfd p = { .fd = a->sock, .events = POLLIN };
+	u64 now = session__now(a->s);
+	int wait_ms = now < a->until ? (int)((a->until - now) / 1000000) : 0, fd = -1;
 	char path[PATH_MAX];
-	int fd = -1;
-	ssize_t n = poll(&p, 1, PATIENCE_MS) > 0 ? message__receive(sock, path, sizeof(path), &fd) : 0;
+	ssize_t n = poll(&p, 1, wait_ms) > 0 ? message__receive(a->sock, path, sizeof(path), &fd) : 0;
 
 	if (n > 0 && !path[n - 1] && *path && fd >= 0 && a->n < PREATTACH_MAX && (a->files[a->n].path = strdup(path))) {
 		a->files[a->n++].fd = fd;
@@ -242,9 +261,7 @@ static bool take(struct preattach *a, int sock)
 	if (fd >= 0)
 		close(fd);
 	if (n <= 0)
-		session__warn(
-			a->s,
-			"the search for CUDA's libraries on disk was abandoned: they are probed when a process maps them");
+		warn_abandoned(a->s);
 	else if (n == 2 && path[1])
 		session__warn(
 			a->s,
@@ -254,45 +271,134 @@ static bool take(struct preattach *a, int sock)
 	return false;
 }
 
+static void end_search(struct preattach *a)
+{
+	if (a->sock < 0)
+		return;
+	close(a->sock);
+	a->sock = -1;
+	/* fails under sudo */
+	kill(a->pid, SIGKILL);
+	a->s->searcher = a->pid;
+	preattach__reap(a->s);
+}
+
+void preattach__reap(struct session *s)
+{
+	if (s->searcher && usage__wait(s->searcher, NULL, WNOHANG))
+		s->searcher = 0;
+}
+
 void preattach__find(struct session *s)
 {
 	struct preattach *a;
 	int sock[2];
-	pid_t pid;
 
-	if (!probes_libraries(s))
+	/*
+	 * Where each probe site has a perf event the kernel closes these one after the other, 30 to 50 ms each: a CUDA
+	 * runtime that no process maps would make the recording end 12 s late.
+	 */
+	if (!probes_libraries(s) || s->method.entry == ATTACH_PERF)
 		return;
 	a = s->preattach = calloc(1, sizeof(*a));
-	if (!a || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock))
+	if (!a || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock)) {
+		warn_abandoned(s);
+		free(a);
+		s->preattach = NULL;
 		return;
+	}
 	a->s = s;
+	a->sock = -1;
 	listed = 0;
-	pid = fork();
-	if (!pid) {
+	a->pid = usage__fork();
+	if (!a->pid) {
 		usage__forget();
 		search(a, sock[1]);
 	}
 	close(sock[1]);
-	while (pid > 0 && take(a, sock[0]))
-		;
-	close(sock[0]);
-	if (pid > 0) {
-		kill(pid, SIGKILL);
-		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-			;
+	if (a->pid < 0) {
+		close(sock[0]);
+		warn_abandoned(s);
+	} else {
+		a->sock = sock[0];
 	}
 }
 
-void preattach__attach(struct session *s)
+void preattach__search(struct session *s)
+{
+	struct preattach *a = s->preattach;
+	int err = 0;
+
+	if (!a || a->sock < 0)
+		return;
+	a->until = session__now(s) + PATIENCE_NS;
+	for (u32 i = 0; i < a->n_roots && !err; i++)
+		err = message__send(a->sock, a->roots[i], strlen(a->roots[i]) + 1, -1);
+	if (err || message__send(a->sock, "", 1, -1)) {
+		warn_abandoned(s);
+		end_search(a);
+	}
+}
+
+bool preattach__is_ready(struct session *s)
+{
+	const struct preattach *a = s->preattach;
+
+	return a && (a->sock < 0 || message__pending(a->sock) || session__now(s) >= a->until);
+}
+
+static void receive_files(struct preattach *a)
+{
+	while (receive_file(a))
+		;
+	end_search(a);
+}
+
+void preattach__attach_next(struct session *s)
 {
 	struct preattach *a = s->preattach;
 
-	/* these files are not charged to a user, as no process has mapped them */
+	if (!a)
+		return;
+	if (a->sock >= 0)
+		receive_files(a);
+	if (a->next == a->n) {
+		preattach__free(s);
+		return;
+	}
+	if (s->time.started && test_switch__is_set("late-preattach"))
+		sleep(1);
+	/* ends the charging of a user: what follows is charged to none, as no process has mapped this file */
 	shares__settle(s);
-	for (u32 i = 0; a && i < a->n; i++) {
-		objects__preattach(s, a->files[i].path, a->files[i].fd);
-		close(a->files[i].fd);
-		free(a->files[i].path);
+	objects__preattach(s, a->files[a->next].path, a->files[a->next].fd);
+	close(a->files[a->next].fd);
+	free(a->files[a->next++].path);
+}
+
+void preattach__mapped(struct session *s, struct object *o, const struct mapping *m)
+{
+	u64 first = m->time > s->time.started ? m->time : s->time.started;
+
+	if (!s->time.started || !o->is_preattached || first >= o->live || process__is_foreign(s, m->pid))
+		return;
+	for (u32 id = 0; id < FAMILY_MAX; id++)
+		if (o->families & FAMILY_BIT(id))
+			losses__add_of(s, m->pid, id, LOSS_ATTACH_GAP, 1, first, o->live, o->id);
+	/* the gap begins with the first mapping: later ones are part of it */
+	o->is_preattached = false;
+}
+
+void preattach__free(struct session *s)
+{
+	struct preattach *a = s->preattach;
+
+	if (a)
+		end_search(a);
+	for (u32 i = 0; a && i < a->n_roots; i++)
+		free(a->roots[i]);
+	for (; a && a->next < a->n; a->next++) {
+		close(a->files[a->next].fd);
+		free(a->files[a->next].path);
 	}
 	free(a);
 	s->preattach = NULL;

@@ -158,14 +158,14 @@ static int confine(struct session *s, char *err, size_t len)
 	maps__restrict(s, lacks, sizeof(lacks));
 	ret = privileges__worker(lacks, sizeof(lacks));
 	if (ret)
-		snprintf(err, len, "cannot give up privileges: %s", strerror(-ret));
+		snprintf(err, len, "cannot drop privileges: %s", strerror(-ret));
 	add_lacks(text, sizeof(text), "sonde, which reads what targets wrote", lacks);
 	add_lacks(text, sizeof(text), "sonde-attacher, which attaches, and its children", attachers);
 	add_lacks(text, sizeof(text), "sonde-fetcher, which asks servers", fetchers);
 	if (!ret && *text)
 		session__warn(
 			s,
-			"less confined than they should be: %s. Tracing continues; docs/security.md says what that means",
+			"less confined than they should be: %s. Tracing continues; docs/security.md explains what that means",
 			text);
 	return ret;
 }
@@ -208,7 +208,6 @@ int privileged__start(struct session *s, char *err, size_t len)
 	}
 	targets__select(s);
 	preattach__find(s);
-	timing__step("libraries on disk found");
 	ret = confine(s, err, len);
 	timing__step("privileges dropped");
 	if (!ret && (ret = examiner__start(s)))

@@ -8,7 +8,6 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

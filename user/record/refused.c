@@ -69,14 +69,14 @@ static void lacks(const struct program *p, char *buf, size_t len)
 	const struct family_part *part = refused__part(p);
 
 	if (part)
-		snprintf(buf, len, "%s", part->all ? "all of the family" : part->lacks);
+		snprintf(buf, len, "%s", part->is_whole_family ? "all of the family" : part->lacks);
 	else if (is_uprobe(p))
 		name_functions(p, buf, len);
 	else
 		snprintf(buf, len, "what the kernel shows at %s", p->section.rest);
 }
 
-static int note(struct session *s, struct program *p, const char *why, bool all)
+static int note_refusal(struct session *s, struct program *p, const char *why, bool all)
 {
 	char text[256];
 
@@ -95,11 +95,11 @@ static int note(struct session *s, struct program *p, const char *why, bool all)
  */
 static void drop_part(struct session *s, const struct program *p, const struct family_part *part)
 {
-	for (u32 i = 0; part && !part->all && i < s->embedded.probes.n_programs; i++) {
+	for (u32 i = 0; part && !part->is_whole_family && i < s->embedded.probes.n_programs; i++) {
 		struct program *other = &s->embedded.probes.programs[i];
 		const struct family_part *its = other->family == p->family ? refused__part(other) : NULL;
 
-		if (its && !its->all && !strcmp(its->lacks, part->lacks))
+		if (its && !its->is_whole_family && !strcmp(its->lacks, part->lacks))
 			other->enabled = false;
 	}
 }
@@ -122,7 +122,7 @@ int refused__absent(struct session *s, struct program *p)
 	}
 	snprintf(why, sizeof(why), "this kernel has no tracepoint %s", p->section.rest);
 	drop_part(s, p, part);
-	return note(s, p, why, part && part->all);
+	return note_refusal(s, p, why, part && part->is_whole_family);
 }
 
 /* Drops all programs of such a family: the remaining ones would record half of the events. */
@@ -131,7 +131,7 @@ static void drop_families(struct session *s)
 	for (u32 i = 0; i < s->refused.n; i++) {
 		const struct schema_family *f = s->refused.programs[i].family;
 
-		if (!s->refused.programs[i].all || !s->family_on[f->id])
+		if (!s->refused.programs[i].is_whole_family || !s->family_on[f->id])
 			continue;
 		s->counts.not_attached++;
 		s->family_on[f->id] = false;
@@ -150,7 +150,7 @@ static bool is_accounted_for(const struct session *s, const struct schema_family
 		if (probes->programs[i].enabled && probes->programs[i].family == f)
 			return true;
 	for (u32 i = 0; i < s->refused.n; i++)
-		if (s->refused.programs[i].family == f && s->refused.programs[i].all)
+		if (s->refused.programs[i].family == f && s->refused.programs[i].is_whole_family)
 			return true;
 	return false;
 }
@@ -160,7 +160,7 @@ static void note_empty_families(struct session *s)
 {
 	for (u32 i = 0; i < s->refused.n; i++)
 		if (!is_accounted_for(s, s->refused.programs[i].family))
-			s->refused.programs[i].all = true;
+			s->refused.programs[i].is_whole_family = true;
 }
 
 /* Drops a program that is missing, and its part. An error: nothing can be recorded without it. */
@@ -168,14 +168,14 @@ static int take_out(struct session *s, struct program *p, const char *why, char 
 {
 	const struct family_part *part = refused__part(p);
 
-	if (note(s, p, why, part && part->all)) {
+	if (note_refusal(s, p, why, part && part->is_whole_family)) {
 		snprintf(err, len, "out of memory");
 		return -ENOMEM;
 	}
-	if (part && part->all && !p->family->id) {
+	if (part && part->is_whole_family && !p->family->id) {
 		snprintf(err, len,
 			 "this kernel refused the program %s, without which nothing can be recorded: %s\n"
-			 "its verifier or its configuration is at fault; `sonde doctor` says what else it lacks",
+			 "its verifier or its configuration is at fault; `sonde doctor` shows what else it lacks",
 			 p->name, why);
 		return -ENOTSUP;
 	}
@@ -189,8 +189,8 @@ static int take_out(struct session *s, struct program *p, const char *why, char 
  */
 static bool comes_before(const struct refusal *a, const struct refusal *b)
 {
-	if (a->all != b->all)
-		return a->all;
+	if (a->is_whole_family != b->is_whole_family)
+		return a->is_whole_family;
 	return a->part != b->part && a->part && (!b->part || a->part < b->part);
 }
 
@@ -272,17 +272,17 @@ int refused__unattached(struct session *s, struct program *p, int error, char *e
 	return 0;
 }
 
-void refused__await_deferred(struct session *s)
+void refused__await_deferred(struct session *s, enum deferral deferred)
 {
 	struct probes *probes = &s->embedded.probes;
 	const struct deferred_refusal *list;
 	char err[256] = "";
 	int n;
 
-	if (s->deferred_known || !s->attacher)
+	if (s->deferred_known >= deferred || !s->attacher)
 		return;
-	s->deferred_known = true;
-	n = attacher__await_deferred(s->attacher, &list);
+	s->deferred_known = deferred;
+	n = attacher__await_deferred(s->attacher, deferred, &list);
 	for (int i = 0; i < n; i++) {
 		struct program *p = list[i].program < probes->n_programs ? &probes->programs[list[i].program] : NULL;
 
@@ -294,7 +294,7 @@ void refused__await_deferred(struct session *s)
 	if (n < 0)
 		session__warn(
 			s,
-			"Whether the kernel accepted the programs of libraries is not known, as the attacher did not answer: %s",
+			"Whether the kernel accepted the programs of libraries and runtimes is not known, as the attacher did not answer: %s",
 			strerror(-n));
 	if (n <= 0)
 		return;
@@ -330,10 +330,10 @@ static bool is_reported(const struct session *s, u32 index)
 	const struct refusal *r = &s->refused.programs[index];
 
 	for (u32 i = 0; i < s->refused.n; i++)
-		if (s->refused.programs[i].family == r->family && s->refused.programs[i].all &&
+		if (s->refused.programs[i].family == r->family && s->refused.programs[i].is_whole_family &&
 		    (i < index || comes_before(&s->refused.programs[i], r)))
 			return false;
-	return r->all || (!is_repeated(s, index) && parts_missing(s, r->family, index) < LINES_EACH);
+	return r->is_whole_family || (!is_repeated(s, index) && parts_missing(s, r->family, index) < LINES_EACH);
 }
 
 void refused__warn(struct session *s)
@@ -345,11 +345,11 @@ void refused__warn(struct session *s)
 
 		if (!is_reported(s, i))
 			continue;
-		if (!r->all && all > LINES_EACH && parts_missing(s, r->family, i + 1) == LINES_EACH)
+		if (!r->is_whole_family && all > LINES_EACH && parts_missing(s, r->family, i + 1) == LINES_EACH)
 			snprintf(more, sizeof(more), " (and %u parts more, see `sonde report losses`)",
 				 all - LINES_EACH);
 		session__warn(s, "family %s: the program %s is missing: %s; reports lack %s%s", r->family->name,
-			      r->program, r->why, r->all ? "all of the family" : r->lacks, more);
+			      r->program, r->why, r->is_whole_family ? "all of the family" : r->lacks, more);
 	}
 	s->refused.n_reported = s->refused.n;
 }
@@ -364,7 +364,7 @@ void refused__write(struct session *s)
 			.why = session__intern(s, from->why),
 			.lacks = session__intern(s, from->lacks),
 			.family = from->family->id,
-			.all = from->all,
+			.all = from->is_whole_family,
 		};
 
 		session__emit(s, &r, sizeof(r));

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Programs that this kernel refuses, and what a recording lacks without them. */
-#ifndef SONDE_RECORD_REFUSED_H
-#define SONDE_RECORD_REFUSED_H
+#pragma once
 
 #include "record/internal.h"
 
@@ -22,14 +21,12 @@ int refused__apply(struct session *s, char *err, size_t len);
  */
 int refused__unattached(struct session *s, struct program *p, int error, char *err, size_t len);
 /*
- * Waits until the deferred programs are loaded, if it has not been called before, and reports and drops the refused
- * ones. Call it before such a program is attached or run.
+ * Waits until the programs that are deferred so, or less long, are loaded, if it has not been called before, and
+ * reports and drops the refused ones. Call it before such a program is attached or run.
  */
-void refused__await_deferred(struct session *s);
+void refused__await_deferred(struct session *s, enum deferral deferred);
 /* Prints a line for each family or part that has not had one. */
 void refused__warn(struct session *s);
 /* Writes the refused programs that are not in the trace yet. */
 void refused__write(struct session *s);
 void refused__free(struct session *s);
-
-#endif

@@ -22,14 +22,14 @@ struct remote_files {
 	u32 n_files;
 	char path[PATH_MAX]; /* of the first one, or of the first that a family would probe */
 	char fs[64];
-	bool matters;
+	bool is_followed;
 	struct {
 		u32 pid;
 		char comm[16];
 	} named[NAMED_MAX];
 	u32 n_named;
 	u32 n_processes;
-	u32 known[KNOWN_MAX]; /* their pids */
+	u32 known_pids[KNOWN_MAX]; /* their pids */
 	u32 last; /* the pid noted last */
 };
 
@@ -57,11 +57,11 @@ void remote__refuse(struct session *s, struct object *o, u32 magic)
 	s->counts.not_attached += library;
 	if (!r)
 		return;
-	if (!r->n_files++ || (matters && !r->matters)) {
+	if (!r->n_files++ || (matters && !r->is_followed)) {
 		snprintf(r->path, sizeof(r->path), "%s", o->path);
 		snprintf(r->fs, sizeof(r->fs), "%s", name ? name : "a network or FUSE file system");
 	}
-	r->matters |= matters;
+	r->is_followed |= matters;
 }
 
 void remote__note_process(struct session *s, const struct mapping *m)
@@ -76,11 +76,11 @@ void remote__note_process(struct session *s, const struct mapping *m)
 	if (r->n_processes && r->last == m->pid)
 		return;
 	r->last = m->pid;
-	for (i = 0; i < r->n_processes && r->known[i] != m->pid; i++)
+	for (i = 0; i < r->n_processes && r->known_pids[i] != m->pid; i++)
 		;
 	if (i < r->n_processes)
 		return;
-	r->known[r->n_processes++] = m->pid;
+	r->known_pids[r->n_processes++] = m->pid;
 	if (r->n_named == NAMED_MAX)
 		return;
 	r->named[r->n_named].pid = m->pid;
@@ -127,12 +127,12 @@ void remote__report(struct session *s)
 		snprintf(others, sizeof(others), " and %u more file%s", r->n_files - 1, r->n_files == 2 ? "" : "s");
 	session__warn(
 		s,
-		"%s%s: not examined, and no call into %s traced: %s on %s, whose server may never answer; mapped by %s. "
-		"`%s` examines such files, \"remote-files = yes\" in /etc/sonde.conf has every recording do so",
+		"%s%s: not examined, and no calls into %s traced: %s on %s, whose server may never answer; mapped by %s. "
+		"`%s` examines such files; with \"remote-files = yes\" in /etc/sonde.conf every recording does so",
 		r->path, others, r->n_files > 1 ? "them is" : "it is", r->n_files > 1 ? "they lie" : "it lies", r->fs,
 		*processes ? processes : "no process any more", command);
 	r->n_files = 0;
-	r->matters = false;
+	r->is_followed = false;
 	r->n_named = r->n_processes = 0;
 	memset(r->named, 0, sizeof(r->named));
 }

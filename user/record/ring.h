@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The reader's side of the rings that core/ring.h describes. */
-#ifndef SONDE_RECORD_RING_H
-#define SONDE_RECORD_RING_H
+#pragma once
 
 #include "core/ring.h"
 
@@ -18,12 +17,10 @@ bool ring__read(struct ring *r, u64 size, ring_record_fn fn, void *arg);
 /* Returns whether there is a reserved record that was not read. */
 bool ring__pending(const struct ring *r);
 
-/* The rings of all CPUs, and the ring buffer by which producers wake the loader. */
+/* The rings of all CPUs, and the ring buffer by which producers wake the worker. */
 int rings__open(struct rings **out, int rings_fd, int bell_fd, u32 cpus, u64 size);
 bool rings__read(struct rings *rs, ring_record_fn fn, void *arg);
 bool rings__pending(const struct rings *rs);
 void rings__close(struct rings *rs);
 /* In a forked process: unmaps the records. NULL-safe. */
 void rings__forget(struct rings *rs);
-
-#endif

@@ -14,10 +14,9 @@ bool runtime__is_one(struct elf *elf, const char *path, bool hint)
 		{ "libcuda.so", "cuInit" },
 		{ "libnccl.so", "ncclAllReduce" },
 	};
-	struct elf_symbol sym;
 
 	for (u32 i = 0; i < ARRAY_LEN(libraries); i++)
 		if (library__is(elf, libraries[i].name, libraries[i].function))
 			return true;
-	return !elf__find_symbol(elf, "PyGILState_Ensure", &sym);
+	return elf__provides(elf, "PyGILState_Ensure");
 }

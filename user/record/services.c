@@ -46,18 +46,18 @@ char *session__next_warning(struct session *s)
 	return w;
 }
 
-/* The first ones are named individually; any user can create thousands of such files. */
+/* The first files that are left out are named individually; any user can create thousands of them. */
 #define NAMED_MAX 8
 
-void session__gave_up(struct session *s, const char *path, const char *why)
+void session__left_out(struct session *s, const char *path, const char *why)
 {
 	u64 now = session__now(s);
 
 	losses__add(s, 0, LOSS_BUDGET, 1, now, now, 0);
 	s->counts.not_attached++;
-	if (s->counts.gave_up++ < NAMED_MAX)
-		session__warn(s, "%s: abandoned: %s%s", path, why,
-			      s->counts.gave_up == NAMED_MAX ? "; further such files are counted, not named" : "");
+	if (s->counts.left_out++ < NAMED_MAX)
+		session__warn(s, "%s: sonde leaves this file out: %s%s", path, why,
+			      s->counts.left_out == NAMED_MAX ? "; further such files are counted, not named" : "");
 }
 
 u64 session__now(const struct session *s)
@@ -169,8 +169,9 @@ int session__run_iter_of(struct session *s, const char *name, u32 pid)
 	u32 size;
 	int err;
 
-	if (p && p->deferred)
-		refused__await_deferred(s);
+	/* the start of the traced time does not wait for a deferred program: the family's next tick runs it */
+	if (p && p->deferred > s->deferred_known)
+		return -EAGAIN;
 	if (!p || !p->enabled)
 		return -ENOENT;
 	err = iter__read_all(s->attacher, p, pid, &buf, &len);
@@ -183,7 +184,8 @@ int session__run_iter_of(struct session *s, const char *name, u32 pid)
 			break;
 		memcpy(record, buf + pos, size);
 		end_after_start(s, record, size);
-		drain__append(s, record, size);
+		if (host__cut(s, record, size))
+			drain__append(s, record, size);
 		pos += size;
 	}
 	free(buf);
@@ -204,6 +206,8 @@ int session__attach(struct session *s, const char *name)
 {
 	struct program *p = probes__program(&s->embedded.probes, name);
 
+	if (p)
+		refused__await_deferred(s, p->deferred);
 	return p && p->enabled ? attached(s, p, attacher__attach(s->attacher, p)) : -ENOENT;
 }
 
@@ -229,7 +233,7 @@ u64 session__trap_ns(const struct session *s)
 
 u64 session__drained(const struct session *s)
 {
-	return s->drain.done;
+	return s->drain.n_complete;
 }
 
 int session__image(struct session *s, u32 pid, struct process_image *out)
@@ -240,7 +244,7 @@ int session__image(struct session *s, u32 pid, struct process_image *out)
 		process__set_hung(s, pid);
 	if (err)
 		return err;
-	/* a target chooses its command line: control characters are removed */
+	/* a target chooses its command line: each control character is replaced by a space */
 	for (char *p = out->command; *p; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
 			*p = ' ';

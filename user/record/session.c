@@ -4,16 +4,17 @@
 #include "attach/fetcher.h"
 #include "elf/debug.h"
 #include "kernel/kernel_btf.h"
+#include "kernel/kernel_types.h"
 #include "record/examine.h"
 #include "record/native.h"
 #include "record/refused.h"
 #include "record/shares.h"
+#include "record/tasks.h"
 #include "sandbox/syscalls.h"
 #include "sandbox/usage.h"
 #include "sonde.skel.h"
 #include "util/timing.h"
 
-#include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,11 +89,18 @@ int session__open(struct session **out, const struct session_args *args, char *e
 		return -ENOTSUP;
 	}
 	timing__step("process start");
+	ret = memory__raise_files(err, len);
+	if (ret)
+		return ret;
 	/* both run in parallel with what follows */
 	features__begin(&s->features);
 	kernel_btf__begin();
 	ret = load__open(s, err, len);
 	timing__step("BPF object opened");
+	/* here, because the features are not known yet; load__load gets the same result, and reports an error */
+	if (!ret)
+		kernel_types__write(bpf_object__btf(s->obj));
+	timing__step("kernel's types reduced");
 	features__await(&s->features);
 	timing__step("features awaited");
 	if (ret)
@@ -162,24 +170,32 @@ int session__start(struct session *s, char *err, size_t len)
 	if (ret)
 		return ret;
 	if (s->args->start_paused || (s->args->schedule && step_schedule__phase(s->args->schedule, 0) == STEP_IDLE))
-		session__hold(s, true);
+		session__set_suspended(s, true);
 	ret = objects__scan(s, 0);
 	timing__step("processes scanned, probed");
 	if (ret) {
 		snprintf(err, len, "cannot read the mappings of the running processes: %s", strerror(-ret));
 		return ret;
 	}
-	preattach__attach(s);
+	preattach__search(s);
+	/* the command runs when all is probed; other processes are traced while libraries on disk are probed */
+	while (s->args->command_pid && s->preattach)
+		preattach__attach_next(s);
 	timing__step("libraries on disk probed");
-	/* losses until here affect no figure, and are counted separately */
-	drain__rings(s);
+	/*
+	 * Losses until here affect no figure, and are counted separately; the records are handled later. The rings are
+	 * read even if they were just read: one that is full would lose records of the traced time.
+	 */
+	s->drain.next_copy = 0;
+	drain__copy(s);
 	losses__poll(s);
+	timing__step("rings copied");
 	s->time.cpu_at_start = usage__total_ns();
 	s->time.started = session__now(s);
 	if (s->args->start_paused)
 		session__begin_pause(s, s->time.started);
 	s->time.next_tick = s->time.started + TICK_NS;
-	s->time.followed = s->time.followed ? s->time.followed : s->time.started;
+	s->time.mappings_until = s->time.mappings_until ? s->time.mappings_until : s->time.started;
 	s->time.next_second = s->time.started + SECOND_NS;
 	/* records when tracing was live, even if the trace is cut off within a second */
 	metadata__cost(s);
@@ -221,16 +237,8 @@ static int check_calls(const struct session *s, char *err, size_t len)
 	return -EPERM;
 }
 
-int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
+static int check_attacher(struct session *s, char *err, size_t len)
 {
-	struct epoll_event ev[16];
-	u64 now;
-	int ret;
-
-	captured__try(s);
-	ret = check_calls(s, err, len);
-	if (ret)
-		return ret;
 	if (attacher__stuck(s->attacher)) {
 		epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, attacher__fd(s->attacher), NULL);
 		attacher__note_stuck(s);
@@ -240,48 +248,77 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 			 "traced; what was written before is whole and readable");
 		return -EPIPE;
 	}
+	return 0;
+}
+
+/* Does what is done each TICK_NS. */
+static void tick(struct session *s, u64 now)
+{
+	int err;
+
+	refused__await_deferred(s, DEFERRED_REST);
+	hosts__tick(s, now);
+	slices__tick(s, now);
+	if (s->native)
+		native__tick(s->native, now);
+	stack_records__tick(s, now);
+	objects__tick(s, now);
+	examiner__tick(s);
+	tasks__tick(s, now);
+	shares__tick(s, now);
+	err = trace_writer__tick(s->writer, now);
+	if (err && !s->write_error)
+		s->write_error = err;
+	s->time.next_tick = now + TICK_NS;
+}
+
+/* Does what is done once a second. 0, or negative errno with a text: the recording ends. */
+static int tick_second(struct session *s, u64 now, char *err, size_t len)
+{
+	filter__tick(s);
+	shares__report(s);
+	losses__poll(s);
+	metadata__cost(s);
+	metadata__clock(s);
+	if (s->pause.is_suspended)
+		session__write_pause(s, now);
+	features__ended(&s->features);
+	preattach__reap(s);
+	process__forget_hung(s);
+	remote__report(s);
+	s->time.next_second = now + SECOND_NS;
+	if (now >= s->time.next_tables)
+		memory__write_tables(s);
+	return memory__poll(s, now, err, len);
+}
+
+int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
+{
+	struct epoll_event ev[16];
+	u64 now;
+	int ret;
+
+	captured__try(s);
+	ret = check_calls(s, err, len);
+	ret = ret ? ret : check_attacher(s, err, len);
+	if (ret)
+		return ret;
 
 	/* one poll may not empty a full ring */
-	epoll_wait(s->epoll_fd, ev, 16, s->drain.more ? 0 : timeout_ms);
+	epoll_wait(s->epoll_fd, ev, 16, s->drain.has_more || preattach__is_ready(s) ? 0 : timeout_ms);
 	changed__poll(s);
 	objects__follow(s);
+	if (preattach__is_ready(s))
+		preattach__attach_next(s);
 	python__enter_late(s);
 	drain__rings(s);
 	filter__follow(s);
 	now = session__now(s);
-	if (now >= s->time.next_tick) {
-		refused__await_deferred(s);
-		hosts__tick(s, now);
-		if (s->native)
-			native__tick(s->native, now);
-		stack_records__tick(s, now);
-		objects__tick(s, now);
-		examiner__tick(s);
-		shares__tick(s, now);
-		ret = trace_writer__tick(s->writer, now);
-		if (ret && !s->write_error)
-			s->write_error = ret;
-		s->time.next_tick = now + TICK_NS;
-	}
-	if (now >= s->time.next_second) {
-		filter__tick(s);
-		shares__report(s);
-		losses__poll(s);
-		metadata__cost(s);
-		metadata__clock(s);
-		if (s->pause.held)
-			session__write_pause(s, now);
-		features__ended(&s->features);
-		process__forget_hung(s);
-		remote__report(s);
-		s->time.next_second = now + SECOND_NS;
-		if (now >= s->time.next_tables)
-			memory__write_tables(s);
-		ret = memory__poll(s, now, err, len);
-		if (ret)
-			return ret;
-	}
-	return check_writer(s, err, len);
+	if (now >= s->time.next_tick)
+		tick(s, now);
+	if (now >= s->time.next_second)
+		ret = tick_second(s, now, err, len);
+	return ret ? ret : check_writer(s, err, len);
 }
 
 /* Runs the iterators over all tasks, or those over all open files. */
@@ -326,15 +363,15 @@ static void detach_tracepoints(struct session *s, bool alone)
 }
 
 struct stopping {
-	bool more;
+	bool has_more;
 };
 
 static void host_stopping(struct session *s, const struct family_host *h, void *arg)
 {
 	const struct schema_family *f = schema__family(s->schema, h->name);
 
-	if (h->stopping && f && s->family_on[f->id])
-		((struct stopping *)arg)->more |= h->stopping(s);
+	if (h->has_more_records && f && s->family_on[f->id])
+		((struct stopping *)arg)->has_more |= h->has_more_records(s);
 }
 
 /* Waits for records that families still expect, while the probes are attached. */
@@ -344,12 +381,12 @@ static void stop_families(struct session *s)
 	struct stopping stopping;
 
 	do {
-		stopping.more = false;
+		stopping.has_more = false;
 		drain__rings(s);
 		family_host__each(s, host_stopping, &stopping);
-		if (stopping.more)
+		if (stopping.has_more)
 			usleep(STOPPING_LOOK_US);
-	} while (stopping.more && session__now(s) < end && !attacher__gone(s->attacher));
+	} while (stopping.has_more && session__now(s) < end && !attacher__gone(s->attacher));
 }
 
 /*
@@ -364,14 +401,17 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 
 	if (s->time.started) {
 		s->time.stopped = session__now(s);
+		missed__finish(s);
+		session__warn_hidden(s);
 		if (s->losses)
 			losses__poll(s);
 	}
 	/* NULL: stopped before the start */
 	if (s->attacher) {
-		refused__await_deferred(s);
+		refused__await_deferred(s, DEFERRED_REST);
 		stop_families(s);
 		session__write_pause(s, s->time.stopped);
+		slices__stop(s);
 		detach_tracepoints(s, true);
 		session__unlink(s);
 		detach_tracepoints(s, false);
@@ -401,64 +441,18 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 	return check_writer(s, err, len);
 }
 
-/* Returns whether a chosen family probes mapped files, and not only tracepoints. */
-static bool needs_objects(const struct session *s)
-{
-	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
-		const struct program *p = &s->embedded.probes.programs[i];
-
-		if (p->enabled && (p->section.kind == SECTION_SPAN || p->section.kind == SECTION_ENTRY ||
-				   p->section.kind == SECTION_PLACED || p->section.kind == SECTION_SITE))
-			return true;
-	}
-	return false;
-}
-
-struct session_times session__times(const struct session *s)
-{
-	return (struct session_times){
-		.start = s->time.head,
-		.live = s->time.started,
-		.stop = s->time.stopped ? s->time.stopped : session__now(s),
-	};
-}
-
-void session__status(struct session *s, struct session_status *out)
-{
-	if (!s->writer) {
-		*out = (struct session_status){ .not_attached = s->counts.not_attached };
-		return;
-	}
-	*out = (struct session_status){
-		.events = trace_writer__events(s->writer),
-		.bytes = trace_writer__bytes(s->writer),
-		.lost = losses__total(s->losses),
-		.cut_off = s->write_error != 0,
-		.traced = s->counts.traced,
-		.at_tracepoints = s->counts.at_tracepoints,
-		.wall_ns = session__now(s) - s->time.started,
-		.live_ns = s->time.started ? (s->time.stopped ? s->time.stopped : session__now(s)) - s->time.started :
-					     0,
-		.paused_ns = s->pause.sum,
-		.is_paused = s->pause.held,
-		.cpu_ns = usage__total_ns() - s->time.cpu_at_start,
-		.needs_objects = needs_objects(s),
-		.objects = objects__probed(s->objects),
-		.not_attached = s->counts.not_attached,
-	};
-	out->hits = metadata__total_hits(s, &out->skipped_hits);
-	out->probes_ns = metadata__probes_ns(s, out->hits);
-}
-
 void session__free(struct session *s)
 {
 	if (!s)
 		return;
 	features__finish(&s->features);
+	preattach__free(s);
 	examiner__free(s->examiner);
+	task_samples__free(s->tasks);
 	attacher__free(s->attacher);
 	fetcher__free(s->fetcher);
 	remote__free(s);
+	free(s->hidden.text);
 	drain__close(s);
 	hosts__free(s);
 	mmaps__close(s->mmaps);

@@ -3,8 +3,7 @@
  * One recording: open the BPF object, choose families, load, attach, drain into the trace, stop. Commands use the
  * functions below; the struct is internal to this directory.
  */
-#ifndef SONDE_RECORD_SESSION_H
-#define SONDE_RECORD_SESSION_H
+#pragma once
 
 #include <signal.h>
 #include <sys/types.h>
@@ -39,6 +38,8 @@ struct session_args {
 	const struct step_schedule *schedule; /* --schedule; NULL: none */
 	const char *step; /* --step: the name of the ranges that end steps; NULL: not given */
 	bool start_paused;
+	/* --cost-limit: the share of the processes' CPU time that families sched, sample and gil may take; 0: none */
+	double cost_limit;
 	bool debuginfod; /* ask servers for debug files of stripped files */
 	pid_t command_pid; /* the process of `-- CMD`, one of pids; 0: none */
 	const char *command; /* sonde's own command line, for the trace */
@@ -87,6 +88,8 @@ struct session_status {
 	u64 at_tracepoints; /* of these, those from kernel tracepoints, which are not counted as hits */
 	u64 paused_ns; /* part of live_ns in which the recording was paused */
 	bool is_paused; /* now */
+	u64 unmeasured_ns; /* the part without paused_ns that --cost-limit left out of families sched and sample */
+	double cost_limit; /* the share of --cost-limit; 0: none */
 	u64 live_ns; /* the traced time: from when all was attached to when detaching began, or to now */
 	u64 wall_ns; /* the same including detaching: the costs refer to this */
 	u64 cpu_ns, probes_ns;
@@ -105,7 +108,7 @@ struct session_loss {
 	u64 recorded; /* recorded events of the family; for core, of all families */
 	const char *family_name;
 	const char *path; /* of the object; NULL: none */
-	char *forgotten; /* path of an object that is no longer known */
+	char *evicted_path; /* of an evicted object; NULL: the object is still known */
 };
 /* Calls fn for each, in order of first appearance. The traced time is from live to stop; times count from start. */
 void session__each_loss(struct session *s, void (*fn)(const struct session_loss *l, void *arg), void *arg);
@@ -116,5 +119,3 @@ struct session_times {
 struct session_times session__times(const struct session *s);
 /* Messages about what could not be attached, oldest first; NULL: no more. malloc'ed. */
 char *session__next_warning(struct session *s);
-
-#endif

@@ -40,11 +40,11 @@ struct pending {
 
 struct share {
 	u32 uid;
-	bool used; /* false: the entry is free */
-	bool named; /* a line about it was printed */
-	bool scanning; /* its processes are being scanned again */
+	bool is_used; /* false: the entry is free */
+	bool is_reported; /* a line about it was printed */
+	bool is_scanned; /* its processes are being scanned again */
 	struct rate rate;
-	s64 left; /* ns; below 0: overdrawn */
+	s64 budget_ns; /* ns; below 0: overdrawn */
 	u64 refilled; /* time of the last refill, ns */
 	struct pending pending[PENDING_MAX];
 	u32 n_pending;
@@ -55,21 +55,21 @@ struct share {
 struct shares {
 	struct share others, users[USERS_MAX + 1]; /* the first is root's, the last that of EXCESS */
 	struct share *payer; /* NULL: no user */
-	u64 paid; /* usage__total_ns() up to which all is charged */
+	u64 charged_until; /* usage__total_ns() up to which all is charged */
 	u64 settled; /* time of the last charge, ns */
-	bool fixed, growing; /* for tests */
+	bool fixed, growing, unlimited; /* for tests */
 	u32 n_named;
 	struct recent users_of; /* pid: struct user_of */
 };
 
 struct user_of {
 	u32 uid;
-	u64 asked; /* time of the last read, ns */
+	u64 read_at; /* time of the last read, ns */
 };
 
-static struct share full(u32 uid, struct rate rate, u64 now)
+static struct share full_share(u32 uid, struct rate rate, u64 now)
 {
-	return (struct share){ .uid = uid, .used = true, .rate = rate, .left = rate.limit, .refilled = now };
+	return (struct share){ .uid = uid, .is_used = true, .rate = rate, .budget_ns = rate.limit, .refilled = now };
 }
 
 struct shares *shares__new(void)
@@ -79,11 +79,12 @@ struct shares *shares__new(void)
 	if (!sh)
 		return NULL;
 	recent__init(&sh->users_of, sizeof(u32), sizeof(struct user_of), PROCESSES_MAX);
-	sh->others = full(OTHERS, others_rate, 0);
-	sh->users[0] = full(0, root_rate, 0);
-	sh->users[USERS_MAX] = full(EXCESS, user_rate, 0);
+	sh->others = full_share(OTHERS, others_rate, 0);
+	sh->users[0] = full_share(0, root_rate, 0);
+	sh->users[USERS_MAX] = full_share(EXCESS, user_rate, 0);
 	sh->growing = session__test_switch("growing-shares");
 	sh->fixed = sh->growing || session__test_switch("fixed-shares");
+	sh->unlimited = session__test_switch("unlimited-shares");
 	return sh;
 }
 
@@ -101,10 +102,10 @@ static void refill(const struct shares *sh, struct share *a, u64 now)
 	if (sh->fixed)
 		add = 0;
 	a->refilled = now;
-	if (add > (u64)a->rate.limit || a->left + (s64)add > a->rate.limit)
-		a->left = a->rate.limit;
+	if (sh->unlimited || add > (u64)a->rate.limit || a->budget_ns + (s64)add > a->rate.limit)
+		a->budget_ns = a->rate.limit;
 	else
-		a->left += (s64)add;
+		a->budget_ns += (s64)add;
 }
 
 /* Files mapped before tracing was live are not examined yet, so they are missing in the traced time, too. */
@@ -118,7 +119,7 @@ static void write_skipped(struct session *s, struct share *a)
 /* An entry with pending work must not be replaced. */
 static bool is_needed(const struct shares *sh, const struct share *a)
 {
-	return a == sh->payer || a->scanning || a->n_pending;
+	return a == sh->payer || a->is_scanned || a->n_pending;
 }
 
 /*
@@ -134,13 +135,13 @@ static struct share *share_of(struct session *s, u32 uid)
 	for (u32 i = 0; i < USERS_MAX; i++) {
 		struct share *a = &sh->users[i];
 
-		if (a->used && a->uid == uid) {
+		if (a->is_used && a->uid == uid) {
 			refill(sh, a, now);
 			return a;
 		}
-		if (!a->used)
+		if (!a->is_used)
 			unused = a;
-		else if (a->uid && !is_needed(sh, a) && (!most || a->left > most->left))
+		else if (a->uid && !is_needed(sh, a) && (!most || a->budget_ns > most->budget_ns))
 			most = a;
 	}
 	if (!unused && !most) {
@@ -151,7 +152,7 @@ static struct share *share_of(struct session *s, u32 uid)
 		unused = most;
 		write_skipped(s, unused);
 	}
-	*unused = full(uid, user_rate, now);
+	*unused = full_share(uid, user_rate, now);
 	return unused;
 }
 
@@ -160,7 +161,7 @@ static s64 left_of(struct session *s, const struct share *a)
 	struct share *others = &s->shares->others;
 
 	refill(s->shares, others, session__now(s));
-	return !a->uid || a->left < others->left ? a->left : others->left;
+	return !a->uid || a->budget_ns < others->budget_ns ? a->budget_ns : others->budget_ns;
 }
 
 u32 shares__user(struct session *s, u32 pid)
@@ -169,7 +170,7 @@ u32 shares__user(struct session *s, u32 pid)
 	u64 now = session__now(s);
 	u32 uid;
 
-	if (u && u->asked && now - u->asked < ASK_EVERY)
+	if (u && u->read_at && now - u->read_at < ASK_EVERY)
 		return u->uid;
 	if (process__is_hung(s, pid) || attacher__user(s->attacher, pid, &uid))
 		uid = SHARES_UNKNOWN;
@@ -188,13 +189,13 @@ static void take_from(struct share *a, u64 ns)
 {
 	s64 owed_max = -a->rate.limit;
 
-	if (ns > (u64)(2 * a->rate.limit) || a->left - (s64)ns < owed_max)
-		a->left = owed_max;
+	if (ns > (u64)(2 * a->rate.limit) || a->budget_ns - (s64)ns < owed_max)
+		a->budget_ns = owed_max;
 	else
-		a->left -= (s64)ns;
+		a->budget_ns -= (s64)ns;
 }
 
-static void take(struct shares *sh, struct share *a, u64 ns)
+static void charge(struct shares *sh, struct share *a, u64 ns)
 {
 	take_from(a, ns);
 	if (a->uid)
@@ -204,7 +205,7 @@ static void take(struct shares *sh, struct share *a, u64 ns)
 void shares__charge(struct session *s, u32 uid, u64 ns)
 {
 	if (s->shares && !s->shares->fixed)
-		take(s->shares, share_of(s, uid), ns);
+		charge(s->shares, share_of(s, uid), ns);
 }
 
 /*
@@ -216,10 +217,10 @@ static void settle(struct session *s)
 	struct shares *sh = s->shares;
 	u64 total = usage__total_ns();
 
-	if (sh->payer && total > sh->paid && !sh->fixed)
-		take(sh, sh->payer, total - sh->paid);
-	if (total > sh->paid)
-		sh->paid = total;
+	if (sh->payer && total > sh->charged_until && !sh->fixed)
+		charge(sh, sh->payer, total - sh->charged_until);
+	if (total > sh->charged_until)
+		sh->charged_until = total;
 	sh->settled = session__now(s);
 }
 
@@ -236,7 +237,7 @@ void shares__examined(struct session *s)
 	struct share *payer = s->shares->payer;
 
 	if (payer && payer->uid && s->shares->fixed)
-		payer->left -= payer->rate.limit / EXAMINATIONS;
+		payer->budget_ns -= payer->rate.limit / EXAMINATIONS;
 }
 
 /* Prints a line, once for each of the first users. */
@@ -244,9 +245,9 @@ static void name_user(struct session *s, struct share *a)
 {
 	char who[64];
 
-	if (a->named || s->shares->n_named == NAMED_MAX)
+	if (a->is_reported || s->shares->n_named == NAMED_MAX)
 		return;
-	a->named = true;
+	a->is_reported = true;
 	s->shares->n_named++;
 	s->counts.not_attached++;
 	if (a->uid == SHARES_UNKNOWN)
@@ -257,9 +258,9 @@ static void name_user(struct session *s, struct share *a)
 		snprintf(who, sizeof(who), "processes of user %u", a->uid);
 	session__warn(
 		s,
-		"%s map new files with code faster than sonde examines them with %u%% of one CPU, which is their share: they "
-		"are examined later, or not at all if they are not mapped any more by then. Calls into libraries that only "
-		"such processes map are missing until then; other users' files are not affected",
+		"%s map new files with code faster than sonde examines them with their share of %u%% of one CPU. These files "
+		"are examined later, or not at all if no process maps them any more by then. Calls into libraries that only "
+		"such processes map are missing until then. Other users' files are not affected",
 		who, a->rate.percent);
 }
 
@@ -310,12 +311,12 @@ static void scan_pending(struct session *s, struct share *a)
 	memcpy(list, a->pending, n * sizeof(*list));
 	a->n_pending = 0;
 	/* files found by the scan may belong to other users, whose entries must not replace this one */
-	a->scanning = true;
+	a->is_scanned = true;
 	for (i = 0; i < n && left_of(s, a) > 0; i++) {
 		objects__scan_late(s, list[i].pid, list[i].since);
 		shares__settle(s);
 	}
-	a->scanning = false;
+	a->is_scanned = false;
 	for (; i < n; i++)
 		add_pending(a, list[i].pid, list[i].since);
 }
@@ -327,12 +328,12 @@ void shares__tick(struct session *s, u64 now)
 	for (u32 i = 0; i <= USERS_MAX; i++) {
 		struct share *a = &sh->users[i];
 
-		if (!a->used || !a->n_pending)
+		if (!a->is_used || !a->n_pending)
 			continue;
 		refill(sh, a, now);
 		if (sh->growing)
-			a->left += a->rate.limit / EXAMINATIONS;
-		if (sh->growing || a->left > a->rate.limit / RESCAN_PART)
+			a->budget_ns += a->rate.limit / EXAMINATIONS;
+		if (sh->growing || a->budget_ns > a->rate.limit / RESCAN_PART)
 			scan_pending(s, a);
 	}
 }

@@ -8,8 +8,7 @@
  * A mapping of a user with no time left is not examined: it is counted as a loss, and the process is scanned again
  * when there is time.
  */
-#ifndef SONDE_RECORD_SHARES_H
-#define SONDE_RECORD_SHARES_H
+#pragma once
 
 #include "core/types.h"
 
@@ -40,5 +39,3 @@ void shares__examined(struct session *s);
 void shares__tick(struct session *s, u64 now);
 /* Writes losses that are counted and not written yet. */
 void shares__report(struct session *s);
-
-#endif

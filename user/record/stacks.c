@@ -13,16 +13,15 @@
 #include "core/stack.h"
 #include "record/line_tables.h"
 #include "record/native.h"
+#include "record/python_functions.h"
 #include "record/tables.h"
+#include "record/tasks.h"
 #include "sonde.skel.h"
 
 #include "python/lines.h"
 #include "python/text.h"
 #include "util/array.h"
-#include "util/python_library.h"
-#include "util/recent.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,8 +40,8 @@ struct part {
 	u8 *data;
 	u32 total, have;
 	u8 width;
-	bool done;
-	bool known; /* it could be read, and arrived completely */
+	bool is_complete;
+	bool is_readable; /* it could be read, and arrived completely */
 };
 
 /* The parts of a code object that is not complete yet. */
@@ -62,19 +61,13 @@ struct code {
 	u16 version;
 };
 
-/* Equal functions of several processes, or of several loads, are one function in the trace. */
-struct function {
-	u32 name, file, line, kind;
-};
-
 struct stack_records {
 	struct map codes; /* by u32, BPF's id */
 	struct map fading; /* the same, of the previous epoch */
 	struct map ended; /* pid: u64, time at which its end was noticed, ns */
 	u64 next_ended;
 	struct line_tables lines;
-	struct recent functions; /* struct function: u32, id in the trace */
-	u32 last_function; /* the id assigned last */
+	struct python_functions functions;
 	u32 max; /* codes */
 	u64 bytes; /* in parts of incomplete code objects, including those of the previous epoch */
 	u64 turned; /* time of the last change of the epoch; 0: no old entries are left */
@@ -98,7 +91,7 @@ struct stack_records *stack_records__new(void)
 	init_codes(&st->fading);
 	map__init(&st->ended, sizeof(u32), sizeof(u64));
 	line_tables__init(&st->lines);
-	recent__init(&st->functions, sizeof(struct function), sizeof(u32), few ? CODES_FEW : FUNCTIONS_MAX);
+	python_functions__init(&st->functions, few ? CODES_FEW : FUNCTIONS_MAX);
 	st->max = few ? CODES_FEW : CODES_MAX;
 	return st;
 }
@@ -146,24 +139,8 @@ void stack_records__free(struct stack_records *st)
 	free_codes(st, &st->fading);
 	map__free(&st->ended);
 	line_tables__free(&st->lines);
-	recent__free(&st->functions);
+	python_functions__free(&st->functions);
 	free(st);
-}
-
-/* Returns the id of a function, whose meta_code is written if it is new; 0: no memory. */
-static u32 function_id(struct session *s, u32 name, u32 file, u32 line, enum frame_kind kind)
-{
-	struct function key = { .name = name, .file = file, .line = line, .kind = kind };
-	struct meta_code e = { session__event(s, ID_meta_code), .name = name, .file = file, .line = line,
-			       .kind = kind };
-	u32 *id = recent__get(&s->stacks->functions, &key);
-
-	if (!id || *id)
-		return id ? *id : 0;
-	*id = ++s->stacks->last_function;
-	e.code = *id;
-	session__emit(s, &e, sizeof(e));
-	return *id;
 }
 
 static void write_frame(struct session *s, const struct raw_frame *r, u32 code, u32 line, u64 offset)
@@ -262,21 +239,10 @@ static void on_frame(struct session *s, const struct raw_frame *r)
 		unresolved_frame(s, r);
 }
 
-/*
- * Returns the path to write. With --no-args the part in Python's standard library remains, because the user's code
- * could not be recognized without it.
- */
-static const char *code_path(const struct session *s, const char *file)
-{
-	const char *library = session__no_args(s) ? python_library__part(file) : NULL;
-
-	return library ? library : session__path(s, file);
-}
-
 static u32 text_id(struct session *s, const struct part *p, bool path)
 {
-	char *text = p->known ? python__utf8(p->data, p->total, p->width) : NULL;
-	u32 id = text ? session__intern(s, path ? code_path(s, text) : text) : 0;
+	char *text = p->is_readable ? python__utf8(p->data, p->total, p->width) : NULL;
+	u32 id = text ? session__intern(s, path ? python_functions__path(s, text) : text) : 0;
 
 	free(text);
 	return id;
@@ -312,7 +278,7 @@ static void end_fading(struct session *s)
 }
 
 /* Begins a new epoch: BPF numbers all code anew from here on. */
-static void turn(struct session *s, u64 now)
+static void begin_epoch(struct session *s, u64 now)
 {
 	struct stack_records *st = s->stacks;
 
@@ -322,10 +288,10 @@ static void turn(struct session *s, u64 now)
 	st->turned = now;
 }
 
-/* Returns whether the process has ended long enough ago; `asked` caches the answer for each process. */
-static bool is_over(struct stack_records *st, struct map *asked, u32 pid, u64 now)
+/* Returns whether the process has ended long enough ago; answers caches the result for each process. */
+static bool is_over(struct stack_records *st, struct map *answers, u32 pid, u64 now)
 {
-	u8 *answer = map__get(asked, &pid);
+	u8 *answer = map__get(answers, &pid);
 	u64 *gone;
 
 	if (!answer || !pid)
@@ -373,21 +339,21 @@ void stack_records__tick(struct session *s, u64 now)
 {
 	struct stack_records *st = s->stacks;
 
-	if (now >= st->next_ended && !s->drain.more) {
+	if (now >= st->next_ended && !s->drain.has_more) {
 		forget_ended(s, now);
 		st->next_ended = now + ENDED_EVERY;
 	}
-	if (st->turned && now - st->turned > FADING_NS && !s->drain.more)
+	if (st->turned && now - st->turned > FADING_NS && !s->drain.has_more)
 		end_fading(s);
 	if (!st->turned && (st->codes.n >= st->max || st->bytes + st->lines.bytes > BYTES_MAX))
-		turn(s, now);
+		begin_epoch(s, now);
 }
 
 void stack_records__trim(struct session *s, u64 now)
 {
 	if (!s->stacks->turned)
-		turn(s, now);
-	recent__clear(&s->stacks->functions);
+		begin_epoch(s, now);
+	recent__clear(&s->stacks->functions.ids);
 }
 
 void stack_records__sizes(const struct stack_records *st, table_size_fn *fn, void *arg)
@@ -399,12 +365,7 @@ void stack_records__sizes(const struct stack_records *st, table_size_fn *fn, voi
 				 .max = 2 * st->max,
 				 .evicted = st->evicted },
 	   arg);
-	fn(&(struct table_size){ .name = "Python functions",
-				 .entries = recent__entries(&st->functions),
-				 .max = 2 * st->functions.max,
-				 .bytes = recent__bytes(&st->functions),
-				 .evicted = st->functions.evicted },
-	   arg);
+	python_functions__sizes(&st->functions, fn, arg);
 	fn(&(struct table_size){ .name = "frames that wait for their code",
 				 .entries = st->n_waiting,
 				 .max = WAITING_MAX,
@@ -412,28 +373,36 @@ void stack_records__sizes(const struct stack_records *st, table_size_fn *fn, voi
 	   arg);
 }
 
+u32 stack_records__function(struct session *s, const char *name, const char *file, u32 line)
+{
+	return python_functions__id(s, &s->stacks->functions, session__intern(s, name),
+				    session__intern(s, python_functions__path(s, file)), line);
+}
+
 static void code_is_whole(struct session *s, struct code *c)
 {
 	struct code_parts *p = c->parts;
-	struct part *lines = &p->parts[RAW_CODE_LINES];
-	u32 name = text_id(s, &p->parts[RAW_CODE_NAME], false), file = text_id(s, &p->parts[RAW_CODE_FILE], true);
+	const struct part *lines = &p->parts[RAW_CODE_LINES], *path = &p->parts[RAW_CODE_FILE];
+	u32 name = text_id(s, &p->parts[RAW_CODE_NAME], false), file = text_id(s, path, true);
 	u64 now = session__now(s);
 
-	c->id = function_id(s, name, file, c->line, FRAME_PYTHON);
+	c->id = python_functions__id(s, &s->stacks->functions, name, file, c->line);
+	if (path->is_readable && tasks__is_event_loop(path->data, path->total))
+		tasks__found(s, c->pid);
 	for (u32 i = 0; i < RAW_CODE_PARTS; i++)
-		if (!p->parts[i].known)
+		if (!p->parts[i].is_readable)
 			losses__add(s, 0, LOSS_READ, 1, now, now, 0);
-	if (lines->known)
+	if (lines->is_readable)
 		c->lines = line_tables__take(&s->stacks->lines, lines->data, lines->have);
 	for (u32 i = 0; i < p->n_waiting; i++)
 		python_frame(s, &p->waiting[i], c);
 	free_parts(s->stacks, c);
 }
 
-static bool whole(const struct code_parts *p)
+static bool is_complete_code(const struct code_parts *p)
 {
 	for (u32 i = 0; i < RAW_CODE_PARTS; i++)
-		if (!p->parts[i].done)
+		if (!p->parts[i].is_complete)
 			return false;
 	return true;
 }
@@ -456,7 +425,7 @@ static void on_code(struct session *s, const struct raw_code *r, u32 size)
 	    r->total > CODE_BYTES_MAX || !parts_of(c))
 		return;
 	p = &c->parts->parts[r->part];
-	if (p->done || r->at != p->have || r->size > r->total - p->have)
+	if (p->is_complete || r->at != p->have || r->size > r->total - p->have)
 		return;
 	c->line = r->line;
 	c->version = r->version;
@@ -464,15 +433,15 @@ static void on_code(struct session *s, const struct raw_code *r, u32 size)
 	if (!p->data && r->total) {
 		p->total = r->total;
 		p->data = part_room(s->stacks, r->total);
-		p->done = !p->data;
+		p->is_complete = !p->data;
 	}
 	if (p->data && r->total == p->total) {
 		memcpy(p->data + p->have, r->data, r->size);
 		p->have += r->size;
 	}
-	p->done |= !r->width || p->have == p->total;
-	p->known = p->done && r->width && p->have == r->total;
-	if (whole(c->parts))
+	p->is_complete |= !r->width || p->have == p->total;
+	p->is_readable = p->is_complete && r->width && p->have == r->total;
+	if (is_complete_code(c->parts))
 		code_is_whole(s, c);
 }
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The names and unwinding rules for the code addresses of a mapped file, for native stacks: a sorted table built once
- * per file, and a cache of answers.
+ * The names and unwinding rules for the code addresses of a mapped file, for native stacks: a sorted table
+ * built once per file. Names are read from the file when they are needed.
  */
-#ifndef SONDE_RECORD_SYMBOLS_H
-#define SONDE_RECORD_SYMBOLS_H
+#pragma once
 
 #include "elf/elf.h"
 
 struct symbols;
 
 struct code_place {
-	const char *name; /* of the function; NULL: no symbol covers it. Valid as long as the symbols */
+	const char *name; /* of the function; NULL: no symbol covers it */
+	char text[320]; /* the name, which may be cut; "": it is not from a symbol */
 	u64 function; /* file address of the function's start, or of the code itself if that is unknown */
 	bool has_function; /* function is known, from a symbol or the unwind tables */
 	bool interpreter; /* a loop that executes Python bytecode */
@@ -27,5 +27,3 @@ void symbols__free(struct symbols *s);
 u64 symbols__bytes(const struct symbols *s);
 /* Returns the code at an offset in the file, valid until the next call. NULL: it is not code, or no memory. */
 const struct code_place *symbols__at(struct symbols *s, u64 offset);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The size of a table that grows with processes, files, stacks or texts, as event meta_table reports it. */
-#ifndef SONDE_RECORD_TABLES_H
-#define SONDE_RECORD_TABLES_H
+#pragma once
 
 #include "core/types.h"
 
@@ -14,5 +13,3 @@ struct table_size {
 };
 
 typedef void table_size_fn(const struct table_size *size, void *arg);
-
-#endif

@@ -65,6 +65,11 @@ void process__clear(struct session *s, u32 pid, u32 flags)
 	change(s, pid, 0, flags);
 }
 
+bool session__has_filter(const struct session *s)
+{
+	return s->filter_need;
+}
+
 bool session__selects(const struct session *s, u32 pid)
 {
 	return !s->filter_need || (process__get(s, pid) & PROCESS_SELECTED);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Columns of reports that count calls by name; their headings are those of nsys's cuda_api_sum and osrt_sum. */
-#ifndef SONDE_REPORT_API_COLUMNS_H
-#define SONDE_REPORT_API_COLUMNS_H
+#pragma once
 
 #include "output/table.h"
 
@@ -18,5 +17,3 @@ enum { API_PERCENT = 0, API_NAME = 8, API_COLUMN_COUNT = 9 };
 	{                                                                                                            \
 		"name", "Name", VALUE_TEXT, SHOW_PLAIN                                                               \
 	}
-
-#endif

@@ -6,13 +6,13 @@ static const struct column columns[] = {
 	{ "name", "Process", VALUE_TEXT, SHOW_PLAIN },
 	{ "cause", "Cause", VALUE_TEXT, SHOW_PLAIN },
 	{ "ns", "Time", VALUE_U64, SHOW_NS },
-	{ "percent", "of its threads' (%)", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "percent", "of these threads' (%)", VALUE_DOUBLE, SHOW_PERCENT },
 	{ "threads", "Threads", VALUE_U64, SHOW_COUNT },
 	{ "times", "Times", VALUE_U64, SHOW_COUNT },
 	{ "avg_ns", "Avg", VALUE_DOUBLE, SHOW_NS },
-	{ "what", "Mostly in", VALUE_TEXT, SHOW_PLAIN },
-	{ "what_ns", "Time in it", VALUE_U64, SHOW_NEVER },
-	{ "what_times", "Times in it", VALUE_U64, SHOW_NEVER },
+	{ "what", "Main wait", VALUE_TEXT, SHOW_PLAIN },
+	{ "what_ns", "Time of that wait", VALUE_U64, SHOW_NEVER },
+	{ "what_times", "Times of that wait", VALUE_U64, SHOW_NEVER },
 };
 
 static void fill(const struct causes *c, const struct query *q, struct table *t)
@@ -31,7 +31,8 @@ static void fill(const struct causes *c, const struct query *q, struct table *t)
 
 int causes__report(struct causes *c, const struct activity *activity, const struct query *q, struct report_output *out)
 {
-	struct table *t = REPORT_TABLE(out, "causes", "What held processes up, most costly first", columns);
+	struct table *t =
+		REPORT_TABLE(out, "causes", "Processes: where the time of their threads went, by cause", columns);
 	int err = causes__rank(c, activity);
 
 	t->limit = 10;

@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Describes the trace of an output: JSON has where and when it was made, and all formats what is missing. */
+/*
+ * Describes the trace that an output was made from. Every format of a report states what is missing in the trace; JSON
+ * also states where and when it was recorded.
+ */
 #include "report/origin.h"
 
 #include <string.h>
 
 #include "output/print.h"
 #include "output/text.h"
+
+/* A damaged index is no sign of it: the trace has its end, and is reported as damaged. */
+static bool is_cut_off(const struct trace_facts *f)
+{
+	return !f->end_reason || (!f->summary->has_index && !f->damaged);
+}
 
 static void add_trace(struct json_writer *w, const struct trace_facts *f)
 {
@@ -30,7 +39,7 @@ static void add_trace(struct json_writer *w, const struct trace_facts *f)
 	json_writer__u64(w, "first_ns", s->first);
 	json_writer__u64(w, "last_ns", s->last);
 	json_writer__u64(w, "events", s->events);
-	json_writer__bool(w, "cut_off", !s->has_index || !f->end_reason);
+	json_writer__bool(w, "cut_off", is_cut_off(f));
 	if (s->being_recorded)
 		json_writer__bool(w, "being_recorded", true);
 	json_writer__bool(w, "damaged", f->damaged != 0);
@@ -38,6 +47,8 @@ static void add_trace(struct json_writer *w, const struct trace_facts *f)
 	json_writer__u64(w, "from_ns", f->from ? f->from : f->live);
 	json_writer__u64(w, "to_ns", f->to ? f->to : f->stop);
 	json_writer__u64(w, "traced_ns", trace_facts__traced(f));
+	if (f->n_unmeasured)
+		json_writer__u64(w, "unmeasured_ns", trace_facts__unmeasured(f, f->live, f->stop));
 	if (f->pids.n) {
 		json_writer__list(w, "only_pids");
 		for (u32 i = 0; i < f->pids.n; i++)
@@ -86,7 +97,7 @@ static void add_refused(struct json_writer *w, const struct trace_facts *f)
 		json_writer__text(w, "program", r->program);
 		json_writer__text(w, "why", r->why);
 		json_writer__text(w, "lacks", r->lacks);
-		json_writer__bool(w, "all", r->all);
+		json_writer__bool(w, "family_off", r->is_whole_family);
 		json_writer__end(w);
 	}
 	json_writer__end(w);
@@ -104,14 +115,17 @@ static void print_refused(FILE *file, const struct output_options *options, cons
 	fprintf(file, "%s%smissing%s %s: ", prefix, print__color(options, COLOR_RED),
 		print__color(options, COLOR_PLAIN), r->family_name ? r->family_name : "unknown family");
 	print__clean(file, r->lacks ? r->lacks : "");
-	fputs("; the program ", file);
+	fputs("; the BPF program ", file);
 	print__clean(file, r->program ? r->program : "");
 	fputs(" did not run: ", file);
 	print__clean(file, r->why ? r->why : "");
 	putc('\n', file);
 }
 
-/* Is this part reported by the line that all of its family is missing? */
+/*
+ * Does another line report this? That its whole family is missing, or an earlier program of the family that lacks the
+ * same.
+ */
 static bool is_covered(const struct trace_facts *f, u32 index)
 {
 	const struct refused *r = &f->refused[index];
@@ -121,7 +135,7 @@ static bool is_covered(const struct trace_facts *f, u32 index)
 
 		if (i == index || !other->family_name || strcmp(other->family_name, r->family_name) != 0)
 			continue;
-		if (other->all && (i < index || !r->all))
+		if (other->is_whole_family && (i < index || !r->is_whole_family))
 			return true;
 		if (i < index && other->lacks && r->lacks && !strcmp(other->lacks, r->lacks))
 			return true;
@@ -129,7 +143,7 @@ static bool is_covered(const struct trace_facts *f, u32 index)
 	return false;
 }
 
-/* Prints what is missing, at the end of what people read. prefix begins each line. */
+/* Prints what is missing in the trace. Each line begins with prefix, which is "# " in CSV. */
 static void print_losses(FILE *file, const struct output_options *options, const char *prefix, const void *arg)
 {
 	const struct trace_facts *f = arg;
@@ -139,15 +153,15 @@ static void print_losses(FILE *file, const struct output_options *options, const
 	u32 i;
 
 	if (f->summary->being_recorded)
-		fprintf(file, "%s%sIt is being recorded%s: this is what was written so far.\n", prefix,
-			print__color(options, COLOR_BOLD), print__color(options, COLOR_PLAIN));
-	else if (!f->summary->has_index || !f->end_reason)
+		fprintf(file, "%s%sThe trace is still being recorded%s: this output covers what was written so far.\n",
+			prefix, print__color(options, COLOR_BOLD), print__color(options, COLOR_PLAIN));
+	else if (is_cut_off(f))
 		fprintf(file,
-			"%s%sThe recording was cut off%s: what was written before is here, what waited then (a second at most) is lost.\n",
+			"%s%sThe trace was cut off%s: the recording was killed, which loses its last second at most, or the file is truncated.\n",
 			prefix, print__color(options, COLOR_RED), print__color(options, COLOR_PLAIN));
 	if (f->damaged)
 		fprintf(file,
-			"%s%sThe file is damaged%s: some of its chunks could not be read (`sonde info --verify` says more).\n",
+			"%s%sThe file is damaged%s: some of its chunks could not be read (`sonde info --verify` names them).\n",
 			prefix, print__color(options, COLOR_RED), print__color(options, COLOR_PLAIN));
 	for (i = 0; i < f->n_refused; i++)
 		if (!is_covered(f, i))

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#ifndef SONDE_REPORT_ORIGIN_H
-#define SONDE_REPORT_ORIGIN_H
+#pragma once
 
 #include "model/facts.h"
 #include "output/table.h"
 
 /* Returns the origin of an output: its trace, and what is missing in it. NULL: no trace. */
 struct report_origin trace_origin(const struct trace_facts *facts);
-
-#endif

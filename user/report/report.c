@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "model/facts.h"
 #include "output/text.h"
 
 REGISTRY(report, sonde_reports);
@@ -100,12 +101,29 @@ static void replace_ids(struct report_output *out, const struct names *names)
 	}
 }
 
+/* Adds a note if the scheduler and waits were recorded in slices of time. All reports may contain their figures. */
+static void add_unmeasured(const struct query *q, struct report_output *out)
+{
+	u64 all = query__duration(q), measured = query__measured(q);
+
+	if (measured < all)
+		report_output__note(
+			out,
+			"The scheduler, waits and wake-ups were recorded in slices of time, %s of %s, to limit the cost (record --cost-limit): their times and counts are of this part, and shares are relative to it. Waits are cut at the ends of a slice.",
+			TEXT_NS(measured), TEXT_NS(all));
+	if (q->facts && q->facts->unmeasured_joined)
+		report_output__note(
+			out,
+			"The trace has too many slices of time: what was measured between the last pauses counts as not measured, so that shares of late times are too large.");
+}
+
 int report__run(const struct report *r, const struct query *q, struct report_output *out)
 {
 	int err = r->run(q, out);
 
 	if (err)
 		return err;
+	add_unmeasured(q, out);
 	add_ns_pids(out, q->names);
 	replace_ids(out, q->names);
 	return 0;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A report is one file in this folder, which fills a struct report and registers it. It reads events and fills tables;
- * user/output prints and sorts them.
+ * A report is one file in a folder below this one, which fills a struct report and registers it. It reads events and
+ * fills tables; user/output prints and sorts them.
  */
-#ifndef SONDE_REPORT_H
-#define SONDE_REPORT_H
+#pragma once
 
 #include "model/query.h"
 #include "output/table.h"
@@ -40,5 +39,3 @@ const struct report *report__find(const char *name);
 bool report__is_about(const struct report *r, const struct schema *schema, const struct schema_event *e);
 /* Calls fn for each report, sorted by name. */
 void report__each(void (*fn)(const struct report *r, void *arg), void *arg);
-
-#endif

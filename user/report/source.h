@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Reads lines of the source files that a trace names, if this machine has them. */
-#ifndef SONDE_REPORT_SOURCE_H
-#define SONDE_REPORT_SOURCE_H
+#pragma once
 
 #include "util/map.h"
 
@@ -18,5 +17,3 @@ void sources__free(struct sources *s);
  * made: when the trace was made, CLOCK_REALTIME ns.
  */
 const char *sources__line(struct sources *s, const char *path, u32 line, u64 made, char *buf, size_t size);
-
-#endif

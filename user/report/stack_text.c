@@ -15,7 +15,7 @@ char *stack_texts__add(struct stack_texts *t, const struct stacks *s, u32 stack)
 	if (!text)
 		return NULL;
 	len = stacks__folded(s, stack, text, size);
-	t->cut += len >= size;
+	t->n_cut += len >= size;
 	len = len < size ? len + 1 : size;
 	t->used += len;
 	shrunk = realloc(text, len);
@@ -26,8 +26,8 @@ char *stack_texts__add(struct stack_texts *t, const struct stacks *s, u32 stack)
 
 void stack_texts__add_note(const struct stack_texts *t, struct report_output *out)
 {
-	if (t->cut)
+	if (t->n_cut)
 		report_output__note(out,
 				    "%u stacks are cut: a text has at most %d KiB, and %d bytes after %d MiB of texts.",
-				    t->cut, TEXT_MAX_BYTES >> 10, TEXT_MIN_BYTES, TEXTS_MAX >> 20);
+				    t->n_cut, TEXT_MAX_BYTES >> 10, TEXT_MIN_BYTES, TEXTS_MAX >> 20);
 }

@@ -3,8 +3,7 @@
  * For tests (SONDE_TEST=captured): makes the system calls that a process could try after its input has compromised
  * it, and prints the results. docs/security.md lists what is refused.
  */
-#ifndef SONDE_SANDBOX_CAPTURED_H
-#define SONDE_SANDBOX_CAPTURED_H
+#pragma once
 
 void captured__try_files(void);
 void captured__try_kernel(void);
@@ -12,5 +11,3 @@ void captured__try_kernel(void);
 void captured__try_calls(void);
 /* Prints one line: "captured: WHAT: done" or the error. */
 void captured__print(const char *what, long result);
-
-#endif

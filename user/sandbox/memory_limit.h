@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Limits the memory of processes that read trace files: a small hostile file may expand to any size. */
-#ifndef SONDE_SANDBOX_MEMORY_LIMIT_H
-#define SONDE_SANDBOX_MEMORY_LIMIT_H
+#pragma once
 
 #include "core/types.h"
 
@@ -17,5 +16,3 @@ u64 memory_limit__bytes(void);
 bool memory_limit__is_machines(void);
 /* What sonde was started with (ulimit -d, -v), bytes; ~0: as much as there is. */
 u64 memory_limit__inherited(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Messages between the processes of sonde, over SOCK_SEQPACKET sockets. */
-#ifndef SONDE_SANDBOX_MESSAGE_H
-#define SONDE_SANDBOX_MESSAGE_H
+#pragma once
 
 #include "core/types.h"
 
@@ -37,5 +36,3 @@ int message__await(int sock, struct message_wait *w);
 /* Excludes the time from `since` (ms of message__now) to now from the limit. */
 void message__exclude(struct message_wait *w, u64 since);
 u64 message__now(void);
-
-#endif

@@ -21,7 +21,7 @@ struct attributes {
 
 #define FLAGS (MS_NOSUID | MS_NODEV | MS_NOEXEC)
 
-static void note(char *lacks, size_t len, const char *what)
+static void note_failure(char *lacks, size_t len, const char *what)
 {
 	size_t used = strlen(lacks);
 
@@ -63,11 +63,11 @@ static int protect_root(void)
 static void leave_files(char *lacks, size_t len)
 {
 	if (unshare(CLONE_NEWNS)) {
-		note(lacks, len, "it sees the host's files");
+		note_failure(lacks, len, "it sees the host's files");
 		return;
 	}
 	if (make_root() || enter_root()) {
-		note(lacks, len, "it sees the host's files");
+		note_failure(lacks, len, "it sees the host's files");
 		protect_root();
 	}
 }
@@ -75,9 +75,9 @@ static void leave_files(char *lacks, size_t len)
 void namespaces__leave(char *lacks, size_t len)
 {
 	if (unshare(CLONE_NEWNET))
-		note(lacks, len, "it is in the host's network");
+		note_failure(lacks, len, "it is in the host's network");
 	if (unshare(CLONE_NEWIPC) && errno != EINVAL)
-		note(lacks, len, "it is among the host's IPC objects");
+		note_failure(lacks, len, "it is among the host's IPC objects");
 	if (!SANITIZED)
 		leave_files(lacks, len);
 }

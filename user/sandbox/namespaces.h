@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Empty namespaces for a process. */
-#ifndef SONDE_SANDBOX_NAMESPACES_H
-#define SONDE_SANDBOX_NAMESPACES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -11,5 +10,3 @@
  * appended to lacks, as text; if the root can't be left, its files are at least not writable.
  */
 void namespaces__leave(char *lacks, size_t len);
-
-#endif

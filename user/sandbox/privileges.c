@@ -19,14 +19,15 @@
 #include "sandbox/namespaces.h"
 #include "sandbox/syscalls.h"
 #include "util/array.h"
+#include "util/file.h"
 #include "util/sanitizer.h"
 #include "util/sudo.h"
 #include "util/test_switch.h"
 
 #define SYSTEM_MAX 999 /* the highest uid of system accounts */
 
-static void note(char *lacks, size_t len, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-static void note(char *lacks, size_t len, const char *fmt, ...)
+static void note_failure(char *lacks, size_t len, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void note_failure(char *lacks, size_t len, const char *fmt, ...)
 {
 	size_t used = lacks ? strlen(lacks) : 0;
 	va_list ap;
@@ -45,7 +46,7 @@ static void note(char *lacks, size_t len, const char *fmt, ...)
  * Keeps those capabilities of the list that this process has. The three newest were split off CAP_SYS_ADMIN, which
  * may replace them.
  */
-static int keep(const cap_value_t *list, int n, char *lacks, size_t len)
+static int keep_capabilities(const cap_value_t *list, int n, char *lacks, size_t len)
 {
 	cap_t had = cap_get_proc(), next = cap_init();
 	const cap_value_t admin = CAP_SYS_ADMIN;
@@ -69,9 +70,9 @@ static int keep(const cap_value_t *list, int n, char *lacks, size_t len)
 	if (!err && cap_set_proc(next))
 		err = -errno;
 	if (stands_in)
-		note(lacks, len,
-		     "it has CAP_SYS_ADMIN, because it was not given all of CAP_BPF, CAP_PERFMON and "
-		     "CAP_CHECKPOINT_RESTORE");
+		note_failure(lacks, len,
+			     "it has CAP_SYS_ADMIN, because it was not given all of CAP_BPF, CAP_PERFMON and "
+			     "CAP_CHECKPOINT_RESTORE");
 	cap_free(had);
 	cap_free(next);
 	return err;
@@ -81,7 +82,7 @@ int privileges__opener(void)
 {
 	static const cap_value_t list[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE };
 
-	return keep(list, ARRAY_LEN(list), NULL, 0);
+	return keep_capabilities(list, ARRAY_LEN(list), NULL, 0);
 }
 
 int privileges__injector(bool opens)
@@ -92,17 +93,17 @@ int privileges__injector(bool opens)
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return -errno;
 	/* CAP_DAC_OVERRIDE, the last one of the list, is kept only if `opens` is set */
-	return keep(list, ARRAY_LEN(list) - !opens, NULL, 0);
+	return keep_capabilities(list, ARRAY_LEN(list) - !opens, NULL, 0);
 }
 
 int privileges__loader(void)
 {
 	static const cap_value_t list[] = { CAP_BPF, CAP_PERFMON };
 
-	return keep(list, ARRAY_LEN(list), NULL, 0);
+	return keep_capabilities(list, ARRAY_LEN(list), NULL, 0);
 }
 
-static bool has(cap_value_t c)
+static bool has_capability(cap_value_t c)
 {
 	cap_t had = cap_get_proc();
 	cap_flag_value_t value = CAP_CLEAR;
@@ -144,7 +145,7 @@ static int become(uid_t uid, gid_t gid)
 
 static bool may_leave_root(void)
 {
-	return geteuid() == 0 && has(CAP_SETUID) && has(CAP_SETGID);
+	return geteuid() == 0 && has_capability(CAP_SETUID) && has_capability(CAP_SETGID);
 }
 
 /*
@@ -161,7 +162,7 @@ static int lock_up(char *lacks, size_t len)
 	for (int c = 0; c <= cap_max_bits() - 1; c++)
 		dropped &= !prctl(PR_CAPBSET_DROP, c, 0, 0, 0) || errno == EINVAL;
 	if (!dropped || prctl(PR_SET_SECUREBITS, bits, 0, 0, 0))
-		note(lacks, len, "its bounding set of capabilities is not empty (%s)", strerror(errno));
+		note_failure(lacks, len, "its bounding set of capabilities is not empty (%s)", strerror(errno));
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
 }
 
@@ -177,8 +178,8 @@ static void hide(void)
 static void note_root(char *lacks, size_t len)
 {
 	if (!geteuid())
-		note(lacks, len,
-		     "it is still root's, and owns root's files: it was not given CAP_SETUID and CAP_SETGID");
+		note_failure(lacks, len,
+			     "it is still root's, and owns root's files: it was not given CAP_SETUID and CAP_SETGID");
 }
 
 /*
@@ -190,7 +191,7 @@ static int filter_calls(enum syscalls_role role, char *lacks, size_t len)
 	int err = syscalls__confine(role);
 
 	if (err && err != -ENOMEM)
-		note(lacks, len, "its system calls are not filtered (%s)", strerror(-err));
+		note_failure(lacks, len, "its system calls are not filtered (%s)", strerror(-err));
 	return err == -ENOMEM ? err : 0;
 }
 
@@ -230,7 +231,7 @@ int privileges__attacher(bool signals, bool perf_events, char *lacks, size_t len
 		errno = 0;
 	note_root(lacks, len);
 	if (!err)
-		err = keep(list, n, lacks, len);
+		err = keep_capabilities(list, n, lacks, len);
 	hide();
 	if (!err)
 		err = filter_calls(perf_events ? SYSCALLS_PERF : SYSCALLS_ATTACHER, lacks, len);
@@ -258,7 +259,7 @@ int privileges__observer(void)
 		err = become(uid, gid);
 	/* as in privileges__reader: at least drop the capabilities that are not needed */
 	if (!err || err == -EINVAL || err == -EPERM)
-		err = keep(list, ARRAY_LEN(list), NULL, 0);
+		err = keep_capabilities(list, ARRAY_LEN(list), NULL, 0);
 	hide();
 	if (!err)
 		err = filter_calls(SYSCALLS_OBSERVER, lacks, sizeof(lacks));
@@ -280,7 +281,7 @@ static int become_worker(char *lacks, size_t len)
 		err = become(uid, gid);
 	note_root(lacks, len);
 	if (!err)
-		err = keep(NULL, 0, NULL, 0);
+		err = keep_capabilities(NULL, 0, NULL, 0);
 	hide();
 	return err;
 }
@@ -324,7 +325,7 @@ int privileges__user(void)
 	if (!err && may_leave_root())
 		err = become(uid, gid);
 	if (!err)
-		err = keep(NULL, 0, NULL, 0);
+		err = keep_capabilities(NULL, 0, NULL, 0);
 	hide();
 	return err;
 }
@@ -336,26 +337,13 @@ int privileges__reader(bool sources)
 
 	/* the user namespace has no other user (user_namespaces(7)), or groups can't be dropped */
 	if (err == -EINVAL || err == -EPERM)
-		err = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : keep(NULL, 0, NULL, 0);
+		err = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : keep_capabilities(NULL, 0, NULL, 0);
 	hide();
 	if (!err)
 		err = filter_calls(sources ? SYSCALLS_SOURCES : SYSCALLS_READER, lacks, sizeof(lacks));
 	if (test_switch__is_set("captured"))
 		captured__try_calls();
 	return err;
-}
-
-/* The first line of a file, "" if it can't be read. */
-static char *first_line(const char *path, char *buf, size_t len)
-{
-	FILE *f = fopen(path, "re");
-
-	buf[0] = '\0';
-	if (f && fgets(buf, (int)len, f))
-		buf[strcspn(buf, "\n")] = '\0';
-	if (f)
-		fclose(f);
-	return buf;
 }
 
 /* 0xEFFFFFFD: PROC_USER_INIT_INO, linux/proc_ns.h */
@@ -370,20 +358,20 @@ char *privileges__refusal(char *buf, size_t len)
 {
 	char line[256];
 
-	if (!has(CAP_SYS_PTRACE) && geteuid())
+	if (!has_capability(CAP_SYS_PTRACE) && geteuid())
 		snprintf(buf, len, "run sonde as root, or as its user with kernel.yama.ptrace_scope=0");
-	else if (!has(CAP_SYS_PTRACE))
+	else if (!has_capability(CAP_SYS_PTRACE))
 		snprintf(buf, len, "this root has no CAP_SYS_PTRACE: a container gets it by --cap-add SYS_PTRACE");
 	else if (!in_first_user_namespace())
 		snprintf(buf, len,
 			 "sonde runs in a user namespace, whose root has no rights outside it: run it in the host's");
-	else if (atoi(first_line("/proc/sys/kernel/yama/ptrace_scope", line, sizeof(line))) > 2)
+	else if (atoi(file__first_line("/proc/sys/kernel/yama/ptrace_scope", line, sizeof(line))) > 2)
 		snprintf(buf, len, "kernel.yama.ptrace_scope is 3, which lets no process do that until the next boot");
 	else
 		snprintf(
 			buf, len,
 			"sonde has the rights (CAP_SYS_PTRACE): a security module of the kernel protects this process%s%s%s",
-			*first_line("/sys/kernel/security/lsm", line, sizeof(line)) ? " (active: " : "", line,
+			*file__first_line("/sys/kernel/security/lsm", line, sizeof(line)) ? " (active: " : "", line,
 			*line ? ")" : "");
 	return buf;
 }

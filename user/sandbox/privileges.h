@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What each process of sonde gives up: docs/design.md, "Safety". */
-#ifndef SONDE_SANDBOX_PRIVILEGES_H
-#define SONDE_SANDBOX_PRIVILEGES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,5 +68,3 @@ int privileges__user(void);
 int privileges__reader(bool sources);
 /* After EPERM or EACCES: why this process may not read another one, and what helps. Returns buf. */
 char *privileges__refusal(char *buf, size_t len);
-
-#endif

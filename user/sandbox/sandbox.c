@@ -72,7 +72,7 @@ static int filter(void)
 	const struct sock_filter end[] = {
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 1, 0),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		/* the half that contains the flags: both machines are little-endian */
+		/* the low half of the argument, which has all flags; both architectures are little-endian */
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[3])),
 		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, MAP_TYPE | MAP_GROWSDOWN | MAP_HUGETLB),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MAP_PRIVATE, 1, 0),
@@ -90,19 +90,25 @@ static int filter(void)
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) ? -errno : 0;
 }
 
-/* Keeps only the socket, and no privilege. false: something could not be dropped. */
-static bool confine(int sock)
+/* Keeps only the socket. false: failed. */
+static bool take_socket(int sock)
+{
+	usage__forget();
+	if (dup2(sock, SOCKET_FD) < 0 || close_range(SOCKET_FD + 1, ~0u, 0))
+		return false;
+	prctl(PR_SET_NAME, "sonde-file");
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	return true;
+}
+
+/* Keeps no privilege. false: something could not be dropped. */
+static bool confine(void)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct none[2] = {};
 	static const int signals[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGXCPU };
 	int err;
 
-	usage__forget();
-	if (dup2(sock, SOCKET_FD) < 0 || close_range(SOCKET_FD + 1, ~0u, 0))
-		return false;
-	prctl(PR_SET_NAME, "sonde-file");
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (u32 i = 0; i < ARRAY_LEN(signals); i++)
 		signal(signals[i], crashed);
 	/* these signals are meant for the process that reads the answers */
@@ -128,7 +134,15 @@ static bool confine(int sock)
 
 void sandbox__serve(int sock, sandbox_serve *serve, void *arg)
 {
-	if (!confine(sock))
+	if (!take_socket(sock) || !confine())
+		_exit(1);
+	serve(SOCKET_FD, arg);
+	_exit(0);
+}
+
+static void serve_prepared(int sock, bool (*prepare)(void *arg), sandbox_serve *serve, void *arg)
+{
+	if (!take_socket(sock) || !prepare(arg) || !confine())
 		_exit(1);
 	serve(SOCKET_FD, arg);
 	_exit(0);
@@ -136,12 +150,19 @@ void sandbox__serve(int sock, sandbox_serve *serve, void *arg)
 
 int sandbox__fork(struct sandbox *s, sandbox_serve *serve, void *arg)
 {
+	return sandbox__fork_prepared(s, NULL, serve, arg);
+}
+
+int sandbox__fork_prepared(struct sandbox *s, bool (*prepare)(void *arg), sandbox_serve *serve, void *arg)
+{
 	int pair[2], err;
 
 	*s = SANDBOX_NONE;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
 	s->pid = usage__fork();
+	if (!s->pid && prepare)
+		serve_prepared(pair[1], prepare, serve, arg);
 	if (!s->pid)
 		sandbox__serve(pair[1], serve, arg);
 	err = s->pid < 0 ? -errno : 0;

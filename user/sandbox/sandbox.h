@@ -7,8 +7,7 @@
  * time and memory are limited. It can only give wrong answers about the files that it was given, and its answers are
  * checked like any untrusted input.
  */
-#ifndef SONDE_SANDBOX_SANDBOX_H
-#define SONDE_SANDBOX_SANDBOX_H
+#pragma once
 
 #include "core/types.h"
 
@@ -43,6 +42,11 @@ struct sandbox {
  * the child is killed by its pid. Returns 0 or negative errno.
  */
 int sandbox__fork(struct sandbox *s, sandbox_serve *serve, void *arg);
+/*
+ * The same; before the child drops its privileges it calls prepare, which may open what the child is to read. If that
+ * returns false, the child ends.
+ */
+int sandbox__fork_prepared(struct sandbox *s, bool (*prepare)(void *arg), sandbox_serve *serve, void *arg);
 /* Kills the child and closes the socket. */
 void sandbox__end(struct sandbox *s);
 /* A child of this process has been waited for, and its pid may be reused. */
@@ -62,5 +66,3 @@ struct forkserver *forkserver__start(sandbox_serve *serve, void *arg, void (*for
 int forkserver__fork(struct forkserver *f, struct sandbox *out);
 /* Ends the server and its children. NULL-safe. */
 void forkserver__free(struct forkserver *f);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by sandbox.c and forkserver.c. */
-#ifndef SONDE_SANDBOX_SANDBOX_PRIVATE_H
-#define SONDE_SANDBOX_SANDBOX_PRIVATE_H
+#pragma once
 
 #include "sandbox/sandbox.h"
 
@@ -9,5 +8,3 @@
 void sandbox__serve(int sock, sandbox_serve *serve, void *arg) __attribute__((noreturn));
 /* Kills a child of the server. */
 void forkserver__end(struct forkserver *f, u32 number);
-
-#endif

@@ -5,8 +5,7 @@
  * without. Any other call that is not allowed is refused with EPERM and noted for syscalls__refused(): the caller
  * then ends with an error that names the call.
  */
-#ifndef SONDE_SANDBOX_SYSCALLS_H
-#define SONDE_SANDBOX_SYSCALLS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ int syscalls__confine(enum syscalls_role role);
 int syscalls__refused(void);
 /* Its name, or its number as text. Returns buf. */
 char *syscalls__name(int number, char *buf, size_t len);
-
-#endif

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "sandbox/usage.h"
 
+#include "util/timing.h"
+
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#define PROCESSES_MAX 256 /* processes at once: the attacher, 16 openers, two servers and their children */
+/* Processes at once: the attacher, 16 openers, 16 readers of tasks, two servers and their children. */
+#define PROCESSES_MAX 256
 
 struct usage {
 	u64 ended_ns; /* of processes that have ended */
@@ -37,12 +39,9 @@ void usage__forget(void)
 /* CPU time of a process with its threads; 0: there is no such process. */
 static u64 clock_of(pid_t pid)
 {
-	struct timespec t;
 	clockid_t clock;
 
-	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &t))
-		return 0;
-	return (u64)t.tv_sec * 1000000000ULL + (u64)t.tv_nsec;
+	return clock_getcpuclockid(pid, &clock) ? 0 : timing__clock(clock);
 }
 
 /* Several processes may fork at the same time. */
@@ -67,7 +66,7 @@ pid_t usage__fork(void)
 }
 
 /* Waits for the next child, and reads its CPU clock while that is possible. 0: no child has ended. */
-static pid_t ended(pid_t pid, int options)
+static pid_t wait_child(pid_t pid, int options)
 {
 	siginfo_t info = {};
 
@@ -79,7 +78,7 @@ static pid_t ended(pid_t pid, int options)
 
 pid_t usage__wait(pid_t pid, int *status, int options)
 {
-	pid_t child = shared ? ended(pid, options) : pid;
+	pid_t child = shared ? wait_child(pid, options) : pid;
 	u64 ns;
 
 	if (!shared)
@@ -111,9 +110,5 @@ u64 usage__ns(void)
 
 u64 usage__total_ns(void)
 {
-	struct timespec t;
-
-	if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t))
-		return usage__ns();
-	return (u64)t.tv_sec * 1000000000ULL + (u64)t.tv_nsec + usage__ns();
+	return timing__clock(CLOCK_PROCESS_CPUTIME_ID) + usage__ns();
 }

@@ -6,8 +6,7 @@
  * share. The CPU clock of a process can be read by its pid without any privilege. Children that parse untrusted bytes
  * do not have the page.
  */
-#ifndef SONDE_SANDBOX_USAGE_H
-#define SONDE_SANDBOX_USAGE_H
+#pragma once
 
 #include "core/types.h"
 
@@ -25,5 +24,3 @@ void usage__forget(void);
 u64 usage__ns(void);
 /* The same with the caller's own. */
 u64 usage__total_ns(void);
-
-#endif

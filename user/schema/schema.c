@@ -212,6 +212,62 @@ static bool is_signed(const struct schema_field *f)
 	return f->type == FIELD_SIGNED;
 }
 
+/* Spans measure and points change something, except for these kinds. */
+static enum event_role role_of(const struct schema_event *e)
+{
+	static const struct {
+		const char *kind;
+		enum event_role role;
+	} roles[] = {
+		{ "proc_task", EVENT_LISTS },
+		{ "proc_image", EVENT_LISTS },
+		{ "proc_map", EVENT_LISTS },
+		{ "proc_rank", EVENT_LISTS },
+		{ "torch_operator", EVENT_LISTS },
+		{ "torch_class", EVENT_LISTS },
+		{ "torch_cost", EVENT_LISTS },
+		{ "proc_fork", EVENT_DESCRIBES },
+		{ "proc_exec", EVENT_DESCRIBES },
+		{ "proc_exit", EVENT_DESCRIBES },
+		{ "proc_rename", EVENT_DESCRIBES },
+		{ "disk_file", EVENT_DESCRIBES },
+		{ "syscall_file", EVENT_DESCRIBES },
+		{ "syscall_peer", EVENT_DESCRIBES },
+		{ "syscall_threshold", EVENT_DESCRIBES },
+		{ "lock_site", EVENT_DESCRIBES },
+		{ "gpu_device", EVENT_DESCRIBES },
+		{ "gpu_context", EVENT_DESCRIBES },
+		{ "gpu_stream", EVENT_DESCRIBES },
+		{ "gpu_name", EVENT_DESCRIBES },
+		{ "gpu_clock", EVENT_DESCRIBES },
+		{ "gpu_shim", EVENT_DESCRIBES },
+		{ "nccl_communicator", EVENT_DESCRIBES },
+		{ "nccl_library", EVENT_DESCRIBES },
+		/* a program mostly makes its handles once, when it begins */
+		{ "cuda_stream", EVENT_DESCRIBES },
+		{ "cuda_graph", EVENT_DESCRIBES },
+		{ "cudadrv_function", EVENT_DESCRIBES },
+		{ "cudadrv_module", EVENT_DESCRIBES },
+		{ "cudadrv_context", EVENT_DESCRIBES },
+		{ "cudadrv_stream", EVENT_DESCRIBES },
+		{ "cudadrv_graph", EVENT_DESCRIBES },
+		{ "nccl_comm", EVENT_DESCRIBES },
+		{ "nccl_reduction", EVENT_DESCRIBES },
+		{ "gil_slice", EVENT_DESCRIBES }, /* when the GIL was measured */
+		{ "gil_drop", EVENT_MEASURES },
+		{ "sample_cpu", EVENT_MEASURES },
+		{ "sample_tasks", EVENT_MEASURES },
+		{ "sample_wake", EVENT_MEASURES },
+		{ "sched_throttle", EVENT_MEASURES },
+		{ "net_retransmit", EVENT_MEASURES },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(roles); i++)
+		if (!strcmp(e->name, roles[i].kind))
+			return roles[i].role;
+	return !EVENT_FAMILY(e->id) ? EVENT_LISTS : e->is_span ? EVENT_MEASURES : EVENT_CHANGES;
+}
+
 static int finish_event(struct schema_event *e, char *err, size_t err_len)
 {
 	u32 i, begins;
@@ -225,6 +281,7 @@ static int finish_event(struct schema_event *e, char *err, size_t err_len)
 		return schema__fail(err, err_len, -EINVAL, "event %s does not begin with struct event", e->name);
 	e->is_span = begins > EVENT_FIELDS;
 	e->is_call = begins > EVENT_FIELDS + 1;
+	e->role = role_of(e);
 	for (i = 0; i < e->n; i++) {
 		e->fields[i].index = i;
 		res = check_field(e, i, err, err_len);
@@ -295,16 +352,4 @@ bool schema_field__is_task(const struct schema_field *f)
 	/* older traces have no unit for pid and tid */
 	return f->type == FIELD_UNSIGNED && f->size == 4 &&
 	       (!strcmp(f->unit, "task") || !strcmp(f->name, "pid") || !strcmp(f->name, "tid"));
-}
-
-bool schema_event__outlasts(const struct schema_event *e)
-{
-	static const char *const kinds[] = { "cudadrv_function", "cudadrv_module", "cudadrv_context", "cudadrv_stream",
-					     "cudadrv_graph",	 "cuda_stream",	   "cuda_graph",      "nccl_comm",
-					     "nccl_reduction",	 "gil_slice" };
-
-	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-		if (!strcmp(e->name, kinds[i]))
-			return true;
-	return false;
 }

@@ -3,8 +3,7 @@
  * The kinds of events, their fields, families and options: from the BPF object's BTF when recording, from a trace's
  * first frame when reading.
  */
-#ifndef SONDE_SCHEMA_SCHEMA_H
-#define SONDE_SCHEMA_SCHEMA_H
+#pragma once
 
 #include "core/event.h"
 
@@ -42,10 +41,19 @@ struct schema_field {
 	const struct schema_enum *values; /* FIELD_ENUM only */
 };
 
+/* Whether an event is kept that was recorded in a pause, or outside of the cycle that is exported. */
+enum event_role {
+	EVENT_MEASURES, /* states what happened at a time: discarded in a pause and outside of the cycle */
+	EVENT_CHANGES, /* one of a series, such as allocations and their releases: kept in a pause */
+	EVENT_DESCRIBES, /* events of later times refer to it, as to a handle or the name of a file: kept in both */
+	EVENT_LISTS, /* kept in both, too, but states what existed before tracing, or a name: exports show it at no time */
+};
+
 struct schema_event {
 	char *name;
 	char *doc;
 	u16 id;
+	enum event_role role;
 	u32 size; /* of the record without its tail */
 	bool is_span; /* has a start */
 	bool is_call; /* has a start and a ret */
@@ -92,15 +100,20 @@ const struct schema_event *schema__event_by_id(const struct schema *s, u16 id);
 const struct schema_family *schema__family(const struct schema *s, const char *name);
 const struct schema_family *schema__family_by_id(const struct schema *s, u8 id);
 const struct schema_field *schema_event__field(const struct schema_event *e, const char *name);
+/* Declares a variable for each named field, at most 8: FIELDS_OF(event, stack, bytes) declares stack and bytes. */
+#define FIELDS_OF(event, ...) \
+	const struct schema_field FIELDS_OF_N(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1)(event, __VA_ARGS__)
+#define FIELDS_OF_N(a, b, c, d, e, f, g, h, n, ...) FIELDS_OF_##n
+#define FIELDS_OF_1(event, name)		    *name = schema_event__field(event, #name)
+#define FIELDS_OF_2(event, name, ...)		    FIELDS_OF_1(event, name), FIELDS_OF_1(event, __VA_ARGS__)
+#define FIELDS_OF_3(event, name, ...)		    FIELDS_OF_1(event, name), FIELDS_OF_2(event, __VA_ARGS__)
+#define FIELDS_OF_4(event, name, ...)		    FIELDS_OF_1(event, name), FIELDS_OF_3(event, __VA_ARGS__)
+#define FIELDS_OF_5(event, name, ...)		    FIELDS_OF_1(event, name), FIELDS_OF_4(event, __VA_ARGS__)
+#define FIELDS_OF_6(event, name, ...)		    FIELDS_OF_1(event, name), FIELDS_OF_5(event, __VA_ARGS__)
+#define FIELDS_OF_7(event, name, ...)		    FIELDS_OF_1(event, name), FIELDS_OF_6(event, __VA_ARGS__)
+#define FIELDS_OF_8(event, name, ...)		    FIELDS_OF_1(event, name), FIELDS_OF_7(event, __VA_ARGS__)
 /* The name of an enum field's value, NULL if it has none. */
 const char *schema_field__value_name(const struct schema_field *f, s64 value);
 
-/*
- * Is the kind needed to understand events of later times, although it is a span? A program mostly makes its handles
- * once, when it begins. gil_slice says when the GIL was measured.
- */
-bool schema_event__outlasts(const struct schema_event *e);
 /* Is it the number of a process or thread? */
 bool schema_field__is_task(const struct schema_field *f);
-
-#endif

@@ -16,6 +16,8 @@ struct builder {
 	const struct btf *btf;
 	const struct btf_type **tags; /* all declaration tags */
 	u32 n_tags;
+	/* the number of each type's first tag (0: none), and that of the next tag of the same type, by tag */
+	u32 *first, *next;
 	u32 enum_ids[ENUMS_MAX]; /* BTF type of each enum in s */
 	char *err;
 	size_t err_len;
@@ -37,13 +39,12 @@ static const char *name_of(const struct builder *b, const struct btf_type *t)
 static const char *find_tag(const struct builder *b, u32 type, int component, const char *prefix)
 {
 	size_t len = strlen(prefix);
-	u32 i;
 
-	for (i = 0; i < b->n_tags; i++) {
-		const struct btf_type *t = b->tags[i];
+	for (u32 i = b->first[type]; i; i = b->next[i - 1]) {
+		const struct btf_type *t = b->tags[i - 1];
 		const char *text = name_of(b, t);
 
-		if (t->type == type && btf_decl_tag(t)->component_idx == component && !strncmp(text, prefix, len))
+		if (btf_decl_tag(t)->component_idx == component && !strncmp(text, prefix, len))
 			return text + len;
 	}
 	return NULL;
@@ -136,7 +137,7 @@ static int add_enum(struct builder *b, u32 id, const struct btf_type *t, const c
 		return err;
 	for (i = 0; i + 1 < s->n_enums && strcmp(s->enums[i].name, name); i++)
 		;
-	if (i + 1 < s->n_enums) { /* the copy of another object file */
+	if (i + 1 < s->n_enums) { /* it is declared in several object files */
 		if (!same_enum(&s->enums[i], e))
 			return FAIL(b, -EINVAL, "two enums %s with different values", name);
 		schema_enum__clear(e);
@@ -277,7 +278,7 @@ static int add_event(struct builder *b, u32 type, const char *tag)
 	for (i = 0; i < s->n_events && !err; i++) {
 		if (s->events[i].id != e.id || !same_event(&s->events[i], &e))
 			continue;
-		schema_event__clear(&e); /* the copy of another object file */
+		schema_event__clear(&e); /* it is declared in several object files */
 		return 0;
 	}
 	if (!err && !MORE(s->events, s->n_events))
@@ -348,13 +349,20 @@ static int collect_tags(struct builder *b)
 	u32 i, n = btf__type_cnt(b->btf);
 
 	b->tags = calloc(n ? n : 1, sizeof(*b->tags));
-	if (!b->tags)
+	b->first = calloc(n ? n : 1, sizeof(*b->first));
+	b->next = calloc(n ? n : 1, sizeof(*b->next));
+	if (!b->tags || !b->first || !b->next)
 		return no_memory(b);
 	for (i = 1; i < n; i++) {
 		const struct btf_type *t = btf__type_by_id(b->btf, i);
 
-		if (btf_is_decl_tag(t))
+		if (btf_is_decl_tag(t) && t->type < n)
 			b->tags[b->n_tags++] = t;
+	}
+	/* backwards, so that a type's tags are in their order */
+	for (i = b->n_tags; i; i--) {
+		b->next[i - 1] = b->first[b->tags[i - 1]->type];
+		b->first[b->tags[i - 1]->type] = i;
 	}
 	return 0;
 }
@@ -413,6 +421,8 @@ int schema__from_btf(struct schema **out, const struct btf *btf, char *err, size
 	if (!res)
 		res = check_declared(&b);
 	free(b.tags);
+	free(b.first);
+	free(b.next);
 	if (res)
 		schema__free(b.s);
 	else

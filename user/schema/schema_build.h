@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by schema_btf.c and schema_json.c. */
-#ifndef SONDE_SCHEMA_SCHEMA_BUILD_H
-#define SONDE_SCHEMA_SCHEMA_BUILD_H
+#pragma once
 
 #include "schema/schema.h"
 
@@ -32,5 +31,3 @@ void *schema__more(void *array, u32 n, size_t size);
 			(array) = more_;                                    \
 		more_ != NULL;                                              \
 	})
-
-#endif

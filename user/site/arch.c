@@ -79,8 +79,8 @@ const char *decoder__text(struct decoder *d, char *buf, size_t len)
 
 	memcpy(bytes, d->insn->bytes, left < sizeof(bytes) ? left : sizeof(bytes));
 	/*
-	 * AT&T syntax, which is usual in this field. Operands would come in its order, too, so classify() does not
-	 * use this.
+	 * Texts are in AT&T syntax, as those of perf and gdb. It also reverses capstone's order of operands, so
+	 * classify() gets instructions that were decoded in Intel syntax.
 	 */
 	if (x86)
 		cs_option(d->handle, CS_OPT_SYNTAX, CS_OPT_SYNTAX_ATT);

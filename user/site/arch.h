@@ -3,8 +3,7 @@
  * The properties of one machine instruction that placing a probe needs. Each machine is a file, arch_MACHINE.c. The
  * ELF file decides which one decodes, so the functions of an arm64 file can be listed on x86-64.
  */
-#ifndef SONDE_SITE_ARCH_H
-#define SONDE_SITE_ARCH_H
+#pragma once
 
 #include <capstone/capstone.h>
 
@@ -91,5 +90,3 @@ const char *decoder__text(struct decoder *d, char *buf, size_t len);
  * unknown.
  */
 bool decoder__jump_table(struct decoder *d, const u8 *const *code, const u64 *addrs, u32 n, struct jump_table *out);
-
-#endif

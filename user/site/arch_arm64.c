@@ -9,6 +9,7 @@
 #include <elf.h>
 
 #include "site/arch.h"
+#include "util/array.h"
 
 static u32 word_of(const cs_insn *cs)
 {
@@ -182,33 +183,10 @@ static bool keeps_arguments(csh handle, const cs_insn *cs)
 	for (i = 0; i < n_write; i++)
 		if (is_argument(write[i]))
 			return false;
-	switch (cs->id) {
-	case ARM64_INS_CMP:
-	case ARM64_INS_CMN:
-	case ARM64_INS_TST:
-	case ARM64_INS_MOV:
-	case ARM64_INS_MOVZ:
-	case ARM64_INS_MOVK:
-	case ARM64_INS_ADR:
-	case ARM64_INS_ADRP:
-	case ARM64_INS_ADD:
-	case ARM64_INS_SUB:
-	case ARM64_INS_AND:
-	case ARM64_INS_ORR:
-	case ARM64_INS_EOR:
-	case ARM64_INS_LSL:
-	case ARM64_INS_LSR:
-	case ARM64_INS_UXTB:
-	case ARM64_INS_UBFX:
-	case ARM64_INS_SXTW:
-	case ARM64_INS_LDR:
-	case ARM64_INS_LDRB:
-	case ARM64_INS_LDRH:
-	case ARM64_INS_LDRSW:
-		return true;
-	default:
-		return false;
-	}
+	return IS_ONE_OF(cs->id, ARM64_INS_CMP, ARM64_INS_CMN, ARM64_INS_TST, ARM64_INS_MOV, ARM64_INS_MOVZ,
+			 ARM64_INS_MOVK, ARM64_INS_ADR, ARM64_INS_ADRP, ARM64_INS_ADD, ARM64_INS_SUB, ARM64_INS_AND,
+			 ARM64_INS_ORR, ARM64_INS_EOR, ARM64_INS_LSL, ARM64_INS_LSR, ARM64_INS_UXTB, ARM64_INS_UBFX,
+			 ARM64_INS_SXTW, ARM64_INS_LDR, ARM64_INS_LDRB, ARM64_INS_LDRH, ARM64_INS_LDRSW);
 }
 
 /* Compilers emit several forms, with entries of one, two and four bytes; none is supported yet. */

@@ -6,7 +6,6 @@
  * refuses instructions with a lock prefix or a segment prefix other than fs and gs.
  */
 #include <elf.h>
-#include <string.h>
 
 #include "site/arch.h"
 #include "util/array.h"
@@ -14,41 +13,11 @@
 /* What a program reads at an entry: the arguments and the stack pointer. */
 static bool is_argument(u16 reg)
 {
-	switch (reg) {
-	case X86_REG_RDI:
-	case X86_REG_EDI:
-	case X86_REG_DI:
-	case X86_REG_DIL:
-	case X86_REG_RSI:
-	case X86_REG_ESI:
-	case X86_REG_SI:
-	case X86_REG_SIL:
-	case X86_REG_RDX:
-	case X86_REG_EDX:
-	case X86_REG_DX:
-	case X86_REG_DL:
-	case X86_REG_DH:
-	case X86_REG_RCX:
-	case X86_REG_ECX:
-	case X86_REG_CX:
-	case X86_REG_CL:
-	case X86_REG_CH:
-	case X86_REG_R8:
-	case X86_REG_R8D:
-	case X86_REG_R8W:
-	case X86_REG_R8B:
-	case X86_REG_R9:
-	case X86_REG_R9D:
-	case X86_REG_R9W:
-	case X86_REG_R9B:
-	case X86_REG_RSP:
-	case X86_REG_ESP:
-	case X86_REG_SP:
-	case X86_REG_SPL:
-		return true;
-	default:
-		return false;
-	}
+	return IS_ONE_OF(reg, X86_REG_RDI, X86_REG_EDI, X86_REG_DI, X86_REG_DIL, X86_REG_RSI, X86_REG_ESI, X86_REG_SI,
+			 X86_REG_SIL, X86_REG_RDX, X86_REG_EDX, X86_REG_DX, X86_REG_DL, X86_REG_DH, X86_REG_RCX,
+			 X86_REG_ECX, X86_REG_CX, X86_REG_CL, X86_REG_CH, X86_REG_R8, X86_REG_R8D, X86_REG_R8W,
+			 X86_REG_R8B, X86_REG_R9, X86_REG_R9D, X86_REG_R9W, X86_REG_R9B, X86_REG_RSP, X86_REG_ESP,
+			 X86_REG_SP, X86_REG_SPL);
 }
 
 struct shape { /* prefixes and opcode */
@@ -288,34 +257,13 @@ static bool keeps_arguments(csh handle, const cs_insn *cs)
 		if (x->operands[i].type == X86_OP_MEM && x->operands[i].access & CS_AC_WRITE)
 			return false;
 	/* only instructions whose effects their operands show: no string instructions, no x87 */
-	switch (cs->id) {
-	case X86_INS_TEST:
-	case X86_INS_CMP:
-	case X86_INS_MOV:
-	case X86_INS_MOVABS:
-	case X86_INS_MOVZX:
-	case X86_INS_MOVSX:
-	case X86_INS_MOVSXD:
-	case X86_INS_LEA:
-	case X86_INS_XOR:
-	case X86_INS_AND:
-	case X86_INS_OR:
-	case X86_INS_ADD:
-	case X86_INS_SUB:
-	case X86_INS_BT:
-	case X86_INS_SHL:
-	case X86_INS_SHR:
-	case X86_INS_SAR:
-	case X86_INS_NEG:
-	case X86_INS_NOT:
-		return true;
-	default:
-		return false;
-	}
+	return IS_ONE_OF(cs->id, X86_INS_TEST, X86_INS_CMP, X86_INS_MOV, X86_INS_MOVABS, X86_INS_MOVZX, X86_INS_MOVSX,
+			 X86_INS_MOVSXD, X86_INS_LEA, X86_INS_XOR, X86_INS_AND, X86_INS_OR, X86_INS_ADD, X86_INS_SUB,
+			 X86_INS_BT, X86_INS_SHL, X86_INS_SHR, X86_INS_SAR, X86_INS_NEG, X86_INS_NOT);
 }
 
 /* The 64-bit register that contains a smaller one. */
-static u16 whole(u16 reg)
+static u16 whole_register(u16 reg)
 {
 #define LEGACY(l)                         \
 	{ X86_REG_E##l, X86_REG_R##l },   \
@@ -352,7 +300,7 @@ static u32 find_write(const cs_insn *const *back, u32 n, u32 at, u16 reg)
 
 		for (u8 i = 0; i < x->op_count; i++)
 			if (x->operands[i].type == X86_OP_REG && x->operands[i].access & CS_AC_WRITE &&
-			    whole(x->operands[i].reg) == reg)
+			    whole_register(x->operands[i].reg) == reg)
 				return at;
 	}
 	return n;
@@ -380,8 +328,8 @@ static u32 bound(const cs_insn *const *back, u32 n, u32 at, u16 index)
 		for (cmp = at + 1; cmp < n && cmp < at + 4; cmp++) {
 			imm = operand(back[cmp], X86_OP_IMM);
 			reg = operand(back[cmp], X86_OP_REG);
-			if (back[cmp]->id == X86_INS_CMP && imm && reg && whole(reg->reg) == index && imm->imm >= 0 &&
-			    imm->imm < 4096)
+			if (back[cmp]->id == X86_INS_CMP && imm && reg && whole_register(reg->reg) == index &&
+			    imm->imm >= 0 && imm->imm < 4096)
 				return imm->imm + 1;
 		}
 		return 0;
@@ -403,7 +351,7 @@ static bool jump_table(const cs_insn *const *back, u32 n, struct jump_table *out
 	    op->mem.scale == 8 && op->mem.disp > 0) {
 		out->addr = op->mem.disp;
 		out->entry_size = 8;
-		out->n = bound(back, n, 1, whole(op->mem.index));
+		out->n = bound(back, n, 1, whole_register(op->mem.index));
 		return true;
 	}
 	if (op->type != X86_OP_REG)
@@ -429,7 +377,7 @@ static bool jump_table(const cs_insn *const *back, u32 n, struct jump_table *out
 	lea = find_write(back, n, load + 1, mem->mem.base);
 	if (lea == n || back[lea]->id != X86_INS_LEA)
 		return false;
-	out->n = bound(back, n, load + 1, whole(mem->mem.index));
+	out->n = bound(back, n, load + 1, whole_register(mem->mem.index));
 	mem = operand(back[lea], X86_OP_MEM);
 	if (!mem || mem->mem.base != X86_REG_RIP || mem->mem.index != X86_REG_INVALID)
 		return false;

@@ -3,8 +3,7 @@
  * Finds the sites at which to probe the entry and the ends of a function: docs/placement.md. It reads only the object's
  * file, which is untrusted. It refuses a function that it does not understand, and returns the reason.
  */
-#ifndef SONDE_SITE_PLACE_H
-#define SONDE_SITE_PLACE_H
+#pragma once
 
 #include "elf/elf.h"
 
@@ -77,5 +76,3 @@ bool place__marked_shadow_stack(struct elf *elf);
  * probed: the kernel's emulation does not push to the shadow stack, so the return from the call would fault.
  */
 bool place__shadow_stack(struct elf *elf);
-
-#endif

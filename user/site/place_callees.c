@@ -10,6 +10,7 @@
 #include "elf/elf_private.h"
 #include "site/place_private.h"
 #include "util/array.h"
+#include "util/compare.h"
 #include "util/search.h"
 
 struct known {
@@ -116,12 +117,7 @@ static void add(struct callees *c, struct list *list, u64 addr, u64 size, enum c
 	}
 }
 
-static int by_address(const void *a, const void *b)
-{
-	const struct known *x = a, *y = b;
-
-	return x->addr < y->addr ? -1 : x->addr > y->addr;
-}
+COMPARE_BY(by_address, struct known, ASCENDING(addr))
 
 static void sort(struct list *list)
 {
@@ -275,24 +271,15 @@ bool callees__cold(const struct callees *c, u64 addr, u64 *start, u64 *size)
 	return true;
 }
 
-static int on_start(const struct elf_symbol *sym, void *arg)
+static int on_start(const struct elf_function *f, void *arg)
 {
 	struct callees *c = arg;
 
-	if (!sym->function)
-		return 0;
-	if (!array__push(c->starts, c->n_starts, sym->addr)) {
+	if (!array__push(c->starts, c->n_starts, f->addr)) {
 		c->failed = true;
 		return 1;
 	}
 	return 0;
-}
-
-static int by_number(const void *a, const void *b)
-{
-	u64 x = *(const u64 *)a, y = *(const u64 *)b;
-
-	return x < y ? -1 : x > y;
 }
 
 bool callees__symbol_between(struct callees *c, u64 from, u64 to)
@@ -300,9 +287,9 @@ bool callees__symbol_between(struct callees *c, u64 from, u64 to)
 	u32 next;
 
 	if (!c->starts) {
-		elf__each_symbol(c->elf, on_start, c);
+		elf__each_function(c->elf, on_start, c);
 		if (c->n_starts)
-			qsort(c->starts, c->n_starts, sizeof(*c->starts), by_number);
+			qsort(c->starts, c->n_starts, sizeof(*c->starts), compare__u64);
 	}
 	if (c->failed)
 		return true;

@@ -16,7 +16,6 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "site/place_private.h"
 
@@ -41,7 +40,7 @@ struct cut {
 	u32 n_arcs;
 	u32 *first; /* by set: index into by_set */
 	u32 *by_set; /* the arcs that begin or end at a set */
-	u32 *queue, *came; /* the arc by which the search reached a set, or NONE */
+	u32 *queue, *arrived_by; /* the arc by which the search reached a set, or NONE */
 };
 
 static u32 find(struct cut *c, u32 x)
@@ -73,7 +72,7 @@ static u32 capacity_of(const struct cut *c, const struct node *n)
 	return last && c->r->stepped ? DEAR : 0;
 }
 
-static bool before(const struct cut *c, const struct node *n)
+static bool is_before(const struct cut *c, const struct node *n)
 {
 	if (c->r->sink == NODE_UNWIND)
 		return n->role == NODE_EXIT || (n->role == NODE_FOREIGN && !c->r->foreign_after);
@@ -99,7 +98,7 @@ static void bind_all(struct cut *c, bool *sinks)
 			bind(c, 2 * i, 2 * i + 1);
 		if (n->pad)
 			bind(c, c->source, 2 * i);
-		if ((n->insn.addr >= entry && n->insn.addr <= c->r->after && !n->not_code) || before(c, n)) {
+		if ((n->insn.addr >= entry && n->insn.addr <= c->r->after && !n->not_code) || is_before(c, n)) {
 			bind(c, c->source, 2 * i);
 			bind(c, c->source, 2 * i + 1);
 		}
@@ -132,8 +131,8 @@ static int index_arcs(struct cut *c)
 	c->first = calloc(sets + 1, sizeof(u32));
 	c->by_set = calloc(2 * (u64)c->n_arcs + 1, sizeof(u32));
 	c->queue = calloc(sets, sizeof(u32));
-	c->came = calloc(sets, sizeof(u32));
-	if (!c->first || !c->by_set || !c->queue || !c->came)
+	c->arrived_by = calloc(sets, sizeof(u32));
+	if (!c->first || !c->by_set || !c->queue || !c->arrived_by)
 		return -ENOMEM;
 	for (i = 0; i < c->n_arcs; i++) {
 		c->first[c->arcs[i].from]++;
@@ -152,7 +151,7 @@ static int index_arcs(struct cut *c)
  * The residual capacity of an arc. It is unlimited backwards: if the head of an arc is in the first part, its tail
  * has to be there, too, or the path from the head to the tail would cross the cut backwards.
  */
-static u32 room(const struct arc *a, bool forwards)
+static u32 residual_of(const struct arc *a, bool forwards)
 {
 	return forwards ? a->capacity - a->flow : 0x7fffffff;
 }
@@ -164,23 +163,23 @@ static bool search(struct cut *c)
 	u32 head = 0, tail = 0, i, k;
 
 	for (i = 0; i < sets; i++)
-		c->came[i] = NONE;
+		c->arrived_by[i] = NONE;
 	c->queue[tail++] = source;
-	c->came[source] = NONE - 1;
-	while (head < tail && c->came[sink] == NONE) {
+	c->arrived_by[source] = NONE - 1;
+	while (head < tail && c->arrived_by[sink] == NONE) {
 		u32 at = c->queue[head++];
 
 		for (k = c->first[at]; k < c->first[at + 1]; k++) {
 			const struct arc *a = &c->arcs[c->by_set[k]];
 			u32 to = a->from == at ? a->to : a->from;
 
-			if (c->came[to] != NONE || !room(a, a->from == at))
+			if (c->arrived_by[to] != NONE || !residual_of(a, a->from == at))
 				continue;
-			c->came[to] = c->by_set[k];
+			c->arrived_by[to] = c->by_set[k];
 			c->queue[tail++] = to;
 		}
 	}
-	return c->came[sink] != NONE;
+	return c->arrived_by[sink] != NONE;
 }
 
 static u32 push_flow(struct cut *c)
@@ -188,15 +187,15 @@ static u32 push_flow(struct cut *c)
 	u32 source = find(c, c->source), sink = find(c, c->sink), least = 0x7fffffff, at;
 
 	for (at = sink; at != source;) {
-		const struct arc *a = &c->arcs[c->came[at]];
+		const struct arc *a = &c->arcs[c->arrived_by[at]];
 		bool forwards = a->to == at;
 
-		if (room(a, forwards) < least)
-			least = room(a, forwards);
+		if (residual_of(a, forwards) < least)
+			least = residual_of(a, forwards);
 		at = forwards ? a->from : a->to;
 	}
 	for (at = sink; at != source && least != 0x7fffffff;) {
-		struct arc *a = &c->arcs[c->came[at]];
+		struct arc *a = &c->arcs[c->arrived_by[at]];
 		bool forwards = a->to == at;
 
 		a->flow += forwards ? (s32)least : -(s32)least;
@@ -212,9 +211,9 @@ static int border(struct cut *c, u32 *nodes, u32 max)
 	int n = 0;
 
 	for (i = 0; i < sets; i++)
-		c->came[i] = NONE;
+		c->arrived_by[i] = NONE;
 	c->queue[tail++] = find(c, c->sink);
-	c->came[find(c, c->sink)] = 0;
+	c->arrived_by[find(c, c->sink)] = 0;
 	while (head < tail) {
 		u32 at = c->queue[head++];
 
@@ -223,14 +222,14 @@ static int border(struct cut *c, u32 *nodes, u32 max)
 			u32 from = a->to == at ? a->from : a->to;
 
 			/* the arc leads from `from` to `at` */
-			if (c->came[from] != NONE || !room(a, a->to == at))
+			if (c->arrived_by[from] != NONE || !residual_of(a, a->to == at))
 				continue;
-			c->came[from] = 0;
+			c->arrived_by[from] = 0;
 			c->queue[tail++] = from;
 		}
 	}
 	for (i = 0; i < c->n_arcs; i++) {
-		if (c->came[c->arcs[i].from] != NONE || c->came[c->arcs[i].to] == NONE)
+		if (c->arrived_by[c->arcs[i].from] != NONE || c->arrived_by[c->arcs[i].to] == NONE)
 			continue;
 		if ((u32)n == max)
 			return -1;
@@ -278,6 +277,6 @@ int cut__find(const struct graph *g, const struct cut_request *r, u32 *nodes, u3
 	free(c.first);
 	free(c.by_set);
 	free(c.queue);
-	free(c.came);
+	free(c.arrived_by);
 	return n;
 }

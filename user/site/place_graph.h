@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Between place_graph.c, which follows the control flow, and place_pads.c, which follows exceptions. */
-#ifndef SONDE_SITE_PLACE_GRAPH_H
-#define SONDE_SITE_PLACE_GRAPH_H
+#pragma once
 
 #include "site/place_private.h"
 
@@ -35,5 +34,3 @@ u32 builder__visit(struct builder *b, struct part *part, u64 addr, u32 before, s
 void builder__discover(struct builder *b);
 /* Finds code that is reached by exceptions; it may contain calls with further landing pads. */
 void builder__find_pads(struct builder *b);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Internal to the files that implement place.h. */
-#ifndef SONDE_SITE_PLACE_PRIVATE_H
-#define SONDE_SITE_PLACE_PRIVATE_H
+#pragma once
 
 #include "site/arch.h"
 #include "site/place.h"
@@ -127,5 +126,3 @@ struct cut_request {
  * reached.
  */
 int cut__find(const struct graph *g, const struct cut_request *r, u32 *nodes, u32 max, bool *sinks);
-
-#endif

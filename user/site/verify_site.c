@@ -12,6 +12,7 @@
 #include "elf/elf.h"
 #include "site/arch.h"
 #include "util/array.h"
+#include "util/compare.h"
 #include "util/search.h"
 
 /* Bytes decoded from one start at most: CPython's largest function has 100 KiB. */
@@ -27,7 +28,7 @@ struct site_checker {
 	u32 n_starts;
 	bool starts_read;
 	/* range of the last linear decoding */
-	u64 from, at;
+	u64 decoded_from, decoded_to;
 };
 
 struct site_checker *site_checker__new(int fd)
@@ -66,22 +67,13 @@ void site_checker__free(struct site_checker *c)
 	free(c);
 }
 
-static int add_start(const struct elf_symbol *sym, void *arg)
+static int add_start(const struct elf_function *f, void *arg)
 {
 	struct site_checker *c = arg;
 
-	if (!sym->function)
-		return 0;
-	if (!array__push(c->starts, c->n_starts, sym->addr))
+	if (!array__push(c->starts, c->n_starts, f->addr))
 		return 1;
 	return 0;
-}
-
-static int compare(const void *a, const void *b)
-{
-	u64 x = *(const u64 *)a, y = *(const u64 *)b;
-
-	return x < y ? -1 : x > y;
 }
 
 /* The nearest function start at or before addr, from the file's own symbols. */
@@ -90,9 +82,9 @@ static bool symbol_before(struct site_checker *c, u64 addr, u64 *start)
 	u32 n;
 
 	if (!c->starts_read) {
-		elf__each_symbol(c->elf, add_start, c);
+		elf__each_function(c->elf, add_start, c);
 		if (c->n_starts)
-			qsort(c->starts, c->n_starts, sizeof(*c->starts), compare);
+			qsort(c->starts, c->n_starts, sizeof(*c->starts), compare__u64);
 		c->starts_read = true;
 	}
 	n = SEARCH(c->n_starts, i, c->starts[i] <= addr);
@@ -112,40 +104,26 @@ static bool reaches(struct site_checker *c, u64 start, u64 addr)
 
 	if (addr < start || addr - start > DECODE_MAX)
 		return false;
-	if (c->from != start || c->at > addr) {
-		c->from = start;
-		c->at = start;
+	if (c->decoded_from != start || c->decoded_to > addr) {
+		c->decoded_from = start;
+		c->decoded_to = start;
 	}
-	if (c->at == addr)
+	if (c->decoded_to == addr)
 		return true;
 	if (elf__machine(c->elf) == EM_AARCH64)
 		return !((addr - start) & 3);
 	/* the last instruction before addr may extend beyond it */
-	len = addr - c->at + 16;
-	code = elf__bytes(c->elf, c->at, &len);
+	len = addr - c->decoded_to + 16;
+	code = elf__bytes(c->elf, c->decoded_to, &len);
 	if (!code)
 		return false;
 	left = len;
-	at = c->at;
+	at = c->decoded_to;
 	while (at < addr && cs_disasm_iter(c->handle, &code, &left, &at, c->insn))
 		;
 	/* after an error, the next decoding begins again at start */
-	c->at = at <= addr ? at : start;
+	c->decoded_to = at <= addr ? at : start;
 	return at == addr;
-}
-
-/* The address of the code at this file offset. */
-static bool address_of(struct elf *elf, u64 offset, u64 *addr)
-{
-	u64 segment, size, first;
-
-	for (u32 i = 0; elf__text(elf, i, &segment, &size); i++) {
-		if (elf__offset(elf, segment, &first) || offset < first || offset - first >= size)
-			continue;
-		*addr = segment + (offset - first);
-		return true;
-	}
-	return false;
 }
 
 /* True if no instruction from start to addr jumps or changes the stack pointer. */
@@ -187,7 +165,7 @@ static enum site_verdict check(struct site_checker *c, u64 offset, bool returns)
 	u64 addr, start, size, symbol;
 	bool known, found;
 
-	if (!address_of(c->elf, offset, &addr))
+	if (!elf__address_of(c->elf, offset, &addr))
 		return SITE_NO_CODE;
 	known = !elf__function_at(c->elf, addr, &start, &size);
 	found = known && reaches(c, start, addr);

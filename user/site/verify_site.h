@@ -4,8 +4,7 @@
  * breakpoint in the middle of an instruction would change what the program computes, in every process that maps the
  * file.
  */
-#ifndef SONDE_SITE_VERIFY_SITE_H
-#define SONDE_SITE_VERIFY_SITE_H
+#pragma once
 
 #include "core/types.h"
 
@@ -33,5 +32,3 @@ void site_checker__check(struct site_checker *c, const u64 *offsets, u32 n, bool
 
 /* "it is in the middle of an instruction" */
 const char *site_verdict__text(u32 verdict);
-
-#endif

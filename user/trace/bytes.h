@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* A growing buffer. */
-#ifndef SONDE_TRACE_BYTES_H
-#define SONDE_TRACE_BYTES_H
+#pragma once
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,27 +9,27 @@
 #include "core/types.h"
 
 struct bytes {
-	u8 *at;
-	size_t n, room;
+	u8 *data;
+	size_t n, capacity;
 };
 
 /* Makes room for `more` bytes after the first n. 0 or -ENOMEM. */
 static inline int bytes__reserve(struct bytes *b, size_t more)
 {
-	size_t room = b->room ? b->room : 256;
+	size_t room = b->capacity ? b->capacity : 256;
 	void *at;
 
-	if (more <= b->room - b->n)
+	if (more <= b->capacity - b->n)
 		return 0;
 	if (more > SIZE_MAX / 4 || b->n > SIZE_MAX / 4)
 		return -ENOMEM;
 	while (room - b->n < more)
 		room *= 2;
-	at = realloc(b->at, room);
+	at = realloc(b->data, room);
 	if (!at)
 		return -ENOMEM;
-	b->at = at;
-	b->room = room;
+	b->data = at;
+	b->capacity = room;
 	return 0;
 }
 
@@ -41,15 +40,13 @@ static inline int bytes__add(struct bytes *b, const void *p, size_t n)
 	if (err)
 		return err;
 	if (n)
-		memcpy(b->at + b->n, p, n);
+		memcpy(b->data + b->n, p, n);
 	b->n += n;
 	return 0;
 }
 
 static inline void bytes__free(struct bytes *b)
 {
-	free(b->at);
+	free(b->data);
 	memset(b, 0, sizeof(*b));
 }
-
-#endif

@@ -59,7 +59,7 @@ static int add_kind(struct chunk_table *table, u16 id, u32 rows, u32 compressed,
 
 static int add_chunk(struct chunk_table *table, const struct chunk *c)
 {
-	int err = GROW(table->chunks, table->n, table->room);
+	int err = GROW(table->chunks, table->n, table->capacity);
 
 	if (err)
 		return err;
@@ -156,13 +156,13 @@ int index_frame__read(struct bytes *b, const struct trace *t, u64 offset, u32 si
 	b->n = 0;
 	err = bytes__reserve(b, size);
 	if (!err)
-		err = trace_file__read(t, offset, b->at, size);
+		err = trace_file__read(t, offset, b->data, size);
 	if (err)
 		return err;
 	b->n = size;
-	payload = b->at + FRAME_HEADER;
-	footer = b->at + size - INDEX_FOOTER;
-	if (get32(b->at) != FRAME_MAGIC || get32(b->at + 4) != size - FRAME_HEADER || get32(payload) != INDEX_TAG ||
+	payload = b->data + FRAME_HEADER;
+	footer = b->data + size - INDEX_FOOTER;
+	if (get32(b->data) != FRAME_MAGIC || get32(b->data + 4) != size - FRAME_HEADER || get32(payload) != INDEX_TAG ||
 	    get64(footer) != XXH64(payload, footer - payload, 0) || get32(footer + 8) != size ||
 	    get32(footer + 12) != INDEX_END_MAGIC)
 		return -EBADMSG;
@@ -171,7 +171,7 @@ int index_frame__read(struct bytes *b, const struct trace *t, u64 offset, u32 si
 
 static int parse_index(struct chunk_table *table, const struct trace *t, const struct bytes *b)
 {
-	const u8 *payload = b->at + FRAME_HEADER, *at = payload + INDEX_ENTRIES, *end = b->at + b->n - INDEX_FOOTER;
+	const u8 *payload = b->data + FRAME_HEADER, *at = payload + INDEX_ENTRIES, *end = b->data + b->n - INDEX_FOOTER;
 	u32 n = get32(payload + INDEX_CHUNKS), i;
 	int err = 0;
 
@@ -200,11 +200,11 @@ static int index_chain(struct bytes *offsets, struct bytes *b, const struct trac
 		return -EBADMSG;
 	offset = t->size - size;
 	err = index_frame__read(b, t, offset, size);
-	if (!err && !(get32(b->at + FRAME_HEADER + INDEX_FLAGS) & INDEX_FINAL))
+	if (!err && !(get32(b->data + FRAME_HEADER + INDEX_FLAGS) & INDEX_FINAL))
 		err = -ENOENT; /* the recording was killed just after an intermediate index */
 	while (!err) {
 		err = bytes__add(offsets, &offset, sizeof(offset));
-		before = get64(b->at + FRAME_HEADER + INDEX_BEFORE);
+		before = get64(b->data + FRAME_HEADER + INDEX_BEFORE);
 		if (err || !before)
 			break;
 		if (before < t->body || before >= offset)
@@ -229,7 +229,7 @@ int chunk_table__from_index(struct chunk_table *table, const struct trace *t)
 		u64 offset;
 		u8 head[FRAME_HEADER];
 
-		memcpy(&offset, offsets.at + (i - 1) * sizeof(u64), sizeof(u64));
+		memcpy(&offset, offsets.data + (i - 1) * sizeof(u64), sizeof(u64));
 		err = trace_file__read(t, offset, head, sizeof(head));
 		if (!err && get32(head + 4) > INDEX_FRAME_MAX)
 			err = -EBADMSG;

@@ -45,7 +45,7 @@ static u8 byte_mask(u64 bits)
 
 static int column__grow(struct column *c, u32 rows)
 {
-	u32 room = c->room ? c->room : 2 * COLUMN_BLOCK;
+	u32 room = c->capacity ? c->capacity : 2 * COLUMN_BLOCK;
 	int i;
 
 	while (room < rows)
@@ -60,7 +60,7 @@ static int column__grow(struct column *c, u32 rows)
 			return -ENOMEM;
 		c->planes[i] = plane;
 	}
-	c->room = room;
+	c->capacity = room;
 	return 0;
 }
 
@@ -74,7 +74,7 @@ static int column__open_planes(struct column *c, u8 fresh)
 		if (!(fresh >> i & 1))
 			continue;
 		if (!c->planes[i])
-			c->planes[i] = malloc(c->room);
+			c->planes[i] = malloc(c->capacity);
 		if (!c->planes[i])
 			return -ENOMEM;
 		memset(c->planes[i], fill >> 8 * i & 0xff, c->rows);
@@ -87,7 +87,7 @@ static int column__open_planes(struct column *c, u8 fresh)
 static int column__prepare(struct column *c, u64 bits, u32 n)
 {
 	u8 fresh = bits ? byte_mask(bits) & ~c->mask : 0;
-	int err = c->rows + n > c->room ? column__grow(c, c->rows + n) : 0;
+	int err = c->rows + n > c->capacity ? column__grow(c, c->rows + n) : 0;
 
 	return !err && fresh ? column__open_planes(c, fresh) : err;
 }
@@ -328,7 +328,7 @@ void column__trim(struct column *c)
 	}
 	free(c->dict);
 	c->dict = NULL;
-	c->room = 0;
+	c->capacity = 0;
 	c->rows = 0;
 	c->mask = 0;
 }
@@ -339,6 +339,6 @@ size_t column__memory(const struct column *c)
 	int i;
 
 	for (i = 0; i < c->size; i++)
-		n += c->planes[i] ? c->room : 0;
+		n += c->planes[i] ? c->capacity : 0;
 	return n;
 }

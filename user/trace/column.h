@@ -6,8 +6,7 @@
  * not stored. This is done as records arrive, a block of rows at a time while they are in the cache: collecting a
  * column of 64 Ki rows later costs more than compressing it.
  */
-#ifndef SONDE_TRACE_COLUMN_H
-#define SONDE_TRACE_COLUMN_H
+#pragma once
 
 #include "core/types.h"
 
@@ -32,7 +31,7 @@ struct column {
 	u8 first; /* transform with which the next chunk starts */
 	u8 patience; /* chunks until a dictionary is tried again */
 	u32 rows;
-	u32 room; /* of each plane, rows */
+	u32 capacity; /* of each plane, rows */
 	u64 base;
 	u64 previous;
 	u8 *planes[8];
@@ -74,5 +73,3 @@ int column_view__planes(struct column_view *v, u32 rows, const u8 **at, const u8
 bool column_view__constant(const struct column_view *v, u64 *value);
 /* Decodes the values; time has the same rows' times, and may be NULL except for COLUMN_BEFORE. */
 void column_view__decode(const struct column_view *v, u64 *to, const u64 *time, u32 rows);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The numbers in docs/format.md; only for the writer and the reader. */
-#ifndef SONDE_TRACE_FORMAT_H
-#define SONDE_TRACE_FORMAT_H
+#pragma once
 
 #include <endian.h>
 #include <string.h>
@@ -132,5 +131,3 @@ static inline void put_number(void *p, u32 size, u64 v)
 	v = htole64(v);
 	memcpy(p, &v, size);
 }
-
-#endif

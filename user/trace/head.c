@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include <stdlib.h>
-
 #include "trace/head.h"
 #include "util/json.h"
 

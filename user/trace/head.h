@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The JSON of a trace's first frame. */
-#ifndef SONDE_TRACE_HEAD_H
-#define SONDE_TRACE_HEAD_H
+#pragma once
 
 #include "trace/writer.h"
 
@@ -11,5 +10,3 @@ struct cJSON;
 char *head__print(const struct schema *schema, const struct trace_head *head);
 /* The texts in head point into json. Missing members are "" or 0. */
 void head__parse(struct trace_head *head, const struct cJSON *json);
-
-#endif

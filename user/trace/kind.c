@@ -257,7 +257,7 @@ static int compress_part(ZSTD_CCtx *zstd, struct bytes *out, const void *from, s
 		err = bytes__reserve(out, 4096);
 		if (err)
 			return err;
-		to = (ZSTD_outBuffer){ out->at, out->room, out->n };
+		to = (ZSTD_outBuffer){ out->data, out->capacity, out->n };
 		left = ZSTD_compressStream2(zstd, &to, &in, end);
 		if (ZSTD_isError(left))
 			return -ENOMEM; /* with valid parameters there is no other error */
@@ -277,7 +277,7 @@ static int write_heads(struct kind *k)
 		err = bytes__reserve(&k->head, size);
 		if (err)
 			return err;
-		column__write_head(&k->columns[i], k->head.at + k->head.n);
+		column__write_head(&k->columns[i], k->head.data + k->head.n);
 		k->head.n += size;
 	}
 	return 0;
@@ -297,7 +297,7 @@ int kind__compress(struct kind *k, ZSTD_CCtx *zstd, struct bytes *out)
 	if (!err)
 		err = write_heads(k);
 	if (!err)
-		err = compress_part(zstd, out, k->head.at, k->head.n, each);
+		err = compress_part(zstd, out, k->head.data, k->head.n, each);
 	for (i = 0; i < k->event->n && !err; i++) {
 		const struct column *c = &k->columns[i];
 
@@ -305,7 +305,7 @@ int kind__compress(struct kind *k, ZSTD_CCtx *zstd, struct bytes *out)
 			if (c->mask >> p & 1)
 				err = compress_part(zstd, out, c->planes[p], c->rows, each);
 		if (!err && k->texts[i].n)
-			err = compress_part(zstd, out, k->texts[i].at, k->texts[i].n, each);
+			err = compress_part(zstd, out, k->texts[i].data, k->texts[i].n, each);
 	}
 	return err ? err : compress_part(zstd, out, NULL, 0, ZSTD_e_end);
 }
@@ -338,10 +338,10 @@ void kind__trim(struct kind *k)
 
 size_t kind__memory(const struct kind *k)
 {
-	size_t n = k->head.room;
+	size_t n = k->head.capacity;
 	u32 i;
 
 	for (i = 0; i < k->event->n; i++)
-		n += column__memory(&k->columns[i]) + k->texts[i].room;
+		n += column__memory(&k->columns[i]) + k->texts[i].capacity;
 	return n;
 }

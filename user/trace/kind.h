@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The records of one kind that wait for the writer's next chunk */
-#ifndef SONDE_TRACE_KIND_H
-#define SONDE_TRACE_KIND_H
+#pragma once
 
 #include <zstd.h>
 
@@ -49,5 +48,3 @@ static inline bool field__is_text(const struct schema_field *f)
 {
 	return f->type == FIELD_TEXT || f->type == FIELD_TAIL;
 }
-
-#endif

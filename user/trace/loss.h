@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Which losses can change figures of the traced time, for writing and reading alike. */
-#ifndef SONDE_TRACE_LOSS_H
-#define SONDE_TRACE_LOSS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@ bool loss__is_outside(u16 family, s64 reason, u64 first, u64 last, u64 live, u64
 
 /* Returns whether the loss counts libraries and not records. */
 bool loss__is_of_library(s64 reason);
-
-#endif

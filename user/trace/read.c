@@ -122,10 +122,10 @@ static bool entry_fits(const struct rows *r, const u8 *entry)
 	const struct schema_event *e = r->event;
 	const struct schema_field *start = e->is_span ? schema_event__field(e, "start") : NULL;
 	const struct schema_field *tail = &e->fields[e->n - 1];
-	u64 first = ~0ULL, last = 0, raw = (u64)e->size * r->all;
+	u64 first = ~0ULL, last = 0, raw = (u64)e->size * r->n_unfiltered;
 	u32 i, len;
 
-	for (i = 0; i < r->all; i++) {
+	for (i = 0; i < r->n_unfiltered; i++) {
 		u64 time = rows__u64(r, &e->fields[0], i), begin = start ? rows__u64(r, start, i) : time;
 
 		first = begin < first ? begin : first;

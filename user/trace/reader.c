@@ -16,10 +16,14 @@
 #include "util/array.h"
 #include "util/file.h"
 
-#define STRINGS_MAX	(1ULL << 30) /* most bytes of interned texts; below 4 GiB, as text_entry has 32 bits */
-#define STRINGS_MIN	(64ULL << 20) /* bytes of texts that a file of any size may have */
-#define STRINGS_OF_FILE 256 /* more bytes of texts per byte of the file, far above a recording's compression ratio */
-#define TEXTS_MAX	(1U << 26)
+#define STRINGS_MAX	 (1U << 26) /* number of interned strings */
+#define STRING_BYTES_MAX (1ULL << 30) /* of interned strings; below 4 GiB, as text_entry.at has 32 bits */
+/*
+ * A file of n bytes may have STRING_BYTES_ALWAYS + STRING_BYTES_OF_FILE * n bytes of strings: recordings compress far
+ * less than 256-fold, so only a crafted file exceeds it.
+ */
+#define STRING_BYTES_ALWAYS  (64ULL << 20)
+#define STRING_BYTES_OF_FILE 256
 
 struct opening {
 	struct trace *t;
@@ -32,7 +36,7 @@ struct opening {
 static int read_failed(struct opening *o, int err)
 {
 	if (err == -EBADMSG)
-		return FAIL(o, err, "the file is cut off or damaged in its head");
+		return FAIL(o, err, "the file is truncated, or its head is damaged");
 	return FAIL(o, err, "cannot read: %s", strerror(-err));
 }
 
@@ -84,8 +88,8 @@ static int read_head_frame(struct opening *o, u8 *first, struct bytes *frame)
 		return read_failed(o, -EBADMSG);
 	err = bytes__reserve(frame, size ? size : 1);
 	if (!err)
-		err = trace_file__read(t, want, frame->at, size);
-	if (!err && XXH64(frame->at, size, 0) != get64(payload + FILE_HEAD_HASH))
+		err = trace_file__read(t, want, frame->data, size);
+	if (!err && XXH64(frame->data, size, 0) != get64(payload + FILE_HEAD_HASH))
 		err = -EBADMSG;
 	frame->n = size;
 	t->body = want + size;
@@ -128,14 +132,14 @@ static int read_head(struct opening *o)
 	if (!err && bytes__reserve(&text, raw + 1))
 		err = read_failed(o, -ENOMEM);
 	if (!err) {
-		size = ZSTD_decompress(text.at, raw, frame.at, frame.n);
+		size = ZSTD_decompress(text.data, raw, frame.data, frame.n);
 		if (ZSTD_getErrorCode(size) == ZSTD_error_memory_allocation)
 			err = read_failed(o, -ENOMEM);
 		else if (ZSTD_isError(size) || size != raw)
 			err = read_failed(o, -EBADMSG);
 	}
 	if (!err)
-		err = parse_head(o, (const char *)text.at, raw);
+		err = parse_head(o, (const char *)text.data, raw);
 	if (!err)
 		err = schema__from_json(&t->schema, cJSON_GetObjectItemCaseSensitive(t->json, "schema"), o->err,
 					o->err_len);
@@ -143,6 +147,7 @@ static int read_head(struct opening *o)
 		head__parse(&t->head, t->json);
 	bytes__free(&frame);
 	bytes__free(&text);
+	/* whichever errno the schema returned for what it could not parse, the file is damaged */
 	return err && err != -ENOMEM && err != -ENOMSG && err != -EPROTO && err != -EIO ? -EBADMSG : err;
 }
 
@@ -210,9 +215,11 @@ static int summarize(struct opening *o)
 	return 0;
 }
 
-static u64 texts_bytes_max(const struct trace *t)
+static u64 string_bytes_max(const struct trace *t)
 {
-	return t->size < STRINGS_MAX / STRINGS_OF_FILE ? STRINGS_MIN + STRINGS_OF_FILE * t->size : STRINGS_MAX;
+	return t->size < STRING_BYTES_MAX / STRING_BYTES_OF_FILE ?
+		       STRING_BYTES_ALWAYS + STRING_BYTES_OF_FILE * t->size :
+		       STRING_BYTES_MAX;
 }
 
 /* Returns the slot of the id, or the free one for it. There must be a free slot. */
@@ -235,7 +242,7 @@ static int grow_texts(struct trace *t)
 		return -ENOMEM;
 	if (t->n_texts < t->n_text_slots / 2)
 		return 0;
-	if (t->n_texts >= TEXTS_MAX)
+	if (t->n_texts >= STRINGS_MAX)
 		return -E2BIG;
 	slots = calloc(n_slots, sizeof(*slots));
 	if (!slots)
@@ -252,7 +259,7 @@ static int grow_texts(struct trace *t)
 static int add_texts(const struct rows *rows, void *arg)
 {
 	const struct schema_field *id = schema_event__field(rows__event(rows), "string");
-	const struct schema_field *text = schema_event__field(rows__event(rows), "text");
+	FIELDS_OF(rows__event(rows), text);
 	struct trace *t = arg;
 	u32 i, len, *slot;
 	int err = 0;
@@ -265,7 +272,7 @@ static int add_texts(const struct rows *rows, void *arg)
 		slot = err ? NULL : text_slot(t, e.id);
 		if (err || *slot)
 			continue;
-		if (t->text.n + len >= texts_bytes_max(t))
+		if (t->text.n + len >= string_bytes_max(t))
 			return -E2BIG;
 		err = bytes__add(&t->text, at, len);
 		if (!err)
@@ -283,12 +290,15 @@ static int load_texts(struct opening *o)
 	int err = kinds[0] ? trace__read(o->t, &filter, add_texts, o->t) : 0;
 
 	if (err == -E2BIG)
-		return FAIL(o, -EBADMSG,
-			    "the file holds more than %llu MiB or %u of names, which no recording of its size does",
-			    texts_bytes_max(o->t) >> 20, TEXTS_MAX);
+		return FAIL(
+			o, -EBADMSG,
+			"the file has more than %llu MiB of strings, or more than %u strings: no recording of this size has so many",
+			string_bytes_max(o->t) >> 20, STRINGS_MAX);
 	if (err)
-		return FAIL(o, err, "cannot read the file's names: %s", strerror(-err));
-	o->t->damaged = 0; /* the reader counts damaged chunks anew */
+		return FAIL(o, err, "cannot read the file's strings: %s", strerror(-err));
+	/* Each trace__read() counts the damaged chunks that it reads, so these would be counted twice. */
+	o->t->damaged_texts = o->t->damaged;
+	o->t->damaged = 0;
 	return 0;
 }
 
@@ -376,10 +386,10 @@ const char *trace__string(const struct trace *t, u32 id)
 {
 	u32 at = id && t->n_texts ? *text_slot(t, id) : 0;
 
-	return at ? (const char *)t->text.at + t->texts[at - 1].at : "";
+	return at ? (const char *)t->text.data + t->texts[at - 1].at : "";
 }
 
 u64 trace__damaged(const struct trace *t)
 {
-	return t->damaged + t->table.faults;
+	return (t->damaged ? t->damaged : t->damaged_texts) + t->table.faults;
 }

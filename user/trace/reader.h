@@ -10,8 +10,7 @@
  *
  * then read it row by row. A NULL field reads as 0 or "", so that older traces without the field work.
  */
-#ifndef SONDE_TRACE_READER_H
-#define SONDE_TRACE_READER_H
+#pragma once
 
 #include "schema/schema.h"
 #include "trace/writer.h"
@@ -119,11 +118,11 @@ void trace__set_tasks(struct trace *t, const struct trace_task *tasks, u32 n);
 
 /*
  * Calls cb for the rows of each chunk and selected kind, in file order, which is nearly time order, until it returns
- * other than 0. Damaged chunks are skipped and counted.
+ * other than 0. What is damaged in a chunk is skipped, and the chunk is counted.
  */
 int trace__read(struct trace *t, const struct trace_filter *filter, int (*cb)(const struct rows *rows, void *arg),
 		void *arg);
-/* Returns the number of damaged chunks that were skipped. */
+/* Returns how often readings met damage in a chunk (a chunk counts once per reading) or between chunks; 0: none. */
 u64 trace__damaged(const struct trace *t);
 /* Checks every checksum and frame. 0, or -EBADMSG with a message about the first fault and the number of faults. */
 int trace__verify(struct trace *t, u64 *faults, char *err, size_t err_len);
@@ -154,5 +153,3 @@ static inline u64 row_numbers__at(const struct row_numbers *n, u32 i)
 
 /* Returns the *len bytes of a FIELD_TEXT or FIELD_TAIL, which are not NUL-terminated. */
 const char *rows__text(const struct rows *r, const struct schema_field *f, u32 i, u32 *len);
-
-#endif

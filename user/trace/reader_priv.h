@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by the reader's files. */
-#ifndef SONDE_TRACE_READER_PRIV_H
-#define SONDE_TRACE_READER_PRIV_H
+#pragma once
 
 #include <zstd.h>
 
@@ -23,7 +22,7 @@ struct chunk {
 
 struct chunk_table {
 	struct chunk *chunks;
-	size_t n, room;
+	size_t n, capacity;
 	struct chunk_kind *kinds;
 	size_t n_kinds, kinds_room;
 	u64 torn; /* bytes at the end that are no whole frame */
@@ -32,7 +31,7 @@ struct chunk_table {
 
 struct text_entry {
 	u32 id;
-	u32 at; /* offset in text, which STRINGS_MAX bounds */
+	u32 at; /* offset in text, which STRING_BYTES_MAX bounds */
 };
 
 struct trace {
@@ -52,7 +51,8 @@ struct trace {
 	u32 n_texts;
 	u32 *text_slots; /* index + 1, by the id's hash; 0: free; a struct map would allocate each */
 	u32 n_text_slots; /* 0 or a power of two, at least twice n_texts */
-	u64 damaged;
+	u64 damaged; /* chunks that were damaged when they were read */
+	u64 damaged_texts; /* the same of the reading of all names when the file is opened */
 	const struct trace_window *windows;
 	u32 n_windows;
 	const struct trace_task *tasks;
@@ -93,7 +93,7 @@ struct column_data {
 struct rows {
 	const struct schema_event *event;
 	u32 count; /* after filtering */
-	u32 all;
+	u32 n_unfiltered;
 	u32 *selected; /* rows that passed the filter; NULL: all */
 	struct column_data *columns;
 	/* buffers, reused for each chunk */
@@ -120,5 +120,3 @@ bool windows__leave_out(const struct trace *t, u64 begin, u64 end);
 int rows__chunk_header(struct rows *r, const struct trace *t, const struct chunk *c, struct chunk_header *h);
 /* Decodes a column if needed; NULL: it is constant. */
 const u64 *rows__values(const struct rows *r, u32 index);
-
-#endif

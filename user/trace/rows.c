@@ -35,9 +35,9 @@ int rows__chunk_header(struct rows *r, const struct trace *t, const struct chunk
 	int err = buffer(&r->header, size);
 
 	if (!err)
-		err = trace_file__read(t, c->offset, r->header.at, size);
+		err = trace_file__read(t, c->offset, r->header.data, size);
 	if (!err)
-		err = chunk_header__parse(h, r->header.at, size);
+		err = chunk_header__parse(h, r->header.data, size);
 	if (!err && (h->chunk.size != c->size || h->chunk.number != c->number))
 		err = -EBADMSG;
 	return err;
@@ -55,15 +55,15 @@ static int decompress(struct rows *r, const struct trace *t, const u8 *entry, u6
 		r->zstd = ZSTD_createDCtx();
 	err = r->zstd ? buffer(&r->compressed, compressed) : -ENOMEM;
 	if (!err)
-		err = trace_file__read(t, offset, r->compressed.at, compressed);
+		err = trace_file__read(t, offset, r->compressed.data, compressed);
 	if (err)
 		return err;
-	if (XXH64(r->compressed.at, compressed, 0) != get64(entry + KIND_HASH))
+	if (XXH64(r->compressed.data, compressed, 0) != get64(entry + KIND_HASH))
 		return -EBADMSG;
 	err = buffer(&r->content, content);
 	if (err)
 		return err;
-	size = ZSTD_decompressDCtx(r->zstd, r->content.at, content, r->compressed.at, compressed);
+	size = ZSTD_decompressDCtx(r->zstd, r->content.data, content, r->compressed.data, compressed);
 	return ZSTD_isError(size) || size != content ? -EBADMSG : 0;
 }
 
@@ -96,7 +96,7 @@ static int lay_out_text(struct column_data *c, const struct schema_field *f, u32
 
 static int lay_out(struct rows *r)
 {
-	const u8 *at = r->content.at, *end = at + r->content.n;
+	const u8 *at = r->content.data, *end = at + r->content.n;
 	const struct schema_event *e = r->event;
 	size_t stored = 0, next = 0;
 	u32 i;
@@ -115,17 +115,17 @@ static int lay_out(struct rows *r)
 	if (!err && r->columns[0].view.transform == COLUMN_BEFORE)
 		err = -EBADMSG;
 	if (!err)
-		err = buffer(&r->arena, stored * (r->all + 1) * sizeof(u64));
+		err = buffer(&r->arena, stored * (r->n_unfiltered + 1) * sizeof(u64));
 	for (i = 0; i < e->n && !err; i++) {
 		struct column_data *c = &r->columns[i];
 
-		err = column_view__planes(&c->view, r->all, &at, end);
+		err = column_view__planes(&c->view, r->n_unfiltered, &at, end);
 		if (c->is_constant || err)
 			continue;
-		c->values = (u64 *)r->arena.at + next;
-		next += r->all + 1;
+		c->values = (u64 *)r->arena.data + next;
+		next += r->n_unfiltered + 1;
 		if (field__is_text(&e->fields[i]))
-			err = lay_out_text(c, &e->fields[i], r->all, &at, end);
+			err = lay_out_text(c, &e->fields[i], r->n_unfiltered, &at, end);
 	}
 	return !err && at != end ? -EBADMSG : err;
 }
@@ -149,14 +149,14 @@ static void decode(const struct rows *r, u32 index)
 		/* all rows have the same time, so there is no array of times */
 		constant = r->columns[0].constant;
 		c->view.transform = COLUMN_PLAIN;
-		column_view__decode(&c->view, c->values, NULL, r->all);
-		for (i = 0; i < r->all; i++)
+		column_view__decode(&c->view, c->values, NULL, r->n_unfiltered);
+		for (i = 0; i < r->n_unfiltered; i++)
 			c->values[i] = constant - c->values[i];
 	} else {
-		column_view__decode(&c->view, c->values, time, r->all);
+		column_view__decode(&c->view, c->values, time, r->n_unfiltered);
 	}
 	if (f->size < 8 && f->is_signed)
-		for (i = 0; i < r->all; i++)
+		for (i = 0; i < r->n_unfiltered; i++)
 			c->values[i] = extend(c->values[i], f->size);
 	c->decoded = true;
 }
@@ -179,10 +179,10 @@ u64 *rows__own_values(struct rows *r, u32 index, struct bytes *room)
 	u64 *own;
 
 	room->n = 0;
-	if (bytes__reserve(room, (r->all + 1) * sizeof(u64)))
+	if (bytes__reserve(room, (r->n_unfiltered + 1) * sizeof(u64)))
 		return NULL;
-	own = (u64 *)room->at;
-	for (u32 i = 0; i < r->all; i++)
+	own = (u64 *)room->data;
+	for (u32 i = 0; i < r->n_unfiltered; i++)
 		own[i] = values ? values[i] : c->constant;
 	c->values = own;
 	c->is_constant = false;
@@ -196,16 +196,16 @@ int rows__load(struct rows *r, const struct trace *t, const struct schema_event 
 	u32 i;
 
 	r->event = e;
-	r->all = r->count = get32(entry + KIND_ROWS);
+	r->n_unfiltered = r->count = get32(entry + KIND_ROWS);
 	r->selected = NULL;
-	if ((u64)r->all * e->size > ROWS_BYTES_MAX)
+	if ((u64)r->n_unfiltered * e->size > ROWS_BYTES_MAX)
 		return -EBADMSG;
 	err = buffer(&r->column_room, e->n * sizeof(struct column_data));
 	if (!err)
 		err = decompress(r, t, entry, offset);
 	if (err)
 		return err;
-	r->columns = (struct column_data *)r->column_room.at;
+	r->columns = (struct column_data *)r->column_room.data;
 	r->content.n = get32(entry + KIND_CONTENT);
 	err = lay_out(r);
 	for (i = 0; i < e->n && !err; i++)
@@ -245,11 +245,11 @@ int rows__select(struct rows *r, const struct trace *t, const struct trace_filte
 
 	if (!by_time && !f->pids.n && !f->tids.n)
 		return 0;
-	err = buffer(&r->selection, r->all * sizeof(u32));
+	err = buffer(&r->selection, r->n_unfiltered * sizeof(u32));
 	if (err)
 		return err;
-	r->selected = (u32 *)r->selection.at;
-	for (i = 0; i < r->all; i++) {
+	r->selected = (u32 *)r->selection.data;
+	for (i = 0; i < r->n_unfiltered; i++) {
 		if ((f->pids.n && !trace_ids__have(&f->pids, (u32)raw_value(r, FIELD_PID, i))) ||
 		    (f->tids.n && !trace_ids__have(&f->tids, (u32)raw_value(r, FIELD_TID, i))) ||
 		    (by_time && !in_time(r, t, f, start, i)))

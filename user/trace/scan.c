@@ -34,10 +34,10 @@ static int take_chunk(struct scan *s, u32 size, u64 left)
 	s->frame.n = 0;
 	err = bytes__reserve(&s->frame, size);
 	if (!err)
-		err = trace_file__read(s->t, s->at, s->frame.at, size);
+		err = trace_file__read(s->t, s->at, s->frame.data, size);
 	if (err)
 		return err == -EBADMSG ? CUT_OFF : err;
-	if (chunk_header__parse(&h, s->frame.at, size))
+	if (chunk_header__parse(&h, s->frame.data, size))
 		return WRONG;
 	if (h.chunk.size > left)
 		return CUT_OFF;

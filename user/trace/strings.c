@@ -11,7 +11,7 @@ static u32 *table__slot(const struct string_table *t, const char *text, size_t l
 	for (; t->slots[i]; i = (i + 1) & (t->n_slots - 1)) {
 		const struct string_entry *e = &t->entries[t->slots[i] - 1];
 
-		if (e->hash == hash && e->len == len && !memcmp(t->text.at + e->at, text, len))
+		if (e->hash == hash && e->len == len && !memcmp(t->text.data + e->at, text, len))
 			break;
 	}
 	return &t->slots[i];
@@ -19,7 +19,7 @@ static u32 *table__slot(const struct string_table *t, const char *text, size_t l
 
 static int table__grow(struct string_table *t)
 {
-	u32 room = t->room ? t->room * 2 : 512, n_slots = room * 2, *slots, i, at;
+	u32 room = t->capacity ? t->capacity * 2 : 512, n_slots = room * 2, *slots, i, at;
 	struct string_entry *entries;
 
 	entries = realloc(t->entries, (size_t)room * sizeof(*entries));
@@ -38,7 +38,7 @@ static int table__grow(struct string_table *t)
 	free(t->slots);
 	t->slots = slots;
 	t->n_slots = n_slots;
-	t->room = room;
+	t->capacity = room;
 	return 0;
 }
 
@@ -53,7 +53,7 @@ static int table__add(struct string_table *t, const char *text, size_t len, u64 
 {
 	struct string_entry e = { .hash = hash, .at = (u32)t->text.n, .len = (u32)len, .id = id };
 
-	if (t->n == t->room && table__grow(t))
+	if (t->n == t->capacity && table__grow(t))
 		return -ENOMEM;
 	if (bytes__add(&t->text, text, len))
 		return -ENOMEM;
@@ -72,10 +72,10 @@ static void table__free(struct string_table *t)
 
 static u64 table__bytes(const struct string_table *t)
 {
-	return t->text.room + t->room * sizeof(*t->entries) + t->n_slots * sizeof(*t->slots);
+	return t->text.capacity + t->capacity * sizeof(*t->entries) + t->n_slots * sizeof(*t->slots);
 }
 
-static void turn(struct strings *s)
+static void turn_generation(struct strings *s)
 {
 	s->evicted += s->old.n - s->moved;
 	s->moved = 0;
@@ -105,7 +105,7 @@ u32 strings__intern(struct strings *s, const char *text, size_t len, bool *fresh
 	else
 		s->moved++;
 	if (s->young.n >= (s->max ? s->max : STRINGS_MAX) || s->young.text.n >= STRINGS_BYTES)
-		turn(s);
+		turn_generation(s);
 	return id;
 }
 

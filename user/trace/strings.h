@@ -5,8 +5,7 @@
  * copied to the young one and retains its id. An evicted text gets a new id and is written again, which costs bytes in
  * the file but bounds memory regardless of what targets do.
  */
-#ifndef SONDE_TRACE_STRINGS_H
-#define SONDE_TRACE_STRINGS_H
+#pragma once
 
 #include "trace/bytes.h"
 
@@ -23,7 +22,7 @@ struct string_entry {
 struct string_table {
 	struct bytes text;
 	struct string_entry *entries;
-	u32 n, room;
+	u32 n, capacity;
 	u32 *slots; /* index in entries + 1; 0: empty */
 	u32 n_slots; /* a power of two */
 };
@@ -43,5 +42,3 @@ void strings__forget(struct strings *s);
 void strings__free(struct strings *s);
 u32 strings__entries(const struct strings *s);
 u64 strings__bytes(const struct strings *s);
-
-#endif

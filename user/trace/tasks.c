@@ -76,7 +76,7 @@ static int renumber(struct rows *r, const struct trace *t, const struct moments 
 	values = rows__own_values(r, f->index, room);
 	if (!values)
 		return -ENOMEM;
-	for (u32 i = 0; i < r->all; i++) {
+	for (u32 i = 0; i < r->n_unfiltered; i++) {
 		if (values[i] != last) {
 			last = values[i];
 			first = find(t, (u32)last);

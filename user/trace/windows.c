@@ -27,7 +27,7 @@ bool windows__leave_out(const struct trace *t, u64 begin, u64 end)
 }
 
 /* Cuts [start, time] to the windows that it overlaps; outside of all windows it is unchanged. */
-static void cut(const struct trace *t, u64 *start, u64 *time, u64 *flags)
+static void cut_to_windows(const struct trace *t, u64 *start, u64 *time, u64 *flags)
 {
 	u32 i = (u32)SEARCH(t->n_windows, k, t->windows[k].to <= *start);
 	u32 end = (u32)SEARCH(t->n_windows, k, t->windows[k].from < *time);
@@ -64,7 +64,7 @@ int rows__cut(struct rows *r, const struct trace *t, const u8 *entry)
 	all_flags = rows__own_values(r, flags->index, &r->cut[2]);
 	if (!starts || !times || !all_flags)
 		return -ENOMEM;
-	for (u32 i = 0; i < r->all; i++)
-		cut(t, &starts[i], &times[i], &all_flags[i]);
+	for (u32 i = 0; i < r->n_unfiltered; i++)
+		cut_to_windows(t, &starts[i], &times[i], &all_flags[i]);
 	return 0;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include <errno.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "core/meta.h"
@@ -8,7 +7,7 @@
 #include "trace/head.h"
 #include "trace/writer_private.h"
 
-#define WAIT_MAX   500000000ULL /* ns that a record waits for more of its kind */
+#define WAIT_MAX   500000000ULL /* ns after which a record that waits is written, with all others that wait */
 #define ZSTD_LEVEL 1 /* level 3 gains almost nothing on byte planes */
 
 static int write_head(struct trace_writer *w, const char *json)
@@ -141,7 +140,7 @@ int trace_writer__append(struct trace_writer *w, const void *record, u32 size)
 		return err;
 	}
 	if (!w->rows++)
-		w->waiting_since = w->now; /* the record came after that tick, so it waits no longer than this */
+		w->waiting_since = w->now; /* the last tick; the record is younger, so it never waits too long */
 	w->events++;
 	w->raw += size;
 	w->last_time = e.time > w->last_time ? e.time : w->last_time;
@@ -190,7 +189,7 @@ const struct strings *trace_writer__texts(const struct trace_writer *w)
 
 u64 trace_writer__buffers(const struct trace_writer *w)
 {
-	u64 bytes = w->chunk.room + w->index.room;
+	u64 bytes = w->chunk.capacity + w->index.capacity;
 
 	for (u32 i = 0; i < w->schema->n_events; i++)
 		bytes += w->kinds[i] ? kind__memory(w->kinds[i]) : 0;

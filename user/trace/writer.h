@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Writes a .sonde file (docs/format.md) in bounded memory; no record waits in it longer than a second. */
-#ifndef SONDE_TRACE_WRITER_H
-#define SONDE_TRACE_WRITER_H
+#pragma once
 
 #include "schema/schema.h"
 
@@ -17,7 +16,7 @@ struct trace_head {
 	const char *sonde_version;
 	const char *command; /* sonde's own command line */
 	const char *families; /* comma-separated, as requested */
-	u32 cpus; /* possible CPUs */
+	u32 cpus; /* possible CPUs; of several machines the most that one has */
 	/* one moment on three clocks, ns (the same as the first meta_clock event) */
 	u64 monotonic, boottime, realtime, clock_error;
 };
@@ -29,13 +28,17 @@ struct trace_head {
 int trace_writer__create(struct trace_writer **out, int fd, const struct schema *schema, const struct trace_head *head);
 /*
  * Adds a record of the ring, whose struct event names the kind. -EINVAL: an unknown kind or a size that does not fit it
- * (counted, not written). Any other error is a failed write (ENOSPC, ...): the file retains every whole chunk written
- * before, and later calls return the same error at once.
+ * (counted, not written). Any other error, such as ENOSPC from a write or -ENOMEM, is final: the file retains every
+ * whole chunk written before, and later calls return the same error at once.
  */
 int trace_writer__append(struct trace_writer *w, const void *record, u32 size);
 /* Returns the id of a text and writes its meta_string record if it is new. 0: the empty string (also for NULL). */
 u32 trace_writer__intern(struct trace_writer *w, const char *text, size_t len);
-/* The table of texts: the most that are stored, 0: the default. Forgetting all costs only bytes in the file. */
+/*
+ * The table of interned texts. trace_writer__bound_texts: it stores at most `max` texts; 0: the default.
+ * trace_writer__forget_texts: empties it, so that a text that is used again gets a new id and is written again, which
+ * costs only bytes in the file.
+ */
 struct strings;
 void trace_writer__bound_texts(struct trace_writer *w, u32 max);
 void trace_writer__forget_texts(struct trace_writer *w);
@@ -55,5 +58,3 @@ u64 trace_writer__refused(const struct trace_writer *w, u32 family, u64 *first, 
 u64 trace_writer__bytes(const struct trace_writer *w);
 u64 trace_writer__events(const struct trace_writer *w);
 void trace_writer__free(struct trace_writer *w);
-
-#endif

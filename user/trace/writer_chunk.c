@@ -52,20 +52,20 @@ int trace_writer__write_index(struct trace_writer *w, u32 flags)
 	err = bytes__reserve(&w->chunk, FRAME_HEADER + payload);
 	if (err)
 		return err;
-	frame__put(w->chunk.at, payload);
-	at = w->chunk.at + FRAME_HEADER;
+	frame__put(w->chunk.data, payload);
+	at = w->chunk.data + FRAME_HEADER;
 	put32(at, INDEX_TAG);
 	put32(at + INDEX_CHUNKS, w->index_chunks);
 	put32(at + INDEX_FLAGS, flags);
 	put32(at + INDEX_FLAGS + 4, 0);
 	put64(at + INDEX_BEFORE, w->index_before);
 	if (w->index.n)
-		memcpy(at + INDEX_ENTRIES, w->index.at, w->index.n);
+		memcpy(at + INDEX_ENTRIES, w->index.data, w->index.n);
 	at += INDEX_ENTRIES + w->index.n;
-	put64(at, XXH64(w->chunk.at + FRAME_HEADER, payload - INDEX_FOOTER, 0));
+	put64(at, XXH64(w->chunk.data + FRAME_HEADER, payload - INDEX_FOOTER, 0));
 	put32(at + 8, FRAME_HEADER + payload);
 	put32(at + 12, INDEX_END_MAGIC);
-	err = trace_writer__write(w, w->chunk.at, FRAME_HEADER + payload);
+	err = trace_writer__write(w, w->chunk.data, FRAME_HEADER + payload);
 	w->index_before = offset;
 	w->index_chunks = 0;
 	w->index.n = 0;
@@ -75,14 +75,14 @@ int trace_writer__write_index(struct trace_writer *w, u32 flags)
 /* Adds the chunk in w->chunk, with n kinds, to the next index frame. */
 static int remember_chunk(struct trace_writer *w, u32 n)
 {
-	const u8 *payload = w->chunk.at + FRAME_HEADER;
+	const u8 *payload = w->chunk.data + FRAME_HEADER;
 	u8 *to;
 	u32 i;
 	int err = bytes__reserve(&w->index, INDEX_CHUNK + n * INDEX_KIND);
 
 	if (err)
 		return err;
-	to = w->index.at + w->index.n;
+	to = w->index.data + w->index.n;
 	put64(to, w->offset);
 	put64(to + 8, get64(payload + CHUNK_FIRST));
 	put64(to + 16, get64(payload + CHUNK_LAST));
@@ -111,7 +111,7 @@ static int add_kind(struct trace_writer *w, struct kind *k, u32 i)
 	if (err)
 		return err;
 	size = w->chunk.n - at;
-	entry = w->chunk.at + FRAME_HEADER + CHUNK_ENTRIES + i * KIND_ENTRY;
+	entry = w->chunk.data + FRAME_HEADER + CHUNK_ENTRIES + i * KIND_ENTRY;
 	memset(entry, 0, KIND_ENTRY);
 	put16(entry + KIND_ID, k->event->id);
 	put32(entry + KIND_ROWS, k->rows);
@@ -120,13 +120,13 @@ static int add_kind(struct trace_writer *w, struct kind *k, u32 i)
 	put32(entry + KIND_RAW, k->raw);
 	put64(entry + KIND_FIRST, k->first);
 	put64(entry + KIND_LAST, k->last);
-	put64(entry + KIND_HASH, XXH64(w->chunk.at + at, size, 0));
+	put64(entry + KIND_HASH, XXH64(w->chunk.data + at, size, 0));
 	return 0;
 }
 
 static void finish_chunk_header(struct trace_writer *w, u32 n)
 {
-	u8 *payload = w->chunk.at + FRAME_HEADER;
+	u8 *payload = w->chunk.data + FRAME_HEADER;
 	u32 size = CHUNK_ENTRIES + n * KIND_ENTRY + 8, i;
 	u64 first = ~0ULL, last = 0;
 
@@ -136,7 +136,7 @@ static void finish_chunk_header(struct trace_writer *w, u32 n)
 		first = get64(entry + KIND_FIRST) < first ? get64(entry + KIND_FIRST) : first;
 		last = get64(entry + KIND_LAST) > last ? get64(entry + KIND_LAST) : last;
 	}
-	frame__put(w->chunk.at, size);
+	frame__put(w->chunk.data, size);
 	put32(payload, CHUNK_TAG);
 	put32(payload + CHUNK_KINDS, n);
 	put64(payload + CHUNK_NUMBER, w->chunks);
@@ -179,7 +179,7 @@ static void reset_kinds(struct trace_writer *w)
 		if (idle || memory > MEMORY_RETAINED)
 			kind__trim(k);
 	}
-	if (is_idle(&w->chunk_use, w->chunk.n, w->chunk.room))
+	if (is_idle(&w->chunk_use, w->chunk.n, w->chunk.capacity))
 		bytes__free(&w->chunk);
 	w->rows = 0;
 	w->raw = 0;
@@ -219,7 +219,7 @@ int trace_writer__cut_chunk(struct trace_writer *w)
 		err = remember_chunk(w, n);
 	}
 	if (!err)
-		err = trace_writer__write(w, w->chunk.at, w->chunk.n);
+		err = trace_writer__write(w, w->chunk.data, w->chunk.n);
 	if (!err) {
 		w->chunks++;
 		w->waiting_since = 0;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Between writer.c, which takes records, and writer_chunk.c, which writes chunks and indexes of them. */
-#ifndef SONDE_TRACE_WRITER_PRIVATE_H
-#define SONDE_TRACE_WRITER_PRIVATE_H
+#pragma once
 
 #include "trace/kind.h"
 #include "trace/strings.h"
@@ -14,19 +13,19 @@ struct refused {
 
 struct trace_writer {
 	int fd;
-	int error; /* of the first failed write, after which nothing is written */
+	int error; /* of the first write that failed or of a lack of memory; nothing is written after it; 0: none */
 	const struct schema *schema;
 	struct kind **kinds; /* one for each event of the schema, made when it first occurs */
 	struct kind **by_id[256]; /* [id >> 8][id & 0xff]: points into kinds */
 	ZSTD_CCtx *zstd;
-	struct bytes chunk; /* as it is written */
+	struct bytes chunk; /* where a chunk or an index frame is composed before it is written */
 	struct buffer_use chunk_use;
 	struct bytes index; /* entries of the next index frame */
 	u32 index_chunks;
 	u64 index_before; /* offset of the previous index frame */
 	struct strings strings;
 	struct refused refused[FAMILY_MAX];
-	u64 rows, raw; /* in the next chunk */
+	u64 rows, raw; /* number of the records that wait for the next chunk, and their bytes */
 	u64 chunks, events, offset;
 	u64 now; /* of the last tick */
 	u64 waiting_since; /* 0: not known yet */
@@ -42,5 +41,3 @@ void frame__put(u8 *to, u32 payload);
 /* Writes an index frame of the chunks since the last one. */
 int trace_writer__write_index(struct trace_writer *w, u32 flags);
 int trace_writer__cut_chunk(struct trace_writer *w);
-
-#endif

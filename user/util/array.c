@@ -21,3 +21,11 @@ void *array__extend(void *array, size_t n, size_t size)
 		return array;
 	return reallocarray(array, n ? 2 * n : FIRST_ROOM, size);
 }
+
+bool array__has(const u32 *array, size_t n, u32 number)
+{
+	for (size_t i = 0; i < n; i++)
+		if (array[i] == number)
+			return true;
+	return false;
+}

@@ -3,8 +3,7 @@
  * Growing arrays, each a pointer and a number of elements. The capacity follows from that number (4, 8, 16, ...) and is
  * stored nowhere, so only these macros may allocate such an array. Elements may be removed.
  */
-#ifndef SONDE_UTIL_ARRAY_H
-#define SONDE_UTIL_ARRAY_H
+#pragma once
 
 #include "core/types.h"
 
@@ -33,4 +32,7 @@ size_t array__capacity(size_t n);
 /* The number of elements of a declared array */
 #define ARRAY_LEN(array) (sizeof(array) / sizeof((array)[0]))
 
-#endif
+/* Is a number among those listed? IS_ONE_OF(signal, SIGINT, SIGTERM) */
+#define IS_ONE_OF(number, ...) \
+	array__has((const u32[]){ __VA_ARGS__ }, sizeof((const u32[]){ __VA_ARGS__ }) / sizeof(u32), number)
+bool array__has(const u32 *array, size_t n, u32 number);

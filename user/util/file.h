@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#ifndef SONDE_UTIL_FILE_H
-#define SONDE_UTIL_FILE_H
+#pragma once
+
+#include <stddef.h>
 
 /*
  * Opens a regular file for reading at an untrusted path. Other kinds of files are not opened, because opening a
@@ -14,7 +15,8 @@ int file__open_regular(const char *path);
  * negative errno.
  */
 int file__find_in_root(const char *root, const char *path);
+/* Reads the first line of a file into buf, without its newline; "": it can't be read. Returns buf. */
+char *file__first_line(const char *path, char *buf, size_t size);
+
 /* Opens the file of an O_PATH descriptor for reading if it is a regular file; closes the descriptor. */
 int file__reopen_regular(int at);
-
-#endif

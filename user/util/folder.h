@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#ifndef SONDE_UTIL_FOLDER_H
-#define SONDE_UTIL_FOLDER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -10,5 +9,8 @@
  * descriptor or negative errno; -EPERM: such a link, with a message in err.
  */
 int folder__open(const char *path, char *err, size_t len);
-
-#endif
+/*
+ * Creates a folder, which belongs to the user behind sudo where that user may create it, unless there is one. Symbolic
+ * links on the path to it are followed as by folder__open(). Returns 0 or negative errno, with a message in err.
+ */
+int folder__create(const char *path, char *err, size_t len);

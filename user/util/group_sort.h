@@ -3,8 +3,7 @@
  * Sorts elements that belong to numbered groups, such as the waits of threads, by group and then by a comparison. A
  * group whose elements are in order already, as most are in a trace, costs no more than a look at each of them.
  */
-#ifndef SONDE_UTIL_GROUP_SORT_H
-#define SONDE_UTIL_GROUP_SORT_H
+#pragma once
 
 #include "core/types.h"
 
@@ -19,5 +18,3 @@ u32 *group_sort__order(const u32 *groups, u32 n, u32 n_groups, int (*compare)(co
 /* Puts n elements of this size, at most GROUP_SORT_SIZE_MAX bytes, in that order, in place. order is used up. */
 #define GROUP_SORT_SIZE_MAX 64
 void group_sort__move(void *elements, size_t size, u32 *order, u32 n);
-
-#endif

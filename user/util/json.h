@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* 64-bit numbers in JSON, whose numbers are doubles: those above 2^53 are strings of digits. */
-#ifndef SONDE_UTIL_JSON_H
-#define SONDE_UTIL_JSON_H
+#pragma once
 
 #include <cjson/cJSON.h>
 
@@ -17,5 +16,3 @@ u64 json__u64(const struct cJSON *object, const char *name, u64 max, bool *ok);
 s64 json__s64(const struct cJSON *object, const char *name, bool *ok);
 /* Returns the member as a text; NULL: it is missing or no text. */
 const char *json__text(const struct cJSON *object, const char *name);
-
-#endif

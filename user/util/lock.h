@@ -4,8 +4,7 @@
  * root's. A lock is released when its descriptor and all copies are closed, however the process ends. In a container
  * with its own /run sonde knows only the locks there.
  */
-#ifndef SONDE_UTIL_LOCK_H
-#define SONDE_UTIL_LOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -17,5 +16,3 @@
 int lock__open(void);
 /* Takes a lock without waiting; false: another instance holds it. */
 bool lock__take(int fd, off_t at);
-
-#endif

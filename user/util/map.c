@@ -56,6 +56,12 @@ void map__free(struct map *m)
 	map__init(m, m->key_size, m->value_size);
 }
 
+void maps__free(struct map *const maps[])
+{
+	for (; *maps; maps++)
+		map__free(*maps);
+}
+
 const void *map__key(const struct map *m, u32 i)
 {
 	return m->entries[i];

@@ -3,8 +3,7 @@
  * A hash table from keys of one fixed size to values of one fixed size. A value's address does not change; entries are
  * in order of insertion until one is removed. Zero a key's padding: keys are compared as bytes.
  */
-#ifndef SONDE_UTIL_MAP_H
-#define SONDE_UTIL_MAP_H
+#pragma once
 
 #include "core/types.h"
 
@@ -31,6 +30,9 @@ struct map {
 void map__init(struct map *m, size_t key_size, size_t value_size);
 /* Frees the entries. The map is empty then, and can be used again. */
 void map__free(struct map *m);
+/* Frees several tables: MAPS_FREE(&sums, &names). */
+#define MAPS_FREE(...) maps__free((struct map *const[]){ __VA_ARGS__, NULL })
+void maps__free(struct map *const maps[]);
 /* Returns the value; NULL: there is none. */
 void *map__find(const struct map *m, const void *key);
 /* Returns the value, zeroed if it is new; NULL: no memory. */
@@ -45,4 +47,14 @@ u64 map__hash_bytes(const void *data, size_t size);
 const void *map__key(const struct map *m, u32 i);
 void *map__value(const struct map *m, u32 i);
 
-#endif
+/*
+ * Loops over the values, or over values and keys, in order of the entries: MAP_EACH(struct sum *s, &sums),
+ * MAP_EACH_ENTRY(struct sum *s, const struct key *k, &sums). The loop must not remove entries; `break` ends it.
+ */
+#define MAP_EACH(value, map)                                          \
+	for (u32 at_ = 0, open_ = 0; !open_ && at_ < (map)->n; at_++) \
+		for (value = (open_ = 1, map__value(map, at_)); open_; open_ = 0)
+#define MAP_EACH_ENTRY(value, key, map)                                       \
+	for (u32 at_ = 0, open_ = 0; !open_ && at_ < (map)->n; at_++)         \
+		for (key = (open_ = 1, map__key(map, at_)); open_; open_ = 0) \
+			for (value = map__value(map, at_); open_; open_ = 0)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#ifndef SONDE_UTIL_PATH_H
-#define SONDE_UTIL_PATH_H
+#pragma once
 
 #include <stdbool.h>
 #include <string.h>
@@ -21,6 +20,21 @@ static inline bool path__is_interpreter(const char *path)
 	return !strncmp(name, "python", 6) || !strncmp(name, "libpython", 9);
 }
 
+/* Is it the file of ctypes or cffi, by its name? Python calls functions of other libraries through these. */
+static inline bool path__is_foreign_call(const char *path)
+{
+	const char *name = path__file_name(path);
+
+	return !strncmp(name, "_ctypes.", 8) || !strncmp(name, "_ctypes_", 8) || !strncmp(name, "libffi.", 7) ||
+	       !strncmp(name, "_cffi_backend.", 14);
+}
+
+/* Does the path, or a name, begin so? */
+static inline bool path__begins_with(const char *path, const char *start)
+{
+	return !strncmp(path, start, strlen(start));
+}
+
 /* Does the path, or a name, end so? */
 static inline bool path__ends_with(const char *path, const char *end)
 {
@@ -28,5 +42,3 @@ static inline bool path__ends_with(const char *path, const char *end)
 
 	return len >= n && !strcmp(path + len - n, end);
 }
-
-#endif

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#ifndef SONDE_UTIL_PYTHON_LIBRARY_H
-#define SONDE_UTIL_PYTHON_LIBRARY_H
+#pragma once
 
 /*
  * Returns the part of `file` in Python's standard library, "/lib/python3.11/json/encoder.py"; NULL: it is not in it, as
  * are packages that pip or a distribution installed below it.
  */
 const char *python_library__part(const char *file);
-
-#endif

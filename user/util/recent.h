@@ -4,8 +4,7 @@
  * replaced by it. An old entry that is found moves to the young generation. So an entry is stored as long as it is used
  * at least once while `max` others are added, and there are at most 2 * max. Keys as in util/map.h.
  */
-#ifndef SONDE_UTIL_RECENT_H
-#define SONDE_UTIL_RECENT_H
+#pragma once
 
 #include "util/map.h"
 
@@ -30,5 +29,3 @@ void recent__turn(struct recent *c);
 void recent__clear(struct recent *c);
 u32 recent__entries(const struct recent *c);
 u64 recent__bytes(const struct recent *c);
-
-#endif

@@ -3,8 +3,7 @@
  * Structs that files register by address in a linker section, so that a new command, report, format, family or finding
  * changes no list. The first member of each is its name.
  */
-#ifndef SONDE_UTIL_REGISTRY_H
-#define SONDE_UTIL_REGISTRY_H
+#pragma once
 
 /* REGISTER(report, sonde_reports, ident) = {...}; */
 #define REGISTER(type, registry, ident)                                                                   \
@@ -32,5 +31,3 @@
 const void *registry__find(const void *const *start, const void *const *stop, const char *name);
 const void *registry__next(const void *const *start, const void *const *stop, const void *last,
 			   int (*order)(const void *a, const void *b));
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#ifndef SONDE_UTIL_SANITIZER_H
-#define SONDE_UTIL_SANITIZER_H
+#pragma once
 
 /*
  * SANITIZED is 1 in a build with AddressSanitizer, whose reports and leak checks open files, start threads and make
@@ -10,6 +9,4 @@
 #define SANITIZED 1
 #else
 #define SANITIZED 0
-#endif
-
 #endif

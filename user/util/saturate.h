@@ -3,8 +3,7 @@
  * Numbers of a trace, which can be any, in integers. A result that the integer type can't hold becomes the nearest
  * integer of the type. That of a floating-point number is undefined in C; NaN becomes 0.
  */
-#ifndef SONDE_UTIL_SATURATE_H
-#define SONDE_UTIL_SATURATE_H
+#pragma once
 
 #include "core/types.h"
 
@@ -40,5 +39,3 @@ static inline u64 saturate__product(u64 a, u64 b)
 
 	return __builtin_mul_overflow(a, b, &product) ? ~0ull : product;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#ifndef SONDE_UTIL_SEARCH_H
-#define SONDE_UTIL_SEARCH_H
+#pragma once
 
 #include <stddef.h>
 
@@ -21,5 +20,3 @@
 		}                                                               \
 		search_low;                                                     \
 	})
-
-#endif

@@ -6,8 +6,7 @@
  *	entry/LIB:FUNCTIONS  placed/LIB:FUNCTIONS  site/NAME  tp_btf/NAME  iter/NAME  clock/cpu  called/MAP
  *	?tp_btf/NAME
  */
-#ifndef SONDE_UTIL_SECTION_H
-#define SONDE_UTIL_SECTION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ bool section__matches_library(const struct section *s, const char *path);
  * passes it, and in libc it breaks thread cancellation.
  */
 bool section__refuses_returns(const char *name);
-
-#endif

@@ -20,3 +20,15 @@ void signals__withstand(const char *name)
 	signal(SIGQUIT, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
 }
+
+void signals__end_after(unsigned int seconds)
+{
+	sigset_t alarms;
+
+	/* the caller of sonde may have ignored or blocked it */
+	sigemptyset(&alarms);
+	sigaddset(&alarms, SIGALRM);
+	signal(SIGALRM, SIG_DFL);
+	sigprocmask(SIG_UNBLOCK, &alarms, NULL);
+	alarm(seconds);
+}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Switches for tests in the environment's SONDE_TEST, a list with commas */
-#ifndef SONDE_UTIL_TEST_SWITCH_H
-#define SONDE_UTIL_TEST_SWITCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,5 +11,3 @@ bool test_switch__is_set(const char *item);
 bool test_switch__matches(const char *prefix, const char *name);
 /* Copies the text of the first item "PREFIX:TEXT" to buf; false: there is none. */
 bool test_switch__text(const char *prefix, char *buf, size_t size);
-
-#endif

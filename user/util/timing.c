@@ -6,12 +6,16 @@
 #include <stdio.h>
 #include <time.h>
 
-u64 timing__now(void)
+u64 timing__clock(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ULL + t.tv_nsec;
+	return clock_gettime(clock, &t) ? 0 : (u64)t.tv_sec * 1000000000ULL + (u64)t.tv_nsec;
+}
+
+u64 timing__now(void)
+{
+	return timing__clock(CLOCK_MONOTONIC);
 }
 
 void timing__step(const char *what)
@@ -21,11 +25,8 @@ void timing__step(const char *what)
 
 	if (test_switch__is_set("timing")) {
 		/* the first step began with the process: its CPU time is printed */
-		struct timespec cpu;
-
-		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
 		fprintf(stderr, "timing: %-24s %8.1f ms\n", what,
-			last ? (now - last) / 1e6 : cpu.tv_sec * 1e3 + cpu.tv_nsec / 1e6);
+			(last ? now - last : timing__clock(CLOCK_PROCESS_CPUTIME_ID)) / 1e6);
 	}
 	last = timing__now();
 }

@@ -3,14 +3,15 @@
  * The clock, and the time that the steps of a start take: with SONDE_TEST=timing each is a line on stderr, for
  * tests/bench/bench_start.py.
  */
-#ifndef SONDE_UTIL_TIMING_H
-#define SONDE_UTIL_TIMING_H
+#pragma once
 
 #include "core/types.h"
 
+#include <time.h>
+
+/* Returns the ns of a clock; 0: there is no such clock. */
+u64 timing__clock(clockid_t clock);
 /* CLOCK_MONOTONIC, ns */
 u64 timing__now(void);
 /* Ends a step, which took the time since the last call. */
 void timing__step(const char *what);
-
-#endif

@@ -17,7 +17,7 @@
 struct walk {
 	int fds[DEPTH_MAX]; /* from the root to the current inode; ".." returns to the previous one */
 	int n;
-	char rest[2 * PATH_MAX];
+	char path[2 * PATH_MAX];
 	int links;
 	walk_visit *visit;
 	void *arg;
@@ -46,20 +46,20 @@ static int enter(struct walk *w, int fd)
 /* Removes the first name from the rest; "": there is none. 0 or -ENAMETOOLONG. */
 static int next_name(struct walk *w, char name[NAME_MAX + 1])
 {
-	size_t skip = strspn(w->rest, "/"), n = strcspn(w->rest + skip, "/");
+	size_t skip = strspn(w->path, "/"), n = strcspn(w->path + skip, "/");
 
 	if (n > NAME_MAX)
 		return -ENAMETOOLONG;
-	memcpy(name, w->rest + skip, n);
+	memcpy(name, w->path + skip, n);
 	name[n] = '\0';
-	memmove(w->rest, w->rest + skip + n, strlen(w->rest + skip + n) + 1);
+	memmove(w->path, w->path + skip + n, strlen(w->path + skip + n) + 1);
 	return 0;
 }
 
 /* Continues at the target of the current inode, a link. */
 static int follow(struct walk *w)
 {
-	char target[PATH_MAX], rest[sizeof(w->rest)];
+	char target[PATH_MAX], rest[sizeof(w->path)];
 	int link = w->fds[w->n - 1];
 	ssize_t n = readlinkat(link, "", target, sizeof(target));
 	struct statfs fs;
@@ -70,9 +70,9 @@ static int follow(struct walk *w)
 	if (++w->links > LINKS_MAX || fs.f_type == PROC_SUPER_MAGIC)
 		return -ELOOP;
 	if (n == sizeof(target) ||
-	    snprintf(rest, sizeof(rest), "%.*s/%s", (int)n, target, w->rest) >= (int)sizeof(rest))
+	    snprintf(rest, sizeof(rest), "%.*s/%s", (int)n, target, w->path) >= (int)sizeof(rest))
 		return -ENAMETOOLONG;
-	memcpy(w->rest, rest, sizeof(rest));
+	memcpy(w->path, rest, sizeof(rest));
 	leave_to(w, n && *target == '/' ? 1 : w->n - 1);
 	return 0;
 }
@@ -106,7 +106,7 @@ int walk__below(int root, const char *path, walk_visit *visit, void *arg)
 	int fd = fcntl(root, F_DUPFD_CLOEXEC, 0), err = fd < 0 ? -errno : 0;
 	char name[NAME_MAX + 1];
 
-	if (!err && snprintf(w.rest, sizeof(w.rest), "%s", path) >= (int)sizeof(w.rest))
+	if (!err && snprintf(w.path, sizeof(w.path), "%s", path) >= (int)sizeof(w.path))
 		err = -ENAMETOOLONG;
 	if (err && fd >= 0)
 		close(fd);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#ifndef SONDE_UTIL_WALK_H
-#define SONDE_UTIL_WALK_H
+#pragma once
 
 /* Called for the root and each inode that is reached, links too. A result other than 0 ends the walk with it. */
 typedef int walk_visit(int fd, void *arg);
@@ -12,5 +11,3 @@ typedef int walk_visit(int fd, void *arg);
  * NULL. root remains the caller's.
  */
 int walk__below(int root, const char *path, walk_visit *visit, void *arg);
-
-#endif

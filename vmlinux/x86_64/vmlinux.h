@@ -5,8 +5,7 @@
  * order and offsets here mean nothing. Source: Linux 6.1 to 6.18 headers, named
  * at each type.
  */
-#ifndef __VMLINUX_H__
-#define __VMLINUX_H__
+#pragma once
 
 typedef unsigned char __u8;
 typedef unsigned short __u16;
@@ -538,5 +537,3 @@ struct bpf_perf_event_data {
 	u64 sample_period;
 	u64 addr;
 };
-
-#endif

@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "core/meta.h"
+
 /*
  * True if the file has device code (.nv_fatbin) and the runtime's own texts, but does not use the shared runtime.
  * Only files with device code are searched for the texts, because searching every stripped file of the machine would
@@ -14,9 +16,7 @@ static bool hides_library(struct elf *elf, char *why, size_t len)
 	if (!elf__section_holds(elf, ".nv_fatbin", "") || elf__needs(elf, "libcudart.so") ||
 	    !elf__section_holds(elf, ".rodata", "cudaErrorCudartUnloading"))
 		return false;
-	snprintf(
-		why, len,
-		"libcudart is linked into it and its symbols are stripped: its calls are seen only with its debug file");
+	snprintf(why, len, WHY_HIDDEN_CUDART ": its calls are recorded only with its debug file");
 	return true;
 }
 
@@ -24,4 +24,5 @@ FAMILY_HOST(cuda_host) = {
 	.name = "cuda",
 	.python_option = "stacks",
 	.hides_library = hides_library,
+	.covered_by = "cudadrv",
 };

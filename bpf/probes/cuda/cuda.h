@@ -5,8 +5,7 @@
  * The event's probe says which function was called. The variants of a function for a thread's default stream (_ptsz,
  * _ptds) are separate functions.
  */
-#ifndef SONDE_CUDA_H
-#define SONDE_CUDA_H
+#pragma once
 
 #include "core/event.h"
 #include "core/gil_held.h"
@@ -45,7 +44,7 @@ struct cuda_launch {
 	u32 block_y DOC("threads of a block");
 	u32 block_z DOC("threads of a block");
 	CUDA_STACK_FIELDS;
-} EVENT(cuda_launch, 0x0302, "a kernel launch; of a launch on several devices, the first");
+} EVENT(cuda_launch, 0x0302, "a kernel launch; of a launch on several devices, that on the first device");
 
 struct cuda_set {
 	struct call call;
@@ -178,5 +177,3 @@ struct cuda_event {
 struct cuda_call {
 	struct call call;
 } EVENT(cuda_call, 0x0315, "any other call of the runtime (--cuda=all)");
-
-#endif

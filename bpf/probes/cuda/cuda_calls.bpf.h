@@ -4,8 +4,7 @@
  * have, with the same arguments. Both list the functions in the same order of groups. `e` is the event of either, which
  * have these fields in common (cuda_fields.h). They are macros because the two events are different types.
  */
-#ifndef SONDE_CUDA_CALLS_BPF_H
-#define SONDE_CUDA_CALLS_BPF_H
+#pragma once
 
 #include "core/args.h"
 
@@ -128,5 +127,3 @@ enum {
 	case ALLOC_PITCH: /* address *, pitch *, width, height */ \
 		e->bytes = a.a3 * a.a4;                           \
 		break
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Fields that events of the CUDA runtime (cuda.h) and of the driver (probes/cudadrv/cudadrv.h) have in common. */
-#ifndef SONDE_CUDA_FIELDS_H
-#define SONDE_CUDA_FIELDS_H
+#pragma once
 
 #include "core/event.h"
 #include "core/gil_held.h"
@@ -19,7 +18,7 @@
 
 #define CUDA_POOL_FIELDS \
 	u64 pool UNIT(hex) DOC("memory pool; 0 if creating it failed"); \
-	u64 bytes UNIT(bytes) DOC("that the pool retains, of a trim")
+	u64 bytes UNIT(bytes) DOC("of a trim: the bytes that the pool may retain")
 
 #define CUDA_STREAM_WAIT_FIELDS \
 	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream"); \
@@ -68,5 +67,3 @@
 	u32 api_flags DOC("as passed")
 
 /* clang-format on */
-
-#endif

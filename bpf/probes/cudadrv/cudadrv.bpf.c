@@ -4,7 +4,8 @@
 
 OPTION(cudadrv, all, "also calls that frameworks make many times per operator and that carry no information");
 OPTION(cudadrv, nested, "also driver calls that are made within calls of the runtime or the driver");
-OPTION(cudadrv, stacks, "Python stack and GIL at launches, copies, sets, allocations and waits of the driver alone");
+OPTION(cudadrv, stacks,
+       "Python stack and GIL at launches, copies, sets, allocations and waits that are calls of the driver");
 
 struct launch_config { /* the start of CUlaunchConfig */
 	u32 grid[3], block[3];

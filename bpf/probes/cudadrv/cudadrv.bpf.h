@@ -3,8 +3,7 @@
  * What the programs of this family share: the rule for nested calls, and reading handles that a call returns through
  * pointers.
  */
-#ifndef SONDE_CUDADRV_BPF_H
-#define SONDE_CUDADRV_BPF_H
+#pragma once
 
 #include "core/at_call.bpf.h"
 #include "cudadrv.h"
@@ -35,5 +34,3 @@ extern const volatile bool option_cudadrv_nested;
 	SPAN__PROGRAM(fn, "span+" #word "/libcuda.so:" where, type, SPAN__NOTHING, CUDADRV_WITHIN, SPAN__NOTHING)
 #define DRIVER_EXIT_IF(word, fn, where, type, at_return) \
 	SPAN__PROGRAM(fn, "span+" #word "/libcuda.so:" where, type, at_return, CUDADRV_WITHIN, SPAN__NOTHING)
-
-#endif

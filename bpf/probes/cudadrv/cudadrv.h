@@ -7,8 +7,7 @@
  * thread's default stream (_ptsz, _ptds) are separate functions. A call that the runtime or the driver makes within a
  * recorded call is left out, except for cudadrv_function: see docs/cudadrv.md.
  */
-#ifndef SONDE_CUDADRV_H
-#define SONDE_CUDADRV_H
+#pragma once
 
 #include "core/event.h"
 #include "core/gil_held.h"
@@ -22,7 +21,7 @@ struct cudadrv_copy {
 	u64 dst UNIT(hex) DOC("destination: address or array");
 	u64 src UNIT(hex) DOC("source: address or array");
 	u64 stream UNIT(hex) DOC("stream handle, 0: the default stream");
-	enum cuda_copy_kind kind DOC("by the function, or as a 2D or 3D copy states it");
+	enum cuda_copy_kind kind DOC("as the function's name states; of a 2D or 3D copy, as its memory types state");
 	CUDA_STACK_FIELDS;
 } EVENT(cudadrv_copy, 0x0601, "a copy requested through the driver");
 
@@ -38,7 +37,7 @@ struct cudadrv_launch {
 	u32 block_y DOC("threads of a block");
 	u32 block_z DOC("threads of a block");
 	CUDA_STACK_FIELDS;
-} EVENT(cudadrv_launch, 0x0602, "a kernel launch; of a launch on several devices, the first");
+} EVENT(cudadrv_launch, 0x0602, "a kernel launch; of a launch on several devices, that on the first device");
 
 struct cudadrv_set {
 	struct call call;
@@ -189,5 +188,3 @@ struct cudadrv_context {
 	u32 api_flags DOC("as passed");
 	s32 device DOC("device number; -1: the call does not name one");
 } EVENT(cudadrv_context, 0x0619, "a context created, retained, released, reset or destroyed");
-
-#endif

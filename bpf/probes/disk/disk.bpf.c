@@ -7,7 +7,7 @@
  */
 #include "disk.bpf.h"
 
-OPTION(disk, all, "every process and the kernel's own threads, not only processes with a runtime");
+OPTION(disk, all, "every process and the kernel's own threads, not only those with a runtime and busy native ones");
 
 struct disk_named_map disk_named SEC(".maps");
 struct disk_path_map disk_paths SEC(".maps");

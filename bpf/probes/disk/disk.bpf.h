@@ -3,8 +3,7 @@
  * What the disk family's objects share: whether a thread is followed, and the file that a page or system call refers
  * to, with its name.
  */
-#ifndef SONDE_DISK_BPF_H
-#define SONDE_DISK_BPF_H
+#pragma once
 
 #include "core/path.bpf.h"
 #include "disk.h"
@@ -149,5 +148,3 @@ __weak __noinline int disk__emit_file(u64 inode, u64 dev, u64 ino)
 	emit(e, sizeof(*e) + path__write(r));
 	return 0;
 }
-
-#endif

@@ -3,8 +3,6 @@
  * Host code of the disk family: introduces threads that exist when tracing begins or when their process becomes a
  * runtime, and attaches to the kernel's software event of major page faults, a perf event per CPU.
  */
-#include <errno.h>
-#include <string.h>
 
 #include "record/family.h"
 
@@ -17,7 +15,7 @@ static void begin(struct session *s)
 
 static void on_tick(struct session *s, u64 now)
 {
-	session__run_iter(s, "disk_rested");
+	session__run_iter(s, "disk_unused");
 }
 
 static const struct family_part parts[] = {
@@ -33,9 +31,9 @@ static const struct family_part parts[] = {
 	FAMILY_PART("disk_cached", "page-cache misses"),
 	FAMILY_PART("disk_*reclaim*", "waits for memory (reclaim)"),
 	FAMILY_PART("disk_compaction*", "waits for memory (compaction)"),
-	FAMILY_PART("disk_forked", "page faults and waits of threads that begin meanwhile"),
+	FAMILY_PART("disk_forked", "page faults and waits of threads that begin while sonde traces"),
 	FAMILY_PART("disk_exited", "sums of threads that ended"),
-	FAMILY_PART("disk_rested", "page-cache misses of files beyond the first thousands"),
+	FAMILY_PART("disk_unused", "page-cache misses of files beyond the first thousands"),
 	FAMILY_PART("disk_tasks", "sums of the threads that run on"),
 	FAMILY_PARTS_END,
 };
@@ -45,7 +43,7 @@ FAMILY_HOST(disk) = {
 	.parts = parts,
 	.is_runtime = runtime__is_one,
 	.begin = begin,
-	.follows = "disk_begin",
+	.follow_iterator = "disk_begin",
 	.tick = on_tick,
 	.tick_ns = SWEEP_EVERY,
 };

@@ -4,8 +4,7 @@
  * Sources: include/linux/blk_types.h, blk-mq.h and include/trace/events/{block,filemap,vmscan,compaction}.h, Linux
  * 6.1 to 6.18.
  */
-#ifndef SONDE_DISK_H
-#define SONDE_DISK_H
+#pragma once
 
 #include "core/event.h"
 
@@ -109,5 +108,3 @@ struct disk_file {
 	u64 ino;
 	char path[];
 } EVENT(disk_file, 0x0806, "the name of a file, as seen from the root of its file system, before its first use");
-
-#endif

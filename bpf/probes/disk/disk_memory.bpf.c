@@ -359,7 +359,7 @@ static long open_cache(void *map, const struct cache_key *key, struct disk_cache
 	return 0;
 }
 
-#define RESTS_NS (5 * SECOND_NS)
+#define UNUSED_NS (5 * SECOND_NS)
 
 /*
  * A sum is emitted when its file is read again more than a second after it was begun. This emits sums whose files are
@@ -369,14 +369,14 @@ static long write_unused(void *map, const struct cache_key *key, struct disk_cac
 {
 	u64 start = c->span.start;
 
-	if (*now - start < RESTS_NS || *now < start)
+	if (*now - start < UNUSED_NS || *now < start)
 		return 0;
 	if (c->adds || c->missed || c->written) {
 		if (__sync_val_compare_and_swap(&c->span.start, start, *now) == start)
 			cache__write(c, key, start);
 		return 0;
 	}
-	/* the last sum was emitted RESTS_NS ago, and nothing has been added since */
+	/* the last sum was emitted UNUSED_NS ago, and nothing has been added since */
 	bpf_map_delete_elem(&disk_caches, key);
 	/* a thread may have added between the two calls */
 	cache__write(c, key, start);
@@ -384,7 +384,7 @@ static long write_unused(void *map, const struct cache_key *key, struct disk_cac
 }
 
 SEC("?iter/task")
-int disk_rested(struct bpf_iter__task *ctx)
+int disk_unused(struct bpf_iter__task *ctx)
 {
 	u64 now = bpf_ktime_get_ns();
 

@@ -5,9 +5,9 @@
  * Both ends of a wait run with gil->mutex held, so the members of the GIL that they read are stable: `switch_number`
  * counts holders, and `last_holder` is the thread state of the newest. The last few holders of each GIL are stored by
  * that number (struct gil_periods). A thread that finds the GIL free at the end of its wait takes it before it
- * unlocks the mutex, so it is the holder of the next number. When another thread then reads the thread state of that
- * number, it is known which thread the thread state belongs to. sched_waking adds the time of a drop, and the drops
- * of threads that never had to wait.
+ * unlocks the mutex, so it is the holder of the next number. When a program later reads this number together with
+ * `last_holder`, it knows that this thread state belongs to that thread. The program on sched_waking adds the time of
+ * a drop, and the thread of a dropper that never had to wait.
  */
 #include "core/futex.bpf.h"
 #include "core/python.bpf.h"
@@ -30,14 +30,15 @@ struct gil_open {
 	u64 mutex;
 	u64 switches; /* switch_number at the start of the wait */
 	u64 hold_gil, hold_start; /* with --gil=full: the GIL that the thread holds, and since when; 0: unknown */
-	u64 switch_gil, switch_start; /* with --gil=full: the forced switch that the thread waits for, and since when */
-	u64 unstacked; /* ns until a short wait gets a stack */
+	/* with --gil=full: the GIL that the thread dropped on request, and since when it waits for a taker */
+	u64 switch_gil, switch_start;
+	u64 until_stack; /* ns of short waits that are still to come before one gets a stack: stack__is_due() */
 	u32 number;
-	u32 slice; /* number of the slice in which the wait began */
+	u32 slice; /* number of the slice of time (docs/gil.md, "Slices of time") in which the wait began */
 	u32 stack; /* of the attempt that the wait belongs to */
 	bool open;
 	bool legible; /* the GIL's state could be read at the start of the wait */
-	bool again; /* the last wait timed out: the next one belongs to the same attempt */
+	bool continues; /* the GIL was held at the end of the last wait: the next wait belongs to the same attempt */
 };
 
 struct {
@@ -58,8 +59,7 @@ struct {
 
 /*
  * Finds the last drop before the end of a wait that a signal ended. If the GIL is free, its last holder dropped it.
- * If it is held, the drop was that of the previous holder, or an earlier drop of the present holder; only a recorded
- * drop decides between the two.
+ * If it is held, the previous holder dropped it, unless a drop by the present holder was recorded during the wait.
  */
 static __always_inline void attribute(struct gil_wait *w, struct gil_periods *p, u64 process, const struct gil_state *s,
 				      u64 at_call)
@@ -108,12 +108,12 @@ static __always_inline void wait_begins(u64 cookie, u64 cond, u64 mutex, const s
 	o->wait.number = ++o->number;
 	o->mutex = mutex;
 	o->legible = s != NULL;
-	/* the thread's stack has not changed since the attempt began */
-	if (!o->again || o->slice != slice)
+	/* a new attempt has no stack yet; within an attempt the thread's stack does not change */
+	if (!o->continues || o->slice != slice)
 		o->stack = 0;
 	o->wait.stack = o->stack;
 	o->slice = slice;
-	o->again = false;
+	o->continues = false;
 	if (s) {
 		key.addr = cond;
 		key.process = process_of(bpf_get_current_task_btf());
@@ -129,7 +129,7 @@ static __always_inline void wait_begins(u64 cookie, u64 cond, u64 mutex, const s
 }
 
 /* Runs at the end of a wait, where the thread holds gil->mutex. */
-static __always_inline void look_at_gil(struct gil_wait *w, u32 tid, u64 at_call, u32 slice)
+static __always_inline void inspect_gil(struct gil_wait *w, u32 tid, u64 at_call, u32 slice)
 {
 	struct gil_key key = { .addr = w->gil, .process = process_of(bpf_get_current_task_btf()) };
 	struct gil_periods *p;
@@ -145,8 +145,9 @@ static __always_inline void look_at_gil(struct gil_wait *w, u32 tid, u64 at_call
 	w->locked = s.locked;
 	w->last_holder = s.last_holder;
 	/*
-	 * The code that the holder still runs after a whole switch interval. With many waiters, or a short interval,
-	 * time-outs are less than GIL_STACK_NS apart: only those with a stack begin a new period.
+	 * Reads the stack of a holder that still has the GIL after a whole switch interval. With many waiters, or a
+	 * short interval, time-outs are less than GIL_STACK_NS apart: only a time-out with a stack restarts the time
+	 * that hold_ns() measures.
 	 */
 	is_stacked = w->result == GIL_WAIT_TIMEOUT && s.locked &&
 		     (!p || option_gil_stacks || hold_ns(p, w->span.event.time) >= GIL_STACK_NS);
@@ -170,13 +171,14 @@ static __always_inline void look_at_gil(struct gil_wait *w, u32 tid, u64 at_call
 
 /*
  * The waiting thread's stack, which is read here and not at the start of the wait: it is the same, and the length of
- * the wait is known. The first part of an attempt that gets a stack serves for all of the later ones.
+ * the wait is known. The timed waits of an attempt after the first one that gets a stack have the same stack; those
+ * before it have none.
  */
 static __always_inline void take_stack(struct gil_open *o)
 {
 	struct gil_wait *w = &o->wait;
 
-	if (!o->stack && gets_stack(&o->unstacked, w->span.event.time - w->span.start))
+	if (!o->stack && gets_stack(&o->until_stack, w->span.event.time - w->span.start))
 		o->stack = python__stack_waiting(w->gil - sizeof(struct gil_state), STACK_FRAMES);
 	w->stack = o->stack;
 }
@@ -197,10 +199,10 @@ static __always_inline bool wait_ends(u32 ret)
 	o->wait.result = ret == ETIMEDOUT ? GIL_WAIT_TIMEOUT : GIL_WAIT_SIGNAL;
 	take_stack(o);
 	if (o->legible)
-		look_at_gil(&o->wait, o->wait.span.event.tid, o->switches, o->slice);
-	o->again = o->wait.locked;
+		inspect_gil(&o->wait, o->wait.span.event.tid, o->switches, o->slice);
+	o->continues = o->wait.locked;
 	emit(&o->wait, sizeof(o->wait));
-	wake_loader();
+	wake_worker();
 	return true;
 }
 
@@ -276,109 +278,7 @@ skip:
 	return 0;
 }
 
-/* The futex on which the current thread is waking others; 0 if it is not in such a call. */
-static __always_inline u64 futex_being_woken(struct task_struct *me)
-{
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(me);
-	u32 op;
-
-	/* a timer that expires wakes threads, too: `me` is then an unrelated task that the timer interrupted */
-	if (regs->orig_ax != SYS_FUTEX)
-		return 0;
-	op = regs->si & FUTEX_COMMAND;
-	return op == FUTEX_WAKE || op == FUTEX_WAKE_OP ? regs->di : 0;
-}
-
-/*
- * Which holder's period did the current thread end by the drop that it is in? A drop signals while it holds the
- * mutex: then the GIL is free and this thread was its last holder. After the unlock another thread may hold the GIL
- * already, and the unlock may be that of a thread that has just taken the GIL and holds it now. False: this is no
- * drop, or it is not known.
- */
-static __always_inline bool dropped_period(struct gil_periods *p, u64 process, u32 tid, const struct gil_state *s,
-					   bool by_mutex, u64 *switches, u64 *state)
-{
-	u32 now, before;
-
-	*state = s->last_holder;
-	if (!by_mutex) {
-		learn(process, s->last_holder, tid);
-		note_holder(p, process, s);
-		*switches = s->switches;
-		return !s->locked;
-	}
-	now = tid_of(process, s->last_holder);
-	before = holder_of(p, process, s->switches - 1);
-	if (!s->locked && (now == tid || !now)) {
-		*switches = s->switches;
-		return true;
-	}
-	*switches = s->switches - 1;
-	*state = period(p, *switches)->state;
-	return now != tid && before == tid;
-}
-
-static __always_inline void drop_seen(struct gil_open *o, struct task_struct *me, u32 waiter, bool by_mutex)
-{
-	struct gil_key key = { .addr = o->wait.gil, .process = process_of(me) };
-	struct gil_drop e = {};
-	u64 now = bpf_ktime_get_ns();
-	struct gil_periods *p;
-	struct gil_state s;
-	u32 tid = me->pid;
-	u64 switches, state;
-
-	p = periods_of(&key);
-	if (!p || p->full || !read_state(key.addr, &s) ||
-	    !dropped_period(p, key.process, tid, &s, by_mutex, &switches, &state))
-		return;
-	/* the signal and the unlock after it woke the same waiter: they are one drop */
-	if (by_mutex && p->dropper == tid && p->waiter == waiter && p->number == o->number &&
-	    p->drop_switches == switches)
-		return;
-	p->drop_time = now;
-	p->drop_switches = switches;
-	p->dropper = tid;
-	p->waiter = waiter;
-	p->number = o->number;
-	event__init(&e.event, ID_gil_drop, 0, now);
-	e.gil = key.addr;
-	e.waiter = waiter;
-	e.number = o->number;
-	e.waiters = waiters_of(p, o->slice);
-	if (gets_stack(&p->unstacked, hold_ns(p, now))) {
-		e.stack = python__stack_of(state, STACK_FRAMES_SHORT);
-		e.is_short = hold_ns(p, now) < GIL_STACK_NS;
-	}
-	p->known = now;
-	emit(&e, sizeof(e));
-}
-
-SEC("?tp_btf/sched_waking")
-int BPF_PROG(gil_waking, struct task_struct *task)
-{
-	struct task_struct *me = bpf_get_current_task_btf();
-	struct gil_open *o, *mine;
-	u64 futex;
-
-	if (me->tgid != task->tgid || paused())
-		return 0;
-	futex = futex_being_woken(me);
-	if (!futex)
-		return 0;
-	o = bpf_task_storage_get(&gil_waits, task, 0, 0);
-	if (!o || !o->open || !o->legible || o->slice != slice_now())
-		return 0;
-	if (futex - o->wait.gil >= COND_SIZE && futex - o->mutex >= MUTEX_SIZE)
-		return 0;
-	/* a waiter that wakes another one passes on a signal, or releases the mutex to wait */
-	mine = bpf_task_storage_get(&gil_waits, me, 0, 0);
-	if (mine && mine->open)
-		return 0;
-	drop_seen(o, me, task->pid, futex - o->mutex < MUTEX_SIZE);
-	return 0;
-}
-
+#include "gil_drops.bpf.h"
 #include "gil_full.bpf.h"
 
 SEC("tp_btf/sched_process_exit")
@@ -409,9 +309,10 @@ int BPF_PROG(gil_thread_exit, struct task_struct *task)
 	p = bpf_map_lookup_elem(&gil_gils, &key);
 	if (p && o->legible)
 		waiter_goes(p, o->slice);
-	o->wait.span.event.time = bpf_ktime_get_ns();
+	o->wait.span.event.time = measured_until();
 	o->wait.span.event.flags |= EVENT_OPEN;
-	emit(&o->wait, sizeof(o->wait));
+	if (o->wait.span.start < o->wait.span.event.time)
+		emit(&o->wait, sizeof(o->wait));
 	return 0;
 }
 
@@ -483,7 +384,6 @@ SEC("iter/task")
 int gil_open_waits(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
-	struct gil_control *c = control();
 	struct gil_wait wait;
 	struct gil_open *o;
 	u64 now;
@@ -493,13 +393,13 @@ int gil_open_waits(struct bpf_iter__task *ctx)
 	o = bpf_task_storage_get(&gil_waits, task, 0, 0);
 	if (!o)
 		return 0;
-	now = c && c->paused ? c->paused : bpf_ktime_get_ns();
+	now = measured_until();
 	full__still_open(o, task, ctx->meta->seq, now);
 	if (!o->open || o->slice != slice_now())
 		return 0;
-	/* pausing changes the number of the slice; the end of the recording does not */
+	/* the slice's number changes only when the next slice begins: until then the thread's end must not write it */
 	o->open = false;
-	/* it began between the reading of the clock and the pause: none of its time is in the slice */
+	/* it began after the time of the pause, but before the programs knew of it: the slice has none of its time */
 	if (o->wait.span.start >= now)
 		return 0;
 	wait = o->wait;

@@ -14,6 +14,14 @@
 
 #define WAKING	    "gil_waking"
 #define WAKING_IDLE 10000000000ULL /* ns without a wait after which sched_waking is detached again */
+/*
+ * ns of a recorded wait or hold, with its two traps, for --cost-limit. That of wake-ups is in sched's figure for a
+ * record.
+ */
+#define WAIT_NS		5000
+#define STACKED_WAIT_NS 12000
+#define HOLD_NS		2000
+#define TRAPS_NS	2000 /* the part of each that is its traps */
 
 #define HOLDERS	     "gil_find_holders"
 #define RANGE_MAX    (1ULL << 32) /* bytes of a runtime; no real one is nearly as large */
@@ -56,7 +64,7 @@ static struct gil *gil_of(const struct session *s)
 }
 
 /* The reason why the runtime's own call can't be probed; NULL: it can be. */
-static const char *why_not_in_runtime(struct elf *elf, struct gil_wait_place *places, u32 *n)
+static const char *why_not_in_runtime(struct elf *elf, struct gil_wait_site *places, u32 *n)
 {
 	*n = 0;
 	if (session__test_switch("no-gil-pattern"))
@@ -69,14 +77,11 @@ static const char *why_not_in_runtime(struct elf *elf, struct gil_wait_place *pl
 
 static bool is_libc(struct elf *elf)
 {
-	struct elf_symbol sym;
-
 	/*
 	 * musl has the first, but there libc is also the loader, and no Python with musl is known that needs the
 	 * fallback
 	 */
-	return !elf__find_symbol(elf, "pthread_cond_timedwait", &sym) && sym.dynamic &&
-	       !elf__find_symbol(elf, "__libc_start_main", &sym) && sym.dynamic;
+	return elf__exports(elf, "pthread_cond_timedwait") && elf__exports(elf, "__libc_start_main");
 }
 
 static bool is_runtime(struct elf *elf, const char *path, bool hint)
@@ -86,14 +91,17 @@ static bool is_runtime(struct elf *elf, const char *path, bool hint)
 
 static int libc_sites(struct elf *elf, struct site_list *out, char *why, size_t len)
 {
-	struct gil_libc_place place;
+	struct gil_libc_site place;
 	const char *reason;
 	u64 offset;
 	u32 i;
 	int err;
 
 	if (gil_find__libc(elf, &place, &reason)) {
-		snprintf(why, len, "the GIL of runtimes that need this libc for it is not traced: %s", reason);
+		snprintf(
+			why, len,
+			"it can't be probed, so the GIL of runtimes that wait for it through this libc is not traced: %s",
+			reason);
 		return 0;
 	}
 	err = elf__offset(elf, place.enter, &offset);
@@ -121,7 +129,7 @@ static int add_sites(struct elf *elf, const u64 *addrs, u32 n, const char *progr
 	return err;
 }
 
-static int runtime_sites(struct elf *elf, const struct gil_wait_place *places, u32 n, struct site_list *out)
+static int runtime_sites(struct elf *elf, const struct gil_wait_site *places, u32 n, struct site_list *out)
 {
 	int err = 0;
 	u32 i;
@@ -140,14 +148,14 @@ static int runtime_sites(struct elf *elf, const struct gil_wait_place *places, u
  */
 static int full_sites(struct elf *elf, struct gil_facts *f, struct site_list *out, char *why, size_t len)
 {
-	struct gil_full_places *places = malloc(sizeof(*places));
+	struct gil_full_sites *places = malloc(sizeof(*places));
 	u32 i;
 	int err;
 
 	if (!places)
 		return -ENOMEM;
 	gil_find__full(elf, places);
-	if (!places->n_takes || !places->n_gives) {
+	if (!places->n_takes || !places->n_drops) {
 		snprintf(why, len, "where the GIL is taken and dropped was not recognized: there are no hold times");
 		free(places);
 		return 0;
@@ -159,7 +167,7 @@ static int full_sites(struct elf *elf, struct gil_facts *f, struct site_list *ou
 	f->full = 1;
 	err = add_sites(elf, places->takes, places->n_takes, "gil_take", out);
 	if (!err)
-		err = add_sites(elf, places->gives, places->n_gives, "gil_give", out);
+		err = add_sites(elf, places->drops, places->n_drops, "gil_give", out);
 	for (i = 0; !err && i < places->n_switches; i++) {
 		err = add_sites(elf, &places->switches[i].call, 1, "gil_switch_call", out);
 		if (!err)
@@ -182,10 +190,10 @@ static int leave_to_libc(struct elf *elf, struct gil_facts *f)
 	return SITES_HINT;
 }
 
-static int sites(struct session *s, struct elf *elf, const char *path, void *own, struct site_list *out, char *why,
+static int sites(struct session *s, struct elf *elf, const char *path, void *facts, struct site_list *out, char *why,
 		 size_t len)
 {
-	struct gil_wait_place places[GIL_SITES_MAX];
+	struct gil_wait_site places[GIL_SITES_MAX];
 	bool full = s && session__option(s, "gil", "full");
 	const char *reason;
 	u32 n;
@@ -201,15 +209,15 @@ static int sites(struct session *s, struct elf *elf, const char *path, void *own
 	if (reason) {
 		if (full)
 			snprintf(why, len, "no hold times: %s", reason);
-		return leave_to_libc(elf, own);
+		return leave_to_libc(elf, facts);
 	}
 	err = runtime_sites(elf, places, n, out);
-	return err || !full ? err : full_sites(elf, own, out, why, len);
+	return err || !full ? err : full_sites(elf, facts, out, why, len);
 }
 
 static bool describe(struct elf *elf, const char *path, char *what, size_t what_len, char *how, size_t how_len)
 {
-	struct gil_wait_place places[GIL_SITES_MAX];
+	struct gil_wait_site places[GIL_SITES_MAX];
 	const char *why;
 	u32 n;
 
@@ -259,19 +267,19 @@ STEERING(sought) = {
 	.check = check_state,
 };
 
-static void found(struct session *s, const void *own)
+static void object_examined(struct session *s, const void *facts)
 {
-	const struct gil_facts *f = own;
+	const struct gil_facts *f = facts;
 
 	gil_of(s)->full_found |= f->full == 1;
 	gil_of(s)->libc_probed |= f->needs_libc == 1;
 }
 
 /* For the fallback the programs have to know which waits of a process are for a GIL. */
-static void mapped(struct session *s, struct file_facts *file, const void *own, const struct mapping *m)
+static void object_mapped(struct session *s, struct file_facts *file, const void *facts, const struct mapping *m)
 {
 	struct gil_range range = { .text = m->start, .text_size = m->end - m->start };
-	const struct gil_facts *f = own;
+	const struct gil_facts *f = facts;
 	u64 bias;
 
 	if (!gil_of(s)->libc_probed || !f->needs_libc)
@@ -337,12 +345,32 @@ static void watch(struct session *s, bool on)
 	}
 }
 
+/* Adds what a recorded wait or hold costs to that of --cost-limit. An open one was written by an iterator. */
+static void add_cost(struct session *s, const struct event *e, u32 size)
+{
+	const struct gil_wait *w = (const struct gil_wait *)e;
+	u64 ns = HOLD_NS;
+
+	if (e->flags & EVENT_OPEN || (e->id != ID_gil_wait && e->id != ID_gil_hold))
+		return;
+	if (e->id == ID_gil_wait)
+		ns = size >= sizeof(*w) && (w->stack || w->holder_stack) ? STACKED_WAIT_NS : WAIT_NS;
+	/* where the probes stay attached in pauses, these do not save the traps */
+	session__add_probing(s, 0, session__detaches_slowly(s) ? ns - TRAPS_NS : ns);
+}
+
+static bool cut(struct session *s, struct event *e, u32 size)
+{
+	return gil_slices__cut(&gil_of(s)->slices, e, size);
+}
+
 static void event(struct session *s, const struct event *e, u32 size)
 {
 	const struct gil_wait *w = (const struct gil_wait *)e;
 	struct gil *g = gil_of(s);
 
 	gil_slices__count(&g->slices, e);
+	add_cost(s, e, size);
 	if (e->id != ID_gil_wait || size < sizeof(*w))
 		return;
 	if (w->last_holder && !w->holder)
@@ -351,6 +379,16 @@ static void event(struct session *s, const struct event *e, u32 size)
 		g->last_wait = e->time;
 	if (!g->slices.paused)
 		watch(s, true);
+}
+
+static void set_slice(struct session *s, bool measures)
+{
+	struct gil *g = gil_of(s);
+	bool was_paused = g->slices.paused;
+
+	gil_slices__set(&g->slices, s, measures, !g->waking && gil_slices__is_idle(&g->slices));
+	if (was_paused != (g->slices.paused != 0))
+		watch(s, was_paused);
 }
 
 static void tick(struct session *s, u64 now)
@@ -365,13 +403,13 @@ static void tick(struct session *s, u64 now)
 		g->last_seek = now;
 		find_holders(s, now);
 	}
-	if (!g->waking || g->slices.slicing || now < g->last_wait + WAKING_IDLE)
+	if (!g->waking || now < g->last_wait + WAKING_IDLE)
 		return;
 	watch(s, false);
 	gil_slices__watched(&g->slices, s, false);
 }
 
-static bool stopping(struct session *s)
+static bool has_more_records(struct session *s)
 {
 	gil_slices__stop(&gil_of(s)->slices, s);
 	return false;
@@ -398,11 +436,13 @@ FAMILY_HOST(gil_host) = {
 	.is_runtime = is_runtime,
 	.sites = sites,
 	.describe = describe,
-	.found = found,
+	.object_examined = object_examined,
 	.state = sizeof(struct gil),
-	.mapped = mapped,
+	.object_mapped = object_mapped,
+	.cut = cut,
 	.event = event,
 	.tick = tick,
-	.stopping = stopping,
-	.slices = true,
+	.has_more_records = has_more_records,
+	.has_slices = true,
+	.set_slice = set_slice,
 };

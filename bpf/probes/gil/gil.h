@@ -4,8 +4,7 @@
  * take_gil() and drop_gil() in Python/ceval_gil.h (3.8 to 3.11) and Python/ceval_gil.c (3.12 to 3.15). docs/gil.md
  * describes how waits are found and attributed.
  */
-#ifndef SONDE_GIL_H
-#define SONDE_GIL_H
+#pragma once
 
 #include "core/event.h"
 
@@ -46,7 +45,7 @@ struct gil_drop {
 	u32 number DOC("number of the waiter's wait");
 	u32 stack UNIT(stack) DOC("of the thread that dropped it; 0: a short hold that did not get one");
 	u32 waiters DOC("threads that were in a wait for it; 0: not known");
-	u8 is_short DOC("1: the stack represents those of the thread's short holds that did not get one");
+	u8 is_short DOC("1: the stack also represents the thread's short holds without a stack");
 } EVENT(gil_drop, 0x0402, "a thread dropped the GIL and thereby woke a waiter");
 
 struct gil_hold {
@@ -64,14 +63,15 @@ struct gil_switch {
 struct gil_slice {
 	struct span span;
 	u64 seen DOC("waits for GILs that were recorded in the slice, in all processes");
-	u64 pause UNIT(ns) DOC("length of the pause before the slice; 0: the first slice");
+	u64 pause UNIT(ns) DOC(
+		"length of the pause before the slice; nothing was measured in the pause. If the recording ends in a pause, a slice without a length states that pause");
 } EVENT(gil_slice, 0x0405,
-	"a slice of time in which GILs were measured, with a pause before the next one, because waits come so fast that measuring all would slow the program down");
+	"a slice of time in which GILs were measured; between slices they were not, because recording all waits would slow the program down");
 
 /* Shared by gil.c and the BPF programs; not an event. */
 struct gil_control {
 	u32 slice; /* number of the current slice of time: waits and holds that began in an earlier one are ignored */
-	u32 watched; /* sched_waking is attached: the loader need not be woken at the first wait */
+	u32 watched; /* sched_waking is attached: the worker need not be woken at the first wait */
 	u64 paused; /* ns: when measuring was paused; 0: it is not paused */
 };
 
@@ -80,5 +80,3 @@ struct gil_range {
 	u64 text, text_size; /* its code */
 	u64 data, data_size; /* _PyRuntime, which contains the main interpreter's GIL */
 };
-
-#endif

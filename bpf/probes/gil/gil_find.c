@@ -20,38 +20,14 @@
 /* instructions from the call to the jump, at most */
 #define DISTANCE_MAX 8
 
-static int exported(const struct elf_symbol *sym, void *arg)
-{
-	u32 *have = arg;
-
-	/* .dynsym comes first; a symbol that only .symtab has is not part of the interface */
-	if (!sym->dynamic)
-		return 1;
-	if (!strcmp(sym->name, "PyEval_RestoreThread"))
-		*have |= 1;
-	else if (!strcmp(sym->name, "_PyRuntime"))
-		*have |= 2;
-	else if (!strcmp(sym->name, "_Py_MergeZeroLocalRefcount"))
-		*have |= 4;
-	return 0;
-}
-
-static u32 interface(struct elf *elf)
-{
-	u32 have = 0;
-
-	elf__each_symbol(elf, exported, &have);
-	return have;
-}
-
 bool gil_find__is_cpython(struct elf *elf)
 {
-	return (interface(elf) & 3) == 3;
+	return elf__exports(elf, "PyEval_RestoreThread") && elf__exports(elf, "_PyRuntime");
 }
 
 bool gil_find__is_free_threaded(struct elf *elf)
 {
-	return interface(elf) & 4;
+	return elf__exports(elf, "_Py_MergeZeroLocalRefcount");
 }
 
 /* The two numbers after "python" in a file's name, such as libpython3.10.so.1.0; "" if there are none. */
@@ -237,7 +213,7 @@ bool gil_find__is_instruction(struct elf *elf, u64 addr)
 	return pc == addr;
 }
 
-static u32 scan(struct elf *elf, const struct targets *t, u64 addr, u64 size, struct gil_wait_place *out, u32 max)
+static u32 scan(struct elf *elf, const struct targets *t, u64 addr, u64 size, struct gil_wait_site *out, u32 max)
 {
 	const u8 *code = elf__bytes(elf, addr, &size);
 	u32 n = 0, call;
@@ -256,7 +232,7 @@ static u32 scan(struct elf *elf, const struct targets *t, u64 addr, u64 size, st
 	return n;
 }
 
-u32 gil_find__waits(struct elf *elf, struct gil_wait_place *out, u32 max)
+u32 gil_find__waits(struct elf *elf, struct gil_wait_site *out, u32 max)
 {
 	struct targets t;
 	u64 addr, size;

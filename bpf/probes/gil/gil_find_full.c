@@ -13,7 +13,6 @@
  * that matches neither is counted, not guessed.
  */
 #include <capstone/capstone.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "gil_find_private.h"
@@ -75,7 +74,7 @@ static const struct {
 #define RSP	  5
 #define RDI	  8
 
-/* 0: not a general-purpose register, or a part of one */
+/* Returns the number of a general-purpose register by its name of 64 or 32 bits; 0: any other register */
 static u8 number_of(u16 reg)
 {
 	u8 i;
@@ -238,7 +237,7 @@ static void resolve(const struct history *h, struct address *a)
 }
 
 /* Does fact i refer to the address that is `below` bytes before the argument? */
-static bool stands_below(const struct history *h, u32 i, const struct address *argument, s64 below)
+static bool is_below(const struct history *h, u32 i, const struct address *argument, s64 below)
 {
 	struct address a = { fact(h, i)->base, i, fact(h, i)->disp };
 	u32 k, from, to;
@@ -255,7 +254,7 @@ static bool stands_below(const struct history *h, u32 i, const struct address *a
 	return true;
 }
 
-enum call_kind { CALL_UNKNOWN, CALL_TAKE, CALL_GIVE };
+enum call_kind { CALL_UNKNOWN, CALL_TAKE, CALL_DROP };
 
 /* The kind of signal call that follows the newest fact. */
 static enum call_kind kind_of(const struct history *h)
@@ -267,11 +266,11 @@ static enum call_kind kind_of(const struct history *h)
 	for (i = h->n; i-- > oldest(h);) {
 		const struct fact *f = fact(h, i);
 
-		if (f->kind == FACT_STORE && !f->value && stands_below(h, i, &argument, LOCKED_TO_COND))
-			return CALL_GIVE;
-		if (f->kind == FACT_STORE && f->value == 1 && stands_below(h, i, &argument, LOCKED_TO_SWITCH))
+		if (f->kind == FACT_STORE && !f->value && is_below(h, i, &argument, LOCKED_TO_COND))
+			return CALL_DROP;
+		if (f->kind == FACT_STORE && f->value == 1 && is_below(h, i, &argument, LOCKED_TO_SWITCH))
 			return CALL_TAKE;
-		if (f->kind == FACT_INCREMENT && stands_below(h, i, &argument, NUMBER_TO_SWITCH))
+		if (f->kind == FACT_INCREMENT && is_below(h, i, &argument, NUMBER_TO_SWITCH))
 			return CALL_TAKE;
 	}
 	return CALL_UNKNOWN;
@@ -309,7 +308,7 @@ static bool decode_to(struct elf *elf, u64 addr, struct history *h)
 	return at == addr;
 }
 
-static void add_signal(struct elf *elf, u64 addr, struct gil_full_places *out)
+static void add_signal(struct elf *elf, u64 addr, struct gil_full_sites *out)
 {
 	struct history h;
 	enum call_kind kind;
@@ -322,13 +321,13 @@ static void add_signal(struct elf *elf, u64 addr, struct gil_full_places *out)
 	kind = kind_of(&h);
 	if (kind == CALL_TAKE && out->n_takes < GIL_FULL_MAX)
 		out->takes[out->n_takes++] = addr;
-	else if (kind == CALL_GIVE && out->n_gives < GIL_FULL_MAX)
-		out->gives[out->n_gives++] = addr;
+	else if (kind == CALL_DROP && out->n_drops < GIL_FULL_MAX)
+		out->drops[out->n_drops++] = addr;
 	else
 		out->unknown++;
 }
 
-static void add_switch(struct elf *elf, u64 addr, u64 jump, struct gil_full_places *out)
+static void add_switch(struct elf *elf, u64 addr, u64 jump, struct gil_full_sites *out)
 {
 	if (!gil_find__is_instruction(elf, addr))
 		return;
@@ -336,11 +335,11 @@ static void add_switch(struct elf *elf, u64 addr, u64 jump, struct gil_full_plac
 		out->unknown++;
 		return;
 	}
-	out->switches[out->n_switches++] = (struct gil_wait_place){ addr, jump };
+	out->switches[out->n_switches++] = (struct gil_wait_site){ addr, jump };
 }
 
 static void scan(struct elf *elf, const struct targets *signal, const struct targets *wait, u64 addr, u64 size,
-		 struct gil_full_places *out)
+		 struct gil_full_sites *out)
 {
 	const u8 *code = elf__bytes(elf, addr, &size), *next;
 	u64 i, after, left;
@@ -363,7 +362,7 @@ static void scan(struct elf *elf, const struct targets *signal, const struct tar
 	}
 }
 
-void gil_find__full(struct elf *elf, struct gil_full_places *out)
+void gil_find__full(struct elf *elf, struct gil_full_sites *out)
 {
 	struct targets signal, wait;
 	u64 addr, size;

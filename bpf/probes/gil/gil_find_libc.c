@@ -23,7 +23,7 @@ static bool has_group(const cs_insn *insn, u8 group)
 }
 
 /* Examines one instruction of the function [start, end). Returns 0, or -ENOENT with the reason. */
-static int visit(const cs_insn *insn, u64 start, u64 end, struct gil_libc_place *out, const char **why)
+static int visit(const cs_insn *insn, u64 start, u64 end, struct gil_libc_site *out, const char **why)
 {
 	const cs_x86_op *op = insn->detail->x86.operands;
 	u64 target;
@@ -50,7 +50,7 @@ static int visit(const cs_insn *insn, u64 start, u64 end, struct gil_libc_place 
 	return 0;
 }
 
-static int decode(csh handle, const u8 *code, u64 size, u64 start, struct gil_libc_place *out, const char **why)
+static int decode(csh handle, const u8 *code, u64 size, u64 start, struct gil_libc_site *out, const char **why)
 {
 	cs_insn *insn = cs_malloc(handle);
 	uint64_t at = start;
@@ -81,7 +81,7 @@ static int decode(csh handle, const u8 *code, u64 size, u64 start, struct gil_li
 	return err;
 }
 
-int gil_find__libc(struct elf *elf, struct gil_libc_place *out, const char **why)
+int gil_find__libc(struct elf *elf, struct gil_libc_site *out, const char **why)
 {
 	struct elf_symbol sym;
 	const u8 *code;

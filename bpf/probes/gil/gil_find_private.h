@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Shared by the files that find the GIL's probe sites in a binary. */
-#ifndef SONDE_GIL_FIND_PRIVATE_H
-#define SONDE_GIL_FIND_PRIVATE_H
+#pragma once
 
 #include "gil_find.h"
 
@@ -29,5 +28,3 @@ u64 gil_find__jump(const u8 *code, u64 left, u64 addr, s64 value);
  * true.
  */
 bool gil_find__is_instruction(struct elf *elf, u64 addr);
-
-#endif

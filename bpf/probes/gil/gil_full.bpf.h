@@ -8,8 +8,7 @@
  * holds gil->mutex, so that the values read there are exact. The address of the signalled condition leads to that of
  * the GIL.
  */
-#ifndef SONDE_GIL_FULL_BPF_H
-#define SONDE_GIL_FULL_BPF_H
+#pragma once
 
 /*
  * offset from cond: pthread_cond_t cond, pthread_mutex_t mutex, pthread_cond_t switch_cond, pthread_mutex_t
@@ -156,23 +155,24 @@ SITE_IF(full, gil_switch_call, "pthread_cond_wait in drop_gil")
 /* A thread that ends with the GIL is the last of its process, or was killed: the hold ends with it. */
 static __always_inline void full__thread_ends(struct gil_open *o, struct task_struct *me)
 {
+	u64 now = measured_until();
 	struct gil_switch w = {};
 	struct gil_hold e = {};
 
 	if (!option_gil_full)
 		return;
-	if (o->hold_start) {
-		event__init(&e.span.event, ID_gil_hold, 0, bpf_ktime_get_ns());
+	if (o->hold_start && o->hold_start < now) {
+		event__init(&e.span.event, ID_gil_hold, 0, now);
 		full__held(&e, o, o->hold_gil, o->hold_start);
 		e.span.event.flags |= EVENT_OPEN;
 		emit(&e, sizeof(e));
 	}
-	if (o->switch_start) {
-		event__init(&w.span.event, ID_gil_switch, 0, bpf_ktime_get_ns());
+	if (o->switch_start && o->switch_start < now) {
+		event__init(&w.span.event, ID_gil_switch, 0, now);
 		full__switched(&w, o, EVENT_OPEN);
-		o->switch_start = 0;
 		emit(&w, sizeof(w));
 	}
+	o->switch_start = 0;
 }
 
 /* Called by the iterator: writes holds and waits that are open when tracing stops. */
@@ -201,5 +201,3 @@ static __always_inline void full__still_open(struct gil_open *o, struct task_str
 	}
 	o->hold_start = o->switch_start = 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The present and past holders of each GIL, as gil.bpf.c's programs observed them, in maps. Included once. */
-#ifndef SONDE_GIL_HOLDERS_BPF_H
-#define SONDE_GIL_HOLDERS_BPF_H
+#pragma once
 
 #include "core/sonde.bpf.h"
 #include "core/stack_budget.bpf.h"
@@ -47,7 +46,7 @@ struct gil_periods {
 	u32 slice;
 	u32 full; /* its drops are probed, so wake-ups are not used to find them */
 	u64 known; /* when its holder was known last: a drop, a take, or a time-out with a stack; or its first waiter came */
-	u64 unstacked; /* ns until a short hold gets a stack */
+	u64 until_stack; /* ns of short holds that are still to come before one gets a stack: stack__is_due() */
 };
 
 struct {
@@ -104,8 +103,16 @@ static __always_inline bool paused(void)
 	return c && c->paused;
 }
 
-/* Wakes the loader after the first wait in a while, so that it attaches sched_waking now and not at its next tick. */
-static __always_inline void wake_loader(void)
+/* The moment at which what is open ends: now, or when the pause began. */
+static __always_inline u64 measured_until(void)
+{
+	struct gil_control *c = control();
+
+	return c && c->paused ? c->paused : bpf_ktime_get_ns();
+}
+
+/* Wakes the worker after the first wait in a while, so that it attaches sched_waking now and not at its next tick. */
+static __always_inline void wake_worker(void)
 {
 	struct gil_control *c = control();
 
@@ -132,13 +139,13 @@ static __always_inline bool read_state(u64 cond, struct gil_state *s)
 	return s->locked <= 1 && s->interval && s->interval < (1ULL << 40) && !(s->last_holder & 7);
 }
 
-/* Does a wait or a hold of this length get a stack? unstacked: see GIL_STACK_NS. */
-static __always_inline bool gets_stack(u64 *unstacked, u64 ns)
+/* Does a wait or a hold of this length get a stack? until_stack: see GIL_STACK_NS. */
+static __always_inline bool gets_stack(u64 *until_stack, u64 ns)
 {
-	return ns >= GIL_STACK_NS || option_gil_stacks || stack__is_due(unstacked, ns, GIL_STACK_NS);
+	return ns >= GIL_STACK_NS || option_gil_stacks || stack__is_due(until_stack, ns, GIL_STACK_NS);
 }
 
-/* How long threads have waited for the hold in which the GIL is now. */
+/* Returns the ns for which threads have waited for the present holder. */
 static __always_inline u64 hold_ns(const struct gil_periods *p, u64 now)
 {
 	return now > p->known ? now - p->known : 0;
@@ -254,5 +261,3 @@ static __always_inline u32 holder_of(struct gil_periods *p, u64 process, u64 swi
 		return 0;
 	return then->tid ?: tid_of(process, then->state);
 }
-
-#endif

@@ -43,8 +43,8 @@ static const struct gpu_form forms[32] = {
 #define CLOCK_SLACK 10000000ULL /* ns by which times of a device may be ahead, by its clock's error */
 
 struct gpu_batch {
-	u64 at; /* address of the next record in the target */
-	u64 left; /* bytes left */
+	u64 addr; /* address of the next record in the target */
+	u64 bytes_left; /* bytes left */
 	u64 cookie;
 	u64 now, started; /* CLOCK_MONOTONIC: events outside of these times are rejected */
 	s64 shift; /* offset of CLOCK_MONOTONIC in the target's time namespace */
@@ -112,12 +112,12 @@ static __always_inline bool send(const struct gpu_batch *b, const struct shim_re
 	if (body > form.body)
 		body = form.body;
 	head = form.head & 63;
-	if (bpf_probe_read_user(record + head, body & BODY_MAX, (const void *)(b->at + sizeof(*r))))
+	if (bpf_probe_read_user(record + head, body & BODY_MAX, (const void *)(b->addr + sizeof(*r))))
 		return false;
 	size = head + (form.body & BODY_MAX);
 	if (form.text) {
 		len = bpf_probe_read_user_str(record + size, TEXT_MAX - 512,
-					      (const void *)(b->at + sizeof(*r) + form.body));
+					      (const void *)(b->addr + sizeof(*r) + form.body));
 		/* without its NUL */
 		len = len > 0 && len <= TEXT_MAX - 512 ? len - 1 : 0;
 		barrier_var(len);
@@ -131,29 +131,22 @@ static long take_record(u32 i, void *arg)
 	struct gpu_batch *b = arg;
 	struct shim_record r;
 
-	if (b->left < sizeof(r) || bpf_probe_read_user(&r, sizeof(r), (const void *)b->at))
+	if (b->bytes_left < sizeof(r) || bpf_probe_read_user(&r, sizeof(r), (const void *)b->addr))
 		return 1;
-	if (r.size < sizeof(r) || r.size > b->left || r.size > SHIM_RECORD_MAX || r.size % 8)
+	if (r.size < sizeof(r) || r.size > b->bytes_left || r.size > SHIM_RECORD_MAX || r.size % 8)
 		return 1;
 	if (!send(b, &r))
 		b->rejected++;
-	b->at += r.size;
-	b->left -= r.size;
+	b->addr += r.size;
+	b->bytes_left -= r.size;
 	b->taken++;
 	return 0;
 }
 
 static __always_inline void count_lost(u32 reason, u64 now, u32 n)
 {
-	u32 key = EVENT_FAMILY(ID_gpu_kernel) * LOSS_REASONS + reason;
-	struct loss_count *l = bpf_map_lookup_elem(&losses, &key);
-
-	if (!n)
-		return;
-	/* sets the times of the first and last loss */
-	loss__count(EVENT_FAMILY(ID_gpu_kernel), reason, now);
-	if (l && n > 1)
-		__sync_fetch_and_add(&l->count, n - 1);
+	if (n)
+		loss__add_n(EVENT_FAMILY(ID_gpu_kernel), reason, now, n);
 }
 
 /* void sonde_cupti_records(const void *batch, uint64_t bytes) */
@@ -163,7 +156,7 @@ ENTRY(gpu_records, "libsonde-cupti.so:sonde_cupti_records")
 	u64 cookie = bpf_get_attach_cookie(ctx), at = ARG1(ctx);
 	struct shim_batch head;
 	struct gpu_batch b = {
-		.at = at + sizeof(head),
+		.addr = at + sizeof(head),
 		.cookie = cookie,
 		.now = bpf_ktime_get_ns(),
 		.started = task__process_start(task),
@@ -177,7 +170,7 @@ ENTRY(gpu_records, "libsonde-cupti.so:sonde_cupti_records")
 		count_lost(LOSS_READ, b.now, 1);
 		return 0;
 	}
-	b.left = head.bytes - sizeof(head);
+	b.bytes_left = head.bytes - sizeof(head);
 	bpf_loop(SHIM_BATCH_RECORDS, take_record, &b, 0);
 	count_lost(LOSS_READ, b.now, b.rejected + (head.records > b.taken ? head.records - b.taken : 0));
 	return 0;

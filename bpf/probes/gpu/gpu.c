@@ -118,7 +118,7 @@ static bool has_slots(struct elf *elf, const struct elf_symbol *sym, u64 bytes, 
 }
 
 /* Fills the facts of a file but lists no sites: those of the shim are probed separately in each process. */
-static int sites(struct session *s, struct elf *elf, const char *path, void *own, struct site_list *out, char *why,
+static int sites(struct session *s, struct elf *elf, const char *path, void *facts, struct site_list *out, char *why,
 		 size_t len)
 {
 	static const char *const names[] = {
@@ -126,7 +126,7 @@ static int sites(struct session *s, struct elf *elf, const char *path, void *own
 		SHIM_GROUPS(NAME)
 	};
 	struct elf_symbol place, semaphore;
-	struct gpu_facts *f = own;
+	struct gpu_facts *f = facts;
 	char text[64];
 
 	for (u32 i = 0; i < SHIM_GROUP_COUNT; i++) {
@@ -191,7 +191,7 @@ static u32 next_links(struct gpu *g)
  * Attaches to a process that maps the shim. The shim splits its mapping and each part is reported, so a process that
  * has links already is skipped. A link outlives an exec.
  */
-static void mapped(struct session *s, struct file_facts *file, const void *own, const struct mapping *m)
+static void object_mapped(struct session *s, struct file_facts *file, const void *facts, const struct mapping *m)
 {
 	u64 offsets[SHIM_GROUP_COUNT], counters[SHIM_GROUP_COUNT];
 	struct gpu *g = gpu_of(s);
@@ -201,7 +201,7 @@ static void mapped(struct session *s, struct file_facts *file, const void *own, 
 
 	if (g->dropped || (t && t->dev == m->dev && t->ino == m->ino))
 		return;
-	n = find_controls(s, own, offsets, counters);
+	n = find_controls(s, facts, offsets, counters);
 	err = n ? session__link_process(s, "gpu_control", m, offsets, counters, n, CONTROL_OBJECT(links)) : -ENOENT;
 	if (!err) {
 		t = t ? t : add(g, m->pid);
@@ -327,7 +327,7 @@ static void tick(struct session *s, u64 now)
 }
 
 /* Closes the control links first: the shims then release CUPTI, flush, and report that they are done. */
-static bool stopping(struct session *s)
+static bool has_more_records(struct session *s)
 {
 	struct gpu *g = gpu_of(s);
 	bool more = false;
@@ -374,9 +374,9 @@ FAMILY_HOST(gpu_host) = {
 	.sites = sites,
 	.state = sizeof(struct gpu),
 	.end = end,
-	.mapped = mapped,
+	.object_mapped = object_mapped,
 	.event = event,
 	.tick = tick,
-	.stopping = stopping,
+	.has_more_records = has_more_records,
 	.sizes = sizes,
 };

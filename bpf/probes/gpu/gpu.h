@@ -3,8 +3,7 @@
  * Work of GPUs as the shim in the target reads it from CUPTI (docs/gpu.md). Times are the device's, converted to
  * CLOCK_MONOTONIC; event gpu_clock has the error.
  */
-#ifndef SONDE_GPU_H
-#define SONDE_GPU_H
+#pragma once
 
 #include "core/shim.h"
 
@@ -32,7 +31,7 @@ struct gpu_sync {
 
 struct gpu_graph {
 	struct span span;
-	struct shim_graph launched;
+	struct shim_graph graph;
 } EVENT(gpu_graph, 0x0d05, "a launched graph as a whole");
 
 struct gpu_memory {
@@ -43,26 +42,27 @@ struct gpu_memory {
 struct gpu_pool {
 	struct event event;
 	struct shim_pool pool;
-} EVENT(gpu_pool, 0x0d07, "a memory pool was made, destroyed or trimmed");
+} EVENT(gpu_pool, 0x0d07, "a memory pool was created, destroyed or trimmed");
 
 struct gpu_call {
 	struct span span;
-	struct shim_call driver;
-} EVENT(gpu_call, 0x0d08, "a launch function of libcuda: joins a correlation to a thread");
+	struct shim_call call;
+} EVENT(gpu_call, 0x0d08,
+	"a launch function of libcuda or libcudart: its correlation id relates device work to the thread");
 
 struct gpu_device {
 	struct event event;
-	struct shim_device about;
+	struct shim_device device;
 } EVENT(gpu_device, 0x0d09, "a device that the process can use");
 
 struct gpu_context {
 	struct event event;
-	struct shim_context about;
+	struct shim_context context;
 } EVENT(gpu_context, 0x0d0a, "a context on a device");
 
 struct gpu_stream {
 	struct event event;
-	struct shim_stream about;
+	struct shim_stream stream;
 } EVENT(gpu_stream, 0x0d0b, "a stream of a context");
 
 struct gpu_name {
@@ -86,5 +86,3 @@ struct gpu_shim {
 	struct shim_state shim;
 	char text[];
 } EVENT(gpu_shim, 0x0d0f, "the shim started, stopped, or can't record");
-
-#endif

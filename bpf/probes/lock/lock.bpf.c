@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * A wait on a futex is one record, written when it ends; a thread is followed as in syscall.bpf.c. sched_waking, which
- * runs in the waker's context, finds who released the lock: a waker is a thread that wakes the waiter by a futex call
- * on the address it waits on, or by its own end (pthread_join).
+ * runs in the waker's context, finds the thread that released the lock. Only a thread that wakes the waiter by a futex
+ * call on the address that the waiter waits on, or by its own end (pthread_join), counts as its waker.
  */
 #include "core/futex.bpf.h"
 #include "core/sonde.bpf.h"
@@ -10,7 +10,7 @@
 #include "lock_site.bpf.h"
 #include "syscall_nr.h"
 
-OPTION(lock, all, "every process, not only those with a runtime");
+OPTION(lock, all, "every process, not only those with a runtime and busy native ones");
 
 /* the same number in every ABI; newer than many headers */
 #define NR_FUTEX_WAITV	 449
@@ -19,14 +19,14 @@ OPTION(lock, all, "every process, not only those with a runtime");
 #define NR_FUTEX_REQUEUE 456
 
 struct lock_thread {
-	bool on;
+	bool is_followed;
 	bool waiting;
 	bool released; /* it has released the lock that it waited for last, so the next wait begins a new episode */
 	u32 number; /* of its last episode */
 	u32 selected; /* see thread__followed() */
-	u64 last; /* the lock */
-	u64 second; /* the futex to which the wait may be moved: FUTEX_WAIT_REQUEUE_PI */
-	u64 waiters; /* the array of struct futex_waitv */
+	u64 last; /* address of the futex that it waited for last; 0: none since it started, or since exec */
+	u64 second; /* the futex to which the wait may be moved: FUTEX_WAIT_REQUEUE_PI; 0: none */
+	u64 waiters; /* if it waits for several futexes, the address of its array of struct futex_waitv; else 0 */
 	struct lock_wait wait;
 };
 
@@ -36,8 +36,9 @@ struct {
 
 /* A futex call, decoded. */
 struct futex_call {
-	u64 word, word2;
-	u32 op; /* FUTEX_...; for newer calls, the equivalent one */
+	u64 futex, futex2;
+	/* FUTEX_...; a newer call has that of the old one that it replaces. FUTEX_COMMAND, no command: futex_waitv() */
+	u32 op;
 	u32 value;
 };
 
@@ -46,13 +47,22 @@ static __always_inline struct lock_thread *thread_of(struct task_struct *task)
 	return task__stored(&lock_threads, task);
 }
 
-static __always_inline bool decode_old(struct futex_call *f, u64 word, u32 op, u32 value, u64 word2)
+static __always_inline bool decode_old(struct futex_call *f, u64 futex, u32 op, u32 value, u64 futex2)
 {
-	f->word = word;
-	f->word2 = word2;
+	f->futex = futex;
+	f->futex2 = futex2;
 	f->op = op & FUTEX_COMMAND;
 	f->value = value;
 	return true;
+}
+
+/* struct futex_waitv: u64 val, u64 uaddr, u32 flags, u32 reserved */
+static __always_inline u64 futex_of_waiter(u64 waiters, u32 i)
+{
+	u64 futex = 0;
+
+	bpf_probe_read_user(&futex, sizeof(futex), (const void *)(waiters + i * 24 + 8));
+	return futex;
 }
 
 /* Decodes a system call; false: it does not use futexes. */
@@ -66,35 +76,31 @@ static __always_inline bool decode(struct futex_call *f, struct pt_regs *regs, u
 		return decode_old(f, regs->di, regs->si, regs->dx, regs->r8);
 	if (nr != NR_FUTEX_WAITV && (nr < NR_FUTEX_WAKE || nr > NR_FUTEX_REQUEUE))
 		return false;
-	f->word = compat ? (u32)regs->bx : regs->di;
-	f->word2 = 0;
+	f->futex = compat ? (u32)regs->bx : regs->di;
+	f->futex2 = 0;
 	f->value = compat ? regs->cx : regs->si;
 	f->op = nr == NR_FUTEX_WAKE ? FUTEX_WAKE : nr == NR_FUTEX_WAIT ? FUTEX_WAIT : FUTEX_REQUEUE;
+	if (nr == NR_FUTEX_REQUEUE) {
+		f->futex2 = futex_of_waiter(f->futex, 1);
+		f->futex = futex_of_waiter(f->futex, 0);
+	}
 	if (nr == NR_FUTEX_WAITV)
-		f->op = FUTEX_COMMAND; /* no single futex: word is the address of an array */
+		f->op = FUTEX_COMMAND; /* several futexes: f->futex is the address of an array */
 	return true;
-}
-
-/* struct futex_waitv: u64 val, u64 uaddr, u32 flags, u32 reserved */
-static __always_inline u64 futex_of_waiter(u64 waiters, u32 i)
-{
-	u64 word = 0;
-
-	bpf_probe_read_user(&word, sizeof(word), (const void *)(waiters + i * 24 + 8));
-	return word;
 }
 
 /*
  * The thread that holds the lock, as far as the futex shows it. Priority-inheriting and robust futexes contain the
- * thread's number. A glibc mutex waits for the futex to be no longer 2, and its owner is stored eight bytes after it.
- * Other users of the value 2 have something else there, so values that can't be a thread are ignored.
+ * holder's TID. A thread that waits for a glibc mutex waits while the futex is 2, and the mutex has its owner's TID
+ * eight bytes after the futex. Other locks that use the value 2 have something else there, so values that can't be a
+ * TID are ignored.
  */
-static __always_inline u32 owner_of(u64 word, u32 op, u32 value)
+static __always_inline u32 owner_of(u64 futex, u32 op, u32 value)
 {
 	u32 owner = 0;
 
 	if (futex__locks_pi(op)) {
-		bpf_probe_read_user(&owner, sizeof(owner), (const void *)word);
+		bpf_probe_read_user(&owner, sizeof(owner), (const void *)futex);
 		return owner & FUTEX_TID_MASK;
 	}
 	if (op != FUTEX_WAIT && op != FUTEX_WAIT_BITSET)
@@ -102,7 +108,7 @@ static __always_inline u32 owner_of(u64 word, u32 op, u32 value)
 	if (value & FUTEX_WAITERS)
 		owner = value & FUTEX_TID_MASK;
 	else if (value == 2)
-		bpf_probe_read_user(&owner, sizeof(owner), (const void *)(word + 8));
+		bpf_probe_read_user(&owner, sizeof(owner), (const void *)(futex + 8));
 	/* PID_MAX_LIMIT */
 	return owner > 1 && owner <= 4194304 ? owner : 0;
 }
@@ -115,7 +121,7 @@ static __always_inline void wait_begins(struct lock_thread *t, struct task_struc
 
 	__builtin_memset(w, 0, sizeof(*w));
 	event__init(&w->span.event, ID_lock_wait, 0, 0);
-	w->lock = f->word;
+	w->lock = f->futex;
 	w->value = f->value;
 	w->op = f->op == FUTEX_COMMAND	       ? LOCK_WAITV :
 		f->op == FUTEX_WAIT_REQUEUE_PI ? LOCK_REQUEUE :
@@ -123,18 +129,18 @@ static __always_inline void wait_begins(struct lock_thread *t, struct task_struc
 						 LOCK_WAIT;
 	t->waiters = 0;
 	if (w->op == LOCK_WAITV) {
-		t->waiters = f->word;
-		w->lock = futex_of_waiter(f->word, 0);
+		t->waiters = f->futex;
+		w->lock = futex_of_waiter(f->futex, 0);
 		w->value = 0;
 	}
-	t->second = w->op == LOCK_REQUEUE ? f->word2 : 0;
-	w->owner = owner_of(f->word, f->op, f->value);
+	t->second = w->op == LOCK_REQUEUE ? f->futex2 : 0;
+	w->owner = owner_of(f->futex, f->op, f->value);
 	if (w->lock != t->last || t->released || !t->number)
 		t->number++;
 	t->last = w->lock;
 	t->released = false;
 	w->episode = t->number;
-	/* 32-bit code has other stacks */
+	/* find_site() can't search the stack of 32-bit code, whose return addresses have four bytes */
 	if (!task__in_32bit_call(task)) {
 		library = library_of(task, regs->ip);
 		find_site(w, regs, &library);
@@ -153,11 +159,11 @@ int BPF_PROG(lock_enter, struct pt_regs *regs, long id)
 	if (!task->bpf_storage || !decode(&f, regs, id, task__in_32bit_call(task)))
 		return 0;
 	t = bpf_task_storage_get(&lock_threads, task, 0, 0);
-	if (!t || !t->on || !thread__followed(task, &t->selected))
+	if (!t || !t->is_followed || !thread__followed(task, &t->selected))
 		return 0;
 	if (futex__waits(f.op) || f.op == FUTEX_COMMAND)
 		wait_begins(t, task, regs, &f);
-	else if (f.word == t->last)
+	else if (f.futex == t->last)
 		t->released = true;
 	return 0;
 }
@@ -178,7 +184,10 @@ int BPF_PROG(lock_exit, struct pt_regs *regs, long ret)
 	if (t->waiters && ret > 0)
 		w->lock = futex_of_waiter(t->waiters, ret);
 	if (w->result && w->waker_tid) {
-		/* the recorded waker was interrupted by the actual one */
+		/*
+		 * A signal or a timeout ended the wait. Its interrupt ran on a CPU whose current thread was in a futex
+		 * call on the same lock, so lock_waking() took that thread for the waker.
+		 */
 		w->waker_pid = 0;
 		w->waker_tid = 0;
 		w->woken = 0;
@@ -202,8 +211,8 @@ static __always_inline bool ends_wait(struct task_struct *me, const struct lock_
 	/* the kernel may wake waiters of a priority-inheriting lock when another thread begins to wait for it */
 	if (futex__waits(f.op) && !futex__locks_pi(f.op))
 		return false;
-	return t->waiters || f.word == t->wait.lock || f.word2 == t->wait.lock ||
-	       (t->second && (f.word == t->second || f.word2 == t->second));
+	return t->waiters || f.futex == t->wait.lock || f.futex2 == t->wait.lock ||
+	       (t->second && (f.futex == t->second || f.futex2 == t->second));
 }
 
 SEC("tp_btf/sched_waking")
@@ -229,14 +238,14 @@ static __always_inline struct lock_thread *new_thread(struct task_struct *task)
 	return t;
 }
 
-/* The child's process may not be in the set yet. */
+/* Follows the child if its parent is followed, because the child may not be in the process set yet. */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(lock_forked, struct task_struct *parent, struct task_struct *child)
 {
 	struct lock_thread *t = task__followed(parent, option_lock_all) ? new_thread(child) : NULL;
 
 	if (t)
-		t->on = true;
+		t->is_followed = true;
 	return 0;
 }
 
@@ -248,7 +257,7 @@ int BPF_PROG(lock_thread_exit, struct task_struct *task)
 
 	if (!t)
 		return 0;
-	t->on = false;
+	t->is_followed = false;
 	if (!task__live_threads(task))
 		bpf_map_delete_elem(&lock_libraries, &tgid);
 	if (!t->waiting)
@@ -272,11 +281,11 @@ int BPF_PROG(lock_execed, struct task_struct *task)
 	bpf_map_delete_elem(&lock_libraries, &tgid);
 	t->last = 0;
 	if (!task__followed(me, option_lock_all))
-		t->on = false;
+		t->is_followed = false;
 	return 0;
 }
 
-/* Threads that exist already: run when tracing begins, and when a process becomes a runtime. */
+/* Follows threads that exist already: run when tracing begins, and when a process maps a runtime. */
 SEC("?iter/task")
 int lock_begin(struct bpf_iter__task *ctx)
 {
@@ -289,9 +298,9 @@ int lock_begin(struct bpf_iter__task *ctx)
 	if (!task || task->flags & (PF_EXITING | PF_KTHREAD) || !task__introduced(task, option_lock_all))
 		return 0;
 	t = new_thread(task);
-	if (!t || t->on)
+	if (!t || t->is_followed)
 		return 0;
-	t->on = true;
+	t->is_followed = true;
 	if (!task__followed(task, option_lock_all))
 		return 0;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -301,23 +310,27 @@ int lock_begin(struct bpf_iter__task *ctx)
 	if (!futex__waits(f.op) || f.op == FUTEX_WAIT_REQUEUE_PI)
 		return 0;
 	w = &t->wait;
+	/* a wait that was recorded before an exec may have left its values */
+	__builtin_memset(w, 0, sizeof(*w));
+	t->waiters = t->second = 0;
 	w->span.event.pid = task->tgid;
 	w->span.event.tid = task->pid;
 	w->span.event.id = ID_lock_wait;
 	w->span.event.flags = EVENT_STARTED_BEFORE;
-	w->lock = f.word;
+	w->lock = f.futex;
 	w->value = f.value;
 	w->op = futex__locks_pi(f.op) ? LOCK_PI : LOCK_WAIT;
 	/* the value of a robust futex contains the owner; other memory can't be read from here */
 	if (w->op == LOCK_WAIT && f.value & FUTEX_WAITERS)
 		w->owner = f.value & FUTEX_TID_MASK;
 	w->episode = ++t->number;
-	t->last = f.word;
+	t->last = f.futex;
 	w->span.start = bpf_ktime_get_ns();
 	t->waiting = true;
 	return 0;
 }
 
+/* Writes the waits that have not ended yet. */
 SEC("iter/task")
 int lock_open_waits(struct bpf_iter__task *ctx)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Host code of the lock family: introduces threads that exist already, and names call sites. A site is named when its
+ * Host code of the lock family: follows threads that exist already, and names call sites. A site is named when its
  * first wait is drained, about 100 ms after it: the sites of a process that has ended by then have no names.
  */
 #include "lock.h"
@@ -132,8 +132,8 @@ static const struct family_part parts[] = {
 	FAMILY_WHOLE("lock_enter"),
 	FAMILY_WHOLE("lock_exit"),
 	FAMILY_WHOLE("lock_begin"),
-	FAMILY_PART("lock_waking", "who ended a wait"),
-	FAMILY_PART("lock_forked", "waits of threads that begin meanwhile"),
+	FAMILY_PART("lock_waking", "the threads that ended waits"),
+	FAMILY_PART("lock_forked", "waits of threads that begin while sonde traces"),
 	FAMILY_PART("lock_thread_exit", "waits that ended with their thread"),
 	FAMILY_PART("lock_execed", "waits that ended with an exec"),
 	FAMILY_PART("lock_open_waits", "waits still open when the recording stopped"),
@@ -147,7 +147,7 @@ FAMILY_HOST(lock) = {
 	.state = sizeof(struct lock_state),
 	.begin = begin,
 	.end = end,
-	.follows = "lock_begin",
+	.follow_iterator = "lock_begin",
 	.event = on_event,
 	.sizes = sizes,
 };

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Events of contended locks: waits on futexes. docs/syscall.md has the reasons.
+ * Events of contended locks: waits on futexes. docs/syscall.md, "Waits for locks", describes the fields.
  * Sources: include/uapi/linux/futex.h; glibc's struct __pthread_mutex_s (bits/struct_mutex.h, 2.2 to
  * 2.42) for the owner.
  */
-#ifndef SONDE_LOCK_H
-#define SONDE_LOCK_H
+#pragma once
 
 #include "core/event.h"
 
@@ -26,7 +25,7 @@ struct lock_wait {
 		DOC("return address of the innermost call from outside the library that waits; 0: not found");
 	u64 caller UNIT(hex) DOC("return address of its caller, by frame pointer; 0: no frame pointer");
 	u64 caller2 UNIT(hex) DOC("return address of the caller's caller; 0: no frame pointer");
-	u64 woken UNIT(moment) DOC("when the waker released it, 0: no thread did");
+	u64 woken UNIT(moment) DOC("when the waker woke the thread; 0: no thread did");
 	u32 owner DOC(
 		"thread that held the lock at the start, by the value of the futex: its number in the process's pid namespace; 0: not known");
 	u32 waker_pid UNIT(task) DOC("process that woke it");
@@ -45,5 +44,3 @@ struct lock_site {
 	u32 module UNIT(string) DOC("the file mapped there");
 	u32 symbol UNIT(string) DOC("function and offset in it; empty: not known");
 } EVENT(lock_site, 0x0a02, "the name of a call site, once per process");
-
-#endif

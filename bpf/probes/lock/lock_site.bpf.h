@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Which code waits for a lock: the call site is searched for on the stack, because libraries have no frame pointers. */
-#ifndef SONDE_LOCK_SITE_BPF_H
-#define SONDE_LOCK_SITE_BPF_H
+#pragma once
 
 #include "core/sonde.bpf.h"
 #include "lock.h"
@@ -57,9 +56,10 @@ static __always_inline bool follows_call(u64 address)
 		return false;
 	if (b[3] == 0xe8)
 		return true;
-	/* call *reg, *(reg); *disp8(reg); *disp32(reg), *disp32(%rip); *disp32(sib) */
+	/* call *reg, *(reg); *disp8(reg), *(sib); *disp8(sib); *disp32(reg), *disp32(%rip); *disp32(sib) */
 	return (b[6] == 0xff && (b[7] & 0x38) == 0x10) || (b[5] == 0xff && (b[6] & 0x38) == 0x10) ||
-	       (b[2] == 0xff && (b[3] & 0x38) == 0x10) || (b[1] == 0xff && (b[2] & 0x38) == 0x10);
+	       (b[4] == 0xff && (b[5] & 0x38) == 0x10) || (b[2] == 0xff && (b[3] & 0x38) == 0x10) ||
+	       (b[1] == 0xff && (b[2] & 0x38) == 0x10);
 }
 
 #define VM_EXEC 4
@@ -151,27 +151,27 @@ static __always_inline struct site_search *site_search(void)
 }
 
 /*
- * Is the value `word`, found at address `at` on the stack, the return address of the call site? A global function, so
+ * Is the value `value`, found at address `at` on the stack, the return address of the call site? A global function, so
  * that the verifier checks it once, and not for each value in each program that calls it. Returns true when the search
  * is over.
  */
-__noinline int lock_try_value(u64 word, u64 at)
+__noinline int lock_try_value(u64 value, u64 at)
 {
 	struct site_search *s = site_search();
 
-	if (!s || word < 65536 || word - (s->sp - STACK_SPAN) < 2 * STACK_SPAN || word >> 47 ||
-	    (word >= s->library.start && word < s->library.end) || !follows_call(word))
+	if (!s || value < 65536 || value - (s->sp - STACK_SPAN) < 2 * STACK_SPAN || value >> 47 ||
+	    (value >= s->library.start && value < s->library.end) || !follows_call(value))
 		return false;
-	s->sure = calls_library(word, &s->library);
-	if (!s->sure && (s->site || !is_code(word)))
+	s->sure = calls_library(value, &s->library);
+	if (!s->sure && (s->site || !is_code(value)))
 		return false;
-	s->site = word;
+	s->site = value;
 	s->at = at;
 	/* in a program without such a library no later value would be a better candidate */
 	return s->sure || !s->library.end;
 }
 
-/* Searches the call site from sp upwards. */
+/* Searches for the call site from sp upwards. */
 static __noinline int search(u64 sp)
 {
 	u64 words[STACK_WORDS];
@@ -216,5 +216,3 @@ static __noinline int find_site(struct lock_wait *w, struct pt_regs *regs, struc
 	w->caller2 = frame[1];
 	return 0;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Describes communicators, each once. A communicator is a pointer to a struct ncclComm. After the first call with it,
  * its rank, size and device are read from there, at the offsets that nccl.c finds in the library's DWARF.
  */
-#ifndef SONDE_NCCL_COMM_BPF_H
-#define SONDE_NCCL_COMM_BPF_H
+#pragma once
 
 #include "core/sonde.bpf.h"
 #include "nccl.h"
@@ -122,5 +121,3 @@ static __always_inline void comm__used(u64 comm)
 {
 	nccl__describe(comm, 0, 0, -1);
 }
-
-#endif

@@ -167,18 +167,18 @@ static void add_library(struct session *s, struct library *l, const struct mappi
 /* Root's files may use all free entries, those of another user a part: any user can map many files. */
 static bool has_room(const struct libraries *known, u32 uid)
 {
-	u32 own = 0;
+	u32 facts = 0;
 
 	for (u32 i = 0; i < known->n; i++)
-		own += known->list[i].uid == uid;
-	return known->n < NCCL_LAYOUTS && (!uid || own < USER_LAYOUTS);
+		facts += known->list[i].uid == uid;
+	return known->n < NCCL_LAYOUTS && (!uid || facts < USER_LAYOUTS);
 }
 
 /*
  * A child process reads the library's DWARF. If that takes longer than it does for NCCL's own builds, this process
  * continues without the answer. Until it arrives no communicator is described; each is described at its next use.
  */
-static void mapped(struct session *s, struct file_facts *file, const void *own, const struct mapping *m)
+static void object_mapped(struct session *s, struct file_facts *file, const void *facts, const struct mapping *m)
 {
 	struct libraries *known = libraries_of(s);
 	struct library *l;
@@ -194,7 +194,7 @@ static void mapped(struct session *s, struct file_facts *file, const void *own, 
 		snprintf(why, sizeof(why),
 			 "sonde describes communicators of %d files of NCCL at most, and of %d for one user",
 			 NCCL_LAYOUTS, USER_LAYOUTS);
-		session__gave_up(s, m->path, why);
+		session__left_out(s, m->path, why);
 		return;
 	}
 	if (i == known->n) {
@@ -225,6 +225,6 @@ FAMILY_HOST(nccl_host) = {
 	.parts = parts,
 	.is_runtime = is_runtime,
 	.state = sizeof(struct libraries),
-	.mapped = mapped,
+	.object_mapped = object_mapped,
 	.tick = tick,
 };

@@ -6,8 +6,7 @@
  * The event's probe says which function was called. pnccl* are other names of the same functions: a call by either
  * name is recorded under the name without the p.
  */
-#ifndef SONDE_NCCL_H
-#define SONDE_NCCL_H
+#pragma once
 
 #include "core/event.h"
 
@@ -43,7 +42,7 @@ enum nccl_op {
 struct nccl_collective {
 	struct call call;
 	u64 bytes UNIT(bytes)
-		DOC("count times the type's size; of one rank's part where NCCL counts that (docs/nccl.md)");
+		DOC("count times the type's size; of one rank's part if NCCL's count is per rank (docs/nccl.md)");
 	u64 count DOC("elements, as passed");
 	u64 send UNIT(hex) DOC("send buffer: address on the device");
 	u64 recv UNIT(hex) DOC("receive buffer: address on the device");
@@ -82,7 +81,7 @@ struct nccl_comm {
 		"communicator created, finalized or destroyed, the first of ncclCommInitAll; 0 if creating it failed");
 	u64 parent UNIT(hex) DOC("communicator from which it was created");
 	u64 unique_id UNIT(hex) DOC("first 8 bytes of the id: a random number, the same in all its ranks");
-	u64 devices UNIT(hex) DOC("address of the list of devices, of ncclCommInitAll; 0: they are the ranks");
+	u64 devices UNIT(hex) DOC("address of the list of devices, of ncclCommInitAll; 0: device i has rank i");
 	s32 rank DOC("as passed, -1: the function takes none");
 	s32 size DOC("ranks, as passed, -1: the function takes none");
 	s32 color DOC("of a split");
@@ -160,5 +159,3 @@ struct nccl_library {
 
 /* The size of the maps that nccl.c and the programs share. */
 #define NCCL_LAYOUTS 64
-
-#endif

@@ -26,7 +26,7 @@ static __always_inline void comm__forget(u64 comm)
 	bpf_map_delete_elem(&nccl_comms, &key);
 }
 
-static __always_inline void comm__made(u64 comm, s32 rank, s32 size, s32 device)
+static __always_inline void comm__created(u64 comm, s32 rank, s32 size, s32 device)
 {
 	comm__forget(comm);
 	nccl__describe(comm, rank, size, device);
@@ -57,7 +57,7 @@ static __noinline int emit_all_ranks(u64 comms, u64 devices, u32 n)
 		bpf_probe_read_user(&comm, sizeof(comm), (const void *)(comms + i * sizeof(comm)));
 		if (devices)
 			bpf_probe_read_user(&device, sizeof(device), (const void *)(devices + i * sizeof(device)));
-		comm__made(comm, i, n, device);
+		comm__created(comm, i, n, device);
 	}
 	return 0;
 }
@@ -74,9 +74,9 @@ static __always_inline void comm_return(struct nccl_comm *e)
 	if (out >> OUT_GROUP_SHIFT == INIT_ALL) {
 		emit_all_ranks(where, e->devices, e->size);
 	} else if (e->rank >= 0 && e->size > 0) {
-		comm__made(e->comm, e->rank, e->size, -1);
+		comm__created(e->comm, e->rank, e->size, -1);
 	} else {
-		comm__made(e->comm, 0, 0, -1);
+		comm__created(e->comm, 0, 0, -1);
 	}
 }
 

@@ -8,7 +8,7 @@
 #include "core/sonde.bpf.h"
 #include "net.h"
 
-OPTION(net, all, "every process, not only those with a runtime");
+OPTION(net, all, "every process, not only those with a runtime and busy native ones");
 
 #define MAX_CONNECTIONS 65536
 

@@ -15,7 +15,7 @@ static const struct family_part parts[] = {
  * Writes the open connections before the probes are detached; bpf/probes/net/net.bpf.c gives the reason. A second run
  * writes the connections that were opened meanwhile.
  */
-static bool stopping(struct session *s)
+static bool has_more_records(struct session *s)
 {
 	session__run_iter(s, "net_open");
 	return false;
@@ -24,6 +24,6 @@ static bool stopping(struct session *s)
 FAMILY_HOST(net) = {
 	.name = "net",
 	.parts = parts,
-	.stopping = stopping,
+	.has_more_records = has_more_records,
 	.is_runtime = runtime__is_one,
 };

@@ -3,8 +3,7 @@
  * Events of TCP connections, from the kernel's stable tracepoints. Sources: include/trace/events/{sock,tcp}.h,
  * include/net/tcp_states.h, Linux 6.1 to 6.18.
  */
-#ifndef SONDE_NET_H
-#define SONDE_NET_H
+#pragma once
 
 #include "core/event.h"
 
@@ -60,5 +59,3 @@ struct net_retransmit {
 	u16 state DOC("the kernel's TCP_ number: 1 established, 2 while connecting");
 	u16 loss_probe DOC("1: a tail-loss probe, see net_close");
 } EVENT(net_retransmit, 0x0904, "segments were retransmitted");
-
-#endif

@@ -57,7 +57,7 @@ static void on_event(struct session *s, const struct event *e, u32 size)
 		emit_image(s, e->pid, e->time);
 }
 
-static void on_mapped(struct session *s, struct file_facts *file, const void *own, const struct mapping *m)
+static void on_mapped(struct session *s, struct file_facts *file, const void *facts, const struct mapping *m)
 {
 	struct proc_map r = {
 		.event = { .time = m->time, .pid = m->pid, .tid = m->pid, .id = ID_proc_map },
@@ -73,18 +73,18 @@ static void on_mapped(struct session *s, struct file_facts *file, const void *ow
 }
 
 static const struct family_part parts[] = {
-	FAMILY_PART("proc_forked", "processes and threads that begin meanwhile"),
-	FAMILY_PART("proc_execed", "programs that processes go over to"),
+	FAMILY_PART("proc_forked", "processes and threads that begin during the recording"),
+	FAMILY_PART("proc_execed", "programs that processes execute"),
 	FAMILY_PART("proc_exited", "ends of processes and threads"),
 	FAMILY_PART("proc_renamed", "changes of names"),
-	FAMILY_PART("proc_snapshot", "processes and threads that were there before"),
+	FAMILY_PART("proc_snapshot", "processes and threads that exist when the recording begins"),
 	FAMILY_PARTS_END,
 };
 
 FAMILY_HOST(proc) = {
 	.name = "proc",
 	.parts = parts,
-	.follows = "proc_snapshot",
-	.mapped = on_mapped,
+	.follow_iterator = "proc_snapshot",
+	.object_mapped = on_mapped,
 	.event = on_event,
 };

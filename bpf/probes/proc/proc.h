@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Events of processes and threads: their identity, start and end. Sources: include/linux/sched.h, kernel/exit.c. */
-#ifndef SONDE_PROC_H
-#define SONDE_PROC_H
+#pragma once
 
 #include "core/event.h"
 
@@ -70,9 +69,7 @@ struct proc_rank {
 	struct event event;
 	u32 rank DOC("its number among the processes of the training, from 0");
 	u32 world_size DOC("number of these processes");
-	s32 local_rank DOC("its number among those of its machine; -1: not known");
+	s32 local_rank DOC("its number among the ranks of its machine; -1: not known");
 	u32 host UNIT(string) DOC("name of the machine");
 } EVENT(proc_rank, 0x0108,
-	"the rank of a process in distributed training, by its environment (RANK and WORLD_SIZE, or those of MPI or Slurm)");
-
-#endif
+	"the rank of a process in distributed training, from its environment (RANK and WORLD_SIZE, or the variables of MPI or Slurm)");

@@ -40,7 +40,7 @@ static __always_inline void gc_begin(u64 cookie, s32 generation)
 	st = own_state();
 	if (!st)
 		return;
-	/* before the clock is read: the time of the stack walk is not part of the pause */
+	/* before the clock is read, so that the collection's time does not include the stack walk */
 	stack = python__stack_here(STACK_FRAMES);
 	st->gc.generation = generation;
 	st->gc.collected = st->gc.uncollectable = -1;
@@ -96,7 +96,8 @@ SITE(python_gc_done, "gc-done")
 
 /*
  * invoke_gc_callback(state, phase, generation, collected, uncollectable), before and after each collection. Compilers
- * may replace or drop the first argument: then the others are one register earlier.
+ * may replace or drop the first argument: then the others are one register earlier. Later versions of CPython pass a
+ * pointer to the figures instead of the two numbers: then these are not known.
  */
 SITE(python_gc_callback, "gc-callback")
 {
@@ -114,7 +115,7 @@ SITE(python_gc_callback, "gc-callback")
 	if (word == WORD_START)
 		gc_begin(cookie, (s32)c);
 	else if (word == WORD_STOP)
-		gc_end(cookie, d, e);
+		gc_end(cookie, d >> 32 ? -1 : (s64)d, d >> 32 ? -1 : (s64)e);
 	return 0;
 }
 

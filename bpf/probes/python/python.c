@@ -14,10 +14,7 @@
 
 static bool is_runtime(struct elf *elf, const char *path, bool hint)
 {
-	static const char *const names[] = { "PyEval_RestoreThread", "_PyRuntime" };
-	struct elf_symbol found[2];
-
-	return !elf__find_symbols(elf, names, 2, found);
+	return elf__provides(elf, "PyEval_RestoreThread") && elf__provides(elf, "_PyRuntime");
 }
 
 static bool free_threaded(struct elf *elf)
@@ -108,7 +105,7 @@ static void add_imports(struct found *f, const char **why)
 		add(f, &site);
 	site = (struct site){ .program = "python_import_done" };
 	for (u32 i = 0; i < place.n_done; i++)
-		if (!elf__offset(f->elf, place.done[i], &site.offset))
+		if (!elf__offset(f->elf, place.after_calls[i], &site.offset))
 			add(f, &site);
 }
 
@@ -133,7 +130,7 @@ static void add_threads(struct found *f)
 			add_entry(f, found[i].addr, found[i].size, "python_thread_start");
 }
 
-static int sites(struct session *s, struct elf *elf, const char *path, void *own, struct site_list *out, char *why,
+static int sites(struct session *s, struct elf *elf, const char *path, void *facts, struct site_list *out, char *why,
 		 size_t len)
 {
 	struct found f = { .elf = elf, .out = out, .only_count = session__test_switch("no-usdt") };
@@ -153,7 +150,8 @@ static int sites(struct session *s, struct elf *elf, const char *path, void *own
 	add_threads(&f);
 	placer__free(f.placer);
 	if (*no_imports)
-		snprintf(why, len, "imports are not traced: it has no USDT probes, and %s", no_imports);
+		snprintf(why, len, "imports%s are not traced: it has no USDT probes, %s%s",
+			 gc ? "" : " and garbage collections", gc ? "and " : "it has no symbols, and ", no_imports);
 	else if (!gc)
 		snprintf(why, len, "garbage collections are not traced: it has neither USDT probes nor symbols");
 	return f.error;

@@ -4,8 +4,7 @@
  * 3.13), Python/import.c, Python/thread.c and Include/pydtrace.d of 3.8 to 3.15. docs/python-events.md lists the
  * probe sites.
  */
-#ifndef SONDE_PROBES_PYTHON_H
-#define SONDE_PROBES_PYTHON_H
+#pragma once
 
 #include "core/event.h"
 
@@ -45,5 +44,3 @@ struct python_thread_run {
 #define PYTHON_ARG_KNOWN	(1ULL << 38)
 #define PYTHON_STR_AT		40 /* 8 bits: offset of the characters of an ASCII str */
 #define PYTHON_NAME_FOURTH	(1ULL << 48) /* the module is the fourth argument of the call, else the third */
-
-#endif

@@ -2,8 +2,7 @@
 /*
  * What python.bpf.c's programs share: the start of a span, and the arguments of USDT probes. Included once.
  */
-#ifndef SONDE_PYTHON_ARGS_BPF_H
-#define SONDE_PYTHON_ARGS_BPF_H
+#pragma once
 
 #include "core/python.bpf.h"
 #include "python.h"
@@ -67,5 +66,3 @@ static __always_inline bool usdt_argument(struct pt_regs *ctx, u64 cookie, s64 *
 	*out = cookie & PYTHON_ARG_WIDE ? (s64)v : (s32)v;
 	return true;
 }
-
-#endif

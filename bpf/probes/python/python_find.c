@@ -142,9 +142,9 @@ static int add_done(struct function *f, u64 after, struct import_place *out)
 	if (!done || out->n_done == IMPORT_ENDS_MAX)
 		return -ENOENT;
 	for (u32 i = 0; i < out->n_done; i++)
-		if (out->done[i] == done)
+		if (out->after_calls[i] == done)
 			return 0;
-	out->done[out->n_done++] = done;
+	out->after_calls[out->n_done++] = done;
 	return 0;
 }
 

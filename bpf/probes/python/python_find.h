@@ -3,8 +3,7 @@
  * Finds where a CPython without USDT probes imports modules, collects garbage and starts threads; see
  * docs/python-events.md.
  */
-#ifndef SONDE_PYTHON_FIND_H
-#define SONDE_PYTHON_FIND_H
+#pragma once
 
 #include "site/place.h"
 
@@ -14,7 +13,7 @@
 struct import_place {
 	u64 audit; /* address of the call of the audit hooks */
 	bool name_fourth; /* the module is that call's fourth argument, else its third */
-	u64 done[IMPORT_ENDS_MAX]; /* after the calls of importlib, with and without -X importtime */
+	u64 after_calls[IMPORT_ENDS_MAX]; /* after the calls of importlib, with and without -X importtime */
 	u32 n_done;
 };
 
@@ -27,5 +26,3 @@ int python_find__import(struct elf *elf, struct placer *placer, struct import_pl
 u32 python_find__clones(struct elf *elf, const char *name, struct elf_symbol *out, u32 max);
 /* Py_Version (PY_VERSION_HEX); 0: older than 3.11, which does not export it. */
 u32 python_find__version(struct elf *elf);
-
-#endif

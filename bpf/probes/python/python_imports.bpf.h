@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The imports that are open in each thread. Included once. */
-#ifndef SONDE_PYTHON_IMPORTS_BPF_H
-#define SONDE_PYTHON_IMPORTS_BPF_H
+#pragma once
 
 #include "python_args.bpf.h"
 
@@ -179,5 +178,3 @@ static __always_inline bool read_str(char to[PYTHON_MODULE], u64 str, u32 at)
 	bpf_loop(length, read_character, &wide, 0);
 	return !wide.failed;
 }
-
-#endif

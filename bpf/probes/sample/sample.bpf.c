@@ -11,13 +11,14 @@
 #define PYTHON_WALK_TASKS
 #include "core/arrival.bpf.h"
 #include "core/python.bpf.h"
+#include "core/slices.bpf.h"
 #include "core/stack_budget.bpf.h"
 #include "sample_busy.bpf.h"
 #include "sample_record.bpf.h"
 #include "sample_thread.bpf.h"
 #include "sample_wait.bpf.h"
 
-OPTION(sample, all, "every process, not only those with a runtime");
+OPTION(sample, all, "every process, not only those with a runtime and busy native ones");
 OPTION(sample, stacks, "a stack of every off-CPU interval, also of those below 5 ms; 10 us for each");
 OPTION_NUMBER(sample, hz, "samples a second", "samples per second and CPU; the same as -F");
 OPTION_NUMBER(sample, off, "ns", "off-CPU intervals of at least this length; the same as --off-cpu");
@@ -64,7 +65,7 @@ int sample_tick(struct bpf_perf_event_data *ctx)
 	struct raw_sample *raw;
 
 	count_tick(now);
-	if (recording__is_held())
+	if (recording__is_suspended())
 		return 0;
 	if (!user_task__followed(task, option_sample_all)) {
 		count_busy(task, now);
@@ -100,6 +101,8 @@ __weak __noinline int sample_describe(struct raw_sample *raw, struct file_cache 
  * switch; else as the thread gets the CPU, by sample_resumed or sample_scheduled.
  */
 const volatile bool sample_at_return = false;
+/* Stacks are taken by sample_scheduled, which may be preempted. Else the record that is being filled is one per CPU. */
+const volatile bool sample_is_preemptible = false;
 
 /*
  * Emits the off-CPU interval of a system call that has not returned yet, or is about to: the stack is the same as at
@@ -111,7 +114,7 @@ __weak __noinline int sample_send(struct sample_thread *t)
 	struct raw_sample *raw;
 	bool unstacked;
 
-	raw = sample_at_return ? scratch(SCRATCH_OFF) : bpf_task_storage_get(&sample_kept, task, 0, 0);
+	raw = sample_is_preemptible ? bpf_task_storage_get(&sample_kept, task, 0, 0) : scratch(SCRATCH_OFF);
 	if (!raw || !t)
 		return 0;
 	/* from here on the thread may be preempted, and have another interval */
@@ -128,10 +131,14 @@ __weak __noinline int sample_send(struct sample_thread *t)
 	raw->kernel = 1;
 	if (unstacked) {
 		fill_unstacked(raw, task, raw->event.time, raw->event.flags);
-		emit(raw, NATIVE_SIZE_BARE(*raw, native));
-		return 0;
+		/* to gets_stack() the first wait for the GIL is like those for locks: the call is the same */
+		if (!raw->gil_wait || t->gil_stacked) {
+			emit(raw, NATIVE_SIZE_BARE(*raw, native));
+			return 0;
+		}
 	}
 	fill(raw, task, raw->event.time, raw->event.flags);
+	t->gil_stacked |= raw->gil_wait;
 	emit(raw, NATIVE_SIZE(*raw, native));
 	return 0;
 }
@@ -174,7 +181,7 @@ __weak __noinline int sample_keep(struct sample_thread *t)
 
 /*
  * Does an interval from the threshold on get a stack? The first ones of a thread and the first one of each call do, so
- * that the loader has a stack for the others. The sum at which the next one does is drawn, because equal sums would
+ * that the worker has a stack for the others. The sum at which the next one does is drawn, because equal sums would
  * always choose the same wait of a loop that takes as long.
  */
 #define FIRST_STACKS 16
@@ -232,6 +239,9 @@ static __always_inline void arrives(struct sample_thread *t, struct task_struct 
 {
 	struct raw_sample *raw;
 
+	/* left from before a pause, if the iterator at its start failed */
+	if (t->since < slices_resumed)
+		t->since = 0;
 	if (t->since && is_recorded(t, now)) {
 		raw = t->kept ? bpf_task_storage_get(&sample_kept, task, 0, 0) : NULL;
 		if (raw) {
@@ -245,6 +255,7 @@ static __always_inline void arrives(struct sample_thread *t, struct task_struct 
 		}
 	}
 	t->since = 0;
+	t->paused = 0;
 }
 
 /* The thread runs, but its switch to the CPU was not seen. */
@@ -266,11 +277,12 @@ static __always_inline void leaves(struct sample_thread *t, struct task_struct *
 		sample_send(t);
 	else if (t->end)
 		send_bare(t);
-	t->since = user_task__followed(task, option_sample_all) ? now : 0;
+	t->since = task__still_followed(task, option_sample_all, &t->followed) ? now : 0;
 	t->state = state;
 	t->nr = task__in_32bit_call(task) ? -1 : (s32)regs->orig_ax;
 	t->iowait = BPF_CORE_READ_BITFIELD(task, in_iowait);
 	t->before = 0;
+	t->paused = 0;
 	t->kept = 0;
 	if (sample_at_return && t->since && (s32)regs->orig_ax < 0)
 		sample_keep(t);
@@ -283,7 +295,7 @@ int BPF_PROG(sample_switch, bool preempt, struct task_struct *prev, struct task_
 	struct sample_thread *t;
 	u64 now;
 
-	if (BOTH_NULL(stored_prev, stored_next))
+	if (slices_stopped || BOTH_NULL(stored_prev, stored_next))
 		return 0;
 	now = bpf_ktime_get_ns();
 	t = stored_prev && prev->pid ? bpf_task_storage_get(&sample_threads, prev, 0, 0) : NULL;
@@ -301,7 +313,7 @@ static __always_inline int resumed(void)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct sample_thread *t = thread_of(task);
 
-	if (!t)
+	if (!t || slices_stopped)
 		return 0;
 	if (t->since)
 		missed_arrival(t, task, bpf_ktime_get_ns());
@@ -340,7 +352,7 @@ int BPF_PROG(sample_back, struct pt_regs *regs, long ret)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct sample_thread *t = thread_of(task);
 
-	if (!t)
+	if (!t || slices_stopped)
 		return 0;
 	if (t->since)
 		missed_arrival(t, task, bpf_ktime_get_ns());
@@ -360,10 +372,14 @@ static __always_inline struct sample_thread *new_thread(struct task_struct *task
 {
 	struct sample_thread *t = bpf_task_storage_get(&sample_threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
-	if (!t || !bpf_task_storage_get(&sample_kept, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE) ||
+	if (!t ||
+	    ((sample_at_return || sample_is_preemptible) &&
+	     !bpf_task_storage_get(&sample_kept, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE)) ||
 	    !bpf_task_storage_get(&python_threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE) ||
 	    !bpf_task_storage_get(&python_knowns, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE))
 		loss__count(EVENT_FAMILY(ID_sample_off), LOSS_STORAGE, bpf_ktime_get_ns());
+	if (t && slices_stopped)
+		t->paused = 1;
 	return t;
 }
 
@@ -375,49 +391,49 @@ int BPF_PROG(sample_forked, struct task_struct *parent, struct task_struct *chil
 	return 0;
 }
 
-/* Threads that exist already: run when tracing begins, and when a process becomes one that is followed. */
+/*
+ * Threads that exist already: run when tracing or a slice of time begins, and when a process becomes one that is
+ * followed.
+ */
 SEC("?iter/task")
 int sample_begin(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct sample_thread *t;
+	bool resumes;
 
 	if (!task || !task->pid || task->flags & PF_KTHREAD || !task__introduced(task, option_sample_all))
 		return 0;
 	t = bpf_task_storage_get(&sample_threads, task, 0, 0);
-	if (t)
+	if (t && (!t->paused || slices_stopped))
 		return 0;
-	t = new_thread(task);
+	resumes = t != NULL;
+	if (!t)
+		t = new_thread(task);
 	/* for a process that has left the set, a switch after its return begins the first interval */
-	if (!t || task->on_cpu || !task->__state || !user_task__followed(task, option_sample_all))
+	if (!t || slices_stopped || task->on_cpu || !task->__state || !user_task__followed(task, option_sample_all))
 		return 0;
 	t->nr = task__in_32bit_call(task) ? -1 : (s32)((struct pt_regs *)bpf_task_pt_regs(task))->orig_ax;
 	t->state = task->__state;
 	t->iowait = BPF_CORE_READ_BITFIELD(task, in_iowait);
 	t->before = 1;
-	t->since = bpf_ktime_get_ns();
+	t->paused = 0;
+	t->since = resumes ? slices_resumed : bpf_ktime_get_ns();
 	return 0;
 }
 
-/* Writes threads that are off the CPU when tracing stops, blocked in something. Their stacks do not change and are
- * read from here. */
-SEC("iter.s/task")
-int sample_open(struct bpf_iter__task *ctx)
+/*
+ * Writes a thread that is off the CPU when tracing or a slice of time stops, blocked in something. Its stack does not
+ * change and is read from here. Not 0: there was no room.
+ */
+static __always_inline long write_open(struct seq_file *seq, struct sample_thread *t, struct task_struct *task)
 {
-	struct task_struct *task = ctx->task;
-	struct seq_file *seq = ctx->meta->seq;
-	struct sample_thread *t;
-	struct raw_sample *raw;
+	struct raw_sample *raw = scratch(SCRATCH_OPEN);
+	u64 now = slices_stopped ?: bpf_ktime_get_ns();
 	struct pt_regs *regs;
 	u32 size;
-	u64 now;
 
-	if (!task)
-		return 0;
-	t = bpf_task_storage_get(&sample_threads, task, 0, 0);
-	raw = scratch(SCRATCH_OPEN);
-	now = bpf_ktime_get_ns();
-	if (!t || !raw || task->on_cpu || !t->since || now - t->since < option_sample_off ||
+	if (!raw || task->on_cpu || !t->since || now < t->since + option_sample_off ||
 	    !user_task__followed(task, option_sample_all))
 		return 0;
 	bare(raw, task, t->since, now, reason_of(t->state, t->iowait));
@@ -432,6 +448,22 @@ int sample_open(struct bpf_iter__task *ctx)
 		raw->python = python__stack_of_task(task, 0, STACK_FRAMES);
 	}
 	size = NATIVE_SIZE(*raw, native);
-	iter__write(seq, raw, size);
+	return iter__write(seq, raw, size);
+}
+
+SEC("iter.s/task")
+int sample_open(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct sample_thread *t;
+
+	if (!task)
+		return 0;
+	t = bpf_task_storage_get(&sample_threads, task, 0, 0);
+	/* if the reader's buffer is full, the program runs again for this thread */
+	if (!t || write_open(ctx->meta->seq, t, task))
+		return 0;
+	t->since = t->end = 0;
+	t->paused = 1;
 	return 0;
 }

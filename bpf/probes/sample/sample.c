@@ -7,7 +7,6 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,8 +70,10 @@ static const char *stack_taker(void)
 static int configure(struct session *s)
 {
 	bool at_return = !strcmp(stack_taker(), "sample_back");
+	bool is_preemptible = !strcmp(stack_taker(), "sample_scheduled");
+	int ret = session__set_variable(s, "sample_at_return", &at_return, sizeof(at_return));
 
-	return session__set_variable(s, "sample_at_return", &at_return, sizeof(at_return));
+	return ret ?: session__set_variable(s, "sample_is_preemptible", &is_preemptible, sizeof(is_preemptible));
 }
 
 static bool needs_program(struct session *s, const char *program)
@@ -82,6 +83,9 @@ static bool needs_program(struct session *s, const char *program)
 	for (u32 i = 0; i < ARRAY_LEN(takers); i++)
 		if (!strcmp(program, takers[i]) && strcmp(program, stack_taker()))
 			return false;
+	/* a filter leaves no further process to find */
+	if (!strcmp(program, "sample_waiters") && session__has_filter(s))
+		return false;
 	return strcmp(program, "sample_tick") ? session__number(s, "sample", "off") != 0 : asked_hz(s) != 0;
 }
 
@@ -94,6 +98,7 @@ static void begin(struct session *s)
 	state_of(s)->period = hz ? SECOND / hz : 0;
 	if (hz)
 		session__attach_clock(s, "sample_tick", hz);
+	session__run_iter(s, "sample_waiters");
 }
 
 static enum sample_reason reason_of_call(const struct raw_sample *raw)
@@ -228,6 +233,9 @@ static u32 stack_of(struct session *s, struct native_thread *thread)
 	return stack;
 }
 
+/* ns of BPF programs for a recorded wait or wake-up, most of which have a stack, measured by bpf_stats. */
+#define WAIT_NS 4000
+
 static void on_wake(struct session *s, const struct raw_wake *raw, u32 size)
 {
 	struct sample_wake e = {
@@ -254,6 +262,7 @@ static void on_wake(struct session *s, const struct raw_wake *raw, u32 size)
 				      });
 	e.event.id = ID_sample_wake;
 	session__emit(s, &e, sizeof(e));
+	session__add_probing(s, 0, WAIT_NS);
 }
 
 static void on_sample(struct session *s, const struct raw_sample *raw, u32 size)
@@ -268,10 +277,14 @@ static void on_sample(struct session *s, const struct raw_sample *raw, u32 size)
 							 .python = raw->python,
 						 });
 
-	if (raw->start)
-		emit_off(s, raw, stack);
-	else
+	if (!raw->start) {
 		emit_cpu(s, raw, stack);
+		return;
+	}
+	emit_off(s, raw, stack);
+	/* an open wait was written by an iterator, which costs nothing at switches */
+	if (!(raw->event.flags & EVENT_OPEN))
+		session__add_probing(s, 0, WAIT_NS);
 }
 
 static void on_event(struct session *s, const struct event *e, u32 size)
@@ -282,6 +295,23 @@ static void on_event(struct session *s, const struct event *e, u32 size)
 		on_wake(s, (const struct raw_wake *)e, size);
 	else if (e->id == RAW_BUSY)
 		session__follow(s, e->pid);
+}
+
+static void on_tasks(struct session *s, const struct task_waits *w)
+{
+	struct sample_tasks e = {
+		.event = { .time = w->time, .pid = w->pid, .tid = w->pid, .id = ID_sample_tasks },
+		.period = w->period,
+		.object = w->object,
+		.stack = w->stack,
+		.holder = w->holder,
+		.tasks = w->tasks,
+		.begun = w->begun,
+		.all = w->all,
+		.serves = w->serves,
+	};
+
+	session__emit(s, &e, sizeof(e));
 }
 
 static void write_clock(struct session *s, u64 now)
@@ -308,6 +338,7 @@ static void write_clock(struct session *s, u64 now)
 static void on_tick(struct session *s, u64 now)
 {
 	write_clock(s, now);
+	session__run_iter(s, "sample_waiters");
 }
 
 static void sizes(const struct session *s, table_size_fn *fn, void *arg)
@@ -327,6 +358,10 @@ static void end(struct session *s)
 	recent__free(&state_of(s)->usual);
 }
 
+/* The clock goes on: its cost does not depend on the load. */
+static const char *const sliced[] = { "sample_switch", "sample_resumed", "sample_scheduled",
+				      "sample_back",   "sample_waking",	 NULL };
+
 static const struct family_part parts[] = {
 	FAMILY_PART("sample_tick", "CPU samples"),
 	FAMILY_PART("sample_switch", "stacks of threads off the CPU"),
@@ -337,6 +372,7 @@ static const struct family_part parts[] = {
 	FAMILY_PART("sample_waking", "which code ended long waits"),
 	FAMILY_PART("sample_forked", "threads that begin meanwhile"),
 	FAMILY_PART("sample_begin", "stacks of threads off the CPU"),
+	FAMILY_PART("sample_waiters", "processes without a runtime whose threads wait"),
 	FAMILY_PART("sample_open", "threads still off the CPU when the recording stopped"),
 	FAMILY_PARTS_END,
 };
@@ -351,12 +387,15 @@ FAMILY_HOST(sample_host) = {
 	.python = true,
 	.state = sizeof(struct sample_state),
 	.begin = begin,
-	.follows = "sample_begin",
+	.follow_iterator = "sample_begin",
 	.follows_with = "off",
 	.names_files = true,
 	.event = on_event,
 	.sizes = sizes,
 	.end = end,
+	.tasks = on_tasks,
 	.tick = on_tick,
 	.tick_ns = SECOND,
+	.sliced = sliced,
+	.open_iterator = "sample_open",
 };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Events of sampling: the code in which threads spend CPU time, and in which they are off the CPU. docs/sampling.md
  * explains it. */
-#ifndef SONDE_SAMPLE_H
-#define SONDE_SAMPLE_H
+#pragma once
 
 #include "core/event.h"
 #include "core/file.h"
@@ -20,7 +19,7 @@ enum sample_gil {
 
 struct sample_cpu {
 	struct event event;
-	u64 period UNIT(ns) DOC("CPU time that the sample stands for");
+	u64 period UNIT(ns) DOC("CPU time that the sample represents");
 	u32 stack UNIT(stack) DOC("0: not known");
 	enum sample_gil gil DOC("did the thread hold its interpreter's GIL");
 	u8 kernel DOC("1: the thread was in the kernel, called or interrupted from the stack's innermost frame");
@@ -94,6 +93,21 @@ struct sample_wake {
 		DOC("value that the futex had to have for the wait to begin; 2 for locks of many libraries");
 } EVENT(sample_wake, 0x0c04, "a thread ended another thread's long wait for a futex");
 
+struct sample_tasks {
+	struct event event;
+	u64 period UNIT(ns) DOC("time that the reading represents: since the previous reading");
+	u64 object UNIT(hex)
+		DOC("object whose method the innermost coroutine runs, such as an asyncio.Lock; of one of these tasks");
+	u32 stack UNIT(stack) DOC("coroutines that the tasks wait in");
+	u32 holder UNIT(stack)
+		DOC("coroutines of a task inside of `async with` of the lock that these wait for; 0: none was found");
+	u32 tasks DOC("number of these tasks");
+	u32 begun DOC("number of these tasks that did not wait in the same state at the reading before");
+	u32 all DOC("number of all tasks of the process");
+	u8 serves DOC("1: the outermost coroutine got a stream as an argument, as for each client of a server");
+} EVENT(sample_tasks, 0x0c05,
+	"asyncio tasks that waited in the same coroutines, by the process's memory (docs/sampling.md)");
+
 /* The frames of CPython's parking lot between a waiter's semaphore and its stack pointer are smaller. */
 #define PARKING_SPAN 1024
 
@@ -101,7 +115,7 @@ struct sample_wake {
 #define RAW_WAKE   RAW_SECOND_OF(0x0c)
 #define RAW_BUSY   RAW_THIRD_OF(0x0c)
 
-/* Sent by the programs to the loader (sample.c), which makes the events above of it. Not in the trace. */
+/* Sent by the programs to the worker (sample.c), which makes the events above of it. Not in the trace. */
 struct raw_sample {
 	struct event event;
 	u64 start; /* 0: a sample of the clock */
@@ -121,7 +135,7 @@ struct raw_sample {
 	struct native_stack native;
 };
 
-/* A process that is not followed uses much CPU time. */
+/* A process that is not followed uses much CPU time, or its threads often wait. */
 struct raw_busy {
 	struct event event;
 };
@@ -138,5 +152,3 @@ struct raw_wake {
 	u8 bounded;
 	struct native_stack native; /* ip 0: not taken */
 };
-
-#endif

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Processes without a runtime that use much CPU time: the clock meets them anyway, and reports those that it meets
- * often, which the loader then follows like one with a runtime. So a native service is in the trace, at no cost to all
- * others.
+ * Finds processes without a runtime that the worker is to follow like one with a runtime, so that a native service is
+ * in the trace, at hardly any cost to the other processes: processes that use much CPU time, because the clock samples
+ * them anyway, and processes of several threads that often wait, which an iterator finds once a second.
  */
-#ifndef SONDE_SAMPLE_BUSY_BPF_H
-#define SONDE_SAMPLE_BUSY_BPF_H
+#pragma once
 
 #include "core/sonde.bpf.h"
 #include "sample.h"
@@ -64,4 +63,44 @@ static __always_inline void count_busy(struct task_struct *task, u64 now)
 	report_busy(task, now);
 }
 
-#endif
+#define WAITS_MIN 2 /* voluntary switches of a thread since the iterator's last run, at most a second earlier */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, u32); /* thread */
+	__type(value, u64); /* its voluntary switches at the iterator's last run */
+} sample_waits SEC(".maps");
+
+static __always_inline bool waits_often(struct task_struct *task)
+{
+	u64 now = task->nvcsw, *before;
+	u32 tid = task->pid;
+	bool often;
+
+	before = bpf_map_lookup_elem(&sample_waits, &tid);
+	if (!before) {
+		bpf_map_update_elem(&sample_waits, &tid, &now, BPF_ANY);
+		return false;
+	}
+	often = now - *before >= WAITS_MIN && now - *before <= BUSY_SWITCHES;
+	*before = now;
+	return often;
+}
+
+/* Threads of one process make each other wait. A process of one thread mostly waits for something to do. */
+SEC("?iter/task")
+int sample_waiters(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct seq_file *seq = ctx->meta->seq;
+	struct raw_busy raw = {};
+
+	if (!task || task->flags & (PF_KTHREAD | PF_EXITING) || BPF_CORE_READ(task, signal, nr_threads) < 2 ||
+	    process__flags(task->tgid) & PROCESS_RUNTIME || is_sonde(task) || !waits_often(task))
+		return 0;
+	event__init(&raw.event, RAW_BUSY, 0, bpf_ktime_get_ns());
+	raw.event.pid = task->tgid;
+	iter__write(seq, &raw, sizeof(raw));
+	return 0;
+}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The lock that a thread waits for by a futex. */
-#ifndef SONDE_SAMPLE_LOCK_BPF_H
-#define SONDE_SAMPLE_LOCK_BPF_H
+#pragma once
 
 #include "core/native.bpf.h"
 #include "core/python_memory.bpf.h"
@@ -31,5 +30,3 @@ static __always_inline u64 lock_of(struct task_struct *waiter, struct task_struc
 		return futex;
 	return lock >= 4096 && !(lock >> 47) ? lock : futex;
 }
-
-#endif

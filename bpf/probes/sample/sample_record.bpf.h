@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The records of sample.bpf.c: where they are made, and the fields that both kinds have. Included once. */
-#ifndef SONDE_SAMPLE_RECORD_BPF_H
-#define SONDE_SAMPLE_RECORD_BPF_H
+#pragma once
 
 #include "core/native.bpf.h"
 #include "core/python.bpf.h"
@@ -27,8 +26,7 @@ struct {
 
 /*
  * A record of the thread's own: with sample_back the stack that it had when it left the CPU from its own code, else the
- * record that is being filled. A program at the return of schedule() can be preempted, so a record of the CPU would not
- * do.
+ * record that is being filled by sample_scheduled: that can be preempted, so a record of the CPU would not do.
  */
 struct {
 	TASK_STORAGE(struct raw_sample);
@@ -83,7 +81,7 @@ static __always_inline void fill(struct raw_sample *raw, struct task_struct *tas
 		read_gil(raw, task);
 }
 
-/* The same without a stack: the loader takes that of a similar interval. */
+/* The same without a stack: the worker takes that of a similar interval. */
 static __always_inline void fill_unstacked(struct raw_sample *raw, struct task_struct *task, u64 now, u16 flags)
 {
 	if (!fill_call(raw, task, now, flags))
@@ -135,5 +133,3 @@ static __always_inline void bare(struct raw_sample *raw, struct task_struct *tas
 	raw->native.links = 0;
 	raw->native.window = 0;
 }
-
-#endif

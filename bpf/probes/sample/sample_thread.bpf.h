@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The state of each thread that sampling follows. */
-#ifndef SONDE_SAMPLE_THREAD_BPF_H
-#define SONDE_SAMPLE_THREAD_BPF_H
+#pragma once
 
 #include "core/file.bpf.h"
 #include "sample.h"
@@ -17,14 +16,17 @@ struct sample_thread {
 	u64 start, end; /* of an off-CPU interval whose stack has not been read yet; end 0: none */
 	s32 nr; /* the system call in which it left the CPU for the last time; -1: it was in none */
 	u32 state;
+	u32 followed; /* processes_version when its process was last found to be followed */
 	u8 iowait;
-	u8 before; /* since is the time when tracing began */
+	u8 before; /* since is the time when tracing, or the slice of time, began */
 	u8 start_before;
 	u8 reason;
 	u8 stacks; /* of its intervals, at most FIRST_STACKS */
+	u8 gil_stacked; /* a wait for the GIL had a stack */
 	u8 unstacked; /* the interval from start to end gets no stack */
 	u8 kept; /* its stack is in sample_kept */
 	u8 returns; /* its system call has been executed */
+	u8 paused; /* it has not been switched in the current slice of time */
 	struct wake_limit short_wakes, long_wakes; /* for stacks of this thread when it wakes others */
 	u64 stack_due; /* ns of its intervals shorter than SAMPLE_STACK_NS until one gets a stack */
 	u64 stacked_calls; /* of these system calls it had an interval with a stack; bit: number modulo 64 */
@@ -37,5 +39,3 @@ struct sample_threads_map {
 };
 
 extern struct sample_threads_map sample_threads SEC(".maps");
-
-#endif

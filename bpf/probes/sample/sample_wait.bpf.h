@@ -4,8 +4,7 @@
  * until it returns. Layouts: struct pollfd of include/uapi/asm-generic/poll.h, struct __kernel_timespec of
  * include/uapi/linux/time_types.h, commands of futex(2) of include/uapi/linux/futex.h.
  */
-#ifndef SONDE_SAMPLE_WAIT_BPF_H
-#define SONDE_SAMPLE_WAIT_BPF_H
+#pragma once
 
 #include "core/file.bpf.h"
 #include "core/futex.bpf.h"
@@ -38,7 +37,7 @@ static __always_inline s64 of_timespec(u64 address, s64 unit, struct task_struct
 	return time[0] < 1000000000 ? time[0] * SECOND_NS + time[1] * unit : FOREVER;
 }
 
-/* Converts a moment into the time from the start of the wait; for CLOCK_REALTIME the loader does it. */
+/* Converts a moment into the time from the start of the wait; for CLOCK_REALTIME the worker does it. */
 static __always_inline void set_moment(struct raw_sample *raw, s64 moment, bool realtime)
 {
 	raw->timeout = moment;
@@ -179,5 +178,3 @@ static __always_inline void describe_wait(struct raw_sample *raw, struct task_st
 	if (fd >= 0)
 		raw->file = file__of_fd(task, fd, cache);
 }
-
-#endif

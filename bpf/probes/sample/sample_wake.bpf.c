@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The code that ends another thread's long wait for a futex: it releases the lock, signals the condition, or ends.
+ * The code that ends another thread's wait for a futex of WAKE_MIN or longer: it releases the lock, signals the
+ * condition, or ends.
  * sched_waking runs in the waker's context, so its stack is read right there. That delays the waiter, which has
  * waited for at least WAKE_MIN (docs/sampling.md has the times).
  *
@@ -10,14 +11,16 @@
 #include "core/native.bpf.h"
 #include "core/python.bpf.h"
 #include "core/python_gil.bpf.h"
+#include "core/slices.bpf.h"
 #include "sample_lock.bpf.h"
 #include "sample_thread.bpf.h"
 
 #define WAKE_MIN 100000 /* ns that the woken thread was off the CPU */
 
 /*
- * Limit of stacks of one waker: a number at once, and one more after each interval in ns. Each costs the loader about
- * 10 us, and is read with interrupts off. Wakes after a wait of at least WAKE_LONG have a limit of their own.
+ * Limit of stacks of one waker: WAKE_STACKS at once, and one more every WAKE_REFILL ns. Each costs the worker about
+ * 10 us, and is read with interrupts off. Wakes after a wait of WAKE_LONG or more have a separate limit, with one more
+ * every WAKE_REFILL_LONG ns.
  */
 #define WAKE_STACKS	 64
 #define WAKE_REFILL	 50000000
@@ -48,30 +51,34 @@ static __always_inline u64 futex_of(struct task_struct *task)
 	return regs->di;
 }
 
-/* How the current thread ends waits for this futex; 0: it does not. A timer may have interrupted an unrelated thread.
- */
+/* Can the current thread end a wait for a futex? A timer may have interrupted an unrelated thread. */
+static __always_inline bool ends_waits(struct task_struct *me)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(me);
+
+	if (me->flags & PF_EXITING)
+		return true;
+	return !task__in_32bit_call(me) && regs->orig_ax == SYS_futex && is_wake(regs->si);
+}
+
+/* Returns how the current thread ends waits for this futex (SAMPLE_WAKE_..), 0 if it does not; only if ends_waits(). */
 static __always_inline u8 how_of(struct task_struct *me, u64 futex)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(me);
 
 	if (me->flags & PF_EXITING)
 		return SAMPLE_WAKE_EXIT;
-	if (task__in_32bit_call(me) || regs->orig_ax != SYS_futex || !is_wake(regs->si))
-		return 0;
 	return regs->di == futex || regs->r8 == futex ? SAMPLE_WAKE_FUTEX : 0;
 }
 
 /*
- * Does the woken thread wait for its GIL, as far as its thread state is known, else that of the current thread, which
- * is of the same process?
+ * Is the futex part of the GIL of the woken thread? If that thread's state is not known, the GIL is that of the current
+ * thread, which is of the same process.
  */
 static __always_inline bool waits_for_gil(struct task_struct *woken, struct task_struct *me, u64 futex)
 {
-	u64 gil = 0;
+	u64 gil = python__known_gil(woken) ?: python__known_gil(me);
 
-	python__gil_held(woken, &gil);
-	if (!gil)
-		python__gil_held(me, &gil);
 	return gil && futex - gil < GIL_SIZE;
 }
 
@@ -102,7 +109,7 @@ static __always_inline u32 python_of(struct task_struct *me)
 
 /*
  * Adds the native stack to the record of the current CPU and sends it. The Python stack was taken by the caller: this
- * function's frame and the walk's together are more than a program of 6.1 may have.
+ * function's frame and the walk's together need more BPF stack than 6.1 allows.
  */
 __weak __noinline int sample_send_wake(struct sample_thread *t)
 {
@@ -135,18 +142,22 @@ static __always_inline void fill(struct raw_wake *raw, struct task_struct *me, s
 SEC("tp_btf/sched_waking")
 int BPF_PROG(sample_waking, struct task_struct *woken)
 {
-	struct sample_thread *t = task__stored(&sample_threads, woken), *mine;
 	struct task_struct *me = bpf_get_current_task_btf();
+	struct sample_thread *t, *mine;
 	u64 now, futex;
 	struct raw_wake *raw;
 	u32 zero = 0;
 	u8 how;
 
-	if (!t || !t->since || me->tgid != woken->tgid)
+	/* most wake-ups end here, by what is in the cache of the waker's CPU */
+	if (me->tgid != woken->tgid || !ends_waits(me))
+		return 0;
+	t = task__stored(&sample_threads, woken);
+	if (!t || !t->since)
 		return 0;
 	futex = futex_of(woken);
 	how = futex ? how_of(me, futex) : 0;
-	if (!how || recording__is_held())
+	if (!how || slices_stopped || recording__is_suspended())
 		return 0;
 	now = bpf_ktime_get_ns();
 	if (now < t->since + WAKE_MIN)

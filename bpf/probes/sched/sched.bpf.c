@@ -6,16 +6,17 @@
  *
  * When did a woken thread become runnable? The kernel counts its run delay from the moment at which it is queued.
  * sched_waking comes before that (an idle CPU gets an interrupt and queues the thread itself), and sched_wakeup comes
- * at that moment but would be another program at every wake-up of the machine. Neither is needed: at the switch the
- * kernel's own counter is read, with the queueing time and the run queue's clock that the kernel is about to subtract.
- * sched_waking serves only to find the waker, which sched_wakeup can't: it runs on the woken CPU, in the context of an
- * unrelated task.
+ * at that moment but would be another program at every wake-up of the machine. Neither is needed where the kernel
+ * counts the run delay (has_run_delay()): the program at the switch reads the counter, and adds what the kernel is
+ * about to add to it, the run queue's clock minus the time at which the thread was queued. There sched_waking serves
+ * only to find the waker. sched_wakeup can't find it, as it runs on the woken CPU, in the context of an unrelated task.
  */
 #include "core/arrival.bpf.h"
+#include "core/slices.bpf.h"
 #include "core/sonde.bpf.h"
 #include "sched.h"
 
-OPTION(sched, all, "every process, not only those with a runtime");
+OPTION(sched, all, "every process, not only those with a runtime and busy native ones");
 
 /* include/linux/sched.h; the same numbers from 6.1 to 6.18 */
 #define TASK_INTERRUPTIBLE   0x0001
@@ -36,11 +37,12 @@ enum cpu_state {
 	CPU_STATE_UNKNOWN, /* followed since ->since; its first switch shows whether it was on a CPU */
 	CPU_STATE_ON,
 	CPU_STATE_OFF,
+	CPU_STATE_PAUSED, /* followed, and has not been switched in the current slice of time */
 };
 
 struct interval {
 	u64 since; /* 0: unknown, the interval makes no record */
-	u64 run_delay; /* the kernel's counters when it last left a CPU */
+	u64 run_delay; /* the kernel's counters when it last left a CPU, or when sonde began to follow it */
 	u64 exec;
 	u64 waking; /* only where the kernel's counter can't be read */
 	u32 waker_pid, waker_tid;
@@ -48,16 +50,14 @@ struct interval {
 	u16 state;
 	u16 cpu_state;
 	u16 cpu;
+	u32 followed; /* processes_version when its process was last found to be followed */
 };
 
 struct {
 	TASK_STORAGE(struct interval);
 } intervals SEC(".maps");
 
-/* When sched_open began to write what is still open: nothing may end after that. */
-u64 sched_stopped = 0;
-
-/* What the host finds in the kernel's BTF: sched.c. */
+/* What the family's host code (sched.c) finds in the kernel's BTF. */
 const volatile s64 sched_preempt_count =
 	0; /* the per-CPU preempt count's address minus that of the CPU's run queue; 0: not known */
 const volatile u32 sched_interrupts = 0; /* the bits of the count that are not 0 in an interrupt or an NMI */
@@ -67,12 +67,20 @@ static __always_inline struct interval *interval_of(struct task_struct *task)
 	return task__stored(&intervals, task);
 }
 
+/* Did its interval begin before the current slice of time? The caller then lets it begin with the slice. */
+static __always_inline bool is_of_earlier_slice(const struct interval *st)
+{
+	return st->cpu_state == CPU_STATE_PAUSED || (st->since && st->since < slices_resumed);
+}
+
 static __always_inline struct interval *new_interval(struct task_struct *task)
 {
 	struct interval *st = bpf_task_storage_get(&intervals, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
 	if (!st)
 		loss__count(EVENT_FAMILY(ID_sched_run), LOSS_STORAGE, bpf_ktime_get_ns());
+	else if (slices_stopped && st->cpu_state == CPU_STATE_NONE)
+		st->cpu_state = CPU_STATE_PAUSED;
 	return st;
 }
 
@@ -90,13 +98,20 @@ static __always_inline void note_counters(struct interval *st, struct task_struc
 static __always_inline struct interval *follow(struct task_struct *task)
 {
 	struct interval *st = bpf_task_storage_get(&intervals, task, 0, 0);
+	bool resumes;
 
-	if (!st || st->cpu_state != CPU_STATE_NONE)
-		return st;
-	if (!task__followed(task, option_sched_all))
+	if (!st)
 		return NULL;
+	resumes = st->cpu_state != CPU_STATE_NONE && is_of_earlier_slice(st);
+	if (st->cpu_state != CPU_STATE_NONE && !resumes)
+		return st;
+	if (!task__followed(task, option_sched_all)) {
+		st->cpu_state = CPU_STATE_NONE;
+		return NULL;
+	}
+	/* a thread that was followed before a pause has not been switched since the slice began */
+	st->since = resumes ? slices_resumed : 0;
 	st->cpu_state = CPU_STATE_UNKNOWN;
-	st->since = 0;
 	note_counters(st, task);
 	return st;
 }
@@ -144,7 +159,7 @@ static __always_inline u64 waited(struct interval *st, struct task_struct *task,
 			return now - st->since;
 		return st->waking > st->since ? now - st->waking : 0;
 	}
-	/* the counter has the time that it waited on CPUs that it was moved away from */
+	/* run_delay includes the time for which the thread waited in the queues of CPUs that it was moved away from */
 	delay = task->sched_info.run_delay - st->run_delay;
 	queued = task->sched_info.last_queued;
 	if (queued && clock > queued)
@@ -213,12 +228,12 @@ static __always_inline void leave(struct interval *st, struct task_struct *task,
 	st->since = now;
 	note_counters(st, task);
 	/*
-	 * An exiting thread's process may have left the set already. Other threads left the set by exec or by a
-	 * filter, and are no longer followed.
+	 * The process of an exiting thread may have left the set already: the thread is followed up to its last switch.
+	 * Any other thread whose process left the set, by an exec or a filter, is no longer followed.
 	 */
 	if (state == SCHED_DEAD) {
 		st->cpu_state = CPU_STATE_NONE;
-	} else if (!task__followed(task, option_sched_all) && !(task->flags & PF_EXITING)) {
+	} else if (!task__still_followed(task, option_sched_all, &st->followed) && !(task->flags & PF_EXITING)) {
 		st->cpu_state = CPU_STATE_NONE;
 		run.span.event.flags |= EVENT_OPEN;
 	}
@@ -249,7 +264,7 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 	struct interval *out = NULL, *in = NULL;
 	u64 now, clock = 0;
 
-	if (sched_stopped || BOTH_NULL(stored_prev, stored_next))
+	if (slices_stopped || BOTH_NULL(stored_prev, stored_next))
 		return 0;
 	if (stored_prev && prev->pid)
 		out = follow(prev);
@@ -263,8 +278,8 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 		clock = run_queue_clock(prev);
 	if (out) {
 		/*
-		 * prev_state is what it was before the kernel looked for signals, which
-		 * make it runnable again; the argument says so only in newer kernels.
+		 * prev_state is the state before the kernel looked for signals. If a signal made the thread runnable
+		 * again, prev->__state is 0; before 6.14 prev_state does not show that.
 		 */
 		if (preempt || !prev->__state)
 			prev_state = 0;
@@ -317,9 +332,9 @@ static __always_inline void note_waker(struct interval *st)
 }
 
 /*
- * In the waker's context, and under the lock that lets one waker in at a time: a
- * thread's last one before it runs is the one that counts. It can come before
- * the switch that it wakes from, so the switch must not forget it.
+ * Runs in the waker's context, under a lock that admits one waker of a thread at a time. The last waker before the
+ * thread runs again counts. A thread may be woken before the switch at which it leaves the CPU, so this switch must not
+ * reset the waker.
  */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(sched_waking, struct task_struct *p)
@@ -334,22 +349,22 @@ int BPF_PROG(sched_waking, struct task_struct *p)
 	return 0;
 }
 
-/* The child's process may not be in the set yet. */
+/* Checks the parent, because the child's process may not be in the set yet. */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(sched_forked, struct task_struct *parent, struct task_struct *child)
 {
-	if (!sched_stopped && task__followed(parent, option_sched_all))
+	if (task__followed(parent, option_sched_all))
 		new_interval(child);
 	return 0;
 }
 
-/* A new thread's first time to be runnable; the current thread made it. */
+/* A new thread becomes runnable for the first time. Its waker is the current thread, which created it. */
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(sched_wakeup_new, struct task_struct *p)
 {
 	struct interval *st;
 
-	if (sched_stopped || !p->bpf_storage)
+	if (slices_stopped || !p->bpf_storage)
 		return 0;
 	st = follow(p);
 	if (!st)
@@ -363,7 +378,7 @@ int BPF_PROG(sched_wakeup_new, struct task_struct *p)
 	return 0;
 }
 
-/* Threads that exist already: run when tracing begins, and when a process becomes a runtime. */
+/* Existing threads: runs when tracing or a slice of time begins, and when sonde begins to follow a process. */
 SEC("?iter/task")
 int sched_begin(struct bpf_iter__task *ctx)
 {
@@ -373,11 +388,12 @@ int sched_begin(struct bpf_iter__task *ctx)
 	if (!task || !task->pid || !task__introduced(task, option_sched_all) || task->flags & PF_EXITING)
 		return 0;
 	st = new_interval(task);
-	/* for a process that has left the set, a switch after its return begins the first interval */
-	if (!st || st->cpu_state != CPU_STATE_NONE || !task__followed(task, option_sched_all))
+	/* if its process has left the set meanwhile, its first interval begins at a switch after the process returns */
+	if (!st || slices_stopped || (st->cpu_state != CPU_STATE_NONE && !is_of_earlier_slice(st)) ||
+	    !task__followed(task, option_sched_all))
 		return 0;
 	/* the thread may be switched meanwhile; its first switch shows where it was */
-	st->since = bpf_ktime_get_ns();
+	st->since = st->cpu_state != CPU_STATE_NONE ? slices_resumed : bpf_ktime_get_ns();
 	st->state = state_of(task->__state);
 	note_counters(st, task);
 	st->cpu = task->thread_info.cpu;
@@ -385,32 +401,20 @@ int sched_begin(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-SEC("iter/task")
-int sched_open(struct bpf_iter__task *ctx)
+/* Writes the interval that is open, up to the end of the slice or of the recording. Not 0: there was no room. */
+static __always_inline long write_open(struct seq_file *seq, struct interval *st, struct task_struct *task)
 {
-	struct task_struct *task = ctx->task;
-	struct seq_file *seq = ctx->meta->seq;
 	struct sched_run run = {};
 	struct sched_off off = {};
-	struct interval *st;
-	u64 clock;
+	u64 clock = run_queue_clock(task);
 
-	if (!sched_stopped)
-		sched_stopped = bpf_ktime_get_ns();
-	if (!task)
-		return 0;
-	st = bpf_task_storage_get(&intervals, task, 0, 0);
-	if (!st || st->cpu_state == CPU_STATE_NONE || !st->since || st->since >= sched_stopped)
-		return 0;
-	clock = run_queue_clock(task);
 	if (st->cpu_state == CPU_STATE_ON || (st->cpu_state == CPU_STATE_UNKNOWN && task->on_cpu)) {
-		fill_run(&run, task, st, sched_stopped);
+		fill_run(&run, task, st, slices_stopped);
 		run.span.event.cpu = st->cpu;
 		run.span.event.flags |= EVENT_OPEN;
-		iter__write(seq, &run, sizeof(run));
-		return 0;
+		return iter__write(seq, &run, sizeof(run));
 	}
-	fill_off(&off, task, st, clock, sched_stopped);
+	fill_off(&off, task, st, clock, slices_stopped);
 	/* not woken yet */
 	if (task->__state && st->state != SCHED_RUNNABLE) {
 		off.wake = 0;
@@ -418,6 +422,30 @@ int sched_open(struct bpf_iter__task *ctx)
 	}
 	off.span.event.cpu = st->cpu;
 	off.span.event.flags |= EVENT_OPEN;
-	iter__write(seq, &off, sizeof(off));
+	return iter__write(seq, &off, sizeof(off));
+}
+
+/* When a slice of time or the recording ends. */
+SEC("iter/task")
+int sched_open(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct interval *st;
+
+	/* at the end of a slice core_slices_pause has set it; at the end of the recording the intervals end now */
+	if (!slices_stopped)
+		slices_stopped = bpf_ktime_get_ns();
+	if (!task)
+		return 0;
+	st = bpf_task_storage_get(&intervals, task, 0, 0);
+	if (!st || st->cpu_state == CPU_STATE_NONE || st->cpu_state == CPU_STATE_PAUSED)
+		return 0;
+	/* if the reader's buffer is full, the program runs again for this thread */
+	if (st->since && st->since < slices_stopped && write_open(ctx->meta->seq, st, task))
+		return 0;
+	st->cpu_state = CPU_STATE_PAUSED;
+	st->waker = WAKER_NONE;
+	st->waker_pid = 0;
+	st->waker_tid = 0;
 	return 0;
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Host code of the scheduler family: introduces threads that exist when tracing begins or when their process becomes
- * a runtime, and finds facts about this kernel that BPF code can't find by itself.
+ * Host code of the scheduler family: follows threads that exist when tracing begins or when their process maps a
+ * runtime, and finds facts about this kernel that BPF code can't find by itself.
  */
 #include "kernel/kernel_btf.h"
 #include "record/family.h"
+#include "sched.h"
 
 #include <bpf/btf.h>
 #include <linux/btf.h>
@@ -17,9 +18,9 @@ struct sched_kernel {
 };
 
 /*
- * Bits of the preempt count (include/linux/preempt.h). Kernels that count in it how often interrupts were disabled
- * (local_interrupt_disable(), seen in 7.3) do so in the bits where interrupts and NMIs are counted in others. An NMI
- * counts as an interrupt too, and bit 31 may be x86's request to reschedule.
+ * Bits of the preempt count (include/linux/preempt.h) that are set while an interrupt or an NMI is handled. Newer
+ * kernels (7.3) also count in it how often interrupts were disabled (local_interrupt_disable()). There this count has
+ * the lower of these bits, and interrupts and NMIs have higher ones. Bit 31 may be x86's request to reschedule.
  */
 #define INTERRUPTS_AND_NMIS	   0x00ff0000
 #define INTERRUPTS_ABOVE_DISABLING 0x0f000000
@@ -124,13 +125,31 @@ static void on_tick(struct session *s, u64 now)
 	session__run_iter(s, "sched_throttled");
 }
 
+/*
+ * ns of BPF programs for a record, measured by bpf_stats. A switch with its wake-up makes two records. The figure for
+ * one includes the programs of sample and gil that make no record.
+ */
+#define RECORD_NS 900
+
+static void event(struct session *s, const struct event *e, u32 size)
+{
+	bool is_run = e->id == ID_sched_run && size >= sizeof(struct span);
+
+	/* no switch has ended an open interval: an iterator wrote it */
+	if (is_run || e->id == ID_sched_off)
+		session__add_probing(s, is_run ? e->time - ((const struct span *)e)->start : 0,
+				     e->flags & EVENT_OPEN ? 0 : RECORD_NS);
+}
+
+static const char *const sliced[] = { "sched_switch", "sched_waking", NULL };
+
 static const struct family_part parts[] = {
 	FAMILY_WHOLE("sched_switch"),
 	FAMILY_WHOLE("sched_begin"),
-	FAMILY_PART("sched_waking", "who woke a thread"),
-	FAMILY_PART("sched_wakeup_new", "who started a thread"),
-	FAMILY_PART("sched_forked", "threads that begin meanwhile"),
-	FAMILY_PART("sched_open", "what threads were at when the recording stopped"),
+	FAMILY_PART("sched_waking", "the wakers of threads"),
+	FAMILY_PART("sched_wakeup_new", "the starters of threads"),
+	FAMILY_PART("sched_forked", "threads that begin while sonde traces"),
+	FAMILY_PART("sched_open", "the states of threads when the recording stopped"),
 	FAMILY_PART("sched_throttle*", "time that a limit of the cgroup took (throttling)"),
 	FAMILY_PARTS_END,
 };
@@ -140,7 +159,11 @@ FAMILY_HOST(sched) = {
 	.parts = parts,
 	.is_runtime = runtime__is_one,
 	.configure = describe_kernel,
-	.follows = "sched_begin",
+	.follow_iterator = "sched_begin",
+	.baseline = "sched_throttled",
 	.tick = on_tick,
 	.tick_ns = SECOND_NS,
+	.event = event,
+	.sliced = sliced,
+	.open_iterator = "sched_open",
 };

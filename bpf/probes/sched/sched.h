@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Events of the scheduler: where each thread spends its time. Sources: kernel/sched/core.c, include/linux/sched.h. */
-#ifndef SONDE_SCHED_H
-#define SONDE_SCHED_H
+#pragma once
 
 #include "core/event.h"
 
@@ -61,5 +60,3 @@ struct sched_throttle {
 	char cgroup[] DOC("path from the root of its hierarchy");
 } EVENT(sched_throttle, 0x0203,
 	"how long the CPU quota of a process's cgroup, or of one above it, throttled it; once a second and at its end");
-
-#endif

@@ -4,8 +4,8 @@
  * kernel's own data, the task groups of followed processes: that needs no mount, path or version of cgroups, and
  * works for a container's cgroups, too. v1 and v2 share these counters.
  *
- * They are read once a second, when a process is created and when it ends. Each level with a quota is read, as any of
- * them may throttle the process.
+ * They are read once a second, when a process is created, and when its last thread ends. Each level with a quota is
+ * read, as any of them may throttle the process.
  */
 #include "core/path.bpf.h"
 #include "sched.h"
@@ -42,7 +42,12 @@ struct {
 	__uint(max_entries, 2);
 	__type(key, u32);
 	__type(value, struct path_room);
-} sched_throttle_room SEC(".maps");
+} sched_throttle_buffers SEC(".maps");
+
+enum reading {
+	READING_FIRST, /* or one of each second */
+	READING_LAST, /* of a process that ends */
+};
 
 static __always_inline struct kernfs_node *parent_of(struct kernfs_node *node)
 {
@@ -86,21 +91,22 @@ static __always_inline void fill(struct sched_throttle *e, u32 pid, struct task_
 }
 
 /*
- * Reads the counters of a cgroup (a struct task_group) for a process. Returns the bytes of the record to be emitted
- * from the buffer; 0: none. A global function with the cgroup as a number, so that the verifier checks it once, and
- * not for each level of cgroups and each state in which it is called.
+ * Reads the counters of a cgroup (a struct task_group) for a process. buffer: which of the two gets the record. Returns
+ * the bytes of the record to be emitted; 0: none. This is a global function, and takes the address of the cgroup as a
+ * u64, so that the verifier checks it once and not for each level of cgroups and each state in which it is called.
  */
-__weak __noinline u32 sched__read(u64 address, u32 pid, bool first, u32 room)
+__weak __noinline u32 sched__read(u64 address, u32 pid, enum reading which, u32 buffer)
 {
 	struct task_group *group = (void *)address;
 	struct throttle_key key = { .group = address, .pid = pid };
 	struct throttle_seen now = {}, *last;
 	struct path_room *r;
+	bool changed;
 	u32 len = 0;
 
 	if (BPF_CORE_READ(group, cfs_bandwidth.quota) == NO_QUOTA)
 		return 0;
-	r = bpf_map_lookup_elem(&sched_throttle_room, &room);
+	r = bpf_map_lookup_elem(&sched_throttle_buffers, &buffer);
 	if (!r)
 		return 0;
 	now.since = bpf_ktime_get_ns();
@@ -108,21 +114,25 @@ __weak __noinline u32 sched__read(u64 address, u32 pid, bool first, u32 room)
 	now.periods = BPF_CORE_READ(group, cfs_bandwidth.nr_periods);
 	now.throttled_periods = BPF_CORE_READ(group, cfs_bandwidth.nr_throttled);
 	last = bpf_map_lookup_elem(&sched_throttles, &key);
-	if (last && last->periods == now.periods && last->throttled == now.throttled)
-		return 0;
-	if (last) {
+	/* a new cgroup has the address of one that was removed */
+	if (last && (now.periods < last->periods || now.throttled < last->throttled))
+		last = NULL;
+	changed = last && (last->periods != now.periods || last->throttled != now.throttled);
+	if (changed) {
 		fill(path__record(r, struct sched_throttle), pid, group, last, &now);
 		len = sizeof(struct sched_throttle) + write_path(r, BPF_CORE_READ(group, css.cgroup, kn));
 	}
-	if (last || first)
+	if (which == READING_LAST)
+		bpf_map_delete_elem(&sched_throttles, &key); /* the pid may be reused */
+	else if (changed || !last)
 		bpf_map_update_elem(&sched_throttles, &key, &now, BPF_ANY);
 	return len;
 }
 
 /* Emits the record in the buffer. seq NULL: into the ring. */
-static __always_inline void send(u32 room, u32 len, struct seq_file *seq)
+static __always_inline void send(u32 buffer, u32 len, struct seq_file *seq)
 {
-	struct path_room *r = bpf_map_lookup_elem(&sched_throttle_room, &room);
+	struct path_room *r = bpf_map_lookup_elem(&sched_throttle_buffers, &buffer);
 
 	barrier_var(len);
 	if (!r || len > sizeof(struct sched_throttle) + PATH_ROOM)
@@ -133,28 +143,27 @@ static __always_inline void send(u32 room, u32 len, struct seq_file *seq)
 		emit(path__record(r, struct sched_throttle), len);
 }
 
-__weak __noinline int sched__emit(u32 room, u32 len)
+__weak __noinline int sched__emit(u32 buffer, u32 len)
 {
-	send(room, len, NULL);
+	send(buffer, len, NULL);
 	return 0;
 }
 
-/* first: cgroups that were not read before are stored, too; otherwise they are ignored */
-static __always_inline void read_all(struct task_struct *task, bool first, struct seq_file *seq)
+static __always_inline void read_all(struct task_struct *task, enum reading which, struct seq_file *seq)
 {
 	/* an iterator may be preempted by a thread that forks */
-	u32 room = seq != NULL, len;
+	u32 buffer = seq != NULL, len;
 	struct task_group *group = NULL;
 
 	if (!bpf_core_field_exists(group->cfs_bandwidth.nr_throttled) || !bpf_core_field_exists(task->sched_task_group))
 		return;
 	group = BPF_CORE_READ(task, sched_task_group);
 	for (int i = 0; i < LEVELS && group; i++) {
-		len = sched__read((u64)group, task->tgid, first, room);
+		len = sched__read((u64)group, task->tgid, which, buffer);
 		if (len && seq)
-			send(room, len, seq);
+			send(buffer, len, seq);
 		else if (len)
-			sched__emit(room, len);
+			sched__emit(buffer, len);
 		group = BPF_CORE_READ(group, parent);
 	}
 }
@@ -166,7 +175,7 @@ int sched_throttled(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 
 	if (task && user_task__followed(task, option_sched_all))
-		read_all(task, true, ctx->meta->seq);
+		read_all(task, READING_FIRST, ctx->meta->seq);
 	return 0;
 }
 
@@ -175,15 +184,15 @@ SEC("tp_btf/sched_process_fork")
 int BPF_PROG(sched_throttle_forked, struct task_struct *parent, struct task_struct *child)
 {
 	if (child->pid == child->tgid && user_task__followed(parent, option_sched_all))
-		read_all(child, true, NULL);
+		read_all(child, READING_FIRST, NULL);
 	return 0;
 }
 
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(sched_throttle_exit, struct task_struct *task)
 {
-	/* a process leaves the set with its last thread, possibly before this thread gets here */
-	if (task->pid == task->tgid && (user_task__followed(task, option_sched_all) || !task__live_threads(task)))
-		read_all(task, false, NULL);
+	/* the process may have left the set already; of one that was not in it nothing was read before */
+	if (!task__live_threads(task))
+		read_all(task, READING_LAST, NULL);
 	return 0;
 }

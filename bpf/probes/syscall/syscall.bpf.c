@@ -8,14 +8,14 @@
 #include "syscall.h"
 #include "core/syscall_traits.bpf.h"
 
-OPTION(syscall, all, "every process, not only those with a runtime");
+OPTION(syscall, all, "every process, not only those with a runtime and busy native ones");
 OPTION_NUMBER(syscall, threshold, "ns", "shorter calls are only counted, without an event for each");
 
 #define PATH_ROOM 192
 
 /* A thread that is followed, in task storage. */
 struct syscall_thread {
-	bool on;
+	bool is_followed;
 	bool open; /* it is in the call below */
 	bool unseen; /* it existed before it was followed, and may have been in a call whose entry was not recorded */
 	u16 traits;
@@ -39,11 +39,11 @@ struct short_key {
 
 struct short_calls {
 	u64 count, total, errors;
-	u32 idle; /* successive reads by the loader that found no new calls */
+	u32 empty_reads; /* successive reads by the worker that found no new calls */
 	u32 pad;
 };
 
-/* Sums of calls below the threshold since the loader last read them. */
+/* Sums of calls below the threshold since the worker last read them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
@@ -192,7 +192,7 @@ int BPF_PROG(syscall_enter, struct pt_regs *regs, long id)
 	struct syscall *c;
 	u32 nr;
 
-	if (!t || !t->on)
+	if (!t || !t->is_followed)
 		return 0;
 	t->unseen = false;
 	if (!thread__followed(task, &t->selected))
@@ -280,7 +280,7 @@ int BPF_PROG(syscall_exit, struct pt_regs *regs, long ret)
 	struct syscall_thread *t = thread_of(task);
 	struct syscall *c;
 
-	if (!t || (!t->on && !t->open))
+	if (!t || (!t->is_followed && !t->open))
 		return 0;
 	if (!t->open && (!thread__followed(task, &t->selected) || !adopt(t, task, regs, ret, now))) {
 		t->unseen = false;
@@ -306,7 +306,7 @@ int BPF_PROG(syscall_forked, struct task_struct *parent, struct task_struct *chi
 	struct syscall_thread *t = task__followed(parent, option_syscall_all) ? new_thread(child) : NULL;
 
 	if (t)
-		t->on = true;
+		t->is_followed = true;
 	return 0;
 }
 
@@ -320,7 +320,7 @@ int BPF_PROG(syscall_thread_exit, struct task_struct *task)
 
 	if (!t || !t->open)
 		return 0;
-	t->on = false;
+	t->is_followed = false;
 	c = call_of(t);
 	c->call.span.event.time = bpf_ktime_get_ns();
 	c->call.span.event.flags |= EVENT_OPEN;
@@ -337,7 +337,7 @@ int BPF_PROG(syscall_execed, struct task_struct *task)
 	struct syscall_thread *t = thread_of(me);
 
 	if (t && !task__followed(me, option_syscall_all))
-		t->on = false;
+		t->is_followed = false;
 	return 0;
 }
 
@@ -354,9 +354,9 @@ int syscall_begin(struct bpf_iter__task *ctx)
 	if (!task || task->flags & (PF_EXITING | PF_KTHREAD) || !task__introduced(task, option_syscall_all))
 		return 0;
 	t = new_thread(task);
-	if (!t || t->on)
+	if (!t || t->is_followed)
 		return 0;
-	t->on = true;
+	t->is_followed = true;
 	if (!task__followed(task, option_syscall_all))
 		return 0;
 	t->since = bpf_ktime_get_ns();
@@ -386,7 +386,7 @@ static long write_short(struct bpf_map *map, struct short_key *key, struct short
 
 	/* the process may have ended: nothing else deletes its sums */
 	if (!count) {
-		if (++s->idle < IDLE_MAX)
+		if (++s->empty_reads < IDLE_MAX)
 			return 0;
 		bpf_map_delete_elem(&syscall_shorts, key);
 		/* a thread may have counted between the two operations */
@@ -394,7 +394,7 @@ static long write_short(struct bpf_map *map, struct short_key *key, struct short
 		if (!count)
 			return 0;
 	}
-	s->idle = 0;
+	s->empty_reads = 0;
 	r.event.time = c->now;
 	r.event.pid = key->pid;
 	r.event.tid = key->pid;

@@ -4,8 +4,7 @@
  * that sonde was built on (scripts/syscalls.sh). The trace contains them as the values of enum syscall_nr, so that it
  * reads the same elsewhere.
  */
-#ifndef SONDE_SYSCALL_H
-#define SONDE_SYSCALL_H
+#pragma once
 
 #include "core/event.h"
 #include "core/file.h"
@@ -16,7 +15,7 @@ FAMILY(syscall, 0x07, FAMILY_ON_REQUEST, "system calls: duration, bytes and resu
 struct syscall {
 	/* ret: a negative value is -errno; -512 to -516 is a call that a signal interrupted, see docs/syscall.md */
 	struct call call;
-	enum syscall_nr nr DOC("which call; from 0x8000 on 32-bit calls, from 0x4000 on those of x32");
+	enum syscall_nr nr DOC("which call; from 0x8000 on 32-bit calls, from 0x4000 on calls of x32");
 	u32 file DOC("event syscall_file of its descriptor, 0: has none");
 	u64 arg0 UNIT(hex);
 	u64 arg1 UNIT(hex);
@@ -43,5 +42,3 @@ struct syscall_threshold {
 	struct event event;
 	u64 threshold UNIT(ns) DOC("calls shorter than this are only counted");
 } EVENT(syscall_threshold, 0x0704, "short calls have no events of their own in this trace");
-
-#endif

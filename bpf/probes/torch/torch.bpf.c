@@ -3,6 +3,7 @@
 #include "core/args.h"
 #include "core/sonde.bpf.h"
 #include "torch.h"
+#include "torch_module.bpf.h"
 #include "torch_names.bpf.h"
 #include "torch_range.bpf.h"
 #include "torch_shape.bpf.h"
@@ -21,8 +22,8 @@ static __always_inline void torch__end(struct pt_regs *ctx, u64 cookie, u32 size
 {
 	struct torch_call *e, *around;
 	struct thread *th;
+	u32 inner, took;
 	u64 result;
-	u32 inner;
 
 	e = (struct torch_call *)placed__close(ctx, cookie, &th);
 	if (!e)
@@ -35,9 +36,12 @@ static __always_inline void torch__end(struct pt_regs *ctx, u64 cookie, u32 size
 	if (option_torch_shapes && result && !(cookie & COOKIE_UNWIND))
 		torch__results(result, e->span.start, e->span.event.time);
 	emit(e, size);
+	took = bpf_ktime_get_ns() - e->span.event.time;
+	if (around)
+		around->probes_ns += e->probes_ns + e->entry_ns + took;
 	if (torch__is_sampled(e->span.event.time)) {
 		torch__sample(TORCH_SAMPLE_ENTRY, e->entry_ns);
-		torch__sample(TORCH_SAMPLE_END, bpf_ktime_get_ns() - e->span.event.time);
+		torch__sample(TORCH_SAMPLE_END, took);
 	}
 }
 
@@ -68,16 +72,27 @@ static __always_inline void *torch__begin(struct pt_regs *ctx, u64 cookie, u16 i
 	return e;
 }
 
-/* At the end of a program that is neither at the entry nor at an end of a call, which began at `now`. */
-static __always_inline void torch__hit(u64 now)
+/* Adds the time that a program has run since `now` to the call around, and a number of hits. Returns the time in ns. */
+static __always_inline u32 torch__took(u64 now, u32 hits)
 {
 	struct thread *th = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
 	struct torch_call *around = th ? torch__around(th, 1) : NULL;
+	u32 took = bpf_ktime_get_ns() - now;
 
-	if (around)
-		around->hits++;
+	if (around) {
+		around->hits += hits;
+		around->probes_ns += took;
+	}
+	return took;
+}
+
+/* At the end of a program that is neither at the entry nor at an end of a call, which began at `now`. */
+static __always_inline void torch__hit(u64 now)
+{
+	u32 took = torch__took(now, 1);
+
 	if (torch__is_sampled(now))
-		torch__sample(TORCH_SAMPLE_HIT, bpf_ktime_get_ns() - now);
+		torch__sample(TORCH_SAMPLE_HIT, took);
 }
 
 #define IS_END(cookie) ((cookie) & (COOKIE_EXIT | COOKIE_UNWIND))
@@ -95,6 +110,7 @@ static __always_inline int torch__at_op(struct pt_regs *ctx, bool stacks)
 	if (e && option_torch_shapes) {
 		SPAN_OUT(e) = torch__result(ctx, cookie);
 		torch__shapes(ctx, cookie, e->span.start);
+		e->probes_ns = bpf_ktime_get_ns() - e->span.start;
 	}
 	return 0;
 }
@@ -120,6 +136,7 @@ static __always_inline int torch__at_node(struct pt_regs *ctx, bool stacks)
 		e->made_by = (u32)words[TORCH_NODE_THREAD];
 	}
 	torch__class(e->vtable);
+	e->probes_ns = bpf_ktime_get_ns() - e->span.start;
 	return 0;
 }
 
@@ -154,6 +171,7 @@ static __always_inline int torch__at_boxed(struct pt_regs *ctx, bool stacks)
 		torch__hit(now);
 		return 0;
 	}
+	torch__took(now, 0);
 	e = torch__begin(ctx, cookie, ID_torch_op, sizeof(*e), stacks);
 	if (e)
 		e->handle = definition;
@@ -201,16 +219,19 @@ SITE_IF(stacks, torch_boxed_stacks, "torch_boxed_stacks")
 SITE(torch_collective, "torch_collective")
 {
 	u64 cookie = bpf_get_attach_cookie(ctx);
-	struct torch_collective *e;
-	struct thread *th;
+	struct torch_call *e;
 
-	if (!IS_END(cookie)) {
-		torch__begin(ctx, cookie, ID_torch_collective, sizeof(*e), false);
+	if (IS_END(cookie)) {
+		torch__end(ctx, cookie, sizeof(struct torch_collective));
 		return 0;
 	}
-	e = (struct torch_collective *)placed__close(ctx, cookie, &th);
-	if (e)
-		emit(e, sizeof(*e));
+	e = torch__begin(ctx, cookie, ID_torch_collective, sizeof(struct torch_collective), false);
+	if (e) {
+		/* the call around gets what the probes within took; these fields are beyond the end of the record */
+		e->inner = 0;
+		e->hits = 0;
+		e->probes_ns = 0;
+	}
 	return 0;
 }
 
@@ -235,7 +256,8 @@ static __always_inline u64 thread_block(u64 fs_base, u64 at)
  */
 static __always_inline void torch__number(struct pt_regs *ctx, u64 cookie, struct torch_op *made_by)
 {
-	u64 thread_at = cookie >> TORCH_MADE_THREAD_SHIFT & 0xffff, index = ARG1(ctx), result = ctx->ax, thread = 0;
+	s64 thread_at = (s16)(cookie >> TORCH_MADE_THREAD_SHIFT);
+	u64 index = ARG1(ctx), result = ctx->ax, thread = 0;
 	u64 block = cookie & TORCH_MADE_AFTER ? result : thread_block(bpf_get_current_task_btf()->thread.fsbase, index);
 	s64 sequence;
 
@@ -288,5 +310,57 @@ int torch_memory(struct pt_regs *ctx)
 		e.call_start = around->span.start;
 	emit(&e, sizeof(e));
 	torch__hit(e.event.time);
+	return 0;
+}
+
+/* Not inline: with the record and the walk on the stack at once 6.1 refuses the program. */
+static __noinline void torch__emit_module(const struct python_layout *l, u64 frame, u32 stack, u64 cookie, u64 now)
+{
+	struct torch_module e = {};
+
+	event__init(&e.event, ID_torch_module, cookie, now);
+	e.stack = stack;
+	torch__self(&e, l, frame);
+	if (*e.name)
+		emit(&e, sizeof(e));
+}
+
+static __always_inline void torch__at_module(u64 cookie, u64 now)
+{
+	struct task_struct *me = bpf_get_current_task_btf();
+	const struct python_layout *l = python__layout_here();
+	struct torch_walked *w;
+	u64 frame, instr;
+	bool is_known;
+	u32 stack;
+
+	if (!l)
+		return;
+	is_known = python__position(me, &frame, &instr);
+	if (is_known && !torch__calls_module(l, frame))
+		return;
+	w = bpf_task_storage_get(&torch_walked, me, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!w || !torch__may_walk(w, now)) {
+		loss__count(TORCH_FAMILY, w ? LOSS_RATE : LOSS_STORAGE, now);
+		return;
+	}
+	stack = python__stack(STACK_FRAMES);
+	/* the first walk of a thread finds its position */
+	if (!is_known && (!python__position(me, &frame, &instr) || !torch__calls_module(l, frame)))
+		return;
+	if (stack)
+		torch__emit_module(l, frame, stack, cookie, now);
+}
+
+/* torch::jit::tracer::getTracingState() */
+SEC("entry+stacks/libtorch_cpu.so:_ZN5torch3jit6tracer15getTracingStateEv")
+int torch_module(struct pt_regs *ctx)
+{
+	u64 cookie = bpf_get_attach_cookie(ctx), now = bpf_ktime_get_ns();
+
+	if (!probe__is_selected(cookie) || !torch__records())
+		return 0;
+	torch__at_module(cookie, now);
+	torch__took(now, 1);
 	return 0;
 }

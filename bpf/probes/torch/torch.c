@@ -11,6 +11,7 @@
 #include "core/stack.h"
 #include "record/family.h"
 #include "site/place.h"
+#include "util/compare.h"
 #include "torch_args.h"
 #include "torch_find.h"
 #include "torch_lite.h"
@@ -161,10 +162,11 @@ static int add_sequence(struct finding_sites *p, const struct torch_functions *f
 	if (elf__offset(p->elf, at_call ? number.call : number.after, &site.offset))
 		return 0;
 	site.cookie = (u64)number.offset << COOKIE_GROUP_SHIFT | (at_call ? 0 : TORCH_MADE_AFTER);
-	/* without prefixes, both are calls for the library's block of variables, and not for one variable */
-	if (!number.is_prefixed && f->thread.name && torch_find__variable(p->elf, &f->thread, &thread) &&
-	    !thread.is_prefixed)
-		site.cookie |= (u64)thread.offset << TORCH_MADE_THREAD_SHIFT;
+	if (f->thread.name && torch_find__variable(p->elf, &f->thread, &thread)) {
+		s64 distance = (s64)(thread.base + thread.offset - number.base);
+
+		site.cookie |= distance == (s16)distance ? (u64)(u16)distance << TORCH_MADE_THREAD_SHIFT : 0;
+	}
 	return site_list__add_site(p->out, &site);
 }
 
@@ -203,7 +205,7 @@ static int add_functions(struct finding_sites *p, bool all, bool shapes)
 	return err;
 }
 
-static int sites(struct session *s, struct elf *elf, const char *path, void *own, struct site_list *out, char *why,
+static int sites(struct session *s, struct elf *elf, const char *path, void *facts, struct site_list *out, char *why,
 		 size_t len)
 {
 	struct finding_sites p = {
@@ -256,42 +258,36 @@ static void event(struct session *s, const struct event *e, u32 size)
 		state->samples[sample->kind].ns[state->samples[sample->kind].n++] = sample->ns;
 }
 
-static int compare(const void *a, const void *b)
-{
-	u32 x = *(const u32 *)a, y = *(const u32 *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-/* 0: there is no sample */
-static u32 median(struct torch_state *state, enum torch_sampled kind)
+/* The duration than which `percent` of the samples are shorter; 0: there is no sample */
+static u32 quantile(struct torch_state *state, enum torch_sampled kind, u32 percent)
 {
 	u32 *ns = state->samples[kind].ns, n = state->samples[kind].n;
 
-	qsort(ns, n, sizeof(*ns), compare);
-	return n ? ns[n / 2] : 0;
+	qsort(ns, n, sizeof(*ns), compare__u32);
+	return n ? ns[(u64)n * percent / 100] : 0;
 }
 
 /*
- * A call hits two probes, and half of each trap is outside of the call's own duration. With shapes, what a call costs
- * depends on its number of tensors, so there is no cost to subtract from each call.
+ * A call hits two probes, and half of each trap is outside of the call's own duration. With stacks, entry_ns contains
+ * the walk, so it does not show whether memory was in the CPU's caches.
  */
-static bool stopping(struct session *s)
+static bool has_more_records(struct session *s)
 {
 	struct torch_state *state = state_of(s);
 	u64 trap = session__trap_ns(s);
 	struct torch_cost r = {
 		.event = { .time = session__now(s), .id = ID_torch_cost },
 		.own = trap,
-		.entry = median(state, TORCH_SAMPLE_ENTRY),
-		.hit = trap + median(state, TORCH_SAMPLE_HIT),
+		.hit = trap + quantile(state, TORCH_SAMPLE_HIT, 50),
 	};
 
 	if (session__schedule(s))
 		torch_schedule__finish(s, &state->schedule);
-	if (state->is_reported || !state->samples[TORCH_SAMPLE_END].n || !trap || session__option(s, "torch", "shapes"))
+	if (state->is_reported || !state->samples[TORCH_SAMPLE_END].n || !trap)
 		return false;
-	r.call = 2 * trap + r.entry + median(state, TORCH_SAMPLE_END);
+	r.call = 2 * trap + quantile(state, TORCH_SAMPLE_ENTRY, 50) + quantile(state, TORCH_SAMPLE_END, 50);
+	if (!session__option(s, "torch", "stacks"))
+		r.entry = quantile(state, TORCH_SAMPLE_ENTRY, 5);
 	state->is_reported = true;
 	session__emit(s, &r, sizeof(r));
 	return false;
@@ -319,13 +315,13 @@ FAMILY_HOST(torch_host) = {
 	.python_option = "stacks",
 	.state = sizeof(struct torch_state),
 	.configure = torch_schedule__configure,
-	.slices = true,
+	.has_slices = true,
 	.stays_attached = stays_attached,
-	.hold = torch_schedule__hold,
+	.set_suspended = torch_schedule__set_suspended,
 	.end = end,
 	.event = event,
 	.tick = tick,
-	.stopping = stopping,
+	.has_more_records = has_more_records,
 	.is_runtime = is_runtime,
 	.sites = sites,
 };

@@ -3,8 +3,7 @@
  * Events of PyTorch (libtorch_cpu). What is probed, and which versions were examined: docs/torch.md. Layouts:
  * torch/csrc/autograd/function.h, ATen/core/dispatch/OperatorEntry.h, c10/core/TensorImpl.h of PyTorch 2.13.
  */
-#ifndef SONDE_TORCH_H
-#define SONDE_TORCH_H
+#pragma once
 
 #include "core/event.h"
 #include "core/schedule.h"
@@ -30,8 +29,8 @@ FAMILY(torch, 0x0e, FAMILY_ON_REQUEST, "PyTorch: operators, backward nodes, opti
 
 /*
  * The cookie of the site where a backward node gets its number: in its group the offset of the number from the result
- * of __tls_get_addr, in the bits 16 to 31 that of the thread's number (0: not known). With the flag the site is after
- * that call, else at it.
+ * of __tls_get_addr, in the bits 16 to 31 that of the thread's number, which may be negative (0: not known). With the
+ * flag the site is after that call, else at it.
  */
 #define TORCH_MADE_AFTER	(1ULL << 32)
 #define TORCH_MADE_THREAD_SHIFT 16
@@ -90,6 +89,7 @@ struct torch_call {
 	u32 hits;
 	u32 entry_ns UNIT(ns);
 	u32 stack UNIT(stack);
+	u64 probes_ns UNIT(ns);
 };
 
 /*
@@ -107,6 +107,7 @@ struct torch_op {
 	u32 hits DOC("hits of the family's other probes within it, but not within a call in it");
 	u32 entry_ns UNIT(ns) DOC("what the program at its entry took before start");
 	u32 stack UNIT(stack) DOC("Python stack at the call, with --torch=stacks; 0: not known");
+	u64 probes_ns UNIT(ns) DOC("what the programs of all probes that were hit within it took, without the traps");
 } EVENT(torch_op, 0x0e01, "a call of an operator; the name of its probe is the operator's: aten::add.Tensor");
 
 struct torch_operator {
@@ -125,6 +126,7 @@ struct torch_node {
 	u32 hits DOC("as in torch_op");
 	u32 entry_ns UNIT(ns) DOC("as in torch_op");
 	u32 stack UNIT(stack) DOC("as in torch_op");
+	u64 probes_ns UNIT(ns) DOC("as in torch_op");
 } EVENT(torch_node, 0x0e03, "a node of the backward graph was evaluated");
 
 struct torch_class {
@@ -184,7 +186,7 @@ struct torch_shape {
 	u64 size_5;
 	enum torch_type type;
 	u8 argument DOC(
-		"number of the argument, from 0; 255: the result of a convolution; 254: that of a transposed convolution");
+		"number of the argument, from 0; 255: the result of a convolution; 254: the result of a transposed convolution");
 	u8 element DOC("number of the tensor in a list of tensors or in the result, from 0");
 	u8 dimensions DOC("of the tensor; sizes beyond the sixth are not recorded");
 	s8 device DOC("c10::DeviceType: 0 CPU, 1 CUDA");
@@ -192,17 +194,24 @@ struct torch_shape {
 
 struct torch_cost {
 	struct event event;
-	u64 call UNIT(ns) DOC("what the probes of a call add to the duration of each call around it");
-	u64 own UNIT(ns) DOC("what they add to its own duration");
-	u64 entry UNIT(ns) DOC("the part of `call` that the program at the entry takes: the median of entry_ns");
-	u64 hit UNIT(ns) DOC("what a hit of another probe of the family adds to each call around it");
-} EVENT(torch_cost, 0x0e08,
-	"the cost of a recorded call on this machine, for the correction of durations; not with --torch=shapes");
+	u64 call UNIT(ns) DOC("what the probes of a call take: two traps, and the median run time of both programs");
+	u64 own UNIT(ns) DOC("what they add to its own duration: one trap, with the kernel's code in the CPU's caches");
+	u64 entry UNIT(ns) DOC(
+		"entry_ns of a call whose program had its memory in the CPU's caches: of 5% it was lower; 0 with --torch=stacks");
+	u64 hit UNIT(ns) DOC("what a hit of another probe of the family takes");
+} EVENT(torch_cost, 0x0e08, "the cost of a recorded call on this machine, for the correction of durations");
 
 struct torch_collective {
 	struct span span;
 } EVENT(torch_collective, 0x0e0a,
 	"a thread waited for a collective of torch.distributed, or a thread of gloo ran one (AsyncWork::execute)");
+
+struct torch_module {
+	struct event event;
+	u64 module UNIT(hex) DOC("address of the object in its process");
+	u32 stack UNIT(stack) DOC("Python stack, with Module._call_impl() on top, which calls forward()");
+	char name[60] DOC("its class");
+} EVENT(torch_module, 0x0e0b, "an nn.Module is called, with --torch=stacks; from Python 3.11 on");
 
 struct torch_step {
 	struct span span;
@@ -219,5 +228,3 @@ struct torch_phase {
 	u32 cycle DOC("as in torch_step");
 	enum step_phase phase;
 } EVENT(torch_phase, 0x0e11, "a phase of --schedule begins in a process");
-
-#endif

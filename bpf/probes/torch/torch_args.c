@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "util/array.h"
+#include "util/path.h"
 
 #define TYPE_MAX    160 /* bytes of a type's text */
 #define SUBST_MAX   48
@@ -14,8 +15,8 @@
 
 /* Parses the mangled types of operators' parameters. It fails at a form that they are not known to have. */
 struct parser {
-	const char *at;
-	char seen[SUBST_MAX][TYPE_MAX]; /* earlier types and prefixes, which S_, S0_, S1_ ... refer to */
+	const char *cursor;
+	char substitutions[SUBST_MAX][TYPE_MAX]; /* earlier types and prefixes, which S_, S0_, S1_ ... refer to */
 	u32 n;
 	u32 depth;
 	bool failed;
@@ -26,16 +27,16 @@ static void remember(struct parser *p, const char *text)
 	if (p->n == SUBST_MAX)
 		p->failed = true;
 	else
-		snprintf(p->seen[p->n++], TYPE_MAX, "%s", text);
+		snprintf(p->substitutions[p->n++], TYPE_MAX, "%s", text);
 }
 
 static bool take(struct parser *p, const char *text)
 {
 	size_t len = strlen(text);
 
-	if (strncmp(p->at, text, len))
+	if (strncmp(p->cursor, text, len))
 		return false;
-	p->at += len;
+	p->cursor += len;
 	return true;
 }
 
@@ -68,11 +69,11 @@ static bool parse_name(struct parser *p, char *out)
 	const char *name, *rest;
 	u32 len;
 
-	rest = torch_args__name(p->at, &name, &len);
+	rest = torch_args__name(p->cursor, &name, &len);
 	if (!rest)
 		return false;
 	append(p, out, name, len);
-	p->at = rest;
+	p->cursor = rest;
 	return true;
 }
 
@@ -89,12 +90,12 @@ static void parse_arguments(struct parser *p, char *out)
 		*type = '\0';
 		if (take(p, "L")) {
 			/* a number, such as Lm3E, is skipped: std::array<bool, 3> becomes "std::array<b, >" */
-			const char *end = strchr(p->at, 'E');
+			const char *end = strchr(p->cursor, 'E');
 
 			if (!end)
 				p->failed = true;
 			else
-				p->at = end + 1;
+				p->cursor = end + 1;
 		} else {
 			parse_type(p, type);
 		}
@@ -111,17 +112,17 @@ static void parse_substitution(struct parser *p, char *out)
 {
 	u32 i = 0;
 
-	if (*p->at != '_') {
-		for (; *p->at && *p->at != '_'; p->at++)
-			i = i * 36 + (isdigit((unsigned char)*p->at) ? *p->at - '0' : *p->at - 'A' + 10);
+	if (*p->cursor != '_') {
+		for (; *p->cursor && *p->cursor != '_'; p->cursor++)
+			i = i * 36 + (isdigit((unsigned char)*p->cursor) ? *p->cursor - '0' : *p->cursor - 'A' + 10);
 		i++;
 	}
-	if (*p->at++ != '_' || i >= p->n) {
+	if (*p->cursor++ != '_' || i >= p->n) {
 		p->failed = true;
-		p->at--;
+		p->cursor--;
 		return;
 	}
-	append(p, out, p->seen[i], strlen(p->seen[i]));
+	append(p, out, p->substitutions[i], strlen(p->substitutions[i]));
 }
 
 /*
@@ -164,10 +165,10 @@ static void parse_type(struct parser *p, char *out)
 		p->failed = true;
 		return;
 	}
-	if (*p->at && strchr(builtin, *p->at)) {
-		append(p, out, p->at++, 1);
-	} else if (*p->at == 'R' || *p->at == 'P' || *p->at == 'K' || *p->at == 'O') {
-		char mark = *p->at++;
+	if (*p->cursor && strchr(builtin, *p->cursor)) {
+		append(p, out, p->cursor++, 1);
+	} else if (*p->cursor == 'R' || *p->cursor == 'P' || *p->cursor == 'K' || *p->cursor == 'O') {
+		char mark = *p->cursor++;
 
 		parse_type(p, inner);
 		append(p, out, inner, strlen(inner));
@@ -201,13 +202,6 @@ static void parse_type(struct parser *p, char *out)
 
 #define IS_OPTIONAL(type, of) (!strcmp(type, "std::optional<" of ">") || !strcmp(type, "c10::optional<" of ">"))
 
-static bool ends_with(const char *text, const char *end)
-{
-	size_t len = strlen(text), n = strlen(end);
-
-	return len >= n && !strcmp(text + len - n, end);
-}
-
 static bool begins_with(const char *text, const char *start)
 {
 	return !strncmp(text, start, strlen(start));
@@ -233,7 +227,7 @@ static int registers_of(const char *type, u8 *kind)
 	};
 
 	*kind = TORCH_ARG_NONE;
-	if (ends_with(type, "&")) {
+	if (path__ends_with(type, "&")) {
 		if (!strcmp(type, "at::Tensor const&") || !strcmp(type, "at::Tensor&"))
 			*kind = TORCH_ARG_TENSOR;
 		/* c10::optional, before PyTorch 2.2, is left out: its flag comes before the tensor, not after it */
@@ -272,7 +266,7 @@ static u32 stack_words(const char *type, int registers)
 
 void torch_args__find(const char *parameters, bool has_result, struct torch_args *out)
 {
-	struct parser p = { .at = parameters };
+	struct parser p = { .cursor = parameters };
 	u32 next = has_result, word = 1, words;
 
 	memset(out, 0, sizeof(*out));
@@ -280,7 +274,7 @@ void torch_args__find(const char *parameters, bool has_result, struct torch_args
 	remember(&p, "at");
 	remember(&p, "at::_ops");
 	remember(&p, "at::_ops::?");
-	for (u8 number = 0; *p.at && (next < TORCH_ARGS_REGISTERS || word); number++) {
+	for (u8 number = 0; *p.cursor && (next < TORCH_ARGS_REGISTERS || word); number++) {
 		char type[TYPE_MAX] = "";
 		int n;
 		u8 kind;

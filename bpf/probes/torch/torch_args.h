@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Finds which registers hold an operator's arguments, from its mangled name (Itanium C++ ABI, System V x86-64 ABI). */
-#ifndef SONDE_TORCH_ARGS_H
-#define SONDE_TORCH_ARGS_H
+#pragma once
 
 #include "torch.h"
 
@@ -35,5 +34,3 @@ bool torch_args__has_result(const char *type);
  * tuple; 0: the result is none of these.
  */
 u32 torch_args__results(const char *type);
-
-#endif

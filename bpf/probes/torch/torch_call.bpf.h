@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Open calls of the torch family, and samples of the time that its BPF programs take. */
-#ifndef SONDE_TORCH_CALL_BPF_H
-#define SONDE_TORCH_CALL_BPF_H
+#pragma once
 
 #include "core/sonde.bpf.h"
 #include "core/stack.h"
@@ -36,5 +35,3 @@ __weak __noinline int torch__sample(u32 kind, u32 ns)
 	emit(&s, sizeof(s));
 	return 0;
 }
-
-#endif

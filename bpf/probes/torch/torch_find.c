@@ -5,6 +5,7 @@
 #include "torch.h"
 #include "torch_args.h"
 #include "util/array.h"
+#include "util/compare.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -173,12 +174,7 @@ static int by_name(const void *a, const void *b)
 	return order ? order : x->cpp_len < y->cpp_len ? -1 : x->cpp_len > y->cpp_len;
 }
 
-static int by_address(const void *a, const void *b)
-{
-	const struct elf_symbol *x = a, *y = b;
-
-	return x->addr < y->addr ? -1 : x->addr > y->addr;
-}
+COMPARE_BY(by_address, struct elf_symbol, ASCENDING(addr))
 
 int torch_find__functions(struct elf *elf, struct torch_functions *out)
 {
@@ -319,6 +315,20 @@ static bool load_from_result(const u8 *code, u32 *offset)
 	return false;
 }
 
+/* The offset in struct tls_index {module, offset}, whose address is loaded by `lea distance(%rip),%rdi` at addr. */
+static u64 tls_offset(struct elf *elf, u64 addr, const u8 *lea, u32 lea_len)
+{
+	u64 n = sizeof(u64), offset = 0;
+	s32 distance;
+	const u8 *word;
+
+	memcpy(&distance, lea + 3, sizeof(distance));
+	word = elf__bytes(elf, addr + lea_len + (u64)(s64)distance + sizeof(u64), &n);
+	if (word && n >= sizeof(offset))
+		memcpy(&offset, word, sizeof(offset));
+	return offset;
+}
+
 bool torch_find__variable(struct elf *elf, const struct elf_symbol *function, struct torch_variable *out)
 {
 	/*
@@ -343,6 +353,8 @@ bool torch_find__variable(struct elf *elf, const struct elf_symbol *function, st
 			continue;
 		out->call = function->addr + call;
 		out->after = out->call + call_len;
+		/* without prefixes the call is for the library's block, and not for one variable */
+		out->base = out->is_prefixed ? tls_offset(elf, function->addr + i, code + i, lea_len) : 0;
 		return load_from_result(code + call + call_len, &out->offset);
 	}
 	return false;
@@ -368,18 +380,60 @@ static u32 loaded_words(const u8 *code, u64 n, int reg)
 	return words;
 }
 
+/*
+ * `mov %reg,offset(%rbp)` or `mov offset(%rbp),%reg` of 8 bytes, by opcode 0x89 or 0x8b: sets *offset and returns the
+ * register; -1: another instruction.
+ */
+static int frame_access(const u8 *code, u8 opcode, s32 *offset)
+{
+	int reg = ((code[2] >> 3) & 7) | (code[0] & 4) << 1;
+
+	if ((code[0] & 0xfb) != 0x48 || code[1] != opcode)
+		return -1;
+	if ((code[2] & 0xc7) == 0x45)
+		*offset = (s8)code[3];
+	else if ((code[2] & 0xc7) == 0x85)
+		memcpy(offset, code + 3, sizeof(*offset));
+	else
+		return -1;
+	return reg;
+}
+
+#define FRAME_ACCESS_LEN 7
+#define RELOADED_LEN	 32 /* bytes of code after a reload in which the register still has the argument */
+
+/* As loaded_words(), of an object whose address is in the stack frame at this offset. */
+static u32 words_of_spilled(const u8 *code, u64 n, s32 spilled)
+{
+	u32 words = 0;
+	s32 offset;
+
+	for (u64 i = 0; i + FRAME_ACCESS_LEN <= n; i++) {
+		int reg = frame_access(code + i, 0x8b, &offset);
+		u64 rest = n - i;
+
+		if (reg >= 0 && (reg & 7) != 4 && offset == spilled)
+			words |= loaded_words(code + i, rest < RELOADED_LEN ? rest : RELOADED_LEN, reg);
+	}
+	return words;
+}
+
 u32 torch_find__node_sequence(struct elf *elf, const struct elf_symbol *operator)
 {
 	u64 n = operator->size<CODE_MAX ? operator->size : CODE_MAX;
 	const u8 *code = elf__bytes(elf, operator->addr, &n);
 	u32 words = 0;
+	s32 spilled;
 
-	for (u64 i = 0; code && i + 3 <= n && i < 64; i++) {
+	for (u64 i = 0; code && i + FRAME_ACCESS_LEN <= n && i < 64; i++) {
 		int reg = copy_of_second(code + i);
 
 		/* %rsp and %r12 need another form of address */
 		if (reg >= 0 && (reg & 7) != 4)
 			words |= loaded_words(code, n, reg);
+		/* the second argument is %rsi, register 6; 2.11 copies it only to the stack */
+		if (frame_access(code + i, 0x89, &spilled) == 6)
+			words |= words_of_spilled(code, n, spilled);
 	}
 	for (u32 word = 2; word < 4; word++)
 		if (words & 1u << word && words & 1u << (word + TORCH_NODE_THREAD))

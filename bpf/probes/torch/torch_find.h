@@ -3,8 +3,7 @@
  * Finds the functions of libtorch_cpu that the torch family probes, by the names of its symbols. The file is
  * untrusted.
  */
-#ifndef SONDE_TORCH_FIND_H
-#define SONDE_TORCH_FIND_H
+#pragma once
 
 #include "elf/elf.h"
 
@@ -51,6 +50,7 @@ bool torch_find__is_clone(const struct elf_symbol *boxed);
 struct torch_variable {
 	u64 call, after; /* addresses of the call and of the instruction that follows it */
 	u32 offset; /* of the variable from the call's result */
+	u64 base; /* of the call's result in the library's block of such variables */
 	bool is_prefixed; /* the call has prefixes, with which the kernel does not emulate it */
 };
 
@@ -66,5 +66,3 @@ void torch_functions__free(struct torch_functions *f);
  * does not show it; then the name is that of its C++ class, aten::add_Tensor.
  */
 bool torch_find__name(struct elf *elf, const struct torch_function *f, char *name, size_t len);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Which operators are recorded only with --torch=all. */
-#ifndef SONDE_TORCH_LITE_H
-#define SONDE_TORCH_LITE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -12,5 +11,3 @@
 bool torch_lite__leaves_out(const char *name);
 /* Does PyTorch report calls of this operator to profilers? */
 bool torch_lite__is_observed(const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Reads the name of each operator that is called boxed, and of each class of backward nodes, once: at its first use. */
-#ifndef SONDE_TORCH_NAMES_BPF_H
-#define SONDE_TORCH_NAMES_BPF_H
+#pragma once
 
 #include "core/sonde.bpf.h"
 #include "torch.h"
@@ -124,5 +123,3 @@ __weak __noinline int torch__class(u64 vtable)
 	emit(&e, sizeof(e));
 	return 0;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Ranges that are marked with record_function(), which PyTorch's optimizers and data loaders use as well: two calls of
  * boxed operators, profiler::_record_function_enter_new(str name, str? args) and _record_function_exit(range).
  */
-#ifndef SONDE_TORCH_RANGE_BPF_H
-#define SONDE_TORCH_RANGE_BPF_H
+#pragma once
 
 #include "core/sonde.bpf.h"
 #include "torch.h"
@@ -75,5 +74,3 @@ __weak __noinline int torch__end_range(void)
 		torch__end_step(e);
 	return 0;
 }
-
-#endif

@@ -6,7 +6,6 @@
 #include "torch_schedule.h"
 
 #include <bpf/bpf.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +13,7 @@
 #include "core/meta.h"
 #include "record/family.h"
 #include "util/array.h"
+#include "util/compare.h"
 
 #define PROCESSES_MAX 1024 /* as torch_loops has */
 #define RECORDS_LATE  1000000000ULL /* ns */
@@ -51,9 +51,9 @@ int torch_schedule__configure(struct session *s)
 	return err ? err : session__set_variable(s, "torch_step_by_class", &is_class, sizeof(is_class));
 }
 
-void torch_schedule__hold(struct session *s, bool held)
+void torch_schedule__set_suspended(struct session *s, bool suspend)
 {
-	u32 zero = 0, attached = !held;
+	u32 zero = 0, attached = !suspend;
 
 	session__map_set(s, "torch_attached", &zero, &attached, BPF_ANY);
 }
@@ -100,12 +100,7 @@ void torch_schedule__event(struct session *s, struct torch_schedule *t, const st
 	}
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const struct torch_active *x = a, *y = b;
-
-	return x->from < y->from ? -1 : x->from > y->from;
-}
+COMPARE_BY(by_start, struct torch_active, ASCENDING(from))
 
 /* Removes the first n active phases, which are written, and those that lie within one that has not ended yet. */
 static void remove_active(struct torch_schedule *t, u32 n, u64 open_since)
@@ -175,7 +170,7 @@ void torch_schedule__tick(struct session *s, struct torch_schedule *t, u64 now)
 		t->is_started = true;
 		t->read_until = t->ticked = now;
 		session__begin_pause(s, now);
-		torch_schedule__hold(s, !needed);
+		torch_schedule__set_suspended(s, !needed);
 	}
 	if (session__drained(s) != t->drained)
 		t->read_until = t->ticked;
@@ -197,7 +192,7 @@ void torch_schedule__tick(struct session *s, struct torch_schedule *t, u64 now)
 	oldest = open_since < oldest ? open_since : oldest;
 	/* a record that was not read yet may be that of a phase which needs the probes */
 	if (needed || !is_late)
-		session__hold(s, !needed);
+		session__set_suspended(s, !needed);
 	write_pauses(s, t, needed || is_late ? oldest : ~0ull, open_since);
 	if (needed)
 		write_open_pause(s, t, oldest);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* --schedule and --step, for torch.c. */
-#ifndef SONDE_TORCH_SCHEDULE_H
-#define SONDE_TORCH_SCHEDULE_H
+#pragma once
 
 #include "torch.h"
 
@@ -31,11 +30,9 @@ struct torch_schedule {
 };
 
 int torch_schedule__configure(struct session *s);
-void torch_schedule__hold(struct session *s, bool held);
+void torch_schedule__set_suspended(struct session *s, bool suspend);
 void torch_schedule__event(struct session *s, struct torch_schedule *t, const struct torch_phase *e);
 void torch_schedule__tick(struct session *s, struct torch_schedule *t, u64 now);
 /* Call it before the recording stops. */
 void torch_schedule__finish(struct session *s, struct torch_schedule *t);
 void torch_schedule__free(struct torch_schedule *t);
-
-#endif

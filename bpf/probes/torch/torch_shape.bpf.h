@@ -3,8 +3,7 @@
  * --torch=shapes: the tensors that an operator is called with, read from the registers at its entry. And those that a
  * convolution returns, from which the number of its operations follows.
  */
-#ifndef SONDE_TORCH_SHAPE_BPF_H
-#define SONDE_TORCH_SHAPE_BPF_H
+#pragma once
 
 #include "core/args.h"
 #include "torch.h"
@@ -155,5 +154,3 @@ __weak __noinline int torch__results(u64 result, u64 call_start, u64 time)
 	}
 	return 0;
 }
-
-#endif

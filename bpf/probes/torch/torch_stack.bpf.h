@@ -5,8 +5,7 @@
  * or three reads instead of a walk. Another position or frame is that of Python code that the outer call has called: a
  * hook, an autograd.Function, an operator that is written in Python.
  */
-#ifndef SONDE_TORCH_STACK_BPF_H
-#define SONDE_TORCH_STACK_BPF_H
+#pragma once
 
 #include "core/python.bpf.h"
 #include "torch_call.bpf.h"
@@ -72,5 +71,3 @@ static __always_inline u32 torch__stack(u64 now)
 		w->frame = -1;
 	return w->stack;
 }
-
-#endif

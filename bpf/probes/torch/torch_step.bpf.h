@@ -4,8 +4,7 @@
  * With --schedule the program that ends a step decides whether the next one is recorded, so that exactly the active
  * steps are, although attaching and detaching the other probes takes the loader longer than a step.
  */
-#ifndef SONDE_TORCH_STEP_BPF_H
-#define SONDE_TORCH_STEP_BPF_H
+#pragma once
 
 #include "core/schedule.h"
 #include "core/sonde.bpf.h"
@@ -74,7 +73,7 @@ __weak __noinline int torch__is_active(void)
 	struct torch_loop *l = bpf_map_lookup_elem(&torch_loops, &tgid);
 
 	if (!l || l->started != task__process_start(task))
-		return !recording__is_held();
+		return !recording__is_suspended();
 	return l->phase == STEP_ACTIVE;
 }
 
@@ -171,5 +170,3 @@ __weak __noinline int torch__end_step(struct torch_range *e)
 		torch__begin_step(l, l->boundary);
 	return 0;
 }
-
-#endif

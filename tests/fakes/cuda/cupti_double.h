@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What the files of CUPTI's double share. */
-#ifndef FAKE_CUPTI_DOUBLE_H
-#define FAKE_CUPTI_DOUBLE_H
+#pragma once
 
 #include "fake.h"
 
@@ -36,5 +35,3 @@ size_t cupti__record_size(uint32_t kind);
 /* A moment on the device's clock. */
 uint64_t cupti__time(uint64_t host);
 void cupti__sweep(bool all);
-
-#endif

@@ -122,7 +122,7 @@ static void memory(struct cupti_record *out, const struct fake_record *r, bool f
 
 static void call(struct cupti_record *out, const struct fake_record *r, bool finished)
 {
-	NEW(CUpti_ActivityAPI, CUPTI_ACTIVITY_KIND_DRIVER);
+	NEW(CUpti_ActivityAPI, r->op == FAKE_RUNTIME_CALL ? CUPTI_ACTIVITY_KIND_RUNTIME : CUPTI_ACTIVITY_KIND_DRIVER);
 	TIMES();
 	c->cbid = r->kind;
 	c->threadId = r->tid;
@@ -171,6 +171,7 @@ static const struct {
 	[FAKE_GRAPH] = { CUPTI_ACTIVITY_KIND_GRAPH_TRACE, sizeof(CUpti_ActivityGraphTrace2), graph },
 	[FAKE_MEMORY] = { CUPTI_ACTIVITY_KIND_MEMORY2, sizeof(CUpti_ActivityMemory4), memory },
 	[FAKE_CALL] = { CUPTI_ACTIVITY_KIND_DRIVER, sizeof(CUpti_ActivityAPI), call },
+	[FAKE_RUNTIME_CALL] = { CUPTI_ACTIVITY_KIND_RUNTIME, sizeof(CUpti_ActivityAPI), call },
 	[FAKE_DEVICE] = { CUPTI_ACTIVITY_KIND_DEVICE, sizeof(DEVICE), device },
 	[FAKE_CONTEXT] = { CUPTI_ACTIVITY_KIND_CONTEXT, sizeof(CONTEXT), context },
 	[FAKE_STREAM] = { CUPTI_ACTIVITY_KIND_STREAM, sizeof(CUpti_ActivityStream), stream },

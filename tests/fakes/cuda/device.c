@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 struct machine machine = { .lock = PTHREAD_MUTEX_INITIALIZER, .truth = -1 };
-static __thread uint32_t correlation, depth;
+static __thread uint32_t correlation, depth, runtime_depth;
 static uint32_t next_correlation;
 
 uint64_t fake__now(void)
@@ -60,6 +60,34 @@ void fake__leave(void)
 	depth--;
 }
 
+void fake__enter_runtime(void)
+{
+	fake__enter();
+	runtime_depth++;
+}
+
+void fake__leave_runtime(uint32_t cbid, uint64_t start, uint32_t result)
+{
+	runtime_depth--;
+	if (cbid) {
+		pthread_mutex_lock(&machine.lock);
+		machine__tell(&(struct fake_record){ .op = FAKE_RUNTIME_CALL,
+						     .start = start,
+						     .end = fake__now(),
+						     .tid = fake__tid(),
+						     .correlation = correlation,
+						     .kind = cbid,
+						     .result = result });
+		pthread_mutex_unlock(&machine.lock);
+	}
+	fake__leave();
+}
+
+bool machine__is_in_runtime(void)
+{
+	return runtime_depth;
+}
+
 void fake__set_tool(fake_tool tool)
 {
 	pthread_mutex_lock(&machine.lock);
@@ -67,8 +95,8 @@ void fake__set_tool(fake_tool tool)
 	pthread_mutex_unlock(&machine.lock);
 }
 
-static const char *const op_names[] = { "kernel", "copy",   "set",     "sync",	 "graph", "memory",
-					"call",	  "device", "context", "stream", "reset", "note" };
+static const char *const op_names[] = { "kernel",  "copy",   "set",	"sync",	  "graph", "memory", "call",
+					"runtime", "device", "context", "stream", "reset", "note" };
 
 /* Buffered: a million kernels are a million lines. */
 static char lines[1 << 16];

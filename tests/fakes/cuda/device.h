@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The simulated machine, inside libcuda's double. All under machine.lock. */
-#ifndef FAKE_DEVICE_H
-#define FAKE_DEVICE_H
+#pragma once
 
 #include "fake.h"
 
@@ -60,6 +59,8 @@ extern struct machine machine;
 void truth__flush(void);
 void machine__init(void);
 void machine__tell(const struct fake_record *r);
+/* Whether this thread is within a call of libcudart. */
+bool machine__is_in_runtime(void);
 /* Makes the context if it is not there. */
 struct context *machine__context(uint32_t number);
 struct stream *machine__null_stream(uint32_t context);
@@ -71,5 +72,3 @@ void machine__wait_until(uint64_t moment);
 uint64_t machine__busy_until(uint32_t context);
 /* How long a kernel that is launched with these parameters runs. */
 uint64_t kernel__ns(const struct fake_kernel *k, void **parameters);
-
-#endif

@@ -14,14 +14,13 @@
  *			drop=0			records that it says it has dropped
  *			reset_loses=0		what waits when a context ends is dropped
  *			CALL=0			the result of a call: version, timestamp, subscribe, unsubscribe,
- *						register, enable, dump, disable, driver_api, flush, next,
+ *						register, enable, dump, disable, driver_api, runtime_api, flush, next,
  *						dropped, get_thread, set_thread, result_string
  *			CALL_after=0		from this call of it on
  *			CALL_ms=0, CALL_hang=0	it takes so long; it never returns
  *			next_stuck=0		the next record is the same one
  */
-#ifndef FAKE_CUDA_H
-#define FAKE_CUDA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,7 +40,8 @@ enum fake_op {
 	FAKE_SYNC,
 	FAKE_GRAPH,
 	FAKE_MEMORY,
-	FAKE_CALL,
+	FAKE_CALL, /* of libcuda */
+	FAKE_RUNTIME_CALL, /* of libcudart */
 	FAKE_DEVICE,
 	FAKE_CONTEXT,
 	FAKE_STREAM,
@@ -62,6 +62,7 @@ struct fake_record {
 	uint32_t graph;
 	uint64_t node;
 	uint32_t result, asynchronous;
+	bool nested; /* a call of libcuda within one of libcudart */
 };
 
 /* libcupti's: gets everything as it is known. Returns whether it keeps it. */
@@ -80,5 +81,6 @@ void fake__dump(enum fake_op op, fake_tool tool);
 /* A correlation id for what this thread calls next, and the calls within. */
 uint32_t fake__enter(void);
 void fake__leave(void);
-
-#endif
+/* The same for a call of libcudart, which is reported when it ends if it has a cbid. */
+void fake__enter_runtime(void);
+void fake__leave_runtime(uint32_t cbid, uint64_t start, uint32_t result);

@@ -34,7 +34,8 @@ static CUresult leave(const struct call *c, CUresult result)
 					     .tid = fake__tid(),
 					     .correlation = c->correlation,
 					     .kind = c->cbid,
-					     .result = result });
+					     .result = result,
+					     .nested = machine__is_in_runtime() });
 	pthread_mutex_unlock(&machine.lock);
 	fake__leave();
 	return result;

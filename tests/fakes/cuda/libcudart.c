@@ -4,6 +4,7 @@
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <cupti_runtime_cbid.h>
 
 CUresult fake__set_device(uint32_t device);
 uint32_t fake__device(void);
@@ -19,16 +20,19 @@ static cudaError_t result(CUresult r)
 	return r == CUDA_ERROR_INVALID_DEVICE ? cudaErrorInvalidDevice : (cudaError_t)r;
 }
 
-/* The first call initializes CUDA. */
-#define CALL(call)                       \
-	({                               \
-		CUresult r_ = cuInit(0); \
-		fake__enter();           \
-		if (!r_)                 \
-			r_ = (call);     \
-		fake__leave();           \
-		result(r_);              \
+/* The first call initializes CUDA. A cbid of 0: a tool does not see the call. */
+#define TRACED_CALL(cbid, call)                        \
+	({                                             \
+		CUresult r_ = cuInit(0);               \
+		uint64_t start_ = fake__now();         \
+		fake__enter_runtime();                 \
+		if (!r_)                               \
+			r_ = (call);                   \
+		fake__leave_runtime(cbid, start_, r_); \
+		result(r_);                            \
 	})
+#define CALL(call) TRACED_CALL(0, call)
+#define CBID(name) CUPTI_RUNTIME_TRACE_CBID_##name
 
 cudaError_t cudaGetDeviceCount(int *count)
 {
@@ -107,8 +111,9 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **args, size_t shared,
 			     cudaStream_t stream)
 {
-	return CALL(cuLaunchKernel((CUfunction)function, grid.x, grid.y, grid.z, block.x, block.y, block.z, shared,
-				   stream, args, NULL));
+	return TRACED_CALL(CBID(cudaLaunchKernel_v7000),
+			   cuLaunchKernel((CUfunction)function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+					  shared, stream, args, NULL));
 }
 
 static CUresult copy(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
@@ -127,23 +132,25 @@ static CUresult copy(void *dst, const void *src, size_t bytes, enum cudaMemcpyKi
 
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-	return CALL(copy(dst, src, bytes, kind, stream));
+	return TRACED_CALL(CBID(cudaMemcpyAsync_v3020), copy(dst, src, bytes, kind, stream));
 }
 
 cudaError_t cudaMemcpy(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind)
 {
-	return CALL(kind == cudaMemcpyHostToDevice ? cuMemcpyHtoD_v2((CUdeviceptr)dst, src, bytes) :
-						     cuMemcpyDtoH_v2(dst, (CUdeviceptr)src, bytes));
+	return TRACED_CALL(CBID(cudaMemcpy_v3020), kind == cudaMemcpyHostToDevice ?
+							   cuMemcpyHtoD_v2((CUdeviceptr)dst, src, bytes) :
+							   cuMemcpyDtoH_v2(dst, (CUdeviceptr)src, bytes));
 }
 
 cudaError_t cudaMemcpyPeerAsync(void *dst, int to, const void *src, int from, size_t bytes, cudaStream_t stream)
 {
-	return CALL(cuMemcpyPeerAsync((CUdeviceptr)dst, NULL, (CUdeviceptr)src, NULL, bytes, stream));
+	return TRACED_CALL(CBID(cudaMemcpyPeerAsync_v4000),
+			   cuMemcpyPeerAsync((CUdeviceptr)dst, NULL, (CUdeviceptr)src, NULL, bytes, stream));
 }
 
 cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes, cudaStream_t stream)
 {
-	return CALL(cuMemsetD8Async((CUdeviceptr)dst, value, bytes, stream));
+	return TRACED_CALL(CBID(cudaMemsetAsync_v3020), cuMemsetD8Async((CUdeviceptr)dst, value, bytes, stream));
 }
 
 cudaError_t cudaGraphCreate(cudaGraph_t *out, unsigned int flags)
@@ -171,5 +178,5 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsign
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
 {
-	return CALL(cuGraphLaunch(exec, stream));
+	return TRACED_CALL(CBID(cudaGraphLaunch_v10000), cuGraphLaunch(exec, stream));
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,7 +21,10 @@ static struct {
 	CUpti_BuffersCallbackRequestFunc requested;
 	CUpti_BuffersCallbackCompleteFunc completed;
 	bool on[128];
-	bool calls[1024];
+	struct functions {
+		bool on[1024];
+		bool known; /* single functions are recorded: see enable_function() */
+	} driver, runtime;
 	bool subscribed;
 	char holder[64];
 	uint64_t lost, lost_told; /* records, by resets */
@@ -42,6 +46,15 @@ static uint64_t setting_of(const char *call, const char *what)
 	return fake__setting("FAKE_CUPTI", key, 0);
 }
 
+/* Is this the shim's own thread? Which of its calls the program's threads make at the start depends on the machine. */
+static bool is_shims(void)
+{
+	char name[16] = "";
+
+	prctl(PR_GET_NAME, name);
+	return !strcmp(name, "sonde-cupti");
+}
+
 /* What a test wants of this call: its result, after a while or never. */
 static CUptiResult injected(const char *call, uint64_t *number)
 {
@@ -54,7 +67,7 @@ static CUptiResult injected(const char *call, uint64_t *number)
 		settings = getenv("FAKE_CUPTI") ? getenv("FAKE_CUPTI") : "";
 	if (!strstr(settings, call))
 		return CUPTI_SUCCESS;
-	if (n < setting_of(call, "_after"))
+	if (n < setting_of(call, "_after") || (setting_of(call, "_shim") && !is_shims()))
 		return CUPTI_SUCCESS;
 	ms = setting_of(call, "_ms");
 	if (ms)
@@ -176,6 +189,11 @@ CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber)
 	return CUPTI_SUCCESS;
 }
 
+static bool is_recorded(const struct functions *f, uint32_t cbid)
+{
+	return f->known && cbid < 1024 && f->on[cbid];
+}
+
 /* Does a record of this go out? With graphs as a whole their nodes do not. */
 static bool is_enabled(const struct fake_record *r)
 {
@@ -195,7 +213,12 @@ static bool is_enabled(const struct fake_record *r)
 	case FAKE_MEMORY:
 		return cupti.on[CUPTI_ACTIVITY_KIND_MEMORY2];
 	case FAKE_CALL:
-		return r->kind < 1024 && cupti.calls[r->kind];
+		/* within a call of libcudart, as seen with CUPTI 13.0.1, that call is recorded instead */
+		if (r->nested && (cupti.runtime.known || cupti.on[CUPTI_ACTIVITY_KIND_SYNCHRONIZATION]))
+			return false;
+		return is_recorded(&cupti.driver, r->kind);
+	case FAKE_RUNTIME_CALL:
+		return is_recorded(&cupti.runtime, r->kind);
 	case FAKE_DEVICE:
 		return cupti.on[CUPTI_ACTIVITY_KIND_DEVICE];
 	case FAKE_CONTEXT:
@@ -320,12 +343,53 @@ CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc requ
 	return CUPTI_SUCCESS;
 }
 
+static struct functions *functions_of(CUpti_ActivityKind kind)
+{
+	return kind == CUPTI_ACTIVITY_KIND_DRIVER  ? &cupti.driver :
+	       kind == CUPTI_ACTIVITY_KIND_RUNTIME ? &cupti.runtime :
+						     NULL;
+}
+
+static void enable_functions(CUpti_ActivityKind kind, bool on)
+{
+	struct functions *f = functions_of(kind);
+
+	if (!f)
+		return;
+	memset(f->on, on, sizeof(f->on));
+	f->known = on;
+}
+
+static bool has_context;
+
+static bool on_context(const struct fake_record *r)
+{
+	has_context = true;
+	return false;
+}
+
+/*
+ * As seen with CUPTI 13.0.1: a single function is recorded only if its kind was enabled before, or if CUDA has not
+ * been initialized yet.
+ */
+static CUptiResult enable_function(struct functions *f, uint32_t cbid, bool on)
+{
+	if (cbid >= 1024)
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	has_context = false;
+	fake__dump(FAKE_CONTEXT, on_context);
+	f->known |= on && !has_context;
+	f->on[cbid] = on;
+	return CUPTI_SUCCESS;
+}
+
 static CUptiResult enable(CUpti_ActivityKind kind)
 {
 	if (kind >= 128 || !cupti.requested)
 		return CUPTI_ERROR_INVALID_KIND;
 	fake__set_tool(tool);
 	cupti.on[kind] = true;
+	enable_functions(kind, true);
 	return CUPTI_SUCCESS;
 }
 
@@ -356,16 +420,20 @@ CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind)
 	if (kind >= 128)
 		return CUPTI_ERROR_INVALID_KIND;
 	cupti.on[kind] = false;
+	enable_functions(kind, false);
 	return CUPTI_SUCCESS;
 }
 
 CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId cbid, uint8_t enable)
 {
 	INJECT(driver_api);
-	if (cbid >= 1024)
-		return CUPTI_ERROR_INVALID_PARAMETER;
-	cupti.calls[cbid] = enable;
-	return CUPTI_SUCCESS;
+	return enable_function(&cupti.driver, cbid, enable);
+}
+
+CUptiResult cuptiActivityEnableRuntimeApi(CUpti_CallbackId cbid, uint8_t enable)
+{
+	INJECT(runtime_api);
+	return enable_function(&cupti.runtime, cbid, enable);
 }
 
 CUptiResult cuptiActivityFlushAll(uint32_t flag)

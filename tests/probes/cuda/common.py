@@ -19,6 +19,7 @@ FAKE = os.path.join(BUILD, "tests", "fakes", "libcudart.so")
 
 from sonde_trace import Trace
 from tap import ok
+from waiting import wait_for
 
 OPEN, RETURN_NOT_SEEN, NO_DURATION = 1, 2, 4  # bpf/core/event.h
 RING_FULL, DEPTH, RECURSION, RETURN, BLIND = 1, 3, 4, 5, 8  # bpf/core/meta.h
@@ -147,6 +148,10 @@ class Recording:
         if not exc[0]:
             self.trace = Trace(self.path)
             self.names = self.probe_names()
+
+    def wait_trace(self, condition):
+        """Waits until the condition is true of the trace, which has all records that are a second old. Returns whether it is."""
+        return wait_for(lambda: condition(Trace(self.path)), 60 * SLOW, 0.3)
 
     def probe_names(self):
         strings = {e["string"]: e["text"] for e in self.trace.events("meta_string")}

@@ -8,7 +8,6 @@ import glob
 import json
 import os
 import shutil
-import time
 
 from common import (
     CUDA,
@@ -52,6 +51,12 @@ def exact(name, truth, r, root, live=0):
         skip(f"{name}: each call once", "the program ended before its library was probed")
         return
     ok(not wrong and not rest and total, f"{name}: {total} calls, each once", *wrong, rest)
+
+
+def probed(trace, begin):
+    """The files whose paths begin so that processes have mapped and in which functions are probed"""
+    return [o for o in trace.events("meta_object") if o["family"] == 3 and o["sites"] and o["live"] and not o["ahead"] and
+            o["path_text"].startswith(begin)]
 
 
 def start(program, truth, library_path, *prefix, rounds=ROUNDS):
@@ -106,17 +111,18 @@ def copied_up(program, version, tmp):
     path, mount = overlay_mount(tmp, "a", lower)
     truths = [os.path.join(tmp, f"up-{i}") for i in range(2)]
     copied = os.path.join(path, f"libcudart.so.{version}")
+    in_overlay = "/" + os.path.basename(copied)  # below the root of the overlay
     script = (f"{mount} && env LD_LIBRARY_PATH={path} {program} {truths[0]} {ROUNDS} && printf x >> {copied} && "
               f"LD_LIBRARY_PATH={path} exec {program} {truths[1]} {ROUNDS * 20}")
     p = Program("unshare", "-m", "sh", "-c", script)
     with Recording(os.path.join(tmp, "trace"), families="cuda,proc") as r:
         p.go()
         second = p.says()
-        time.sleep(1)
+        r.wait_trace(lambda trace: len(probed(trace, in_overlay)) == 2)
         p.go()
         status = p.wait()
     ok(status == 0 and second == "ready", "copied up: the programs succeed", status, second)
-    mine = [o for o in r.trace.events("meta_object") if o["family"] == 3 and o["sites"] and not o["ahead"]]
+    mine = probed(r.trace, in_overlay)
     ok(len(mine) == 2, "copied up: two objects", mine)
     exact("before it is copied up", truths[0], only(r, truths[0], p.pid), p.pid)
     if len(mine) == 2:
@@ -200,8 +206,8 @@ def container(name, make, program, version, tmp, before):
     with Recording(os.path.join(tmp, "trace"), families="cuda,proc") as r:
         if not before:
             p = begin(command)
-            # only calls after the library's attach gap are required
-            time.sleep(0.5)
+            # only calls after the library's attach gap are required; the library may have been found on disk before
+            r.wait_trace(lambda trace: any(o["family"] == 3 and o["live"] for o in trace.events("meta_object")))
         p.go()
         status = p.wait()
     ok(status == 0 and r.status == 0, f"{name}, started {when} the recording: the program succeeds", status, r.status, r.text)
@@ -231,9 +237,9 @@ def deleted_and_replaced(program, version, tmp):
         shutil.copy(library(version), path + ".new")
         os.rename(path + ".new", path)
         third = start(program, truths[2], folder, rounds=ROUNDS * 10)
-        time.sleep(0.5)
+        r.wait_trace(lambda trace: len({o["ino"] for o in probed(trace, tmp)}) == 3)
         finish(first, second, third)
-    mine = [o for o in r.trace.events("meta_object") if o["family"] == 3 and o["sites"] and not o["ahead"]]
+    mine = probed(r.trace, tmp)
     ok(len({o["ino"] for o in mine}) == 3, "a deleted file, the file at its path, and the file that replaced that one are three objects", mine)
     exact("the deleted file", truths[0], r, first.pid)
     exact("its successor, then replaced", truths[1], r, second.pid)

@@ -69,7 +69,7 @@ class KernelTrace:
 		if not self.where:
 			return
 		self.write("tracing_on", "0")
-		with open(os.path.join(self.where, "trace")) as f:
+		with open(os.path.join(self.where, "trace"), errors="replace") as f:  # names of threads may be any bytes
 			found = [self.LINE.search(line) for line in f]
 		self.events = [(m[3], int(m[1]) * 10**9 + int(m[2]) * 1000, int(m[4]), int(m[5])) for m in found if m]
 		os.rmdir(self.where)

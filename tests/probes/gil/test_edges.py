@@ -13,7 +13,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 
 import gil_lib
 import proc_files
@@ -21,6 +20,7 @@ import tap
 from gil_lib import OPEN, TIMEOUT
 import sonde_cli
 from sonde_trace import Trace
+from waiting import state, wait_for
 
 found, missing = gil_lib.pythons()
 DEBIAN = found["3.11 debian"]
@@ -31,6 +31,11 @@ class Sonde(sonde_cli.Sonde):
         super().__init__(os.path.join(place.here, "edge.sonde"), "-t", "gil", "-d", "60", *args, mode=switches)
         self.p = self.process
         running.append(self.p)
+
+    def wait_waits(self, pid):
+        """Waits until all but one of the process's threads sleep, and the trace has waits of it."""
+        self.wait_trace(lambda trace: any(w["pid"] == pid for w in trace.events("gil_wait")))
+        wait_for(lambda: sum(state(pid, tid) == "S" for tid in proc_files.threads(pid)) >= len(proc_files.threads(pid)) - 1, 60)
 
     def stop(self, interrupt=True):
         """Ends the recording and returns its waits."""
@@ -55,7 +60,7 @@ def open_waits():
     sonde = Sonde("-p", str(p.pid))
     go(p)
     p.stdout.readline()
-    time.sleep(0.7)
+    sonde.wait_waits(p.pid)
     waits = sonde.stop()
     p.kill()
     p.wait()
@@ -104,15 +109,21 @@ def holder_that_never_waits(python):
         tap.note("%s: waits, and those before the name, of each try: %s" % (python.name, [t[:2] for t in tries]))
 
 
-def open_when_killed():
+def killed_while_waiting():
     p = work("spin", 5, 3)
     sonde = Sonde("-p", str(p.pid))
     go(p)
-    time.sleep(0.5)
+    sonde.wait_waits(p.pid)
     p.kill()
     p.wait()
-    waits = sonde.stop(interrupt=False)
-    still = [w for w in waits if w["flags"] & OPEN]
+    return [w for w in sonde.stop(interrupt=False) if w["flags"] & OPEN]
+
+
+def open_when_killed():
+    for _ in range(3):
+        still = killed_while_waiting()
+        if still:  # both threads may be between two timed waits
+            break
     tap.ok(1 <= len(still) <= 3, "waits that a killed process leaves open are recorded", still)
 
 
@@ -126,14 +137,16 @@ def starts_late(switches, how):
         # a file that no process has mapped before
         lib = shutil.copy(python.binary, copy)
         sonde = Sonde(switches=switches)
-        p = subprocess.Popen([python.exe, "-S", place.here + "/gil_work.py", "spin", "0.8", "2"], stdin=subprocess.PIPE,
+        p = subprocess.Popen([python.exe, "-S", place.here + "/gil_work.py", "spin", "60", "2"], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, universal_newlines=True,
                              env={"PATH": "/usr/bin:/bin", "LD_LIBRARY_PATH": copy})
         running.append(p)
         p.stdout.readline()
-        time.sleep(0.5)
         mapped = lib in open("/proc/%d/maps" % p.pid).read()
-        p.communicate("\n", timeout=30)
+        go(p)
+        sonde.wait_trace(lambda trace: sum(w["pid"] == p.pid for w in trace.events("gil_wait")) > 10)
+        p.kill()
+        p.communicate()
         waits = [w for w in sonde.stop() if w["pid"] == p.pid]
         if not mapped:
             return tap.skip("a Python that starts late is traced" + how, "this pyenv's Python loads its own library")
@@ -162,7 +175,7 @@ def interpreters():
     python = found.get("3.12 pyenv")
     if not python:
         return tap.skip("each interpreter's GIL has its own address", missing.get("3.12 pyenv"))
-    p = work("interpreters", 1, 2, python)
+    p = work("interpreters", 3, 2, python)
     sonde = Sonde("-p", str(p.pid))
     p.communicate("\n", timeout=30)
     waits = sonde.stop(interrupt=False)
@@ -182,13 +195,9 @@ def waking_links(pid):
 
 
 def waking_becomes(sonde, want):
-    """(True if sonde soon holds that many links on sched_waking, number that it held last)"""
-    end = time.monotonic() + 40
-    while True:
-        held = waking_links(sonde.p.pid)
-        if held == want or time.monotonic() > end:
-            return held
-        time.sleep(0.2)
+    """The number of links on sched_waking that sonde holds, once it is this one"""
+    wait_for(lambda: waking_links(sonde.p.pid) == want, 60, 0.2)
+    return waking_links(sonde.p.pid)
 
 
 def waking_on_demand():

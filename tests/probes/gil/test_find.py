@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=120
+# test: timeout=240
 """sonde finds take_gil's call of pthread_cond_timedwait in every CPython, with and without symbols, and no other call."""
 import glob
 import json
@@ -84,19 +84,19 @@ def check_full(python):
     """--gil=full: each call of the two functions is found, and with symbols it is in the expected functions."""
     d = dump(python.binary)
     signals = targets_by_objdump(python.binary, "pthread_cond_signal")
-    tap.ok(d["takes"] and d["gives"] and not d["unknown"] and sorted(d["takes"] + d["gives"]) == signals,
+    tap.ok(d["takes"] and d["drops"] and not d["unknown"] and sorted(d["takes"] + d["drops"]) == signals,
            "takes and drops, %s" % python.name, "%s %s" % (d, signals))
     tap.ok(sorted(w[0] for w in d["switches"]) == targets_by_objdump(python.binary, "pthread_cond_wait"),
            "waits for a switch, %s" % python.name, d)
     functions = symbols(python.binary, "take_gil")
     if functions:
-        inside = [any(a <= t < b for a, b in functions) for t in d["takes"] + d["gives"]]
-        tap.ok(inside == [True] * len(d["takes"]) + [False] * len(d["gives"]),
+        inside = [any(a <= t < b for a, b in functions) for t in d["takes"] + d["drops"]]
+        tap.ok(inside == [True] * len(d["takes"]) + [False] * len(d["drops"]),
                "takes lie in take_gil and drops do not, %s" % python.name, d)
         stripped = os.path.join(tmp, "stripped")
         run("strip", "-o", stripped, python.binary)
         again = dump(stripped)
-        tap.ok(all(again[k] == d[k] for k in ("takes", "gives", "switches")), "the same without symbols, " + python.name)
+        tap.ok(all(again[k] == d[k] for k in ("takes", "drops", "switches")), "the same without symbols, " + python.name)
 
 
 def check_shapes():

@@ -1,14 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=120
+# test: timeout=360
 """
-The cost of family gil: a program without contention hits no probe. If waits are too frequent they are
-measured in slices of time, and the report scales the figures.
+The cost of family gil: a program without contention hits no probe. If waits are too frequent, or --cost-limit
+requires it, they are measured in slices of time, and the report scales the figures. `limited`: only the latter.
 """
 import json
 import os
 import signal
 import subprocess
+import sys
 import time
 
 import gil_lib
@@ -16,16 +17,15 @@ import proc_files
 import tap
 from sonde_cli import Sonde, tables
 from sonde_trace import Trace
+from waiting import state, wait_for
 
 DEBIAN = gil_lib.pythons()[0]["3.11 debian"]
 FACTOR = 0.35  # the allowed error of a scaled figure: slices are at most a tenth of the time
-BUSY = 0.2  # the allowed share of time in which threads were runnable: a hundredth on an idle machine
-
-
-def run_delay(pid):
-    """The time in ns for which the threads of a process were runnable without a CPU"""
-    texts = [proc_files.read("/proc/%d/task/%d/schedstat" % (pid, tid)) for tid in proc_files.threads(pid)]
-    return sum(int(text.split()[1]) for text in texts if text)
+WALL = 9  # seconds of each
+MS = 1_000_000
+# An emulated processor stops for longer between two readings of the clock, and has fewer slices in the same time
+IS_SLOW = gil_lib.SLOW > 1
+EDGE = 20 * MS if IS_SLOW else MS  # ns by which two readings at an end of a wait or of a slice may differ
 
 
 def start(kind, seconds, threads):
@@ -50,16 +50,14 @@ def links_on(name):
 def no_thread_waits():
     """One thread computes: no probe is hit, and the scheduler's tracepoint is not attached."""
     p = start("spin", 8, 1)
-    # the main thread joins the other one without the GIL, but both need it when the other one starts
-    time.sleep(0.1)
     before = links_on("sched_waking")
     p.stdin.write("\n")
     p.stdin.flush()
-    time.sleep(0.5)
+    # the main thread joins the other one without the GIL, but both need it when the other one starts
+    wait_for(lambda: len(proc_files.threads(p.pid)) == 2 and state(p.pid) == "S", 60)
     alone = faults_in(p, 0.5)
     sonde, out = record(p, 2)
     # inserting a probe copies the page, which causes a fault; by now all probes are inserted
-    time.sleep(0.1)
     traced = faults_in(p, 0.5)
     new = links_on("sched_waking") - before
     lines = [line for child in proc_files.children(sonde.pid) for line in proc_files.fdinfo(child)]
@@ -88,15 +86,13 @@ def faults_in(p, seconds):
 
 def in_slices(what, options, switches):
     """Threads that wait constantly: the scaled figures are those of the whole time, regardless of the measured part."""
-    p = start("spin", 30, 3)
-    sonde, out = record(p, 9, switches, options)
-    before = run_delay(p.pid)
-    sonde.communicate(timeout=60)
-    delay = run_delay(p.pid) - before
+    p = start("spin", WALL + 21, 3)
+    sonde, out = record(p, WALL, switches, options)
+    sonde.communicate(timeout=100)
     p.kill()
     p.wait()
     trace = Trace(out)
-    slices = sorted((e["start"], e["time"], e["pause"], e["seen"]) for e in trace.events("gil_slice"))
+    slices = sorted((e["start"], e["time"], e["pause"], e["seen"]) for e in trace.events("gil_slice") if e["start"] < e["time"])
     tap.ok(len(slices) >= 3 and all(s[0] < s[1] and s[2] > 10 * (s[1] - s[0]) / 2 for s in slices),
            "%s: it is measured in slices" % what, slices)
     if not slices:
@@ -106,33 +102,100 @@ def in_slices(what, options, switches):
     outside = [w for w in after if not any(a <= w["time"] <= b for a, b, *_ in slices)]
     # a few waits end before the BPF programs know of the slice's end. Most waits would, if the pauses, which are 18
     # times as long, were measured
-    tap.ok(len(outside) <= max(3, len(after) / 2), "%s: nothing is measured between them" % what, "%d of %d" % (len(outside), len(after)))
+    name = "%s: nothing is measured between them" % what
+    tap.ok(len(outside) <= max(3, len(after) / 2), name, "%d of %d" % (len(outside), len(after)))
     backward = [w for w in trace.events("gil_wait") if w["start"] > w["time"]]
     tap.ok(not backward, "%s: no wait ends before its start" % what, backward)
     found = tables("report", out, "gil")
     # three threads compute on one GIL, so that two wait at any time
     one = found["interpreters"][0]
-    waited, wall = one["wait_ns"], 9e9
-    name = "%s: times are scaled to the whole" % what
-    if delay > BUSY * wall:
-        # a slice misses the wait of a thread that began before it, until the thread runs and waits again
-        tap.skip(name, "the machine is so busy that its threads waited %.1f s for a CPU" % (delay / 1e9))
-    else:
-        tap.ok(abs(waited / (2 * wall) - 1) < FACTOR, name, one)
+    waited, wall = one["wait_ns"], WALL * 1e9
+    # a slice misses the wait of a thread that began before it, until the thread runs and waits again
+    tap.ok(abs(waited / (2 * wall) - 1) < FACTOR, "%s: times are scaled to the whole" % what, one)
     blamed = sum(row["wait_ns"] for row in found["blame"])
     tap.ok(abs(blamed / waited - 1) < 0.05, "%s: so is the blame" % what, (blamed, waited))
     losses = [e for e in trace.events("meta_loss") if e["family"] == 4 and e["reason"] != 8]
     tap.ok(sonde.returncode == 0 and not losses, "%s: nothing is lost over it" % what, losses)
     said = subprocess.run([gil_lib.SONDE, "report", out, "gil"], stdout=subprocess.PIPE, universal_newlines=True).stdout
-    tap.ok("slices of time" in said, "%s: the report says so" % what, said)
+    tap.ok("measured only in" in said, "%s: the report says so" % what, said)
+
+
+def check_slices(what, slices, waits, scaled):
+    """Slices and pauses have no gaps between them, `seen` counts each wait once, and the report weighs each slice by its pause."""
+    gaps = [b[0] - b[2] - a[1] for a, b in zip(slices, slices[1:])]
+    tap.ok(not any(gaps) and all(a < b for a, b, *_ in slices[:-1]), "%s: each pause begins where the slice before it ends" % what, gaps)
+    tap.ok(slices[-1][1] >= max(w["time"] for w in waits), "%s: the last slice or pause reaches the end" % what, slices[-1])
+    counts = [sum(1 for w in waits if a <= w["time"] <= b) for a, b, *_ in slices]
+    seen = sum(s[3] for s in slices)
+    tap.ok(abs(seen - sum(counts)) <= 0.05 * sum(counts), "%s: each wait is counted in one slice" % what, seen, counts)
+    # the pause before a slice that the end cut short, perhaps to nothing, belongs to the slice before it
+    pauses = [p for _, _, p, _ in slices]
+    lengths = [b - a for a, b, *_ in slices]
+    for i in range(1, len(slices)):
+        if 8 * lengths[i] < lengths[i - 1]:
+            pauses[i - 1] += pauses[i]
+            pauses[i] = 0
+    weights = [(a, b, 1 + p / (b - a)) for (a, b, *_), p in zip(slices, pauses) if a < b]
+    want = sum((w["time"] - w["start"]) * next((f for a, b, f in weights if a <= w["time"] <= b), 1) for w in waits)
+    tap.ok(abs(scaled / want - 1) < 0.001, "%s: each wait has the weight of its slice" % what, scaled, want)
+
+
+def record_limited(options, switches):
+    """(recording, slices, the report's sum of waits)"""
+    slices, scaled = [], []
+
+    def read(path, trace):
+        slices.extend(sorted((e["start"], e["time"], e["pause"], e["seen"]) for e in trace.events("gil_slice")))
+        scaled.append(tables("report", path, "gil")["interpreters"][0]["wait_ns"])
+
+    seconds = 8 if IS_SLOW or "slow-gil-slices" in switches else 4
+    r = gil_lib.record(DEBIAN, place, "spin", seconds, 3, switches, options=["--cost-limit", "1", *options], families="gil,sched", read=read)
+    return r, slices, scaled[0]
+
+
+def limited_cost(what, options, switches="early-slices"):
+    """The slices of --cost-limit: in them each wait is recorded as the preloaded library logged it, and in between none."""
+    bound = 0.3 if IS_SLOW else 0.15
+    sums, truths = [], []
+    # A recording has five slices or so. If they happen to have few waits, more recordings make the sample larger.
+    while len(sums) < 3 and (not sums or abs(sum(sums) / max(sum(truths), 1) - 1) >= bound):
+        r, slices, scaled = record_limited(options, switches)
+        # the end of the workload cuts the last slice, whose pause would count as if threads had waited in all of it
+        whole = [s for s in slices if s[1] - s[0] > 100 * MS][:-1]
+        until = whole[-1][1] if whole else 0
+        sums.append(sum((w["time"] - w["start"]) * next((1 + p / (b - a) for a, b, p, _ in whole if a <= w["time"] <= b), 1)
+                        for w in r.waits if w["time"] <= until))
+        truths.append(sum(w[2] - w[1] for w in r.truth_waits if w[2] <= until))
+    tap.ok(len([s for s in slices if s[2] > 100 * MS]) >= 4, "%s: gil_slice has the slices" % what, slices)
+    mine = gil_lib.by_thread((w["tid"], w["start"], w["time"]) for w in r.waits)
+
+    def recorded(tid, start, end):
+        return any(a <= start and end <= b for a, b in mine[tid])
+
+    inside = [w for w in r.truth_waits if any(a + EDGE < w[1] and w[2] + EDGE < b for a, b, *_ in slices)]
+    missed = [w for w in inside if not recorded(*w[:3])]
+    tap.ok(len(inside) > 50 and not missed, "%s: each of %d waits in a slice is recorded" % (what, len(inside)), missed)
+    spans = r.waits + [e for list_ in r.full.values() for e in list_]
+    outside = [e for e in spans if not any(a <= e["start"] and e["time"] <= b for a, b, *_ in slices)]
+    outside += [e for e in r.drops if not any(a <= e["time"] <= b for a, b, *_ in slices)]
+    tap.ok(not outside, "%s: and nothing in a pause" % what, len(outside), outside[:5], slices)
+    tap.ok(abs(sum(sums) / max(sum(truths), 1) - 1) < bound, "%s: their sum is scaled to what the program logged in all of the time" % what, sums, truths)
+    tap.ok(r.status == 0 and not r.losses, "%s: nothing is lost" % what, r.losses, r.messages)
+    check_slices(what, slices, r.waits, scaled)
 
 
 running = []
 try:
     with gil_lib.Workplace() as place:
-        no_thread_waits()
-        in_slices("slices", [], "early-gil-slices")
-        in_slices("slices with --gil=full", ["--gil=full"], "early-gil-slices")
+        limited_cost("--cost-limit", [])
+        if "limited" not in sys.argv:
+            limited_cost("--cost-limit with --gil=full", ["--gil=full"])
+            for options in ([], ["--gil=full"]):
+                limited_cost("--cost-limit, 0.1 s for each step %s" % "".join(options), options, "early-slices,slow-gil-slices")
+            limited_cost("--cost-limit with perf events", [], "early-slices,no-multi,no-session")
+            no_thread_waits()
+            in_slices("slices", [], "early-gil-slices")
+            in_slices("slices with --gil=full", ["--gil=full"], "early-gil-slices")
 finally:
     for p in running:
         if p.poll() is None:

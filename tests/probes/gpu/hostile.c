@@ -108,6 +108,31 @@ static void at_the_edge(void)
 	good++;
 }
 
+/* A batch of three records that claims to have five; the first and the third are rejected. */
+static void many_bad(void)
+{
+	struct {
+		struct shim_batch head;
+		struct {
+			struct shim_record record;
+			struct shim_memset body;
+		} list[3];
+	} b;
+	struct one o = fresh();
+
+	b.head = o.head;
+	b.head.bytes = sizeof(b);
+	b.head.records = 5;
+	for (int i = 0; i < 3; i++) {
+		b.list[i].record = o.record;
+		b.list[i].body = o.body;
+	}
+	b.list[0].record.kind = b.list[2].record.kind = 0;
+	hand_over(&b, sizeof(b));
+	good++;
+	bad += 4;
+}
+
 static u32 next(void)
 {
 	static u32 x = 2463534242;
@@ -143,6 +168,7 @@ int main(int argc, char **argv)
 	getchar();
 	nonsense();
 	at_the_edge();
+	many_bad();
 	printf("%u %u\n", good, bad);
 	if (argc > 2)
 		noise();

@@ -38,9 +38,11 @@ def backward():
         launch(softmax)  # line: backward
 
 
-# a library that is loaded now is probed a moment later; CUDA is initialized by then
 cudart.cudaSetDevice(0)
-time.sleep(0.3)
+# A library that is loaded now is probed a moment later: then the function begins with the instruction int3
+function, end = ctypes.cast(cudart.cudaLaunchKernel, ctypes.c_void_p).value, time.monotonic() + 60
+while ctypes.string_at(function, 1) != b"\xcc" and time.monotonic() < end:
+    time.sleep(0.01)
 for _ in range(times):
     forward()
     backward()

@@ -78,7 +78,7 @@ def compare(label, run, kinds=("kernel", "copy", "set"), probed=True, thread=Non
             times = max(times, abs(r["start_ns"] - e["start"]), abs(r["start_ns"] + r["duration_ns"] - e["end"]))
             tid = thread(r["pid"], c["tid"]) if thread else c["tid"]
             api = APIS["graph"] if e["graph"] else APIS[kind]
-            if r["tid"] != tid or (probed and r["api"] not in api) or r["host_time"]:
+            if r["tid"] != tid or (probed and r["api"] not in api) or r["only_by_calls"]:
                 wrong.append((kind, r, e, c))
             elif r["launch_start_ns"] > c["start"] + run.error or r["launch_start_ns"] + r["launch_ns"] < c["end"] - run.error:
                 wrong.append(("times", r, e, c))

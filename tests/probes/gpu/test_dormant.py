@@ -10,6 +10,7 @@ import time
 from shim_lib import CONSUMER, DOUBLES, SHIM, Shimmed, versions
 import proc_files
 from tap import done, ok
+from waiting import wait_for
 
 # The shim under another file name, so that no tracer of this machine recognizes it and wakes it
 ASLEEP = os.path.join(tempfile.mkdtemp(prefix="sonde-dormant-"), "asleep.so")
@@ -65,8 +66,15 @@ shutil.copy(SHIM, ASLEEP)
 alone = begin(version)
 # linked to the program, as in PyTorch
 linked = begin(version, os.path.join(DOUBLES, version, f"libcupti.so.{version}"))
-time.sleep(3)
 runs = (("dormant", alone, False), ("dormant, with CUPTI loaded", linked, True))
+# at first the shim looks for a tracer more often: until it has slept for more than half a second
+def is_quiet(pid):
+    before = [n for (name, _), (n, _) in threads(pid).items() if name == NAME]
+    time.sleep(0.6)
+    return len(before) == 1 and len(threads(pid)) == 4 and before == [n for (name, _), (n, _) in threads(pid).items() if name == NAME]
+
+
+wait_for(lambda: all(is_quiet(r.child.pid) for _, r, _ in runs), 60)
 first, began = [threads(r.child.pid) for _, r, _ in runs], time.monotonic()
 time.sleep(SECONDS)
 last, took = [threads(r.child.pid) for _, r, _ in runs], time.monotonic() - began

@@ -12,14 +12,16 @@ import subprocess
 import tempfile
 import time
 
+import proc_files
 from inject_lib import BUILD, SHIM, SONDE, TARGET, Target, has_shim, inject
 from shim_lib import DOUBLES, training
 from tap import done, ok, skip, skip_all
-from waiting import wait_state
+from waiting import state, wait_for, wait_state
 
 ODD = os.path.join(BUILD, "tests", "probes", "gpu", "inject_odd")
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 PTRACE_SEIZE = 0x4206
+FUTEX = "202"  # of x86-64's system calls
 libc = ctypes.CDLL(None, use_errno=True)
 libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 # maps a file with this name as code, so that the process looks as if it had that library
@@ -192,19 +194,31 @@ def places():
     t.kill()
 
 
+def wait_injected(pid):
+    """Waits until a thread of the process loads the shim for sonde, and waits for the loader's lock."""
+    def waits_in_loader(tid):
+        call = (proc_files.read(f"/proc/{pid}/task/{tid}/syscall") or "").split(" ")[0]
+        return (proc_files.status(pid, tid) or {}).get("TracerPid", "0") != "0" and state(pid, tid) == "S" and call == FUTEX
+    ok(wait_for(lambda: any(waits_in_loader(tid) for tid in proc_files.threads(pid)), 60), "a thread that sonde has taken waits for the loader's lock")
+
+
+def wait_released(pid):
+    wait_for(lambda: has_shim(pid) and all((proc_files.status(pid, tid) or {}).get("TracerPid", "0") == "0" for tid in proc_files.threads(pid)), 60)
+
+
 def held_up():
     """Another thread holds the loader's lock for a while or for too long; signals or SIGKILL arrive meanwhile."""
-    short = built("slow1.so", SLOW, "-shared", "-fPIC", "-DSECONDS=2")
+    short = built("slow1.so", SLOW, "-shared", "-fPIC", "-DSECONDS=3")
     t = Target([ODD, "loads", short])
     p = subprocess.Popen([SONDE, "inject", str(t.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(0.7)
+    wait_injected(t.pid)
     for _ in range(3):
         libc.tgkill(t.pid, t.pid, signal.SIGUSR1)
         time.sleep(0.05)
     os.kill(t.pid, signal.SIGSTOP)
-    time.sleep(0.1)
+    wait_state(t.pid, "T", 1)
     os.kill(t.pid, signal.SIGCONT)
-    out, err = p.communicate(timeout=30)
+    out, err = p.communicate(timeout=60)
     ok(p.returncode == 0 and has_shim(t.pid), "the loader is busy: sonde waits", out, err)
     status = t.end()
     # a pending signal is queued once
@@ -218,25 +232,25 @@ def held_up():
     t.kill()
     t = Target([ODD, "loads", long])
     p = subprocess.Popen([SONDE, "inject", str(t.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(0.7)
+    wait_injected(t.pid)
     os.kill(t.pid, 9)
-    out, err = p.communicate(timeout=30)
+    out, err = p.communicate(timeout=60)
     ok(p.returncode == 1 and "it ended" in err, "the target is killed meanwhile: a message", out, err)
     t.kill()
     t = Target([ODD, "loads", short])
     p = subprocess.Popen([SONDE, "inject", str(t.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(0.5)
+    wait_injected(t.pid)
     p.send_signal(signal.SIGTERM)
-    p.communicate(timeout=30)
-    time.sleep(2)
+    p.communicate(timeout=60)
+    wait_released(t.pid)
     status = t.end()
     ok(status == 0 and "errno 99" in t.output, "sonde gets SIGTERM meanwhile: it completes the injection", status, t.output)
     t = Target([ODD, "loads", short])
     p = subprocess.Popen([SONDE, "inject", str(t.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
-    time.sleep(0.5)
+    wait_injected(t.pid)
     os.killpg(p.pid, signal.SIGKILL)
-    p.communicate(timeout=30)
-    time.sleep(2)
+    p.communicate(timeout=60)
+    wait_released(t.pid)
     status = t.end()
     ok(status == 0 and "errno 99" in t.output, "sonde's process group is killed meanwhile: the injection is completed", status, t.output)
 
@@ -245,7 +259,7 @@ def together():
     t = Target([TARGET, "-t", "2"])
     all_of_them = [subprocess.Popen([SONDE, "inject", str(t.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
                    for _ in range(6)]
-    said = [(*p.communicate(timeout=30), p.returncode) for p in all_of_them]
+    said = [(*p.communicate(timeout=60), p.returncode) for p in all_of_them]
     ok(sum("loaded" in out for out, _, _ in said) == 1 and not any(status for _, _, status in said),
        "six at once: one loads the shim, the others find it loaded", said)
     t.kill()
@@ -305,7 +319,7 @@ def doctor():
     t.end()
     t = Target([training("13"), "-w"], env=dict(env, CUDA_INJECTION64_PATH="/opt/other.so"))
     os.kill(t.pid, signal.SIGSTOP)
-    time.sleep(0.1)
+    wait_state(t.pid, "T")
     row = device_times(t.pid)
     ok(row.get("device_times") == "no" and "stopped" in row["how"] and f"CUDA_INJECTION64_PATH={SHIM}" in row["how"] and
        "/opt/other.so" in row["how"], "doctor: why the shim can't be loaded, and another profiler", row)

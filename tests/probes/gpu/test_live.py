@@ -23,6 +23,7 @@ from shim_lib import (
     setting,
     training,
     versions,
+    true_events,
 )
 from sonde_cli import Sonde
 from sonde_trace import Trace
@@ -38,7 +39,8 @@ number = 0
 def environment(cuda="", cupti="", **more):
     global number
     number += 1
-    return dict(os.environ, FAKE_CUDA=cuda, FAKE_CUPTI=cupti, FAKE_CUDA_TRUTH=os.path.join(tmp, f"truth{number}"), **more)
+    # cuInit waits for the probes for 300 ms at most, and for 1 s here: on a busy machine they may come later
+    return dict(os.environ, FAKE_CUDA=cuda, FAKE_CUPTI=cupti, FAKE_CUDA_TRUTH=os.path.join(tmp, f"truth{number}"), **{"SONDE_CUPTI_WAIT": "1000", **more})
 
 
 class Seen:
@@ -74,7 +76,7 @@ def commands():
                                      env=environment(setting(devices=2), setting(ppm=100, jitter_ns=1000)))
         untraced = [e for k in ("kernel", "copy", "set", "memory") for e in truth[k] if not e["traced"]]
         ok(not untraced, f"CUDA {v}: work is recorded from the first kernel on", untraced[:3])
-        ok({e["tid"] for e in seen.got["call"]} == {e["tid"] for e in truth["call"] if e["traced"]} and
+        ok({e["tid"] for e in seen.got["call"]} == {e["tid"] for e in true_events(truth, "call") if e["traced"]} and
            not any(e["tid"] for e in seen.got["kernel"]), f"CUDA {v}: calls have their thread, kernels have none")
         ok(seen.got["device"][0]["model"].startswith("Simulated GPU") and len(seen.got["stream"]) >= 4,
            f"CUDA {v}: devices and streams are described")
@@ -105,7 +107,7 @@ class Late:
     """A running training with a dormant shim"""
 
     def __init__(self, version, *args, **more):
-        self.env = environment(CUDA_INJECTION64_PATH=SHIM, **more)
+        self.env = environment(CUDA_INJECTION64_PATH=SHIM, SONDE_CUPTI_WAIT="", **more)
         self.child = subprocess.Popen([training(version), "-w", *args], env=self.env, stdin=subprocess.PIPE,
                                       stdout=subprocess.PIPE, text=True)
         self.child.stdout.readline()
@@ -134,7 +136,16 @@ def start_recording(name, *args):
     sonde = Sonde(os.path.join(tmp, name), "-t", "gpu", *args)
     p = sonde.process
     p.text = sonde.messages
+    p.sonde = sonde
     return p, sonde.path
+
+
+def wait_work(p, kernels=101):
+    """
+    Waits until the trace has this many kernels. The kernel raises the semaphores at once, but a dormant shim looks for a tracer once a
+    second only.
+    """
+    return p.sonde.wait_trace(lambda t: any(e["state"] == STARTED for e in t.events("gpu_shim")) and len(list(t.events("gpu_kernel"))) >= kernels)
 
 
 def stop_recording(p, sig=signal.SIGINT):
@@ -143,11 +154,8 @@ def stop_recording(p, sig=signal.SIGINT):
     return p.returncode
 
 
-def all_zero(late, seconds=3):
-    until = time.monotonic() + seconds
-    while time.monotonic() < until and any(late.semaphores()):
-        time.sleep(0.05)
-    return not any(late.semaphores())
+def all_zero(late):
+    return wait_for(lambda: not any(late.semaphores()), 60)
 
 
 def next_pid_like(pid):
@@ -166,30 +174,26 @@ def coming_and_going():
     traces = []
     for i in range(2):
         p, path = start_recording(f"late{i}.sonde", "-p", str(late.pid))
-        time.sleep(2)
-        ok(sum(v > 0 for v in late.semaphores()) == 6, f"attached late, {i + 1}: the kernel has raised six groups", late.semaphores())
-        began = time.monotonic()
+        ok(wait_work(p) and sum(v > 0 for v in late.semaphores()) == 6, f"attached late, {i + 1}: the kernel has raised six groups", late.semaphores())
         status = stop_recording(p)
-        took = time.monotonic() - began
-        ok(took < 2, f"attached late, {i + 1}: stops without an unnecessary wait ({took:.1f} s)")
+        ok("does not answer" not in p.text, f"attached late, {i + 1}: stops without an unnecessary wait", p.text)
         traces.append(Seen(path))
         ok(status == 0 and all_zero(late), f"attached late, {i + 1}: all semaphores are 0 afterwards", status, p.text, late.semaphores())
     # sonde can't notify the shim when it is killed, only the kernel does
     p, path = start_recording("killed.sonde", "-p", str(late.pid))
-    time.sleep(1.5)
+    wait_work(p)
     raised = sum(v > 0 for v in late.semaphores())
     stop_recording(p, signal.SIGKILL)
     ok(raised == 6 and all_zero(late), "sonde is killed: the shim is dormant again", raised, late.semaphores())
     # two tracers whose pids select the same slot; the first one ends
     p1, path1 = start_recording("one.sonde", "-p", str(late.pid))
-    time.sleep(1.5)
+    wait_work(p1)
     next_pid_like(p1.pid)
     p2, path2 = start_recording("two.sonde", "-p", str(late.pid))
-    time.sleep(1)
-    twice, began = late.semaphores(), time.monotonic()
+    wait_work(p2)
+    twice = late.semaphores()
     stop_recording(p1)
-    took = time.monotonic() - began
-    ok(took < 2, f"two tracers: the first one stops at once ({took:.1f} s)")
+    ok("does not answer" not in p1.text, "two tracers: the first one stops at once", p1.text)
     time.sleep(0.7)
     stop_recording(p2)
     ok(sum(twice) == 12 and max(twice) == 1 and all_zero(late), "two tracers: each raises its semaphores, in its own slot",
@@ -214,7 +218,7 @@ def coming_and_going():
         numbers = sorted(k["correlation"] for k in seen.got["kernel"] + seen.got["memcpy"] + seen.got["memset"])
         # the shim enables and disables one kind after the other
         begin, edge = seen.got["shim"][0]["time"], seen.got["shim"][-1]["time"] - 300000000
-        calls = [c["correlation"] for c in seen.got["call"] if c["function"] in (307, 277, 216, 278) and
+        calls = [c["correlation"] for c in seen.got["call"] if c["function"] in ((211, 41, 51, 31) if c["runtime"] else (307, 277, 216, 278)) and
                  begin < c["start"] < edge]
         missing = set(calls) - set(numbers)
         ok(calls and not missing, f"trace {i + 1}: no gap", sorted(missing)[:10])
@@ -243,13 +247,12 @@ def killed_target():
     late = Late(versions()[-1], "-n", "100000", "-p", "1000")
     late.go()
     p, path = start_recording("target.sonde", "-p", str(late.pid))
-    time.sleep(1.8)
+    wait_work(p)
     late.child.kill()
     late.child.wait()
-    began = time.monotonic()
-    p.text += p.communicate(timeout=30)[1]
+    p.text += p.communicate(timeout=60)[1]
     seen = Seen(path)
-    ok(p.returncode == 0 and time.monotonic() - began < 3 and [d["reason"] for d in seen.got["dropped"]] == [4],
+    ok(p.returncode == 0 and [d["reason"] for d in seen.got["dropped"]] == [4],
        "a killed target: the trace reports that records are missing", p.text, seen.got["dropped"])
 
 
@@ -258,7 +261,7 @@ def recorded_while_asked():
     late = Late(versions()[-1], "-n", "20", "-p", "1000")
     p, path = start_recording("asked.sonde", "-p", str(late.pid))
     raised = wait_for(lambda: sum(v > 0 for v in late.semaphores()) == 6)
-    time.sleep(1.4)  # a dormant shim checks once a second
+    wait_work(p, 0)
     opener = descendant(p.pid, "sonde-opener")
     os.kill(opener, signal.SIGSTOP)
     time.sleep(0.5)  # sonde queries four times a second

@@ -30,12 +30,14 @@ def truth_of(path):
     with open(path) as f:
         for line in f:
             kind, rest = line.split(" ", 1)
-            if kind != "kernel" and kind != "call":
+            if kind not in ("kernel", "call", "runtime"):
                 continue
             e = dict(w.split("=", 1) for w in rest.split())
             c = int(e["correlation"])
-            if kind == "call":
-                calls[c] = int(e["tid"]) if e["traced"] == "1" else 0
+            if kind != "kernel":
+                # a call of libcuda within one of libcudart has its id, and is not recorded
+                if e["traced"] == "1":
+                    calls[c] = int(e["tid"])
                 continue
             number += e["traced"] == "1"
             start[c], end[c], stream[c], names[c] = int(e["start"]), int(e["end"]), int(e["stream"]), e["name"]

@@ -28,6 +28,7 @@ from shim_lib import (
 )
 import proc_files
 from tap import done, ok
+from waiting import wait_for
 
 EVERYTHING = ("kernel", "memcpy", "memset", "sync", "memory", "call")
 
@@ -108,13 +109,6 @@ def refusals(version):
        "an activity kind that CUPTI refuses is reported", r.got["shim"])
     r = Shimmed(version, "-n", "20", "-p", "1000", cupti="timestamp=1")
     ok(r.status == 0 and not r.got["clock"], "an unreadable clock does no harm", r.status)
-    if version != versions()[-1]:
-        return
-    began = time.monotonic()
-    r = Shimmed(version, "-n", "5", cupti="flush_ms=2500", wait=False)
-    r.finish()
-    ok(r.status == 0 and time.monotonic() - began < 10, "a slow CUPTI does not keep the program from ending",
-       time.monotonic() - began)
 
 
 def coming_and_going(version):
@@ -150,10 +144,18 @@ def switches(pid):
     return {(s["Name"], tid): int(s["voluntary_ctxt_switches"]) for tid, s in threads.items() if s}
 
 
+def is_quiet(pid):
+    """No thread wakes for more than half a second."""
+    before = switches(pid)
+    time.sleep(0.6)
+    return before == switches(pid)
+
+
 def dormant(version):
     r = Shimmed(version, "-w", "-n", "10", wait=False, SHIM_LATER="1", SONDE_CUPTI_WAIT="")
     r.child.stdout.readline()
-    time.sleep(2.5)
+    # at first the shim looks for a tracer more often
+    wait_for(lambda: is_quiet(r.child.pid), 60)
     before, began = switches(r.child.pid), time.monotonic()
     time.sleep(5)
     after, passed = switches(r.child.pid), time.monotonic() - began

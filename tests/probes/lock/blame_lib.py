@@ -34,6 +34,11 @@ def true_blame(holds):
 	return blame
 
 
+def waited(holds, codes):
+	"""The ns from a thread's request for a lock until it has it or stops waiting, in this code"""
+	return sum(h.got - h.asked for h in holds if h.waited_at in codes)
+
+
 def tables(trace, *options):
 	p = subprocess.run([SONDE, "report", trace, "locks", "--format", "json", *options], capture_output=True, text=True,
 			   check=True)

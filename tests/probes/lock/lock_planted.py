@@ -8,6 +8,7 @@ timeout (acquire with a timeout), rlock, condition, idle (a pool without work, a
 """
 # A lock is taken or released, and its line noted, in one line.
 # ruff: noqa: E702
+import random
 import sys
 import threading
 import time
@@ -94,7 +95,8 @@ def impatient(lock):
         else:
             at = line() - 6
             lock.note(at, 0, asked, now(), 0)
-        time.sleep(0.001)
+        # Regular pauses could keep in step with the holder, so that no release would ever have a waiter
+        time.sleep(random.uniform(0.0005, 0.004))
 
 
 def middle(outer, inner):

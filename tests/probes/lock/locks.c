@@ -222,12 +222,52 @@ static void shared(void)
 	printf("shared %p %d\n", (void *)at, child);
 }
 
+/* struct futex_waitv and flags of include/uapi/linux/futex.h, Linux 6.7 */
+struct waiter {
+	uint64_t value, address;
+	uint32_t flags, reserved;
+};
+#define SYS_FUTEX_REQUEUE 456
+#define SIZE_U32	  2
+#define PRIVATE		  128
+
+static void *waits_on(void *arg)
+{
+	waiter_tid = gettid_();
+	futex(arg, FUTEX_WAIT_PRIVATE, 0, NULL);
+	return NULL;
+}
+
+/* A wait that futex_requeue() ends. Its arguments are two futexes: it wakes one waiter of the first. */
+static void requeued(void)
+{
+	static int from, to;
+	struct waiter two[2] = { { 0, (uintptr_t)&from, SIZE_U32 | PRIVATE, 0 },
+				 { 0, (uintptr_t)&to, SIZE_U32 | PRIVATE, 0 } };
+	pthread_t t;
+	long n;
+
+	waiter_tid = 0;
+	pthread_create(&t, NULL, waits_on, &from);
+	while (!waiter_tid)
+		usleep(100);
+	until_waiting(getpid(), waiter_tid);
+	n = syscall(SYS_FUTEX_REQUEUE, two, 0, 1, 0);
+	if (n < 0 && errno == ENOSYS)
+		futex(&from, FUTEX_WAKE_PRIVATE, 1, NULL);
+	else if (n != 1)
+		abort();
+	pthread_join(t, NULL);
+	printf("requeued %s %p\n", n == 1 ? "by" : "ENOSYS", (void *)&from);
+}
+
 /* A wait that no thread ends. */
 static void *forever(void *arg)
 {
 	static int stuck;
 
 	printf("stuck %d %p\n", gettid_(), (void *)&stuck);
+	waiter_tid = gettid_();
 	futex(&stuck, FUTEX_WAIT_PRIVATE, 0, NULL);
 	return NULL;
 }
@@ -241,6 +281,10 @@ int main(int argc, char **argv)
 		return 1;
 	if (argc > 1) {
 		pthread_create(&t, NULL, forever, NULL);
+		while (!waiter_tid)
+			usleep(100);
+		until_waiting(getpid(), waiter_tid);
+		fflush(stdout);
 		sleep(atoi(argv[1]));
 		return 0;
 	}
@@ -252,7 +296,13 @@ int main(int argc, char **argv)
 	convoy("robust", PTHREAD_PRIO_NONE, PTHREAD_MUTEX_ROBUST);
 	join();
 	shared();
+	requeued();
+	waiter_tid = 0;
 	pthread_create(&t, NULL, forever, NULL);
-	usleep(50000);
+	while (!waiter_tid)
+		usleep(100);
+	until_waiting(getpid(), waiter_tid);
+	/* sonde names a call site some 100 ms after its first wait, as long as the process is there */
+	usleep(500000);
 	return 0;
 }

@@ -148,7 +148,8 @@ __attribute__((noinline)) void timed_handle()
 		} else {
 			note("timed", "timed_handle", asked, now(), 0);
 		}
-		nap(500);
+		/* regular pauses could keep in step with the holder, so that no release would ever have a waiter */
+		nap(200 + rand() % 1000);
 	}
 }
 

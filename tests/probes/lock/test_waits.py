@@ -7,7 +7,7 @@ import os
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 from recording import EVENT_OPEN, PROBE_NS, Recording, compile_c, counted
-from tap import done, ok
+from tap import done, ok, skip
 
 ROUNDS, WAITERS = 20, 4
 WAIT, PI = 0, 1
@@ -73,6 +73,13 @@ def main():
 	got = on(address)
 	ok(len(got) == 1 and (got[0]["waker_pid"], got[0]["waker_tid"]) == (int(child), int(child)),
 	   "one wait ended by another process", got)
+	how, address = lines("requeued")[0]
+	name = "one wait ended by futex_requeue()"
+	got = on(address)
+	if how == "by":
+		ok([(w["waker_pid"], w["waker_tid"]) for w in got] == [(rec.pid, rec.pid)], name, got)
+	else:
+		skip(name, "this kernel has no such call")
 	tid, address = lines("stuck")[0]
 	got = on(address)
 	ok(len(got) == 1 and got[0]["result"] == -512 and got[0]["tid"] == int(tid), "one wait cut by the end of its process", got)
@@ -81,8 +88,8 @@ def main():
 
 
 def stuck(program):
-	rec = Recording([program, "4"], "lock", stop_after=1)
-	tid, address = next(line.split()[1:] for line in rec.output)
+	rec = Recording([program, "4"], "lock", stop_at="stuck")
+	tid, address = rec.output[0].split()[1:]
 	got = [w for w in rec.of("lock_wait") if w["lock"] == int(address, 16)]
 	ok(len(got) == 1 and got[0]["flags"] == EVENT_OPEN and got[0]["tid"] == int(tid), "one wait that outlasts the trace", got)
 

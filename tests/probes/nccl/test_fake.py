@@ -9,8 +9,10 @@ import subprocess
 
 from common import FAKE, HERE, Program, Recording, directory
 from tap import done, ok, skip
+from waiting import wait_for
 
 OPEN = 1
+PAUSE = "34"  # of x86-64's system calls
 FROM_CALL, FROM_MEMORY = 1, 2
 # name: (rank, size, device, hash), as created by comms.c with tests/fakes/libnccl.c
 OLDER = {"older": (3, 8, 6, 0xfeedf00d), "child": (3, 8, 6, 0xfeedf00d), "asked": (4, 9, 6, 0xbeef)}
@@ -30,10 +32,8 @@ def run(library, tmp, test=""):
         while not {"done", "tid"} <= set(names):
             name, pid, address = p.child.stdout.readline().split()
             names[name] = (int(pid), int(address))
-        # waits until the last thread hangs in its call
-        while "pause" not in open(f"/proc/{p.pid}/task/{names['tid'][0]}/wchan").read() and \
-                open(f"/proc/{p.pid}/task/{names['tid'][0]}/syscall").read().split()[0] != "34":
-            pass
+        # the last thread hangs in its call
+        ok(wait_for(lambda: open(f"/proc/{p.pid}/task/{names['tid'][0]}/syscall").read().split()[0] == PAUSE, 60), "a thread hangs")
     p.kill()
     return r, names, p.pid
 

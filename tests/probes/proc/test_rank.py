@@ -8,21 +8,22 @@ import socket
 import subprocess
 
 from recording import workdir
-from sonde_cli import SONDE
+from sonde_cli import SONDE, Sonde
 from sonde_trace import Trace
 from tap import done, ok, skip_all
 
-# The first shell has no rank. Each child prints its pid and waits until it was seen.
+# The first shell has no rank. Each child prints its pid and waits for a file.
 ENVIRONMENTS = {
     "a": ("RANK=1 WORLD_SIZE=2 LOCAL_RANK=0 PASSWORD=hunter2", (1, 2, 0)),
     "b": ("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=3", (0, 3, -1)),
     "c": ("RANK=hunter2 WORLD_SIZE=2", None),
     "d": ("RANK=1 WORLD_SIZE=4 LOCAL_RANK=1", (1, 4, 1)),
 }
-USUAL = "sleep 0.5; exit 0"
+GO = os.path.join(workdir(), "go")
 # This one runs another program, which has no rank, after its own rank was read.
-LAST = {"d": "sleep 1; exec env -u RANK sleep 0.5"}
-SCRIPT = "".join(f"env {text} sh -c 'echo {name} $$; {LAST.get(name, USUAL)}' & " for name, (text, _) in ENVIRONMENTS.items()) + "wait"
+LAST = {"d": "exec env -u RANK sleep 0.5"}
+SCRIPT = "".join(f"env {text} sh -c 'echo {name} $$; while [ ! -e {GO} ]; do sleep 0.1; done; {LAST.get(name, 'exit 0')}' & "
+                 for name, (text, _) in ENVIRONMENTS.items()) + "wait"
 
 
 def main():
@@ -30,12 +31,17 @@ def main():
         skip_all("tracing needs root")
     path = os.path.join(workdir(), "rank.sonde")
     environment = {k: v for k, v in os.environ.items() if "RANK" not in k and not k.startswith(("SLURM_", "PMI_"))}
-    run = subprocess.run([SONDE, "record", "-o", path, "-t", "proc", "--", "sh", "-c", SCRIPT], env=environment, capture_output=True, text=True)
-    pids = {line.split()[0]: int(line.split()[1]) for line in run.stdout.splitlines() if line[:2] in ("a ", "b ", "c ", "d ")}
+    sonde = Sonde(path, "-t", "proc", "--", "sh", "-c", SCRIPT, env=environment, stdout=subprocess.PIPE)
+    pids = dict(sonde.process.stdout.readline().split() for _ in ENVIRONMENTS)
+    pids = {name: int(pid) for name, pid in pids.items()}
+    ranked = {pids[name] for name, (_, rank) in ENVIRONMENTS.items() if rank}
+    sonde.wait_trace(lambda trace: ranked <= {e["pid"] for e in trace.events("proc_rank")})
+    with open(GO, "w", encoding="ascii"):
+        sonde.end(None)
     trace = Trace(path)
     found = {e["pid"]: (e["rank"], e["world_size"], e["local_rank"]) for e in trace.events("proc_rank")}
     for name, (text, rank) in ENVIRONMENTS.items():
-        ok(found.get(pids[name]) == rank, f"the rank of {text.split()[0]}", found, run.stderr)
+        ok(found.get(pids[name]) == rank, f"the rank of {text.split()[0]}", found, sonde.messages)
     ok(all(e["host_text"] == socket.gethostname() for e in trace.events("proc_rank")), "ranks have the name of their machine")
     # the script, which is a command line, has the text in the arguments of sh and env
     texts = [e["text"] for e in trace.events("meta_string")]

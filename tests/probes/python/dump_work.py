@@ -110,7 +110,6 @@ def run_interpreters(n):
     native[threading.get_native_id()] = 0
     while len(native) < n:
         time.sleep(0.01)
-    time.sleep(0.5)
     print(os.getpid(), sorted(native.items()), flush=True)
     time.sleep(1000)
 

@@ -10,6 +10,7 @@ import collections
 import os
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -53,7 +54,7 @@ def record(python, switches=""):
     if known:
         known.stdout.readline()
     p = subprocess.run([gil_lib.SONDE, "record", "-t", "python", "-o", out, "--"] + command(python), cwd="/",
-                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=60,
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=200,
                        env=dict(os.environ, SONDE_TEST=switches, PYTHONDONTWRITEBYTECODE="1", LC_ALL="C.UTF-8"))
     if known:
         known.kill()
@@ -77,7 +78,7 @@ def check_gc(name, run, log, usdt):
     first, last = log["gc"][0][1], log["gc"][-1][1]
     # collections before the callback was installed were not logged
     truth = [(a[1], b[1], b[2], b[3], b[4]) for a, b in zip(log["gc"][::2], log["gc"][1::2])]
-    # the first logged collection had begun when its callback ran, and had not ended
+    # a preempted thread calls its callback any time after the collection began
     between = [e for e in events if e["time"] >= first and e["start"] <= last]
     good = tap.ok(len(between) == len(truth) and len(truth) > 60, "%s: as many collections" % name,
                   "%d, truly %d" % (len(between), len(truth)))
@@ -91,11 +92,13 @@ def check_gc(name, run, log, usdt):
         wrong = [(e["collected"], t[3]) for e, t in zip(between, truth)
                  if (e["collected"], e["uncollectable"]) != (t[3], t[4])]
     tap.ok(not wrong, "%s: of as many objects" % name, wrong[:5])
-    apart = sorted(abs((e["time"] - e["start"]) - (t[1] - t[0])) - 0.01 * (t[1] - t[0])
-                   for e, t in zip(between, truth))
-    tap.note("%s: collections differ from gc.callbacks by %.1f us in the median, %.1f at the 95th percentile"
-             % (name, apart[len(apart) // 2] / 1000, apart[len(apart) * 95 // 100] / 1000))
-    tap.ok(apart[len(apart) * 9 // 10] < (GC_USDT_SLACK_NS if usdt else GC_SLACK_NS), "%s: as long" % name, apart)
+    # the USDT probes lie between the callbacks; others begin before the first one, and end around the second one
+    ends = [(0, 0), *(t[:2] for t in truth), (1 << 63, 0)]
+    wrong = [(e["start"], e["time"], t) for e, t, before, after in zip(between, truth, ends, ends[2:])
+             if not (t[0] <= e["start"] <= e["time"] <= t[1] if usdt else before[1] <= e["start"] <= t[0] <= e["time"] <= after[0])]
+    # a thread may lose its CPU between the two readings of the clock
+    apart = statistics.median(abs(e["time"] - e["start"] - t[1] + t[0]) for e, t in zip(between, truth))
+    tap.ok(not wrong and apart < (GC_USDT_SLACK_NS if usdt else GC_SLACK_NS), "%s: as long" % name, "%d ns off in the median" % apart, wrong[:3])
 
 
 def check_imports(name, run, usdt):
@@ -120,12 +123,8 @@ def check_imports(name, run, usdt):
         nested[e["depth"]] += took
         apart.append(max(abs(took - t[3]) - 0.01 * t[3], abs(own - t[2]) - 0.01 * t[2]))
     apart.sort()
-    # an import that is preempted between the probe and the interpreter's clock reading differs by a time slice: on a
-    # busy machine this is one import in ten
-    most = apart[len(apart) * 8 // 10]
-    tap.note("%s: imports differ from -X importtime by %.1f us in the median, %.1f at the 80th percentile"
-             % (name, apart[len(apart) // 2] / 1000, most / 1000))
-    tap.ok(most < IMPORT_SLACK_NS, "%s: as long, self and cumulative" % name, apart[-8:])
+    # an import that is preempted between the probe and the interpreter's clock reading differs by a time slice
+    tap.ok(apart[len(apart) // 2] < IMPORT_SLACK_NS, "%s: as long, self and cumulative" % name, apart)
     # 20,000 imports of loaded modules must not hit a probe
     searches = run.hits["python_import_start"] + run.hits["python_import_audit"]
     tap.ok(searches == len(truth), "%s: no probe hit for a module that is there" % name,
@@ -136,7 +135,7 @@ def check_threads(name, run, log):
     events = list(run.trace.events("python_thread_run"))
     main = next(iter(run.trace.events("python_import")))["tid"]
     tap.ok(sorted(e["tid"] for e in events) == sorted(log["threads"]) and all(e["starter"] == main for e in events)
-           and all(e["time"] - e["start"] > 9000000 for e in events), "%s: its threads, from start to end" % name,
+           and all(e["time"] - e["start"] >= 10000000 for e in events), "%s: its threads, from start to end" % name,
            [dict(e) for e in events])
 
 
@@ -187,15 +186,15 @@ def check_running():
                    stderr=subprocess.DEVNULL)
     still = counter(work.pid, address)
     sonde.terminate()
-    sonde.communicate(timeout=30)
+    sonde.communicate(timeout=60)
     after = counter(work.pid, address)
     tap.ok((before, during, still, after) == (0, 1, 1, 0), "a running program: its semaphores are raised and lowered",
            (before, during, still, after))
     sonde = subprocess.Popen([gil_lib.SONDE, "record", "-f", "-t", "python", "-o", out, "-p", str(work.pid)],
                              stderr=subprocess.PIPE, universal_newlines=True)
     sonde.stderr.readline()
-    printed = work.communicate("\n", timeout=30)[0]
-    sonde.communicate(timeout=30)
+    printed = work.communicate("\n", timeout=60)[0]
+    sonde.communicate(timeout=60)
     log, trace = ast.literal_eval(printed.splitlines()[-1]), Trace(out)
     collections_ = [e for e in trace.events("python_gc") if e["time"] > log["gc"][0][1] - 1000000]
     tap.ok(len(collections_) >= len(log["gc"]) // 2 and list(trace.events("python_import")),
@@ -208,7 +207,8 @@ def check_unknown():
     if not found:
         return tap.skip("a stripped Python without USDT probes", "no Debian Python")
     run = record(found, "no-usdt")
-    tap.ok("imports are not traced" in run.stderr and list(run.trace.events("python_thread_run")),
+    text = "imports and garbage collections are not traced: it has no USDT probes, it has no symbols"
+    tap.ok(text in run.stderr and list(run.trace.events("python_thread_run")),
            "a stripped Python without USDT probes is reported", run.stderr[-1000:])
 
 

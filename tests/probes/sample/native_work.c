@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Spends CPU time in three functions with shares 70/20/10, measured by the thread's CPU
- * clock, or sleeps for known times in them: native_work cpu|sleep SECONDS. Built with frame
- * pointers. Prints "NAME NANOSECONDS" lines, for sleeps followed by their CPU time.
+ * clock: native_work cpu SECONDS, of CPU time. Built with frame pointers. Prints "NAME NANOSECONDS" lines.
+ *
+ * native_work sleep ROUNDS: sleeps in three functions, and prints "NAME START END CPU SWITCHES" for each sleep: the CPU
+ * time, and how often the thread lost the CPU.
  *
  * native_work popped SECONDS: spends the time between a function's pop of the caller's frame pointer and its return.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 static volatile unsigned long sink;
@@ -21,7 +24,7 @@ static unsigned long long now(clockid_t id)
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
 
-static unsigned long long spent[4], cpu[4];
+static unsigned long long spent[3];
 
 __attribute__((noinline)) static void burn(unsigned long n)
 {
@@ -42,19 +45,28 @@ __attribute__((noinline)) static void deep(int depth, unsigned long n)
 	sink += room[0];
 }
 
-#define WORK(name, index, clock, what)                                \
-	__attribute__((noinline)) static void name(void)              \
-	{                                                             \
-		unsigned long long start = now(clock);                \
-		unsigned long long on = now(CLOCK_THREAD_CPUTIME_ID); \
-		what;                                                 \
-		cpu[index] += now(CLOCK_THREAD_CPUTIME_ID) - on;      \
-		spent[index] += now(clock) - start;                   \
+/* Rounds differ by more than a sampling period, as rounds of equal length could synchronize with the clock. */
+static unsigned long round_size;
+
+static void draw_round_size(void)
+{
+	static unsigned int drawn = 1;
+
+	drawn = (drawn * 1103515245 + 12345) & 0x7fffffff;
+	round_size = 500000 + drawn % 1000000;
+}
+
+#define WORK(name, index, what)                                          \
+	__attribute__((noinline)) static void name(void)                 \
+	{                                                                \
+		unsigned long long start = now(CLOCK_THREAD_CPUTIME_ID); \
+		what;                                                    \
+		spent[index] += now(CLOCK_THREAD_CPUTIME_ID) - start;    \
 	}
 
-WORK(seventy, 0, CLOCK_THREAD_CPUTIME_ID, burn(700000))
-WORK(twenty, 1, CLOCK_THREAD_CPUTIME_ID, burn(200000))
-WORK(ten, 2, CLOCK_THREAD_CPUTIME_ID, deep(100, 100000))
+WORK(seventy, 0, burn(round_size / 10 * 7))
+WORK(twenty, 1, burn(round_size / 10 * 2))
+WORK(ten, 2, deep(100, round_size / 10))
 
 #ifdef __x86_64__
 /* As compilers generate it, the unwind table refers to the frame pointer's slot up to the return. */
@@ -88,42 +100,55 @@ __attribute__((noinline)) static void calls_popped(unsigned long long end)
 		popped(1000000);
 }
 
-static void nap(long ms)
+static long switches(void)
 {
-	nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
+	struct rusage used;
+
+	getrusage(RUSAGE_THREAD, &used);
+	return used.ru_nvcsw + used.ru_nivcsw;
 }
 
-WORK(long_nap, 0, CLOCK_MONOTONIC, nap(70))
-WORK(short_nap, 1, CLOCK_MONOTONIC, nap(20))
-WORK(tiny_nap, 2, CLOCK_MONOTONIC, nap(10))
+#define SLEEP(name, ms)                                                                                  \
+	__attribute__((noinline)) static void name(void)                                                 \
+	{                                                                                                \
+		long before = switches();                                                                \
+		unsigned long long start = now(CLOCK_MONOTONIC), on = now(CLOCK_THREAD_CPUTIME_ID), end; \
+		nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);                          \
+		on = now(CLOCK_THREAD_CPUTIME_ID) - on;                                                  \
+		end = now(CLOCK_MONOTONIC);                                                              \
+		printf("%s %llu %llu %llu %ld\n", #name, start, end, on, switches() - before);           \
+	}
+
+SLEEP(long_nap, 70)
+SLEEP(short_nap, 20)
+SLEEP(tiny_nap, 10)
 
 int main(int argc, char **argv)
 {
-	const char *names[2][3] = { { "seventy", "twenty", "ten" }, { "long_nap", "short_nap", "tiny_nap" } };
-	int sleeps = argc > 1 && !strcmp(argv[1], "sleep");
-	unsigned long long end;
+	const char *mode = argc > 1 ? argv[1] : "cpu";
+	double number = atof(argc > 2 ? argv[2] : "1");
+	unsigned long long ns = number * 1e9;
 	char line[16];
 
 	if (!fgets(line, sizeof(line), stdin))
 		return 1;
-	end = now(CLOCK_MONOTONIC) + (unsigned long long)(atof(argc > 2 ? argv[2] : "1") * 1e9);
-	if (argc > 1 && !strcmp(argv[1], "popped"))
-		calls_popped(end);
-	while (now(CLOCK_MONOTONIC) < end) {
-		if (sleeps) {
-			long_nap();
-			short_nap();
-			tiny_nap();
-		} else {
-			seventy();
-			twenty();
-			ten();
-		}
+	if (!strcmp(mode, "popped")) {
+		calls_popped(now(CLOCK_MONOTONIC) + ns);
+		return 0;
 	}
-	for (int i = 0; i < 3; i++)
-		if (sleeps)
-			printf("%s %llu %llu\n", names[sleeps][i], spent[i], cpu[i]);
-		else
-			printf("%s %llu\n", names[sleeps][i], spent[i]);
+	for (int i = 0; !strcmp(mode, "sleep") && i < number; i++) {
+		long_nap();
+		short_nap();
+		tiny_nap();
+	}
+	if (strcmp(mode, "cpu"))
+		return 0;
+	while (now(CLOCK_PROCESS_CPUTIME_ID) < ns) {
+		draw_round_size();
+		seventy();
+		twenty();
+		ten();
+	}
+	printf("seventy %llu\ntwenty %llu\nten %llu\n", spent[0], spent[1], spent[2]);
 	return 0;
 }

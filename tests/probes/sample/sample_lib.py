@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Shared by the tests of sampling: a trace's stacks, shares of time, the installed CPythons."""
 import collections
-import math
 import os
 import sys
 
+import bounds
+from recording import SLOW
+from tap import ok
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "..", "gil"))
@@ -48,26 +50,29 @@ def python_of(stack):
     return [f for f in stack if f.kind == PYTHON]
 
 
-def shares(weights):
-    total = sum(weights.values())
-    return {k: 100 * v / total for k, v in weights.items()} if total else {}
+def cpu_time(name, rec, samples, spent):
+    """The number of samples in functions against their CPU time in ns by the program's own clock"""
+    clock = max(rec.trace.events("sample_clock"), key=lambda e: e["time"])
+    missed = clock["missed"] / max(1, clock["ticks"] + clock["missed"])
+    expected = spent / clock["period"]
+    return bounds.count(name, samples, expected, systematic=missed * expected + rec.steal / clock["period"] + 1,
+                        why="ticks are missing while the hypervisor has the CPU, as the trace counts")
 
 
-def allowed(points, share, samples):
-    """The allowed error of a share: this many percentage points, or four standard deviations if there are few samples because the
-    program had little CPU time."""
-    return max(points, 4 * 100 * math.sqrt(share / 100 * (1 - share / 100) / max(samples, 1)))
+SHORTEST_NS = 1_000_000  # the default threshold of --off-cpu
+# In a switch the kernel ends and begins a thread's CPU time before the tracepoint, where BPF programs run
+SWITCH_NS = 20_000 * SLOW
 
 
-def cpu_time(samples, spent):
-    """(sampled CPU time divided by the program's own in ns, True if the difference may be by chance). Each tick meets a thread that had a
-    part of a CPU with that probability."""
-    cpu, wall = sum(e["period"] for e in samples), samples[-1]["time"] - samples[0]["time"] if samples else 0
-    chance = 4 * math.sqrt(max(0, 1 - spent / max(wall, 1)) / max(len(samples), 1))
-    ratio = cpu / max(spent, 1)
-    return ratio, 0.85 - chance < ratio < 1.05 + chance
-
-
-def worst(truth, seen):
-    """(percentage points, name): the largest difference of two distributions"""
-    return max((abs(truth.get(k, 0) - seen.get(k, 0)), k) for k in set(truth) | set(seen))
+def off_cpu(name, waits, events, steal):
+    """
+    The intervals of a thread against what it measured around each wait: (start, end, ns on the CPU, switches). They lie in the waits and
+    fill them, but for the CPU time and for those below the threshold, of which there may be one for each switch without an event.
+    """
+    inside, low, high = 0, -steal, 0
+    for start, end, cpu, switches in waits:
+        mine = [e for e in events if start <= e["start"] and e["time"] <= end]
+        inside += sum(e["time"] - e["start"] for e in mine)
+        high += end - start
+        low += end - start - cpu - SWITCH_NS * switches - SHORTEST_NS * max(0, switches - len(mine))
+    return ok(low <= inside <= high, name, f"{inside} ns in {len(waits)} waits, allowed {low} to {high}")

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Spends measured time in known functions and lines: sample_work.py cpu|flat|sleep|short|hang|gil|kernel SECONDS.
+"""
+Spends measured time in known functions and lines: sample_work.py cpu SECONDS, sleep|short ROUNDS, hang SECONDS, gil|kernel SECONDS.
+The seconds of cpu and kernel are CPU time, so that a busy machine gives them as many samples.
 
 Waits for a line on stdin and prints its measurements as JSON. Runs on every CPython from 3.8 on.
 """
 import json
+import mmap
 import os
+import resource
 import subprocess
 import sys
 import threading
@@ -12,8 +16,7 @@ import time
 
 LINES = {}
 FUNCTIONS = {}
-CALLS = {}
-MEMORY = b"x" * (32 << 20)
+WAITS = {}
 
 
 def burn(n):
@@ -141,8 +144,8 @@ def wait_for_pipe(fd):
     os.read(fd, 1)
 
 
-def wait_for_child():
-    os.waitpid(subprocess.Popen(["sleep", "0.03"]).pid, 0)
+def wait_for_child(pid):
+    os.waitpid(pid, 0)
 
 
 def write_later(fd):
@@ -150,26 +153,34 @@ def write_later(fd):
     os.write(fd, b"x")
 
 
+def switches():
+    used = resource.getrusage(resource.RUSAGE_THREAD)
+    return used.ru_nvcsw + used.ru_nivcsw
+
+
 def slept(f, *args):
-    start = time.monotonic_ns()
+    """Notes when the function was called and returned, the CPU time in between, and how often the thread lost the CPU"""
+    before = switches()
+    start, cpu = time.monotonic_ns(), time.thread_time_ns()
     f(*args)
-    FUNCTIONS[f.__name__] = FUNCTIONS.get(f.__name__, 0) + time.monotonic_ns() - start
-    CALLS[f.__name__] = CALLS.get(f.__name__, 0) + 1
+    cpu, end = time.thread_time_ns() - cpu, time.monotonic_ns()
+    WAITS.setdefault(f.__name__, []).append((start, end, cpu, switches() - before))
 
 
-def short(end):
+def short(rounds):
     lock = threading.Lock()
     lock.acquire()
-    while time.monotonic() < end:
-        slept(nap, 0.002)
-        slept(wait_for_lock, lock, 0.003)
+    for _ in range(rounds):
+        # far above the threshold of 1 ms: a deadline that is read late makes a wait shorter
+        slept(nap, 0.003)
+        slept(wait_for_lock, lock, 0.004)
 
 
-def sleep(end):
+def sleep(rounds):
     lock = threading.Lock()
     lock.acquire()
     fds = os.pipe()
-    while time.monotonic() < end:
+    for _ in range(rounds):
         slept(nap)
         slept(wait_for_lock, lock)
         thread = threading.Thread(target=write_later, args=(fds[1],))
@@ -177,10 +188,19 @@ def sleep(end):
         slept(wait_for_pipe, fds[0])
         thread.join()
     for _ in range(5):
-        slept(wait_for_child)
+        child = subprocess.Popen(["sleep", "0.1"])
+        slept(wait_for_child, child.pid)
+
+
+def say_once_asleep():
+    """Reports that the main thread sleeps, when it does."""
+    while open("/proc/self/stat").read().rsplit(") ", 1)[1][0] != "S":
+        time.sleep(0.01)
+    print("hanging", flush=True)
 
 
 def hang(seconds):
+    threading.Thread(target=say_once_asleep).start()
     time.sleep(seconds)
 
 
@@ -189,9 +209,9 @@ def spin(end):
         burn(1000)
 
 
-def touch():
-    """The kernel maps and clears the copy's memory in page faults."""
-    bytearray(MEMORY)
+def touch(memory):
+    """Only page faults: the kernel maps and clears each page. It is in no system call."""
+    memory[::mmap.PAGESIZE] = bytes(len(memory) // mmap.PAGESIZE)
 
 
 def call(zero, buffer):
@@ -201,14 +221,18 @@ def call(zero, buffer):
 
 def work_in_kernel(end):
     zero, buffer = os.open("/dev/zero", os.O_RDONLY), bytearray(1 << 20)
-    while time.monotonic() < end:
-        touch()
+    memory = mmap.mmap(-1, 32 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    while time.thread_time() < end:
+        touch(memory)
+        memory.madvise(mmap.MADV_DONTNEED)
         for _ in range(300):
             call(zero, buffer)
 
 
 def main():
     mode, seconds = sys.argv[1], float(sys.argv[2])
+    if mode == "sleep":
+        subprocess.run(["sleep", "0"], check=True)  # the first start of a program may have to read its file
     sys.stdin.readline()
     end = time.monotonic() + seconds
     if mode == "gil":
@@ -220,22 +244,21 @@ def main():
     elif mode == "hang":
         hang(seconds)
     elif mode == "kernel":
-        work_in_kernel(end)
+        work_in_kernel(time.thread_time() + seconds)
     elif mode == "sleep":
-        sleep(end)
+        sleep(int(seconds))
     elif mode == "short":
-        short(end)
+        short(int(seconds))
     else:
-        drawn = 1
-        while time.monotonic() < end:
+        drawn, end = 1, time.thread_time() + seconds
+        while time.thread_time() < end:
             # rounds differ by more than a sampling period, as rounds of equal length could synchronize with the clock
             drawn = (drawn * 1103515245 + 12345) % (1 << 31)
             timed(seventy, 50000 + drawn % 40000)
             timed(twenty)
-            if mode != "flat":
-                timed(ten)
+            timed(ten)
             timed(constructs)
-    print(json.dumps({"functions": FUNCTIONS, "calls": CALLS, "lines": LINES}))
+    print(json.dumps({"functions": FUNCTIONS, "waits": WAITS, "lines": LINES}))
 
 
 main()

@@ -10,45 +10,33 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "gil"))
 import gil_lib
+from bounds import distribution
 from recording import Recording
-from sample_lib import WORK, Stacks, allowed, python_of, shares, worst
+from sample_lib import WORK, Stacks, python_of
 from tap import done, ok, skip
 
-POINTS = 5  # percentage points; a run has at least 1,000 samples
-
-
-def too_far(truth, seen):
-    """The lines whose error is not by chance: more than four standard deviations and a percentage point"""
-    n = sum(seen.values())
-    truth, seen = shares(truth), shares(seen)
-    return {k: (truth.get(k, 0), seen.get(k, 0)) for k in set(truth) | set(seen)
-            if abs(truth.get(k, 0) - seen.get(k, 0)) > 1 + 4 * (truth.get(k, 0) * (100 - truth.get(k, 0)) / n) ** 0.5}
+KINDS = ("seventy", "twenty", "ten", "constructs")
 
 
 def run(python):
-    program = [python.exe, WORK, "cpu", "2"]
+    program = [python.exe, WORK, "cpu", "4"]
     if python.root not in ("", "/"):
         shutil.copy(WORK, os.path.join(python.root, "tmp", "sample_work.py"))
-        program = ["chroot", python.root, python.exe, "/tmp/sample_work.py", "cpu", "2"]
+        program = ["chroot", python.root, python.exe, "/tmp/sample_work.py", "cpu", "4"]
     rec = Recording(program, "sample", ["-F", "999"])
-    stacks, functions, lines, gil = Stacks(rec.trace), collections.Counter(), collections.Counter(), 0
-    samples = rec.of("sample_cpu")
-    for e in samples:
+    stacks, functions, lines, without_gil = Stacks(rec.trace), collections.Counter(), collections.Counter(), 0
+    for e in rec.of("sample_cpu"):
         stack = python_of(stacks.stack(e.get("stack", 0)))
         names = [f.name for f in stack]
-        gil += e.get("gil", 0) == 1
-        functions.update(n for n in ("seventy", "twenty", "ten", "constructs") if n in names)
+        mine = [n for n in KINDS if n in names]
+        functions.update(mine)
+        without_gil += bool(mine) and e.get("gil", 0) != 1
         if "logged" in names:
             lines[stack[len(names) - 2 - names[::-1].index("logged")].line] += 1
     said = json.loads(rec.output[-1])
-    off, what = worst(shares(said["functions"]), shares(functions)) if functions else (100, rec.messages)
-    most = allowed(POINTS, shares(said["functions"]).get(what, 0), len(samples))
-    ok(off < most, f"{python.name}: shares of functions are right within {POINTS} points, of {len(samples)} samples", f"{off:.2f} at {what}")
-    truth = {int(k): v for k, v in said["lines"].items()}
-    wrong = too_far(truth, lines) if lines else "nothing"
-    ok(not wrong and not set(lines) - set(truth), f"{python.name}: shares of lines of multi-line constructs are right",
-       f"{wrong} {set(lines) - set(truth)}")
-    ok(gil > 0.95 * len(samples), f"{python.name}: the only thread holds the GIL", f"{gil} of {len(samples)}")
+    distribution(f"{python.name}: shares of functions", functions, said["functions"], rec.messages)
+    distribution(f"{python.name}: shares of lines of multi-line constructs", lines, {int(k): v for k, v in said["lines"].items()})
+    ok(not without_gil, f"{python.name}: the only thread holds the GIL", f"{without_gil} of {sum(functions.values())} do not")
 
 
 found, missing = gil_lib.pythons()

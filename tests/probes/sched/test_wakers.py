@@ -78,7 +78,7 @@ def states(program):
 	# a thread that is preempted before it sleeps may sleep only for the rest of a millisecond
 	blocked = sum(e["state"] == BLOCKED for e in mine)
 	ok(count(BLOCKED) <= times <= blocked, f"{times} waits for a vfork are uninterruptible", f"{count(BLOCKED)} long, {blocked} in all")
-	naps = [e for e in long if e["state"] == SLEEP and e["waker"] != WAKER_THREAD]
+	naps = [e for e in mine if e["state"] == SLEEP and e["waker"] != WAKER_THREAD]
 	ok(len(naps) == times, f"{times} naps are sleep", counted(len(naps), times))
 	for word, state in (("stopped", STOPPED), ("traced", TRACED)):
 		child, n = said(rec, word)[0]

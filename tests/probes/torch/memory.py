@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """A program for test_memory.py. After a line on stdin it runs each workload under torch.profiler (profile_memory) and prints its start and end
-(CLOCK_MONOTONIC, ns), and each name's own CPU memory, as lines of JSON. Then two training loops: of one each step leaves a tensor behind."""
+(CLOCK_MONOTONIC, ns), each name's own CPU memory, and bytes and address of each [memory] event of the profiler's trace, as lines of
+JSON. Then two training loops: of one each step leaves a tensor behind."""
 import collections
+import inspect
 import json
+import os
 import sys
+import tempfile
 import time
 import warnings
 
@@ -15,6 +19,9 @@ warnings.filterwarnings("ignore")
 torch.set_num_threads(1)
 torch.manual_seed(1)
 STEPS, LEFT = 12, 5000  # float32 numbers
+# PyTorch 2.3 and 2.6 round the start and end of an operator to find its memory: some bytes count for the operator
+# around or after it
+EXACT = "kineto_event.end_ns()" in inspect.getsource(torch.autograd.profiler)
 kept = []
 
 
@@ -55,6 +62,17 @@ class Step:
         self.x.resize_(5000)
 
 
+def instants(p):
+    """[bytes, address] of the events [memory] that the profiler exports, in order of time"""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "profile.json")
+        p.export_chrome_trace(path)
+        with open(path, encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+    found = sorted((e["ts"], e["args"]["Ev Idx"], e["args"]["Bytes"], e["args"]["Addr"]) for e in events if e.get("name") == "[memory]")
+    return [event[2:] for event in found]
+
+
 def run(workload):
     work = workload()
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as p:
@@ -64,7 +82,7 @@ def run(workload):
     memory = collections.Counter()
     for e in p.key_averages():
         memory[e.key] += e.self_cpu_memory_total if hasattr(e, "self_cpu_memory_total") else e.self_cpu_memory_usage
-    print(json.dumps({"name": workload.__name__, "start": start, "end": end, "memory": memory}), flush=True)
+    print(json.dumps({"name": workload.__name__, "start": start, "end": end, "memory": memory, "exact": EXACT, "instants": instants(p)}), flush=True)
 
 
 def loop(name, leaks):

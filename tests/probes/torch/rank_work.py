@@ -40,17 +40,24 @@ def rank_program(where):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     print("ready", flush=True)
     sys.stdin.readline()
-    ends = []
-    for x, y in torch.utils.data.DataLoader(Items(), batch_size=1):
+    # before the data are requested, before the forward pass, the backward pass and the optimizer, and after it
+    clock, times = time.monotonic_ns, []
+    loader = iter(torch.utils.data.DataLoader(Items(), batch_size=1))
+    for _ in range(STEPS):
+        times.append([clock()])
+        x, y = next(loader)
+        times[-1].append(clock())
         optimizer.zero_grad()
         result = model(x)
         if is_slow and where == "forward":
             read_slowly()
         loss = nn.functional.mse_loss(result, y)
+        times[-1].append(clock())
         loss.backward()
+        times[-1].append(clock())
         optimizer.step()
-        ends.append(time.monotonic_ns())
-    print(json.dumps({"rank": torch.distributed.get_rank(), "pid": os.getpid(), "ends": ends, "slept": slept}), flush=True)
+        times[-1].append(clock())
+    print(json.dumps({"rank": torch.distributed.get_rank(), "pid": os.getpid(), "times": times, "slept": slept}), flush=True)
     print("done", flush=True)
     sys.stdin.readline()
     torch.distributed.destroy_process_group()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Eleven programs use PyTorch in different ways (workloads.py). sonde records as many operators, backward nodes and ranges of each name as
 torch.profiler counts in the same calls. Other names that the profiler has match OTHERS. SONDE_TORCH_PYTHON may list several Pythons.
-test: timeout=600 gate"""
+test: timeout=600 parallel"""
 import collections
 import json
 import os
@@ -57,7 +57,8 @@ def check_version(interpreter):
     r = Recording([interpreter, f"{HERE}/workloads.py"], "--torch=all")
     truths = {t["name"]: t for t in map(json.loads, (line for line in r.output if line.startswith("{")))}
     ok(len(truths) == 11 and not r.status, f"{version}: all workloads ran", r.messages if r.status else "", len(truths))
-    if not ok("not traced" not in r.messages, f"{version}: libtorch_cpu is probed", r.messages):
+    # the last line, about costs, mentions hits of processes that are not traced
+    if not ok("not traced" not in r.messages.split("sonde: cost:")[0], f"{version}: libtorch_cpu is probed", r.messages):
         return
     recorded = Recorded(r.trace, r.pid)
     events = {name: check(version, truth, recorded) for name, truth in truths.items()}
@@ -72,7 +73,7 @@ def check_version(interpreter):
     for name in truths.keys() - {"Raises"}:
         other = [(n, e["flags"]) for e, n in events[name] if e["flags"]]
         ok(not other, f"{version}: {name}: every call returned", other[:5])
-    ok(len({e["tid"] for e, _ in events["Threads"]}) >= 4, f"{version}: calls of threads are theirs")
+    ok(len({e["tid"] for e, _ in events["Threads"]}) >= 4, f"{version}: the calls of at least four threads are recorded")
 
     nodes = [e for e, _ in events["Training"] if e["event"] == "torch_node"]
     numbered = [e for e in nodes if e["sequence"] >= 0]

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Report torch counts as many floating-point operations as torch.utils.flop_counter, operator by operator, and of element-wise operators as many
 as torch.profiler; by default and with --torch=all.
-test: timeout=300"""
+test: timeout=300 parallel"""
 import json
 import os
 import subprocess

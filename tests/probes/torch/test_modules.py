@@ -1,17 +1,21 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Report modules: shares of the time by path of modules, compared with clocks in the program's own forward hooks.
+"""Report modules: shares of the time by path of modules, compared with clocks in the program's own forward hooks. And report torch by module: each
+operator and backward node belongs to its module.
 test: timeout=300"""
 import json
 
+from bounds import share
 from planted import say
 from tap import done, ok
 from torch_env import Recording, python
 
-POINTS = 5
+STEPS = 20
 
 PROGRAM = """
 import json
+import random
+import sys
 import time
 
 import torch
@@ -71,27 +75,57 @@ for module in net.modules():
 x = torch.rand(4, 64, 256)
 print("ready", flush=True)
 input()
-start = time.thread_time()
-while time.thread_time() - start < 2:
+for _ in range(int(sys.argv[1])):
     net(x).sum().backward()
+# steps differ, as equal ones could keep in step with the sampling clock
+while not int(sys.argv[1]) and spent.get("Model", 0) < 4e9:
+    net(x[:random.randint(1, 4)]).sum().backward()
 print(json.dumps(spent))
 print("done", flush=True)
 input()
 """
 
 
-def main():
-    r = Recording([python(), "-c", PROGRAM], "-F", "499", families="sample,proc")
+def sampled():
+    """Shares of 4 s of CPU time in forward(), with a sample in each ms"""
+    r = Recording([python(), "-c", PROGRAM, "0"], "-F", "999", families="sample,proc")
     truth = json.loads(r.output[-1])
     report = json.loads(say("report", r.path, "modules", "--format", "json"))
-    found = {row["module"]: row for row in report["tables"]["modules"]}
+    found = {row["module"]: row["total_samples"] for row in report["tables"]["modules"]}
+    ok(set(found) == set(truth), "exactly the program's modules were found", set(found) ^ set(truth))
+    samples = found["Model"]
+    why = "the clocks are around forward()"
     for path, ns in truth.items():
-        true = 100 * ns / truth["Model"]
-        ok(path in found and abs(found[path]["total_percent"] - true) <= POINTS, f"{path}: its share", (found.get(path), true))
-    ok(set(found) == set(truth), "no other module was found", set(found) ^ set(truth))
-    classes = {row["class"]: row["self_percent"] for row in report["tables"]["classes"]}
-    true = 100 * sum(ns for path, ns in truth.items() if path.endswith("Linear")) / truth["Model"]
-    ok(abs(classes["Linear"] - true) <= POINTS, "the share of a class", (classes, true))
+        share(f"{path}: its share", found.get(path, 0) / samples, ns / truth["Model"], samples, systematic=0.01, why=why)
+    linear = sum(row["samples"] for row in report["tables"]["classes"] if row["class"] == "Linear")
+    true = sum(ns for path, ns in truth.items() if path.endswith("Linear")) / truth["Model"]
+    share("the share of a class", linear / samples, true, samples, systematic=0.01, why=why)
+
+
+def operators():
+    """A Linear calls addmm once, and its backward node mm twice; but once in the first one, as no gradient of the model's input is needed."""
+    r = Recording([python(), "-c", PROGRAM, str(STEPS)], "--torch=stacks")
+    report = json.loads(say("report", r.path, "torch", "--group-by", "module", "--format", "json"))
+    rows = report["tables"]["operators"]
+    block = "Model > Sequential > Block"
+    for name, expected in (("aten::addmm", {f"{block} > Attention > Linear": 2, f"{block} > Linear": 4, "Model > Linear": 1}),
+                           ("AddmmBackward0", {f"{block} > Attention > Linear": 2, f"{block} > Linear": 4, "Model > Linear": 1}),
+                           ("aten::mm", {f"{block} > Attention > Linear": 3, f"{block} > Linear": 8, "Model > Linear": 2}),
+                           ("aten::_softmax", {f"{block} > Attention": 2}), ("SoftmaxBackward0", {f"{block} > Attention": 2}),
+                           ("aten::relu", {block: 2}), ("ReluBackward0", {block: 2})):
+        found = {row["module"]: row["calls"] for row in rows if row["name"] == name}
+        ok(found == {path: n * STEPS for path, n in expected.items()}, f"{name}: its calls by module", found)
+    sums = {row["module"]: row for row in report["tables"]["modules"]}
+    own = sum(row["self_ns"] for row in sums.values())
+    ok(own == sums["Model"]["total_ns"] and 0 < sums["Model"]["backward_ns"] < own, "the time of a module contains that of the modules within", sums)
+    without = sum(row["self_ns"] for row in rows if not row["module"] and row["kind"] != "range")
+    every = sum(row["self_ns"] for row in rows if row["kind"] != "range")
+    ok(own + without == every, "the times sum to that of all calls", own, without, every)
+
+
+def main():
+    sampled()
+    operators()
     done()
 
 

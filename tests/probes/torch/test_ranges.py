@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """record_function(): ranges that never end keep no later ones out, and what is lost by them or by ranges nested too deep is counted.
-test: timeout=300"""
+test: timeout=300 parallel"""
 import collections
 
 from tap import done, ok

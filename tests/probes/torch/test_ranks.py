@@ -29,24 +29,25 @@ def check(where):
     rows = result["tables"]["ranks"]
     ok([(r["rank"], r["pid"]) for r in rows] == [(i, truth[i]["pid"]) for i in sorted(truth)], f"{where}: a row for each rank", rows, recording.messages)
     for row in rows:
-        ends = truth[row["rank"]]["ends"]
-        median = statistics.median(b - a for a, b in zip(ends, ends[1:]))
-        ok(row["steps"] == len(ends) - 1 and abs(row["median_ns"] - median) < 0.02 * median + 2e6,
-           f"{where}: rank {row['rank']} has its own steps", row, median)
-    slept = sum(truth[1]["slept"][1:])
-    own = sum(rows[1][f"{p}_ns"] for p in ("data", "forward", "backward", "optimizer", "other")) - \
-        sum(rows[0][f"{p}_ns"] for p in ("data", "forward", "backward", "optimizer", "other"))
-    waited = rows[0]["waited_ns"] - rows[1]["waited_ns"]
-    # The other rank waits for as long as the slow rank's own code takes longer. The first comparison is with the phases
-    # of the report, which contain the work itself, so it is closer than that with the delay: on a busy machine the work
-    # varies.
-    ok(abs(waited - own) < 0.1 * own, f"{where}: rank 0 waited for as long as rank 1 took longer", waited, own)
-    ok(abs(waited - slept) < 0.25 * slept, f"{where}: that is about the planted delay", waited, slept)
+        # a step ends within the optimizer
+        times = truth[row["rank"]]["times"]
+        shortest = statistics.median_low(b[3] - a[4] for a, b in zip(times, times[1:]))
+        longest = statistics.median_high(b[4] - a[3] for a, b in zip(times, times[1:]))
+        ok(row["steps"] == len(times) - 1 and shortest <= row["median_ns"] <= longest, f"{where}: rank {row['rank']} has its own steps", row, shortest, longest)
+    # rank 0 waits in its backward pass at least until the backward pass of rank 1 begins
+    collectives = [(e["start"], e["time"]) for e in recording.trace.events("torch_collective") if e["pid"] == truth[0]["pid"]]
+    began = [t[2] for t in truth[1]["times"][1:]]
+    waits = [[at - start for start, end in collectives if start < at < end] for at in began]
+    least, most = sum(min(w) for w in waits if w), sum(t[3] - t[2] for t in truth[0]["times"][1:])
+    ok(0 < least <= rows[0]["waited_ns"] <= most, f"{where}: rank 0 waited for rank 1", least, rows[0], most)
     found, text = result["findings"][0]["figures"], result["findings"][0]["text"]
-    ok(found["rank"] == 1 and found["phase"] == PHASES[where] and found["last_steps"] > 0.8 * rows[1]["steps"], f"{where}: rank 1 makes the other one wait",
+    ok(found["rank"] == 1 and found["phase"] == PHASES[where] and found["last_steps"] >= sum(map(bool, waits)), f"{where}: rank 1 makes the other one wait",
        text, found)
-    ok(abs(found["phase_ns"] - statistics.mean(truth[1]["slept"][1:])) < 0.1 * found["phase_ns"] + 2e6, f"{where}: its delay", found)
-    ok("read_slowly (rank_work.py" in text, f"{where}: and its code", text)
+    # the phase of rank 1 contains the delay; the finding may have its time or how much longer it is than that of rank 0
+    first = list(PHASES).index(where)
+    phases = [statistics.mean(t[first + 1] - t[first] for t in truth[rank]["times"][1:]) for rank in (0, 1)]
+    ok(statistics.mean(truth[1]["slept"][1:]) - phases[0] <= found["phase_ns"] <= phases[1], f"{where}: the finding has the planted delay", found, phases)
+    ok("read_slowly (rank_work.py" in text, f"{where}: the finding names the slow rank's code", text)
     summary = subprocess.run([SONDE, "report", recording.path], capture_output=True, text=True, check=True).stdout
     ok(f"rank_work.py {truth[1]['pid']} made the other ranks wait for" in summary, f"{where}: the summary states it", summary[:2000])
     return recording
@@ -57,7 +58,7 @@ def check_exports(recording):
     names = sorted(e["args"]["name"] for e in chrome["traceEvents"] if e["name"] == "process_name" and e["args"]["name"].startswith("rank "))
     ok(names == ["rank 0: rank_work.py", "rank 1: rank_work.py"], "exports name the ranks", names)
     waits = {e["name"] for e in chrome["traceEvents"] if e.get("cat") == "cpu_op" and e["name"].startswith("c10d::")}
-    ok({"c10d::Reducer::finalize_backward", "c10d::ProcessGroupGloo::AsyncWork::execute"} <= waits, "and collectives", waits)
+    ok({"c10d::Reducer::finalize_backward", "c10d::ProcessGroupGloo::AsyncWork::execute"} <= waits, "exports have the ranks' collectives", waits)
 
 
 def main():

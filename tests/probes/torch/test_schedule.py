@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """--schedule: exactly the active steps are recorded, by the program's own count and clock, and each with the operators that torch.profiler counts.
-test: timeout=300"""
+test: timeout=300 parallel"""
 import collections
 import json
 import os

@@ -3,7 +3,7 @@
 """--torch=shapes: the sizes of the tensors of each operator's call are those that torch.profiler records with record_shapes. Not compared
 are tensors without dimensions and lists of tensors, of which the profiler has no sizes, and arguments on the stack, which sonde does
 not record. SONDE_TORCH_PYTHON may list several Pythons.
-test: timeout=300"""
+test: timeout=300 parallel"""
 import collections
 import json
 import os
@@ -70,13 +70,15 @@ def check(version, r, truth):
 
 def check_version(interpreter):
     version = version_of(interpreter)
-    r = Recording([interpreter, f"{HERE}/workloads.py", "--shapes", "Training", "Convolution", "Attention"], "--torch=all",
-                  "--torch=shapes")
+    r = Recording([interpreter, f"{HERE}/workloads.py", "--shapes", "Training", "Convolution", "Attention"],
+                  "--torch=all,shapes,stacks", "--torch-rate", "1000000")
     for truth in map(json.loads, (line for line in r.output if line.startswith("{"))):
         check(version, r, truth)
     lost = [e for e in r.trace.events("meta_loss") if e["family"] == 0x0e and e["pid"] in (0, r.pid)]
     ok(not lost, f"{version}: no record is lost", lost)
-    ok(not list(r.trace.events("torch_cost")), f"{version}: the trace states no cost of a call, because it varies with the number of tensors")
+    ops = [e for e in r.trace.events("torch_op") if e["pid"] == r.pid]
+    ok(ops and all(e["stack"] for e in ops), f"{version}: each operator has a Python stack, too", len(ops), sum(not e["stack"] for e in ops))
+    ok(len(list(r.trace.events("torch_cost"))) == 1, f"{version}: the trace states the cost of a call")
 
 
 for interpreter in pythons():

@@ -4,8 +4,10 @@ their recordings."""
 import os
 import subprocess
 
+import proc_files
+from file_lock import locked
 from pip_packages import has_torch, install_torch
-from process_text import text_differs
+from process_text import text_stays_different
 from recording import workdir
 from sonde_cli import Sonde
 from sonde_trace import Trace
@@ -34,12 +36,11 @@ def python():
     """The path of an interpreter that has PyTorch; without one the test is skipped."""
     named = os.environ.get("SONDE_TORCH_PYTHON")
     chosen = named.split(":")[0] if named else os.path.join(B, "venv/bin/python")
-    if has_torch(chosen):
-        return chosen
-    if not named:
-        install_torch(chosen)
-    if not has_torch(chosen):
-        skip_all("PyTorch can't be installed")
+    with locked(os.path.join(B, "venv")):
+        if not has_torch(chosen) and not named:
+            install_torch(chosen)
+        if not has_torch(chosen):
+            skip_all("PyTorch can't be installed")
     return chosen
 
 
@@ -57,9 +58,10 @@ class Recording:
         sonde = Sonde(self.path, "-t", families, "-p", str(self.pid), *options)
         self.go()
         self.output += self.until("done")
+        attacher = proc_files.child_named(sonde.pid, "sonde-attacher")
         self.status = sonde.end()
         self.messages = sonde.messages
-        self.changed = text_differs(self.pid, "libtorch_cpu.so")
+        self.changed = text_stays_different(self.pid, "libtorch_cpu.so", attacher)
         self.go()
         self.target.wait(timeout=60)
         self.trace = Trace(self.path)

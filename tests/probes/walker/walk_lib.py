@@ -119,6 +119,16 @@ def record(python, what, seconds=3, options=(), switches=""):
             shutil.rmtree(d, ignore_errors=True)
 
 
+def after_first(run, ns):
+    """The run without waits in the first ns of a function that churn made."""
+    begun = {}
+    for m in run.marks:
+        if m["kind"] == "churn":
+            begun.setdefault(str(m["stack"]), m["a"])
+    begun = sorted(begun.values())
+    return run._replace(waits=[w for w in run.waits if w["start"] - begun[max(0, bisect.bisect_right(begun, w["start"]) - 1)] > ns])
+
+
 def counted(run):
     """The number of missing stacks that the recording reports"""
     return sum(run.losses[reason] for reason in OF_STACKS)

@@ -296,15 +296,18 @@ def interpreters():
         mark("after sub-interpreter")
 
 
-def churn(seconds):
-    """Makes functions and forgets them: their code objects' memory is used again and again."""
+def churn(seconds, life=0):
+    """
+    Makes functions, calls them for `life` seconds and forgets them: their code objects' memory is used again and again.
+    """
     end = now() + int(seconds * 1e9)
     n = 0
     while now() < end:
         n += 1
         # same length, same shape; other names, lines and files
-        source = "%sdef f%06d():\n mark('churn', 1)\ndef g%06d():\n f%06d()\ng%06d()\n" % ("\n" * (n % 7), n, n, n, n)
-        exec(compile(source, "made%06d.py" % n, "exec"), {"mark": mark})
+        source = "%sdef f%06d():\n mark('churn', 1)\ndef g%06d():\n f%06d()\nwhile True:\n g%06d()\n if now() > until:\n  break\n"
+        exec(compile(source % ("\n" * (n % 7), n, n, n, n), "made%06d.py" % n, "exec"),
+             {"mark": mark, "now": now, "until": now() + int(life * 1e9)})
 
 
 def short():
@@ -330,6 +333,8 @@ def main(t):
     global STOP
     if sys.argv[2] == "churn":
         churn(float(sys.argv[3]))
+    elif sys.argv[2] == "churn slowly":
+        churn(float(sys.argv[3]), 1.5)
     elif sys.argv[2] == "short":
         short()
     else:

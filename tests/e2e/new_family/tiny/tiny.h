@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The example of docs/adding-a-family.md; tests/e2e/test_new_family.sh builds it. */
-#ifndef SONDE_TINY_H
-#define SONDE_TINY_H
+#pragma once
 
 #include "core/event.h"
 
@@ -16,5 +15,3 @@ struct tiny_fork {
 	struct event event;
 	u32 child_pid UNIT(task);
 } EVENT(tiny_fork, 0x3f02, "a thread or process was created");
-
-#endif

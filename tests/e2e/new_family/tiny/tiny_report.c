@@ -16,12 +16,11 @@ struct tiny_report {
 
 static int on_work(const struct rows *rows, void *arg)
 {
-	struct view v = { .event = rows__event(rows), .rows = rows };
-	struct common_fields f = common_fields__of(v.event);
-	const struct schema_field *bytes = schema_event__field(v.event, "bytes");
+	struct common_fields f = common_fields__of(rows__event(rows));
+	FIELDS_OF(rows__event(rows), bytes);
 	struct tiny_report *r = arg;
 
-	for (; v.i < rows__count(rows); v.i++) {
+	ROWS_EACH(v, rows) {
 		u32 pid = (u32)view__s64(&v, f.pid);
 		struct work_sums *a = map__get(&r->processes, &pid);
 

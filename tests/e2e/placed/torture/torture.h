@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#ifndef SONDE_TORTURE_H
-#define SONDE_TORTURE_H
+#pragma once
 
 #include "core/event.h"
 
@@ -17,5 +16,3 @@ struct torture_span {
 	u64 a DOC("the first argument");
 	u64 b DOC("the second");
 } EVENT(torture_span, 0x3e02, "a call whose return is probed");
-
-#endif

@@ -9,16 +9,16 @@
 
 static void dump_full(struct elf *elf)
 {
-	struct gil_full_places f;
+	struct gil_full_sites f;
 	u32 i;
 
 	gil_find__full(elf, &f);
 	printf(", \"unknown\": %u, \"takes\": [", f.unknown);
 	for (i = 0; i < f.n_takes; i++)
 		printf("%s%llu", i ? ", " : "", f.takes[i]);
-	printf("], \"gives\": [");
-	for (i = 0; i < f.n_gives; i++)
-		printf("%s%llu", i ? ", " : "", f.gives[i]);
+	printf("], \"drops\": [");
+	for (i = 0; i < f.n_drops; i++)
+		printf("%s%llu", i ? ", " : "", f.drops[i]);
 	printf("], \"switches\": [");
 	for (i = 0; i < f.n_switches; i++)
 		printf("%s[%llu, %llu]", i ? ", " : "", f.switches[i].call, f.switches[i].jump);
@@ -27,8 +27,8 @@ static void dump_full(struct elf *elf)
 
 static void dump(const char *path)
 {
-	struct gil_wait_place p[GIL_SITES_MAX];
-	struct gil_libc_place libc;
+	struct gil_wait_site p[GIL_SITES_MAX];
+	struct gil_libc_site libc;
 	struct elf *elf = NULL;
 	const char *why = "";
 	u32 i, n;

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A child of the attacher, sonde-tasks, that reads the asyncio tasks of one process (python/tasks.h). It opens the
+ * process's memory and the files that the process maps, gives up all privileges, finds the interpreter in these files,
+ * closes them, and reads. The worker has only its socket: it gets the names and lines of coroutines, and can neither
+ * read that memory nor choose an address. Each message to the child requests one reading, which it answers with
+ * several messages, the last of which is TASKS_END. It reads after a random delay: readings at a regular interval
+ * would show a regular program always at the same moment of its cycle.
+ */
+#pragma once
+
+#include "python/tasks.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define TASK_READERS_MAX   16
+#define TASK_FUNCTIONS_MAX 4096 /* functions of one process; its child ends at a further one */
+
+enum tasks_message_kind {
+	TASKS_FUNCTION, /* a function that the next groups name for the first time */
+	TASKS_GROUP, /* tasks that wait in equal stacks */
+	TASKS_END, /* the reading is complete */
+};
+
+struct tasks_function {
+	u32 number; /* from 1 on, without gaps */
+	u32 line;
+	char name[128], file[256];
+};
+
+struct tasks_stack {
+	u32 n;
+	struct {
+		u32 function, line;
+	} frames[TASK_FRAMES_MAX]; /* innermost first */
+};
+
+struct tasks_group {
+	u32 tasks, begun;
+	u64 object;
+	u32 serves, unused;
+	struct tasks_stack stack, holder;
+};
+
+struct tasks_end {
+	s32 error; /* as of snapshot__tasks; -ENOEXEC: the process runs no CPython */
+	u32 all, waiting, more;
+	u64 cost_ns; /* CPU time of the reading */
+	u64 delay_ns; /* from the request to the reading */
+};
+
+struct tasks_message {
+	u32 kind;
+	union {
+		struct tasks_function function;
+		struct tasks_group group;
+		struct tasks_end end;
+	};
+};
+
+struct task_readers {
+	pid_t pids[TASK_READERS_MAX]; /* 0: none */
+	u32 targets[TASK_READERS_MAX]; /* the process that this child reads */
+};
+
+/* Returns the socket of a new child, or negative errno (-EAGAIN: there are too many, or one reads this process). */
+int task_readers__start(struct task_readers *r, u32 pid, bool remote_files);
+/* A child of the process has been waited for. */
+void task_readers__ended(struct task_readers *r, pid_t pid);

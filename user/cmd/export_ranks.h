@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * `sonde export FILE.. --to kineto -o DIR/`: DIR/rank_0/HOST_PID.TIME.pt.trace.json and so on, a file for each rank of
+ * distributed training, with the name that torch.profiler's tensorboard_trace_handler() gives it.
+ */
+#pragma once
+
+#include "core/types.h"
+
+struct export_ranks {
+	char *const *files;
+	u32 n_files;
+	const char *folder; /* ends in '/' */
+	bool force;
+};
+
+/* Returns the exit status. */
+int export_ranks__write(const struct export_ranks *x);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Reads objects of a running CPython 3.8 to 3.15: their types, dictionaries and sets. All of it is untrusted. */
+#pragma once
+
+#include "python/snapshot.h"
+
+enum object_type {
+	OBJECT_OTHER,
+	OBJECT_COROUTINE, /* and generators, which have the same struct */
+	OBJECT_AWAITS_GENERATOR, /* the awaitable of an asynchronous generator, or a wrapper of a coroutine */
+	OBJECT_DICT,
+	OBJECT_SET,
+	OBJECT_METHOD, /* a bound method */
+	OBJECT_FUNCTION,
+	OBJECT_MODULE,
+	OBJECT_STREAM, /* asyncio.StreamReader */
+};
+
+/* Offsets that all these versions have in common. */
+#define OBJECT_TYPE    8 /* PyObject.ob_type */
+#define MODULE_DICT    16 /* PyModuleObject.md_dict */
+#define METHOD_SELF    24 /* PyMethodObject.im_self */
+#define WEAKREF_OBJECT 16 /* PyWeakReference.wr_object */
+#define AWAITS_OBJECT  16 /* of the objects OBJECT_AWAITS_GENERATOR: the generator or coroutine */
+
+/* Could it be the address of an object? */
+static inline bool object__is_address(u64 address)
+{
+	return address >= 4096 && !(address & 7) && !(address >> 47);
+}
+
+enum object_type object__type(struct snapshot *l, u64 object);
+/* The value of a key, an ASCII str, in a dict; 0: it is not there. */
+u64 object__item(struct snapshot *l, u64 dict, const char *key);
+/* The first attribute that is a set, of an instance of a class without slots; 0: there is none. */
+u64 object__first_set(struct snapshot *l, u64 instance);
+/*
+ * Calls fn for each element of a set until it returns an error, and returns that; elements beyond `max` are left out.
+ */
+int object__each_element(struct snapshot *l, u64 set, u32 max, int (*fn)(struct snapshot *l, u64 element, void *arg),
+			 void *arg);

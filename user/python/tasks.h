@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The asyncio tasks of a running Python process, and what they await. Tasks exist only in the process's memory: while
+ * all of them wait, their thread waits in the event loop. The set of all tasks is found by way of sys.modules, or from
+ * 3.14 on a list of tasks in each thread state, and each task's coroutines by the awaited object on top of their
+ * stacks (Modules/_asynciomodule.c, Lib/weakref.py, Objects/genobject.c). Supports CPython 3.8 to 3.15.
+ */
+#pragma once
+
+#include "python/snapshot.h"
+
+#define TASK_FRAMES_MAX 24 /* coroutines of a task */
+#define TASK_GROUPS_MAX 64 /* groups of tasks; the tasks of further ones are counted only */
+
+struct task_stack {
+	struct snapshot_frame frames[TASK_FRAMES_MAX]; /* innermost first */
+	u32 n;
+};
+
+/* Tasks of one process that wait in equal stacks. */
+struct task_group {
+	u32 tasks;
+	u32 begun; /* of them, those that did not wait in the same state at the reading before */
+	u64 object; /* whose method the innermost coroutine runs, such as an asyncio.Lock; of one of the tasks */
+	bool serves; /* its outermost coroutine was called with a stream, as for each client of a server */
+	struct task_stack stack;
+	struct task_stack holder; /* of a task that is inside of `async with` of this object; n 0: none was found */
+};
+
+struct tasks {
+	struct task_group groups[TASK_GROUPS_MAX];
+	u32 n;
+	u32 all; /* tasks that were read */
+	u32 waiting; /* of them, those that wait for something */
+	bool more; /* there are more tasks, or groups of them, than were read */
+	u64 set; /* until 3.13: address of the set of all tasks, found by the first call */
+	struct map waits; /* of the last reading: the task's address -> a hash of its state */
+};
+
+/*
+ * Reads the tasks of the main interpreter. Returns 0; -ENOENT: it has no asyncio, or no task yet; -ESRCH: the process
+ * has ended or executes another program; -ENOTSUP: TASKS_UNKNOWN; -ENOMEM. *t must be zeroed before the first call.
+ */
+int snapshot__tasks(struct snapshot *l, struct tasks *t);
+#define TASKS_UNKNOWN                                                                           \
+	"this build of CPython has them where sonde does not expect them; report `python -VV` " \
+	"to sonde's developers"
+void tasks__free(struct tasks *t);

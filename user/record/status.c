@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* The state of a recording: what was recorded, for how long, and at what cost. */
+#include "record/internal.h"
+#include "sandbox/usage.h"
+
+/* Returns whether a chosen family probes mapped files, and not only tracepoints. */
+static bool needs_objects(const struct session *s)
+{
+	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
+		const struct program *p = &s->embedded.probes.programs[i];
+
+		if (p->enabled && (p->section.kind == SECTION_SPAN || p->section.kind == SECTION_ENTRY ||
+				   p->section.kind == SECTION_PLACED || p->section.kind == SECTION_SITE))
+			return true;
+	}
+	return false;
+}
+
+struct session_times session__times(const struct session *s)
+{
+	return (struct session_times){
+		.start = s->time.head,
+		.live = s->time.started,
+		.stop = s->time.stopped ? s->time.stopped : session__now(s),
+	};
+}
+
+void session__status(struct session *s, struct session_status *out)
+{
+	if (!s->writer) {
+		*out = (struct session_status){ .not_attached = s->counts.not_attached };
+		return;
+	}
+	*out = (struct session_status){
+		.events = trace_writer__events(s->writer),
+		.bytes = trace_writer__bytes(s->writer),
+		.lost = losses__total(s->losses),
+		.cut_off = s->write_error != 0,
+		.traced = s->counts.traced,
+		.at_tracepoints = s->counts.at_tracepoints,
+		.wall_ns = session__now(s) - s->time.started,
+		.live_ns = s->time.started ? (s->time.stopped ? s->time.stopped : session__now(s)) - s->time.started :
+					     0,
+		.paused_ns = s->pause.sum,
+		.is_paused = s->pause.is_suspended,
+		.unmeasured_ns = pause__unmeasured(s),
+		.cost_limit = s->args->cost_limit,
+		.cpu_ns = usage__total_ns() - s->time.cpu_at_start,
+		.needs_objects = needs_objects(s),
+		.objects = objects__probed(s->objects),
+		.not_attached = s->counts.not_attached,
+	};
+	out->hits = metadata__total_hits(s, &out->skipped_hits);
+	out->probes_ns = metadata__probes_ns(s, out->hits);
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "report/samples/sampled.h"
+#include "probes/sample/sample.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "output/text.h"
+
+struct read {
+	struct sampled *sampled;
+	const struct query *args;
+};
+
+void sampled__add(struct sampled_weight *to, const struct sampled_weight *w)
+{
+	to->samples += w->samples;
+	to->cpu_ns += w->cpu_ns;
+	to->gil_ns += w->gil_ns;
+	to->no_gil_ns += w->no_gil_ns;
+	to->kernel_ns += w->kernel_ns;
+	to->waits += w->waits;
+	to->off_ns += w->off_ns;
+	to->estimated_ns += w->estimated_ns;
+}
+
+static int add(struct sampled *s, u32 stack, const struct sampled_weight *w)
+{
+	struct sampled_weight *known = map__get(&s->by_stack, &stack);
+
+	if (!known)
+		return -ENOMEM;
+	sampled__add(known, w);
+	sampled__add(&s->total, w);
+	return 0;
+}
+
+static int on_cpu(const struct rows *rows, void *arg)
+{
+	const struct schema_event *e = rows__event(rows);
+	FIELDS_OF(e, stack, gil, period, kernel);
+	struct read *r = arg;
+	int err = 0;
+
+	for (u32 i = 0; !err && i < rows__count(rows); i++) {
+		struct sampled_weight w = { .samples = 1, .cpu_ns = rows__u64(rows, period, i) };
+		s64 held = rows__s64(rows, gil, i);
+
+		w.gil_ns = held == SAMPLE_GIL_HELD ? w.cpu_ns : 0;
+		w.no_gil_ns = held == SAMPLE_GIL_NOT_HELD ? w.cpu_ns : 0;
+		w.kernel_ns = rows__s64(rows, kernel, i) ? w.cpu_ns : 0;
+		err = add(r->sampled, (u32)rows__s64(rows, stack, i), &w);
+	}
+	return err;
+}
+
+static int on_off(const struct rows *rows, void *arg)
+{
+	const struct schema_event *e = rows__event(rows);
+	FIELDS_OF(e, stack, estimated);
+	struct common_fields f = common_fields__of(e);
+	struct read *r = arg;
+	int err = 0;
+
+	for (u32 i = 0; !err && i < rows__count(rows); i++) {
+		struct sampled_weight w = { .waits = 1 };
+
+		w.off_ns = query__inside(r->args, rows__u64(rows, f.start, i), rows__u64(rows, f.time, i));
+		w.estimated_ns = rows__s64(rows, estimated, i) ? w.off_ns : 0;
+		err = add(r->sampled, (u32)rows__s64(rows, stack, i), &w);
+	}
+	return err;
+}
+
+/* Each event has the sums since the start. */
+static int on_clock(const struct rows *rows, void *arg)
+{
+	const struct schema_event *e = rows__event(rows);
+	FIELDS_OF(e, period, threshold, ticks, missed);
+	struct sampled *s = arg;
+
+	for (u32 i = 0; i < rows__count(rows); i++) {
+		s->period = rows__u64(rows, period, i);
+		s->threshold = rows__u64(rows, threshold, i);
+		if (rows__u64(rows, ticks, i) < s->ticks)
+			continue;
+		s->ticks = rows__u64(rows, ticks, i);
+		s->missed = rows__u64(rows, missed, i);
+	}
+	return 0;
+}
+
+/* Reads the whole recording, even if only a part of the time is selected. */
+static int read_clock(struct sampled *s, const struct query *args)
+{
+	const struct schema_event *kinds[2] = { schema__event(trace__schema(args->trace), "sample_clock"), NULL };
+	struct trace_filter filter = { .kinds = kinds };
+
+	return kinds[0] ? trace__read(args->trace, &filter, on_clock, s) : 0;
+}
+
+int sampled__read(struct sampled *s, const struct query *args)
+{
+	struct read r = { s, args };
+	int err;
+
+	memset(s, 0, sizeof(*s));
+	map__init(&s->by_stack, sizeof(u32), sizeof(struct sampled_weight));
+	err = stacks__load(&s->stacks, args->trace);
+	if (!err)
+		err = read_clock(s, args);
+	if (!err)
+		err = query__read_kind(args, "sample_cpu", on_cpu, &r);
+	return err ? err : query__read_kind(args, "sample_off", on_off, &r);
+}
+
+void sampled__free(struct sampled *s)
+{
+	map__free(&s->by_stack);
+	stacks__free(s->stacks);
+}
+
+const u32 *sampled__path(struct sampled *s, u32 stack, u32 *n)
+{
+	static u32 ids[STACKS_DEEPEST];
+
+	*n = stacks__path(s->stacks, stack, ids, STACKS_DEEPEST);
+	return ids;
+}
+
+int sampled__innermost_python(const struct sampled *s, const u32 *path, u32 n)
+{
+	for (u32 i = n; i > 0; i--)
+		if (stacks__frame(s->stacks, path[i - 1])->kind == FRAME_PYTHON)
+			return (int)i - 1;
+	return -1;
+}
+
+bool sampled__add_notes(const struct sampled *s, const struct query *args, struct report_output *out)
+{
+	const struct sampled_weight *none;
+	u32 id = 0;
+
+	if (!s->by_stack.n) {
+		report__nothing(args, out, "No samples were recorded", "sample");
+		report_output__finding(out, "`sonde record -F 99` samples CPU time, `--off-cpu` records waits.");
+		return false;
+	}
+	none = map__find(&s->by_stack, &id);
+	if (none && none->samples)
+		report_output__note(out, "%llu of %llu samples have no stack.", none->samples, s->total.samples);
+	if (s->missed && s->ticks)
+		report_output__note(
+			out,
+			"%.2f%% of the clock's ticks are missing: the hypervisor had taken the CPU, or the kernel delayed them.",
+			100.0 * (double)s->missed / (double)(s->ticks + s->missed));
+	if (s->threshold)
+		report_output__note(out, "Off-CPU time counts intervals of at least %s.", TEXT_NS(s->threshold));
+	if (200 * s->total.estimated_ns >= s->total.off_ns && s->total.estimated_ns)
+		report_output__note(
+			out,
+			"%.0f%% of the off-CPU time is attributed by the stacks of similar intervals: of a thread's intervals shorter than %u ms only one for each %u ms gets a stack.",
+			100.0 * (double)s->total.estimated_ns / (double)s->total.off_ns, SAMPLE_STACK_NS / 1000000,
+			SAMPLE_STACK_NS / 1000000);
+	return true;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Sums the records of family sample by stack, for reports python, lines and stacks. */
+#pragma once
+
+#include "model/stacks.h"
+#include "report/report.h"
+#include "util/map.h"
+
+struct sampled_weight {
+	u64 samples, cpu_ns; /* samples of the clock */
+	u64 gil_ns, no_gil_ns; /* of cpu_ns: with the GIL, and known to be without it */
+	u64 kernel_ns; /* of cpu_ns: in the kernel */
+	u64 waits, off_ns; /* off the CPU */
+	u64 estimated_ns; /* of off_ns: the stack is that of another wait */
+};
+
+struct sampled {
+	struct stacks *stacks;
+	struct map by_stack; /* u32 -> struct sampled_weight */
+	struct sampled_weight total;
+	u64 period, threshold, ticks, missed; /* of the recording as a whole */
+};
+
+/* Returns 0 or negative errno; call sampled__free in any case. */
+int sampled__read(struct sampled *s, const struct query *args);
+void sampled__free(struct sampled *s);
+void sampled__add(struct sampled_weight *to, const struct sampled_weight *w);
+/* Returns a stack's n frame ids, the outermost first, in a buffer that the next call reuses; NULL without memory. */
+const u32 *sampled__path(struct sampled *s, u32 stack, u32 *n);
+/* Returns the index in such a path of the innermost Python frame, -1 if there is none. */
+int sampled__innermost_python(const struct sampled *s, const u32 *path, u32 n);
+/* Adds notes on the limits of the figures; returns false, after adding a finding, if there are no samples. */
+bool sampled__add_notes(const struct sampled *s, const struct query *args, struct report_output *out);
