@@ -179,8 +179,8 @@ workloads: $(WORKLOADS) $(CUDA_WORKLOADS) $(NCCL_WORKLOADS) $(FAKES)
 # What records live does so alone on the machine (tests/lib/live_lock.py)
 ALONE := SONDE_LIVE_LOCK=1 flock -o /run/lock/sonde-live.lock
 
-# Without T the gate: what must pass before a change lands, in 10 to 15 minutes. T=PATTERN: only the tests whose names match;
-# T=smoke: those that need neither CUDA nor a network, a minute; T=all: all tests, 40 minutes
+# Without T the gate: what must pass before a change lands, in 10 to 15 minutes. T=PATTERN: only the tests whose names
+# match; T=smoke: those that need neither CUDA nor a network, a minute; T=all: all tests, 40 minutes
 test: $(if $(T),test-$(if $(filter smoke,$(T)),smoke,some),test-gate)
 	@:
 test-gate:

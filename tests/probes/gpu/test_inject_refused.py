@@ -13,7 +13,7 @@ import tempfile
 import time
 
 import proc_files
-from inject_lib import BUILD, SHIM, SONDE, TARGET, Target, has_shim, inject
+from inject_lib import BUILD, SHIM, SONDE, TARGET, Target, has_shim, inject, shim_thread
 from shim_lib import DOUBLES, training
 from tap import done, ok, skip, skip_all
 from waiting import state, wait_for, wait_state
@@ -177,7 +177,7 @@ def filters():
     t = Target([ODD, "docker"])
     r = inject(t.pid)
     ok(r.returncode == 0 and has_shim(t.pid), "a seccomp filter like a container's: loaded", r.stderr)
-    time.sleep(0.2)
+    ok(wait_for(lambda: shim_thread(t.pid)), "a seccomp filter like a container's: the shim's thread runs")
     ok(t.end() == 0 and "errno 99" in t.output, "a seccomp filter like a container's: the process continues", t.output, t.errors)
     t = Target([ODD, "kills"])
     refused("a filter that kills", t.pid, "would kill it for mprotect", t)
@@ -189,7 +189,7 @@ def filters():
 
 def places():
     t = Target([ODD, "forks"])
-    time.sleep(0.2)
+    wait_state(t.pid, "S")
     refused("all its threads hold locks", t.pid, "inside libc.so.6")
     t.kill()
 

@@ -280,6 +280,7 @@ int main(int argc, char **argv)
 	if (!fgets(line, sizeof(line), stdin))
 		return 1;
 	if (argc > 1) {
+		convoy("normal", PTHREAD_PRIO_NONE, PTHREAD_MUTEX_STALLED);
 		pthread_create(&t, NULL, forever, NULL);
 		while (!waiter_tid)
 			usleep(100);
@@ -302,7 +303,5 @@ int main(int argc, char **argv)
 	while (!waiter_tid)
 		usleep(100);
 	until_waiting(getpid(), waiter_tid);
-	/* sonde names a call site some 100 ms after its first wait, as long as the process is there */
-	usleep(500000);
 	return 0;
 }
