@@ -141,12 +141,14 @@ WORK_CFLAGS = -std=gnu11 -O2 -g -fno-omit-frame-pointer -Wall -D_GNU_SOURCE= -Ib
 $(if $(wildcard $(CUDA)/13/include),$(foreach v,$(notdir $(patsubst %/lib/,%,$(wildcard $(NCCL)/*/lib/))),$(eval $(call nccl_rules,$(v)))))
 $(foreach v,12 13,$(if $(wildcard $(CUDA)/$(v)/lib),$(eval $(call cuda_rules,$(v)))))
 
-# A test is linked with one object of all of user/ but main.c, which halves the CPU time of linking
+# A test is linked with one object of all of user/ but main.c, which halves the CPU time of linking. The switches replace
+# weak functions of user/util/test_switch.c; build/sonde does not have them.
+SWITCHES := $(patsubst %.c,$(B)/obj/%.o,$(wildcard tests/switches/*.c))
 $(B)/all.o: $(LIB_OBJS)
 	$(call say,LINK)$(CC) -nostdlib -r $^ -o $@
 # This test reads the types of its own program
 $(B)/obj/tests/unit/dwarf.o: SONDE_CFLAGS += -g
-$(CHECKS) $(BENCHES): $(B)/%: $(B)/obj/%.o $(B)/all.o
+$(CHECKS) $(BENCHES): $(B)/%: $(B)/obj/%.o $(B)/all.o $(SWITCHES)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(SONDE_LD) $^ $(LDLIBS) -lm -o $@
 $(WORKLOADS): $(B)/%: %.c $(B)/gen/config
@@ -155,7 +157,13 @@ $(WORKLOADS): $(B)/%: %.c $(B)/gen/config
 $(FAKES): $(B)/%.so: %.c $(B)/gen/config
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(WORK_CFLAGS) -shared -fPIC $< -o $@
-checks: $(B)/sonde $(CHECKS)
+# The program that tests run, with the library beside it, where it looks for it
+$(B)/test/sonde: $(B)/obj/user/main.o $(B)/all.o $(SWITCHES) | $(B)/test/libsonde-cupti.so
+	$(call say,LINK)$(CC) $(SONDE_LD) $^ $(LDLIBS) -o $@
+$(B)/test/libsonde-cupti.so: $(B)/libsonde-cupti.so
+	@mkdir -p $(@D)
+	@ln -f $< $@
+checks: $(B)/sonde $(B)/test/sonde $(CHECKS)
 	@:
 # With libFuzzer, which is clang's; all of user/ once more, instrumented. Empty lists are NULL + 0, which gcc's
 # sanitizer and the next C standard accept.
@@ -232,7 +240,7 @@ bench:
 	@scripts/deps.sh build test bench
 	@scripts/deps.sh peers || echo "bpftrace can't be had: what it is compared with is skipped"
 	@scripts/cuda.sh 13 || true
-	@$(MAKE) --no-print-directory all benches workloads
+	@$(MAKE) --no-print-directory all $(B)/test/sonde benches workloads
 	@$(ALONE) tests/bench/run $(if $(T),'$(T)')
 
 demo:
@@ -276,7 +284,7 @@ distros:
 vm:
 	@scripts/deps.sh build test vm
 	@scripts/cuda.sh 12 13 || true
-	@$(MAKE) --no-print-directory all workloads $(B)/tests/vm/load_each
+	@$(MAKE) --no-print-directory all workloads $(B)/test/sonde $(B)/tests/vm/load_each
 	@$(if $(QUICK),,tests/vm/compilers.sh || true)
 	@tests/vm/run $(if $(QUICK),--quick) $(if $(K),K=$(K))
 

@@ -25,7 +25,7 @@ struct meta_clock {
 
 enum loss_reason {
 	LOSS_RING_FULL = 1, /* the ring had no room for a record */
-	LOSS_STORAGE = 2, /* no memory for the thread's state; or no memory in sonde, or no time at the end, for it */
+	LOSS_STORAGE = 2, /* no memory for the thread's state in the kernel */
 	LOSS_DEPTH = 3, /* a thread had more than CALL_DEPTH calls open */
 	LOSS_RECURSION = 4, /* the kernel skipped a program because it was already running on that CPU */
 	LOSS_RETURN = 5, /* a call's return was not seen, so the end in its record is not the true one */
@@ -51,6 +51,7 @@ enum loss_reason {
 		 */
 	16,
 	LOSS_RATE = 17, /* more stacks were to be read than the option --FAMILY-rate allows */
+	LOSS_LATE = 18, /* the recording ended before sonde had handled the record */
 	LOSS_REASONS
 };
 

@@ -18,7 +18,7 @@ import subprocess
 import time
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
-SONDE = os.environ.get("SONDE", os.path.join(ROOT, "build/sonde"))
+SONDE = os.environ.get("SONDE", os.path.join(ROOT, "build/test/sonde"))
 TMP = os.environ.get("TMPDIR", "/tmp")
 ROUNDS = int(os.environ.get("ROUNDS", 5))
 ALL = "+sched,syscall,disk,net,lock,python,sample,gpu"

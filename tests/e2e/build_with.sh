@@ -17,4 +17,4 @@ if [[ -d $from/obj && ! $build/obj -nt $build/gen/config ]]; then
 	find "$build/obj" "$build/bpf" -name '*.d' -exec sed -i "s|^build/|$build/|" {} +
 	touch "$build/obj"
 fi
-with_families
+with_families all "$build/test/sonde"

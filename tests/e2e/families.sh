@@ -10,4 +10,4 @@ exec {lock}> "$folder/lock"
 flock $lock
 cp -rup tests/e2e/new_family/tiny tests/e2e/placed/torture "$folder/"
 tests/e2e/build_with.sh "$folder/build" "$folder/tiny/" "$folder/torture/"
-echo "$folder/build/sonde"
+echo "$folder/build/test/sonde"

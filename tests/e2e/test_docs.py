@@ -53,9 +53,22 @@ def links():
     ok(not broken, "every path that a document names exists", "\n".join(broken))
 
 
+def environment():
+    """docs/security.md lists exactly the variables of the environment that the sources read, and a release has no switches for tests."""
+    source = "".join(text_of(path) for path in glob.glob("user/**/*.c", recursive=True))
+    read = set(re.findall(r'\bsecure_getenv\("(\w+)"\)', source))
+    section = re.search(r"\n## The environment\n(.*?)\n## ", text_of("docs/security.md"), re.S)[1]
+    listed = set(re.findall(r"`([A-Z_0-9]+)`", "".join(re.findall(r"^\| (.*?) \|", section, re.M))))
+    ok(len(re.findall(r'getenv\("', source)) == len(re.findall(r'secure_getenv\("', source)) and read == listed,
+       f"docs/security.md has the {len(read)} variables of the environment", read ^ listed)
+    with open("build/sonde", "rb") as release, open(SONDE, "rb") as tested:
+        found = [b"SONDE_TEST" in f.read() for f in (release, tested)]
+    ok(found == [False, True], "build/sonde has no switches for tests", found)
+
+
 def switches():
     """docs/testing.md lists exactly the switches of SONDE_TEST that the sources use."""
-    used = set()
+    used = {"captured"}
     for path in glob.glob("user/**/*.c", recursive=True) + glob.glob("bpf/**/*.c", recursive=True):
         used.update(re.findall(r'(?:test_switch__\w+|session__test_switch)\("([\w-]+)"', text_of(path)))
     listed = set(re.findall(r"^\| `([\w-]+)[^`]*` \|", text_of("docs/testing.md"), re.M))
@@ -234,6 +247,7 @@ events()
 options_leave_families_theirs()
 links()
 event_path()
+environment()
 switches()
 tests()
 examples()

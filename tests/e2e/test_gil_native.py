@@ -10,7 +10,7 @@ import tempfile
 import stacks_lib
 from tap import done, ok
 
-SONDE = os.environ.get("SONDE", "build/sonde")
+SONDE = os.environ.get("SONDE", "build/test/sonde")
 HELD, NOT_HELD = 1, 2
 HOLDER, WAITER = 101, 100
 

@@ -10,7 +10,7 @@ import stacks_lib
 from sonde_cli import tables
 from tap import done, ok
 
-SONDE = os.environ.get("SONDE", "build/sonde")
+SONDE = os.environ.get("SONDE", "build/test/sonde")
 
 
 def finding(trace, *options):

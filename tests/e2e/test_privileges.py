@@ -13,7 +13,7 @@ from tap import done, ok, skip_all
 
 ROOT, B, SONDE = os.environ["ROOT"], os.environ["B"], os.environ["SONDE"]
 DOC = os.path.join(ROOT, "docs/security.md")
-# Each line that user/record/captured.c prints, with its expected result
+# Each line that tests/switches/captured.c prints, with its expected result
 DENIED = {
     "open /etc/shadow": "Permission denied",
     "open /etc/passwd": "Permission denied",
@@ -25,15 +25,28 @@ DENIED = {
 
 
 def record(tmp, switch, *words):
-    trace = os.path.join(tmp, f"{switch or 'plain'}.sonde")
+    trace = os.path.join(tmp, f"{switch.split(':')[0] or 'plain'}.sonde")
     env = {k: v for k, v in os.environ.items() if not k.startswith("SUDO_")} | {"SONDE_TEST": switch}
     r = subprocess.run([SONDE, "record", "-t", "proc,gil,python", "-o", trace, *words], capture_output=True, text=True, timeout=60,
                        env=env, check=False)
     return r, trace
 
 
+def own_file(tmp):
+    """A file that a compromised process tries to remove, in a folder in which any user may do so"""
+    folder = os.path.join(tmp, "open")
+    os.makedirs(folder, exist_ok=True)
+    os.chmod(tmp, 0o755)
+    os.chmod(folder, 0o777)
+    path = os.path.join(folder, "file")
+    with open(path, "w", encoding="utf-8"):
+        return path
+
+
 def captured(tmp):
-    r, trace = record(tmp, "captured", "-d", "2")
+    victim = own_file(tmp)
+    r, trace = record(tmp, f"captured:{victim}", "-d", "2")
+    ok(os.path.exists(victim), "a compromised worker removes no file")
     said = dict(re.findall(r"^captured: (.*): ([^:]*)$", r.stderr, re.M))
     ok(len(said) == 30, "a compromised worker makes all attempts", r.stderr)
     for what, result in said.items():
@@ -66,38 +79,38 @@ OPENS = {"open /etc/shadow": ("Permission denied", "done"), "open /etc/passwd": 
          "open /proc/1/maps": ("Permission denied", "done"), "create a file": ("Operation not permitted",)}
 
 
-def tried(name, words, allowed=None):
+def tried(name, words, victim, allowed=None):
     """Runs a command that behaves as if its input had compromised it: each attempt except those in `allowed` is refused."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith("SUDO_")} | {"SONDE_TEST": "captured"}
+    env = {k: v for k, v in os.environ.items() if not k.startswith("SUDO_")} | {"SONDE_TEST": f"captured:{victim}"}
     r = subprocess.run([SONDE, *words], capture_output=True, text=True, timeout=60, env=env, check=False)
     said = re.findall(r"^captured: (.*): ([^:]*)$", r.stderr, re.M)
     expected = {what: (result,) for what, result in DENIED.items()} | (allowed or {})
     wrong = [x for x in said if x[1] not in expected.get(x[0], ("Operation not permitted",))]
-    ok(len(said) >= 15 and not wrong, f"{name}, compromised: every attempt is refused", wrong, r.stderr[-800:])
+    ok(len(said) >= 15 and not wrong and os.path.exists(victim), f"{name}, compromised: every attempt is refused", wrong, r.stderr[-800:])
     ok("the filter of system calls refused" in r.stderr and r.returncode not in (0, 3), f"{name}: the refused call is named",
        r.returncode, r.stderr[-800:])
 
 
 def readers(tmp):
-    trace = os.path.join(tmp, "plain.sonde")
+    trace, victim = os.path.join(tmp, "plain.sonde"), own_file(tmp)
     library = os.path.join(B, "tests", "fakes", "libcudart.so")
-    tried("report", ["report", trace])
-    tried("report lines", ["report", trace, "lines"], OPENS)
-    tried("info", ["info", trace])
-    tried("export to standard output", ["export", trace, "--to", "text"])
-    tried("export to a file", ["export", trace, "--to", "sqlite", "-o", os.path.join(tmp, "x.db")])
-    tried("list probes --resolve", ["list", "probes", "--resolve", library])
+    tried("report", ["report", trace], victim)
+    tried("report lines", ["report", trace, "lines"], victim, OPENS)
+    tried("info", ["info", trace], victim)
+    tried("export to standard output", ["export", trace, "--to", "text"], victim)
+    tried("export to a file", ["export", trace, "--to", "sqlite", "-o", os.path.join(tmp, "x.db")], victim)
+    tried("list probes --resolve", ["list", "probes", "--resolve", library], victim)
     target = subprocess.Popen(["/usr/bin/python3", "-c", "import time; print(1, flush=True); time.sleep(100)"],
                               stdout=subprocess.PIPE)
     target.stdout.readline()
     try:
-        tried("list probes --resolve PID", ["list", "probes", "--resolve", str(target.pid)])
-        tried("dump", ["dump", str(target.pid)])
+        tried("list probes --resolve PID", ["list", "probes", "--resolve", str(target.pid)], victim)
+        tried("dump", ["dump", str(target.pid)], victim)
         # these need to inspect any process: they may open files that other users can't, but not write
         observes = OPENS | {"get a descriptor of init": ("done",), "read another's memory": ("done",)}
-        tried("doctor", ["doctor"], observes)
+        tried("doctor", ["doctor"], victim, observes)
         # it writes the process's memory, which is a file
-        tried("inject", ["inject", str(target.pid)], OPENS)
+        tried("inject", ["inject", str(target.pid)], victim, OPENS)
     finally:
         target.kill()
         target.communicate()

@@ -16,7 +16,7 @@ ROOT = os.environ.get("ROOT", os.path.dirname(os.path.dirname(os.path.dirname(os
 from recording import workdir
 from tap import done, ok, skip
 
-SONDE = os.environ.get("SONDE", f"{ROOT}/build/sonde")
+SONDE = os.environ.get("SONDE", f"{ROOT}/build/test/sonde")
 CUDA = os.environ.get("CUDA", f"{ROOT}/build/cuda")
 # instructions that the kernel handles cheaply, as objdump prints them
 EMULATED = re.compile(r"(push +%r\w+|nop|call +[0-9a-f]+ .*|jmp +[0-9a-f]+ .*|j[a-z]+ +[0-9a-f]+ .*)$")

@@ -70,7 +70,7 @@ class Recording:
 		limit *= SLOW
 		if os.geteuid():
 			skip_all("tracing needs root")
-		sonde = os.environ.get("SONDE", os.path.join(ROOT, "build", "sonde"))
+		sonde = os.environ.get("SONDE", os.path.join(ROOT, "build", "test", "sonde"))
 		self.path = os.path.join(workdir(), "trace.sonde")
 		target = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 		self.pid = target.pid

@@ -10,7 +10,7 @@ from waiting import wait_for
 # Set by tests/run; the defaults are for a script that is run by itself
 ROOT = os.environ.setdefault("ROOT", os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 B = os.environ.setdefault("B", os.path.join(ROOT, "build"))
-SONDE = os.environ.setdefault("SONDE", os.path.join(B, "sonde"))
+SONDE = os.environ.setdefault("SONDE", os.path.join(B, "test", "sonde"))
 SLOW = int(os.environ.get("SLOW", 1))  # tests/lib/recording.py
 MAKE_TRACE = os.path.join(B, "tests", "golden", "make_trace")
 

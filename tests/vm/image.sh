@@ -40,7 +40,7 @@ mkdir -p "$to/build/gen" "$to/build/tests"
 for f in tests/vm tests/probes tests/lib tests/e2e tests/workloads; do
 	tar -cf - --exclude=__pycache__ "$f" | tar -xf - -C "$to"
 done
-cp "$build/sonde" "$build/libsonde-cupti.so" "$to/build/"
+cp "$build/test/sonde" "$build/libsonde-cupti.so" "$to/build/"
 cp "$build"/gen/*.bpf.o "$to/build/gen/"
 for f in probes workloads fakes vm; do
 	[[ ! -d $build/tests/$f ]] || tar -cf - -C "$build" --exclude='*.d' "tests/$f" | tar -xf - -C "$to/build"

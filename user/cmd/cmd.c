@@ -123,7 +123,7 @@ bool cmd__parse_format(const char *command, const char *value, struct output_opt
 /* May output to the file have colours? Only on a terminal, and unless NO_COLOR is set. */
 static bool has_colors(FILE *file)
 {
-	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+	const char *no = secure_getenv("NO_COLOR"), *term = secure_getenv("TERM");
 
 	return isatty(fileno(file)) && (!no || !*no) && term && strcmp(term, "dumb");
 }

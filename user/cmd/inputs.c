@@ -20,7 +20,7 @@
 /* Creates an unnamed file in TMPDIR or, if its file system has no O_TMPFILE, in /tmp. */
 static int open_unnamed(void)
 {
-	const char *dir = getenv("TMPDIR");
+	const char *dir = secure_getenv("TMPDIR");
 	int fd = open(dir && *dir ? dir : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	char name[] = "/tmp/sonde-XXXXXX";
 

@@ -38,7 +38,7 @@ void pager__disable(void)
 /* Returns the command that pages; NULL: no pager. */
 static const char *pager_command(void)
 {
-	const char *own = getenv("SONDE_PAGER"), *any = getenv("PAGER"), *term = getenv("TERM");
+	const char *own = secure_getenv("SONDE_PAGER"), *any = secure_getenv("PAGER"), *term = secure_getenv("TERM");
 	const char *command = own ? own : any ? any : "less -FRX";
 
 	if (disabled || !*command || !strcmp(command, "cat") || !term || !strcmp(term, "dumb"))

@@ -250,6 +250,7 @@ static int parse(struct record_args *a, int argc, char **argv)
 		{ "help", no_argument, NULL, 'h' },
 		{},
 	};
+	double seconds = 0;
 	int c, err = 0;
 
 	opterr = 0;
@@ -277,7 +278,8 @@ static int parse(struct record_args *a, int argc, char **argv)
 			err = parse_pids(a, argv);
 			break;
 		case 'd':
-			err = parse_seconds("-d", optarg, &a->duration);
+			err = parse_seconds("-d", optarg, &seconds);
+			a->session.duration = (u64)(seconds * 1e9);
 			break;
 		case 'C':
 			err = parse_comms(a, optarg);

@@ -17,7 +17,6 @@ struct record_args {
 	bool report; /* print the summary afterwards */
 	bool *written; /* --report: shared with the reporting process; the file is complete and has its name */
 	struct scope scope;
-	double duration; /* seconds, 0: until stopped */
 	double delay; /* seconds before the recording begins */
 	bool has_cost_limit; /* --cost-limit was given */
 	bool delay_signal; /* the recording begins with SIGUSR1 */

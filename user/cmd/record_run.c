@@ -154,7 +154,7 @@ static int run(struct session *s, struct record_args *a, enum end_reason *reason
 	/* -d counts from when tracing was live, as reports do. */
 	session__status(s, &st);
 	start = timing__now() - st.live_ns;
-	end = start + (u64)(a->duration * 1e9);
+	end = start + a->session.duration;
 	next = start;
 	*reason = END_SIGNAL;
 	/* With a command, Ctrl-C only ends that. The end of a parent (`record --report`, `why`) ends the recording. */
@@ -162,11 +162,11 @@ static int run(struct session *s, struct record_args *a, enum end_reason *reason
 		u64 now = timing__now();
 		int timeout = 100;
 
-		if (a->duration > 0 && now >= end) {
+		if (a->session.duration && now >= end) {
 			*reason = END_DURATION;
 			break;
 		}
-		if (a->duration > 0 && end - now < 100000000ULL)
+		if (a->session.duration && end - now < 100000000ULL)
 			timeout = (end - now) / 1000000 + 1;
 		if (takes_pauses)
 			session__set_paused(s, pauses);
@@ -224,7 +224,7 @@ static bool wait_for_start(struct session *s, struct record_args *a)
 /* Finds libsonde-cupti.so, which CUDA loads into the command, as family gpu needs it there. */
 static void choose_shim(struct record_args *a)
 {
-	const char *other = getenv("CUDA_INJECTION64_PATH");
+	const char *other = secure_getenv("CUDA_INJECTION64_PATH");
 
 	if (!shim__is_needed(a->session.families))
 		return;
@@ -314,7 +314,7 @@ static int start(struct session *s, struct record_args *a, struct output *out, c
 	print_warnings(s);
 	if (!ret && !a->quiet)
 		fprintf(stderr, "sonde: tracing into %s%s\n", out->path,
-			a->duration > 0 || a->launch.pid ? "" : "; Ctrl-C stops");
+			a->session.duration || a->launch.pid ? "" : "; Ctrl-C stops");
 	return ret;
 }
 

@@ -116,7 +116,7 @@ static bool take_line(struct scope *s, char *line, const char *command, const ch
 /* Reads the configuration. A file that other users can write is an error; sonde does not continue without it. */
 static bool read_configuration(struct scope *s, const char *command)
 {
-	const char *other = getenv("SONDE_CONF"), *path = other ? other : CONFIGURATION;
+	const char *other = secure_getenv("SONDE_CONF"), *path = other ? other : CONFIGURATION;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
 	char line[256];
 	struct stat st;

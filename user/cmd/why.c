@@ -132,7 +132,7 @@ static int report(const struct why_args *a, char *path)
 static int cmd_why(int argc, char **argv)
 {
 	static struct why_args a = { .seconds = SECONDS };
-	const char *tmp = getenv("TMPDIR");
+	const char *tmp = secure_getenv("TMPDIR");
 	char folder[256], path[300];
 	int status, shown;
 

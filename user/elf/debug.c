@@ -115,7 +115,7 @@ int debug__add(struct elf *elf, const struct debug_search *s, char *why, size_t 
 
 int debug__check_servers(char *err, size_t len)
 {
-	const char *urls = getenv("DEBUGINFOD_URLS");
+	const char *urls = secure_getenv("DEBUGINFOD_URLS");
 
 	if (!urls || !urls[strspn(urls, " ")]) {
 		snprintf(err, len,

@@ -71,7 +71,7 @@ static int ask(const char *build_id)
  */
 static void make_cache(char *dir, size_t len)
 {
-	const char *set = getenv("DEBUGINFOD_CACHE_PATH"), *home = getenv("HOME");
+	const char *set = secure_getenv("DEBUGINFOD_CACHE_PATH"), *home = secure_getenv("HOME");
 
 	*dir = '\0';
 	if (set ? !access(set, W_OK) : home && !access(home, W_OK))

@@ -41,7 +41,7 @@ static bool is_program(const char *path)
 
 int needed__program(const char *name, char *path, size_t size)
 {
-	const char *dirs = getenv("PATH");
+	const char *dirs = secure_getenv("PATH");
 	bool found = false;
 
 	if (strchr(name, '/')) {
@@ -139,7 +139,7 @@ static void find(struct needed *n, const char *name, const char *rpath, const ch
 	}
 	if (!runpath && (add_from(n, rpath, name, origin) || add_from(n, n->first_rpath, name, n->files[0].path)))
 		return;
-	if (add_from(n, getenv("LD_LIBRARY_PATH"), name, origin) || add_from(n, runpath, name, origin) ||
+	if (add_from(n, secure_getenv("LD_LIBRARY_PATH"), name, origin) || add_from(n, runpath, name, origin) ||
 	    add_cached(n, name))
 		return;
 	add_from(n, defaults, name, origin);
@@ -213,7 +213,7 @@ static void map_cache(struct needed *n)
 void needed__each(const char *program, void (*fn)(int fd, void *arg), void *arg)
 {
 	struct needed *n = calloc(1, sizeof(*n));
-	const char *preload = getenv("LD_PRELOAD");
+	const char *preload = secure_getenv("LD_PRELOAD");
 	u32 scripts = 0;
 
 	if (n)

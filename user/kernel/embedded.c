@@ -25,7 +25,7 @@ static int keep_log(enum libbpf_print_level level, const char *fmt, va_list ap)
 	if (level == LIBBPF_DEBUG)
 		return 0;
 	vsnprintf(line, sizeof(line), fmt, ap);
-	if (getenv("SONDE_DEBUG"))
+	if (secure_getenv("SONDE_DEBUG"))
 		fputs(line, stderr);
 	used = strlen(libbpf_log);
 	n = strlen(line);

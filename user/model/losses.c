@@ -23,7 +23,7 @@ const char *loss__reason(s64 reason)
 {
 	static const char *const texts[LOSS_REASONS] = {
 		[LOSS_RING_FULL] = "ring full",
-		[LOSS_STORAGE] = "no memory for a thread's state or for the record",
+		[LOSS_STORAGE] = "no memory for a thread's state",
 		[LOSS_DEPTH] = "calls nested too deep",
 		[LOSS_RECURSION] = "probe skipped inside another probe",
 		[LOSS_RETURN] = "return not seen",
@@ -35,6 +35,7 @@ const char *loss__reason(s64 reason)
 		[LOSS_TORN] = "a stack changed while it was read, or was invalid",
 		[LOSS_NESTED] = "the thread's stack was already being read",
 		[LOSS_RATE] = "more stacks than an option of the family allows to be read",
+		[LOSS_LATE] = "the recording ended before sonde had handled it",
 		[LOSS_BUDGET] = "left out, as it exceeds sonde's limit of memory or can't be parsed",
 		[LOSS_UNPROBED] = "functions of the library have no probes",
 		[LOSS_UNKNOWN] = "the process had just started or had ended, or its Python's stacks can't be read",
@@ -87,6 +88,7 @@ enum loss_effect loss__effect(const struct loss *l)
 	case LOSS_RATE:
 	case LOSS_UNKNOWN:
 		return EFFECT_STACK;
+	case LOSS_LATE:
 	case LOSS_STORAGE:
 	case LOSS_RING_FULL:
 		/* core's records and per-thread state are frames of stacks */

@@ -23,8 +23,10 @@
 #define COPY_BATCH	 8 /* after so many handled records the rings are read again, if COPY_EVERY_NS have passed */
 #define HANDLE_NS	 100000000 /* for one drain__rings(): the worker has other work, above all mapped libraries */
 #define ALL_NS		 1000000000
-#define LAST_NS		 5000000000 /* for the records that are left when the recording ends */
-#define UNFINISHED_NS	 1000000000 /* for a record that a probe has begun and not ended */
+/* For the records that are left when the recording ends; of the worker's CPU time, as a busy machine gives it little */
+#define LAST_CPU_NS   10000000000
+#define LAST_NS	      60000000000
+#define UNFINISHED_NS 1000000000 /* for a record that a probe has begun and not ended */
 
 void drain__append(struct session *s, const void *record, u32 size)
 {
@@ -72,20 +74,24 @@ int drain__open(struct session *s, char *err, size_t len)
 }
 
 /* Counts a record that sonde itself loses as one of its family. */
-static void count_lost(const void *record, u64 size, u64 *lost)
+static void count_dropped(const void *record, u64 size, struct dropped_records *of)
 {
 	const struct event *e = record;
 
-	if (size >= sizeof(*e))
-		lost[e->id >= RAW_FAMILIES ? RAW_FAMILY(e->id) : FAMILY_INDEX(e->id)]++;
+	if (size < sizeof(*e))
+		return;
+	of += e->id >= RAW_FAMILIES ? RAW_FAMILY(e->id) : FAMILY_INDEX(e->id);
+	of->first = of->n && of->first < e->time ? of->first : e->time;
+	of->last = of->last > e->time ? of->last : e->time;
+	of->n++;
 }
 
-static void add_losses(struct session *s, u64 *lost, u64 first, u64 last)
+static void add_losses(struct session *s, struct dropped_records *of, enum loss_reason reason)
 {
 	for (u16 i = 0; i < FAMILY_MAX; i++) {
-		if (lost[i])
-			losses__add(s, i, LOSS_STORAGE, lost[i], first, last, 0);
-		lost[i] = 0;
+		if (of[i].n)
+			losses__add(s, i, reason, of[i].n, of[i].first, of[i].last, 0);
+		of[i] = (struct dropped_records){};
 	}
 }
 
@@ -100,7 +106,7 @@ static void copy_record(void *arg, void *record, u32 size)
 	if (k->used + room > k->size) {
 		bytes = realloc(k->bytes, bigger);
 		if (!bytes) {
-			count_lost(record, size, s->drain.lost);
+			count_dropped(record, size, s->drain.dropped);
 			return;
 		}
 		k->bytes = bytes;
@@ -166,8 +172,6 @@ static void handle_current(struct session *s)
 
 void drain__rings(struct session *s)
 {
-	u64 now;
-
 	if (!s->drain.rings)
 		return;
 	/* handling a record may drain the rings */
@@ -183,8 +187,7 @@ void drain__rings(struct session *s)
 	s->drain.has_more |= waiting_bytes(s) > 0;
 	s->drain.n_complete += !s->drain.has_more;
 	s->drain.is_handling = false;
-	now = session__now(s);
-	add_losses(s, s->drain.lost, now, now);
+	add_losses(s, s->drain.dropped, LOSS_BUDGET);
 }
 
 void drain__all(struct session *s)
@@ -198,26 +201,26 @@ void drain__all(struct session *s)
 /* Counts the copied records that are not handled as lost. */
 static void lose_waiting(struct session *s, struct copied_records *k)
 {
-	u64 lost[FAMILY_MAX] = { 0 };
+	struct dropped_records dropped[FAMILY_MAX] = {};
 
 	while (k->handled < k->used) {
 		const char *at = k->bytes + k->handled;
 		u64 size = *(const u64 *)at;
 
-		count_lost(at + sizeof(u64), size, lost);
+		count_dropped(at + sizeof(u64), size, dropped);
 		k->handled += sizeof(u64) + (size + 7) / 8 * 8;
 	}
-	add_losses(s, lost, s->time.started, session__now(s));
+	add_losses(s, dropped, LOSS_LATE);
 }
 
 /* After all probes are detached, a program may still be writing its last record if its CPU was interrupted. */
 void drain__last(struct session *s)
 {
-	u64 end = timing__now() + LAST_NS;
+	u64 end = timing__now() + LAST_NS, cpu = timing__clock(CLOCK_PROCESS_CPUTIME_ID) + LAST_CPU_NS;
 
 	do
 		drain__all(s);
-	while (waiting_bytes(s) && timing__now() < end);
+	while (waiting_bytes(s) && timing__now() < end && timing__clock(CLOCK_PROCESS_CPUTIME_ID) < cpu);
 	end = timing__now() + UNFINISHED_NS;
 	while (!waiting_bytes(s) && rings__pending(s->drain.rings) && timing__now() < end) {
 		usleep(1000);

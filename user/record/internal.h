@@ -23,6 +23,10 @@ struct copied_records {
 	size_t used, size;
 	size_t handled; /* bytes of the records that were handled */
 };
+/* Records of a family that the worker dropped and did not count yet */
+struct dropped_records {
+	u64 n, first, last;
+};
 struct filter;
 struct preattach;
 struct examiner;
@@ -89,7 +93,7 @@ struct session {
 		u64 n_complete; /* how often all rings were read to their end and each record was handled */
 		u64 next_copy; /* ns */
 		struct copied_records incoming, current; /* those of `current` are handled first */
-		u64 lost[FAMILY_MAX]; /* records that were dropped for lack of memory, and are not counted yet */
+		struct dropped_records dropped[FAMILY_MAX]; /* for lack of memory */
 	} drain;
 	struct mmaps *mmaps;
 	int epoll_fd;
@@ -365,9 +369,6 @@ void maps__restrict(struct session *s, char *lacks, size_t len);
  */
 void remote__report(struct session *s);
 void remote__free(struct session *s);
-
-/* In captured.c, for tests. */
-void captured__try(struct session *s);
 
 /* targets.c: -p */
 int targets__open(struct session *s, char *err, size_t len);

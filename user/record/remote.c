@@ -109,8 +109,8 @@ static void add_option(const struct session *s, char *text, size_t len)
 	if (!command || strncmp(command, "sonde ", 6))
 		snprintf(text, len, "sonde record --remote-files ..");
 	else
-		snprintf(text, len, "%s%.*s --remote-files%.300s%s", getenv("SUDO_UID") ? "sudo " : "", head, command,
-			 command + head, strlen(command + head) > 300 ? " .." : "");
+		snprintf(text, len, "%s%.*s --remote-files%.300s%s", secure_getenv("SUDO_UID") ? "sudo " : "", head,
+			 command, command + head, strlen(command + head) > 300 ? " .." : "");
 }
 
 void remote__report(struct session *s)

@@ -38,6 +38,7 @@ struct session_args {
 	const struct step_schedule *schedule; /* --schedule; NULL: none */
 	const char *step; /* --step: the name of the ranges that end steps; NULL: not given */
 	bool start_paused;
+	u64 duration; /* -d, ns from when tracing is live: the traced time has this length; 0: until stopped */
 	/* --cost-limit: the share of the processes' CPU time that families sched, sample and gil may take; 0: none */
 	double cost_limit;
 	bool debuginfod; /* ask servers for debug files of stripped files */

@@ -27,6 +27,9 @@ struct session_times session__times(const struct session *s)
 
 void session__status(struct session *s, struct session_status *out)
 {
+	struct session_times t = session__times(s);
+	u64 live = t.live && t.stop > t.live ? t.stop - t.live : 0, paused = s->pause.sum;
+
 	if (!s->writer) {
 		*out = (struct session_status){ .not_attached = s->counts.not_attached };
 		return;
@@ -39,9 +42,8 @@ void session__status(struct session *s, struct session_status *out)
 		.traced = s->counts.traced,
 		.at_tracepoints = s->counts.at_tracepoints,
 		.wall_ns = session__now(s) - s->time.started,
-		.live_ns = s->time.started ? (s->time.stopped ? s->time.stopped : session__now(s)) - s->time.started :
-					     0,
-		.paused_ns = s->pause.sum,
+		.live_ns = live,
+		.paused_ns = paused < live ? paused : live,
 		.is_paused = s->pause.is_suspended,
 		.unmeasured_ns = pause__unmeasured(s),
 		.cost_limit = s->args->cost_limit,

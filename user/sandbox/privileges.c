@@ -15,7 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sandbox/captured.h"
 #include "sandbox/namespaces.h"
 #include "sandbox/syscalls.h"
 #include "util/array.h"
@@ -205,10 +204,7 @@ int privileges__filter_injector(void)
 		return 0;
 	err = filter_calls(SYSCALLS_INJECTOR, lacks, sizeof(lacks));
 	filtered = !err;
-	if (test_switch__is_set("captured")) {
-		captured__try_files();
-		captured__try_kernel();
-	}
+	test_switch__captured(NULL, false);
 	return err;
 }
 
@@ -263,8 +259,7 @@ int privileges__observer(void)
 	hide();
 	if (!err)
 		err = filter_calls(SYSCALLS_OBSERVER, lacks, sizeof(lacks));
-	if (test_switch__is_set("captured"))
-		captured__try_calls();
+	test_switch__captured(NULL, true);
 	return err;
 }
 
@@ -341,8 +336,7 @@ int privileges__reader(bool sources)
 	hide();
 	if (!err)
 		err = filter_calls(sources ? SYSCALLS_SOURCES : SYSCALLS_READER, lacks, sizeof(lacks));
-	if (test_switch__is_set("captured"))
-		captured__try_calls();
+	test_switch__captured(NULL, true);
 	return err;
 }
 

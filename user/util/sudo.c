@@ -7,9 +7,8 @@
 #include <unistd.h>
 
 /* Any number may be a user, as directory services use numbers above 65534; only the last one means "none". */
-static bool parse(const char *variable, unsigned int *id)
+static bool parse(const char *text, unsigned int *id)
 {
-	const char *text = getenv(variable);
 	unsigned long value;
 	char *end;
 
@@ -25,5 +24,5 @@ static bool parse(const char *variable, unsigned int *id)
 
 bool sudo__user(uid_t *uid, gid_t *gid)
 {
-	return !geteuid() && parse("SUDO_UID", uid) && parse("SUDO_GID", gid) && *uid;
+	return !geteuid() && parse(secure_getenv("SUDO_UID"), uid) && parse(secure_getenv("SUDO_GID"), gid) && *uid;
 }

@@ -12,7 +12,7 @@ import tempfile
 
 ROOT = os.environ.get("ROOT", os.path.abspath(os.path.join(os.path.dirname(__file__), "../../..")))
 BUILD = os.environ.get("B", os.path.join(ROOT, "build"))
-SONDE = os.environ.get("SONDE", os.path.join(BUILD, "sonde"))
+SONDE = os.environ.get("SONDE", os.path.join(BUILD, "test", "sonde"))
 CUDA = os.environ.get("CUDA", os.path.join(BUILD, "cuda"))
 HERE = os.path.join(BUILD, "tests", "probes", "cuda")
 FAKE = os.path.join(BUILD, "tests", "fakes", "libcudart.so")

@@ -20,7 +20,7 @@ from sonde_cli import Sonde
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
-SONDE = os.environ.get("SONDE", os.path.join(TOP, "build", "sonde"))
+SONDE = os.environ.get("SONDE", os.path.join(TOP, "build", "test", "sonde"))
 
 VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"]
 # How many times slower than a usual machine this one may be

@@ -11,7 +11,7 @@ import time
 import proc_files
 from shim_lib import BUILD, ROOT, SHIM
 
-SONDE = os.environ.get("SONDE", os.path.join(ROOT, "build", "sonde"))
+SONDE = os.environ.get("SONDE", os.path.join(ROOT, "build", "test", "sonde"))
 TARGET = os.path.join(BUILD, "tests", "probes", "gpu", "inject_target")
 HOST_PATHS = ("lib", "lib64", "bin", "sbin")
 SCRATCH = 512 * 1024  # user/inject/load.c

@@ -9,7 +9,7 @@ import tempfile
 from shim_lib import ROOT
 from tap import ok
 
-SONDE = os.environ.get("SONDE", os.path.join(ROOT, "build", "sonde"))
+SONDE = os.environ.get("SONDE", os.path.join(ROOT, "build", "test", "sonde"))
 NAMES = {"_Z4gemmILi128EEvPfS0_S0_i": "void gemm<128>(float*, float*, float*, int)", "_Z7softmaxPfi": "softmax(float*, int)",
          "_Z10layer_normPfS_i": "layer_norm(float*, float*, int)", "_Z4adamPfS_S_f": "adam(float*, float*, float*, float)"}
 COPIES = {1: "[CUDA memcpy Host-to-Device]", 2: "[CUDA memcpy Device-to-Host]", 8: "[CUDA memcpy Device-to-Device]",

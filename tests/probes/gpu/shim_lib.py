@@ -9,7 +9,7 @@ import time
 
 ROOT = os.environ.get("ROOT", os.path.abspath(os.path.join(os.path.dirname(__file__), "../../..")))
 BUILD = os.environ.get("B", os.path.join(ROOT, "build"))
-SHIM = os.path.join(BUILD, "libsonde-cupti.so")
+SHIM = os.path.join(os.path.dirname(os.environ.get("SONDE", os.path.join(BUILD, "test", "sonde"))), "libsonde-cupti.so")
 DOUBLES = os.path.join(BUILD, "tests", "fakes", "cuda")
 CONSUMER = os.path.join(DOUBLES, "consumer.so")
 

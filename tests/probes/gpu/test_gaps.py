@@ -14,7 +14,7 @@ from shim_lib import DOUBLES, ROOT, read_truth, versions
 from sonde_trace import Trace
 from tap import done, ok, skip_all
 
-SONDE = os.environ.get("SONDE", os.path.join(ROOT, "build", "sonde"))
+SONDE = os.environ.get("SONDE", os.path.join(ROOT, "build", "test", "sonde"))
 WORK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "gaps_work.py")
 PYTHON = "/usr/bin/python3.11"
 ROUNDS = 6

@@ -30,7 +30,7 @@ from sonde_trace import Trace
 from tap import done, ok, skip_all
 from waiting import wait_for
 
-SONDE = os.environ.get("SONDE", os.path.join(ROOT, "build", "sonde"))
+SONDE = os.environ.get("SONDE", os.path.join(ROOT, "build", "test", "sonde"))
 EVERYTHING = ("kernel", "memcpy", "memset", "sync", "memory", "call")
 tmp = tempfile.mkdtemp(prefix="sonde-gpu-")
 number = 0

@@ -7,7 +7,7 @@ import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..", "..", "..")
-SONDE = os.environ.get("SONDE", os.path.join(ROOT, "build", "sonde"))
+SONDE = os.environ.get("SONDE", os.path.join(ROOT, "build", "test", "sonde"))
 
 # waited_at and released_at name the code; with got 0 the thread gave up at `released`
 Hold = collections.namedtuple("Hold", "lock tid waited_at released_at asked got released")

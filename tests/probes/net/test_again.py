@@ -28,7 +28,7 @@ def main():
 		   f"{len(of)}, {sum(of)}")
 		ok(close == (again - probes, probes), f"{what}: the connection's ends count both kinds separately", close)
 	ok(said["lost"][1] > said["lost"][2], "there are retransmissions if all segments are dropped", said)
-	sonde = os.environ.get("SONDE", os.path.join(ROOT, "build", "sonde"))
+	sonde = os.environ.get("SONDE", os.path.join(ROOT, "build", "test", "sonde"))
 	text = subprocess.run([sonde, "report", rec.path, "net", "--format", "json"], capture_output=True, text=True).stdout
 	root = json.loads(text)
 	lost = sum(again - probes for _, again, probes in said.values())

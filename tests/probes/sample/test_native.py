@@ -20,7 +20,7 @@ from sonde_trace import Trace
 from tap import done, ok, skip
 from waiting import wait_for
 
-SONDE = os.environ.get("SONDE", "build/sonde")
+SONDE = os.environ.get("SONDE", "build/test/sonde")
 OFF_PREEMPTED, OFF_SLEEP = 1, 4
 LOSS_UNKNOWN = 14 # bpf/core/meta.h
 

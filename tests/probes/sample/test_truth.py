@@ -61,7 +61,7 @@ def native_inside(rec):
 
 
 def report(path, name):
-    sonde = os.environ.get("SONDE", "build/sonde")
+    sonde = os.environ.get("SONDE", "build/test/sonde")
     p = subprocess.run([sonde, "report", path, name, "--format", "json", "-n", "0"], stdout=subprocess.PIPE)
     return json.loads(p.stdout)
 

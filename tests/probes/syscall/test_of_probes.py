@@ -11,7 +11,7 @@ from tap import done, ok, skip_all
 
 B = os.environ.get("B", os.path.join(ROOT, "build"))
 PROGRAM = os.path.join(B, "tests", "probes", "cuda", "cuda_truth-13")
-SONDE = os.environ.get("SONDE", os.path.join(B, "sonde"))
+SONDE = os.environ.get("SONDE", os.path.join(B, "test", "sonde"))
 
 if not os.path.exists(PROGRAM):
 	skip_all("there is no CUDA runtime to link with")

@@ -32,7 +32,7 @@ def main():
 	ok(all(0 < e["since"] < e["time"] and e["total"] <= e["count"] * 1_000_000 for e in shorts), "the times of counted calls are summed")
 	said = [e["threshold"] for e in rec.trace.events("syscall_threshold")]
 	ok(said == [1_000_000], "the trace has the threshold", said)
-	report = subprocess.run([os.environ.get("SONDE", os.path.join(ROOT, "build", "sonde")), "report", rec.path, "osrt",
+	report = subprocess.run([os.environ.get("SONDE", os.path.join(ROOT, "build", "test", "sonde")), "report", rec.path, "osrt",
 				 "--format", "csv"], capture_output=True, text=True).stdout
 	line = next(row.split(",") for row in report.splitlines() if ",getppid," in row)
 	ok(int(line[2]) == CALLS[GETPPID], "the report counts them", line)
@@ -41,7 +41,7 @@ def main():
 
 
 def refused():
-	sonde = os.environ.get("SONDE", os.path.join(ROOT, "build", "sonde"))
+	sonde = os.environ.get("SONDE", os.path.join(ROOT, "build", "test", "sonde"))
 	for words, what in ((["--osrt-threshold=-1"], "needs a number"), (["--osrt-threshold=1e3"], "needs a number"),
 			    (["--osrt-threshold=99999999999999999999"], "needs a number"), (["--osrt-limit=1"], "unknown option"),
 			    (["--osrt-threshold"], "needs a number")):
