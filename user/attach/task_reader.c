@@ -5,6 +5,7 @@
 #include "sandbox/message.h"
 #include "sandbox/sandbox.h"
 #include "util/map.h"
+#include "util/priority.h"
 #include "util/timing.h"
 
 #include <errno.h>
@@ -41,6 +42,7 @@ static bool prepare(void *arg)
 	char err[512];
 	int failed;
 
+	priority__lower();
 	prctl(PR_SET_NAME, "sonde-tasks");
 	r->snapshot.remote_files = r->remote_files;
 	failed = snapshot__open(&r->snapshot, r->pid, err, sizeof(err));

@@ -179,6 +179,8 @@ void examination__free(struct examination *x);
 
 /* In examine_children.c. */
 int examiner__start(struct session *s);
+/* Tracing is live: children that parse files have the usual priority from now on. */
+void examiner__lower(struct examiner *e);
 void examiner__free(struct examiner *e);
 /*
  * Receives answers that were no longer awaited, and charges the children's time to their users. Returns how many

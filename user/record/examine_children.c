@@ -76,6 +76,14 @@ void child__end(struct child *c)
 	c->used = c->busy = 0;
 }
 
+void examiner__lower(struct examiner *e)
+{
+	for (u32 i = 0; i < CHILDREN_MAX; i++)
+		if (e->children[i].sandbox.sock >= 0 && !e->children[i].busy)
+			child__end(&e->children[i]);
+	forkserver__lower(e->server);
+}
+
 void child__charge(struct session *s, const struct child *c, u64 since)
 {
 	u64 ms = message__now() - since;

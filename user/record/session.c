@@ -13,6 +13,7 @@
 #include "sandbox/syscalls.h"
 #include "sandbox/usage.h"
 #include "sonde.skel.h"
+#include "util/priority.h"
 #include "util/test_switch.h"
 #include "util/timing.h"
 
@@ -78,6 +79,7 @@ int session__open(struct session **out, const struct session_args *args, char *e
 
 	if (!s)
 		return -ENOMEM;
+	priority__raise();
 	if (features__old_kernel(err, len))
 		return -ENOTSUP;
 	ret = args->debuginfod ? debug__check_servers(err, len) : 0;
@@ -203,6 +205,9 @@ int session__start(struct session *s, char *err, size_t len)
 	/* what families report about that moment must not wait for the first tick */
 	hosts__tick(s, s->time.started);
 	timing__step("families begun");
+	/* the attacher keeps it: targets wait for locks that it holds */
+	examiner__lower(s->examiner);
+	priority__lower();
 	remote__report(s);
 	return 0;
 }
@@ -400,6 +405,7 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 	struct meta_end end = {};
 	int ret;
 
+	priority__raise();
 	if (s->time.started) {
 		/* with -d not now, as a busy machine may run this process late */
 		s->time.stopped = reason == END_DURATION ? s->time.started + s->args->duration : session__now(s);

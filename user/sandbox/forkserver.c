@@ -2,6 +2,7 @@
 #include "sandbox/message.h"
 #include "sandbox/sandbox_private.h"
 #include "sandbox/usage.h"
+#include "util/priority.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -24,7 +25,7 @@ struct forkserver {
 
 struct command {
 	u32 number; /* of the child */
-	u32 end; /* 1: kill the child; else fork it, and the message carries its socket */
+	enum { CHILD_FORK, CHILD_END, LOWER } op; /* CHILD_FORK: the message carries its socket */
 };
 
 /* The state of the server process. */
@@ -88,11 +89,13 @@ static bool serve_one(struct server *s)
 	if (message__receive(s->sock, &c, sizeof(c), &sock) != sizeof(c))
 		return false;
 	reap(s);
-	if (c.number < CHILDREN_MAX)
+	if (c.op == LOWER)
+		priority__lower();
+	else if (c.number < CHILDREN_MAX)
 		end_child(s, c.number);
 	if (sock < 0)
 		return true;
-	if (c.number < CHILDREN_MAX && !c.end) {
+	if (c.number < CHILDREN_MAX && c.op == CHILD_FORK) {
 		s->children[c.number] = usage__fork();
 		if (!s->children[c.number])
 			sandbox__serve(sock, s->serve, s->arg);
@@ -176,10 +179,17 @@ int forkserver__fork(struct forkserver *f, struct sandbox *out)
 
 void forkserver__end(struct forkserver *f, u32 number)
 {
-	const struct command c = { .number = number, .end = 1 };
+	const struct command c = { .number = number, .op = CHILD_END };
 
 	message__send(f->sock, &c, sizeof(c), -1);
 	f->used[number] = false;
+}
+
+void forkserver__lower(struct forkserver *f)
+{
+	const struct command c = { .op = LOWER };
+
+	message__send(f->sock, &c, sizeof(c), -1);
 }
 
 void forkserver__free(struct forkserver *f)

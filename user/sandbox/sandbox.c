@@ -56,12 +56,13 @@ static int filter(void)
 #else
 	const u32 arch = AUDIT_ARCH_AARCH64;
 #endif
-	static const u32 allowed[] = {
-		SYS_pread64,	SYS_read,	SYS_fstat,   SYS_lseek,	       SYS_munmap,
-		SYS_mremap,	SYS_brk,	SYS_madvise, SYS_futex,	       SYS_mprotect,
-		SYS_recvmsg,	SYS_sendmsg,	SYS_close,   SYS_rt_sigreturn, SYS_fcntl,
-		SYS_newfstatat, SYS_exit_group, SYS_exit,    SYS_sysinfo,      SYS_clock_gettime
-	};
+	static const u32 allowed[] = { SYS_pread64,    SYS_read,	  SYS_fstat,
+				       SYS_lseek,      SYS_munmap,	  SYS_mremap,
+				       SYS_brk,	       SYS_madvise,	  SYS_futex,
+				       SYS_mprotect,   SYS_recvmsg,	  SYS_sendmsg,
+				       SYS_close,      SYS_rt_sigreturn,  SYS_fcntl,
+				       SYS_newfstatat, SYS_exit_group,	  SYS_exit,
+				       SYS_sysinfo,    SYS_clock_gettime, SYS_sched_setscheduler };
 	enum { N = ARRAY_LEN(allowed) };
 	struct sock_filter code[N + 11] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
@@ -106,7 +107,7 @@ static bool confine(void)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct none[2] = {};
-	static const int signals[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGXCPU };
+	static const int signals[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT };
 	int err;
 
 	for (u32 i = 0; i < ARRAY_LEN(signals); i++)
@@ -115,6 +116,7 @@ static bool confine(void)
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	limit(RLIMIT_CPU, SECONDS_MAX);
+	limit(RLIMIT_RTPRIO, 0); /* util/priority.h */
 	limit(RLIMIT_FSIZE, 0);
 	limit(RLIMIT_NOFILE, FILES_MAX);
 	limit(RLIMIT_CORE, 0);

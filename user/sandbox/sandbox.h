@@ -64,5 +64,7 @@ void sandbox__ended(struct sandbox *s, pid_t pid);
 struct forkserver *forkserver__start(sandbox_serve *serve, void *arg, void (*forget)(void *arg));
 /* Requests a child. Returns 0 or negative errno; if the server has ended, the child's socket is closed, too. */
 int forkserver__fork(struct forkserver *f, struct sandbox *out);
+/* Children that are forked from now on have the usual priority (util/priority.h). */
+void forkserver__lower(struct forkserver *f);
 /* Ends the server and its children. NULL-safe. */
 void forkserver__free(struct forkserver *f);

@@ -50,8 +50,8 @@ static const char *const common[] = {
 	"gettid", "getuid", "geteuid", "getgid", "getegid", "getresuid", "getresgid", "getgroups", "getpgrp", "getpgid",
 	"getsid", "capget", "capset", "getrusage", "times", "getrlimit", "setrlimit", "clock_gettime", "clock_getres",
 	"clock_nanosleep", "nanosleep", "gettimeofday", "time", "alarm", "setitimer", "sched_yield",
-	"sched_getaffinity", "getcpu", "sysinfo", "uname", "umask", "getrandom", "fork", "vfork", "wait4", "waitid",
-	"tgkill", "exit", "exit_group",
+	"sched_setscheduler", "sched_getaffinity", "getcpu", "sysinfo", "uname", "umask", "getrandom", "fork", "vfork",
+	"wait4", "waitid", "tgkill", "exit", "exit_group",
 #ifdef __SANITIZE_ADDRESS__
 	/* the leak checker reads the process's maps and stops its threads from another process that it creates */
 	"open", "openat", "access", "faccessat", "faccessat2", "stat", "lstat", "getdents", "ptrace", "clone", "prctl",
@@ -81,7 +81,7 @@ static const char *const observer[] = { "pidfd_open", "kcmp", "process_vm_readv"
 
 /* kill: for a child that examines a process and hangs. */
 static const char *const injector[] = {
-	"ptrace", "sched_getscheduler", "sched_setscheduler", "setpriority", "kill", "pidfd_send_signal", NULL
+	"ptrace", "sched_getscheduler", "setpriority", "kill", "pidfd_send_signal", NULL
 };
 
 /*
@@ -96,10 +96,9 @@ static const char *const paths[] = { "openat2", "creat",     "access",	 "faccess
 				     "lchown",	"fchownat",  "getcwd",	 "getdents",  NULL };
 
 /* Refused with EPERM: a child that gives up more than it has makes these calls. */
-static const char *const useless[] = {
-	"setresuid",  "setresgid",	   "setuid",	  "setgid", "setgroups",	  "setpgid", "setsid",
-	"pidfd_open", "sched_setaffinity", "setpriority", "mlock",  "sched_setscheduler", NULL
-};
+static const char *const useless[] = { "setresuid",	    "setresgid",   "setuid", "setgid",
+				       "setgroups",	    "setpgid",	   "setsid", "pidfd_open",
+				       "sched_setaffinity", "setpriority", "mlock",  NULL };
 
 static volatile sig_atomic_t refused = -1;
 
