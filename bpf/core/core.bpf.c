@@ -93,6 +93,24 @@ int core_open_calls(struct bpf_iter__task *ctx)
 
 #define VM_EXEC 4
 
+#define USER_NAMESPACES_MAX 33 /* the kernel nests 32 of them below the first */
+
+/*
+ * The account that is responsible for a process: its user. In a user namespace that another user than root has made
+ * all users are those of its maker (subuid(5)).
+ */
+static __always_inline u32 account_of(struct task_struct *task)
+{
+	struct user_namespace *ns = BPF_CORE_READ(task, cred, user_ns);
+	u32 owner = 0;
+
+	for (u32 i = 0; i < USER_NAMESPACES_MAX && BPF_CORE_READ(ns, level) > 0; i++) {
+		owner = BPF_CORE_READ(ns, owner.val);
+		ns = BPF_CORE_READ(ns, parent);
+	}
+	return owner ? owner : BPF_CORE_READ(task, cred, euid.val);
+}
+
 SEC("?iter/task_vma")
 int core_vmas(struct bpf_iter__task_vma *ctx)
 {
@@ -118,7 +136,7 @@ int core_vmas(struct bpf_iter__task_vma *ctx)
 	r.generation = file->f_inode->i_generation;
 	r.magic = (u32)file->f_inode->i_sb->s_magic;
 	r.pid = task->tgid;
-	r.uid = BPF_CORE_READ(task, cred, euid.val);
+	r.uid = account_of(task);
 	bpf_probe_read_kernel_str(r.comm, sizeof(r.comm), task->comm);
 	n = bpf_d_path(&file->f_path, path, sizeof(path));
 	r.path_len = n > 0 && n <= (long)sizeof(path) ? n : 0;

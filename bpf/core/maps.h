@@ -133,7 +133,7 @@ struct vma_record {
 	u32 path_len; /* with the NUL; 0: unknown */
 	u32 magic; /* the file system's magic number, as statfs(2) returns it in f_type */
 	char comm[16]; /* the process's name */
-	u32 uid; /* the process's effective user */
+	u32 uid; /* the account that is responsible for the process */
 	u32 unused;
 };
 

@@ -36,7 +36,7 @@ enum attacher_op {
 	OP_MAPS, /* answered with the text, see struct attacher_reply */
 	OP_READ, /* answered with all bytes that can be read from the descriptor in the message */
 	OP_IMAGE, /* answered with struct process_image */
-	OP_USER, /* answered with the process's effective user */
+	OP_USER, /* answered with the account that is responsible for the process */
 	OP_PROCESSES, /* as OP_MAPS, with the pids of all processes, a line each */
 };
 

@@ -128,6 +128,8 @@ static void changed(struct session *s, struct object *o)
 	u64 now = session__now(s);
 	int err;
 
+	if (o->pending)
+		examiner__cancel(s, o);
 	/* stop watching until the file is probed again: otherwise each write would be reported */
 	object__unwatch(s, o);
 	if (!o->live)

@@ -60,7 +60,8 @@ static void collect(const void *node, VISIT which, void *arg)
 	struct object *o = *(struct object *const *)node;
 	struct list *l = arg;
 
-	if ((which == postorder || which == leaf) && l->n < l->max && (o->id || o->fd >= 0) == l->attached)
+	if ((which == postorder || which == leaf) && l->n < l->max && !o->pending &&
+	    (o->id || o->fd >= 0) == l->attached)
 		l->list[l->n++] = o;
 }
 

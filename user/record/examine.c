@@ -27,12 +27,18 @@
 /*
  * A libtorch, of 430 MB, takes 1 s of CPU time for its operators, and far longer on a machine with many busy threads.
  */
-#define LARGE_FILE    (128ULL << 20) /* bytes */
+#define LARGE_FILE    (128ULL << 20) /* bytes on the disk */
 #define LARGE_WAIT_MS (3 * SANDBOX_WAIT_MS)
 /*
  * Time limits for looking up functions, during which records are copied but not handled. The tables of the largest
  * files take seconds on a busy machine: the child then continues with them in parallel, and is asked again later.
  */
+/*
+ * How long the worker waits for a file that users other than root may write, before it continues with other files: if
+ * a command waits for its start, and otherwise.
+ */
+#define COMMAND_MS   1500
+#define OTHERS_MS    100
 #define NAME_MS	     500
 #define ROOT_NAME_MS 2000 /* of a file that only root may write */
 /* Reads the status without asking a remote file system, which may not answer. */
@@ -48,6 +54,7 @@ static int stat_file(int fd, struct file_of *f)
 		.uid = st.stx_uid,
 		.gid = st.stx_gid,
 		.size = st.stx_size,
+		.stored = st.stx_blocks * 512,
 		.mode = st.stx_mode,
 	};
 	return 0;
@@ -82,7 +89,7 @@ static int limit_of(const struct owner *o, const struct file_of *f, u32 op)
 		return is_roots(f) ? ROOT_NAME_MS : NAME_MS;
 	if (o->late >= SHORTEN_AFTER)
 		return IMPATIENT_MS;
-	return f->size >= LARGE_FILE ? LARGE_WAIT_MS : SANDBOX_WAIT_MS;
+	return f->stored >= LARGE_FILE ? LARGE_WAIT_MS : SANDBOX_WAIT_MS;
 }
 
 static void note_result(struct owner *o, u32 op, int err)
@@ -122,6 +129,32 @@ static int send_debug(struct session *s, struct child *c, const struct object *o
 	return err == -EAGAIN ? -EPROTO : err;
 }
 
+int examine__take_part(struct session *s, struct child *c, const struct object *o, const struct mapping *m, u64 size,
+		       struct examination *x, struct message_wait *wait)
+{
+	struct answer *a = &s->examiner->answer;
+	int err, fd;
+	ssize_t n = message__receive(c->sandbox.sock, a, sizeof(*a), &fd);
+
+	/* a compromised child may send descriptors */
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return -EPIPE;
+	if ((size_t)n >= ANSWER_HEAD && (a->head.kind == ANSWER_DEBUG || a->head.kind == ANSWER_SERVER)) {
+		u64 since = message__now();
+
+		err = send_debug(s, c, o, x, a, n);
+		message__exclude(wait, since);
+	} else {
+		err = examination__take(x, s, o, a, n, size);
+	}
+	/* the facts of a CPython come first, so that its processes are known before it is probed */
+	if (!err && m && a->head.kind == ANSWER_FACTS)
+		python__examined(s, &x->facts, m);
+	return err;
+}
+
 /* Receives the parts of an answer; o, m: the object and a mapping of it, NULL: the request is not about an object. */
 static int take_answer(struct session *s, struct child *c, const struct object *o, const struct mapping *m, u64 size,
 		       int limit_ms, struct examination *x)
@@ -133,58 +166,69 @@ static int take_answer(struct session *s, struct child *c, const struct object *
 		.idle = on_idle,
 		.arg = s,
 	};
-	struct answer *a = &s->examiner->answer;
-	int err, fd;
-	ssize_t n;
+	int err;
 
-	for (;;) {
+	do {
 		err = message__await(c->sandbox.sock, &wait);
-		if (err)
-			return err;
-		n = message__receive(c->sandbox.sock, a, sizeof(*a), &fd);
-		/* a compromised child may send descriptors */
-		if (fd >= 0)
-			close(fd);
-		if (n <= 0)
-			return -EPIPE;
-		if ((size_t)n >= ANSWER_HEAD && (a->head.kind == ANSWER_DEBUG || a->head.kind == ANSWER_SERVER)) {
-			u64 since = message__now();
+		if (!err)
+			err = examine__take_part(s, c, o, m, size, x, &wait);
+	} while (!err);
+	return err < 0 ? err : 0;
+}
 
-			err = send_debug(s, c, o, x, a, n);
-			message__exclude(&wait, since);
-		} else {
-			err = examination__take(x, s, o, a, n, size);
-		}
-		/* the facts of a CPython come first, so that its processes are known before it is probed */
-		if (!err && m && a->head.kind == ANSWER_FACTS)
-			python__examined(s, &x->facts, m);
-		if (err)
-			return err < 0 ? err : 0;
-	}
+void examine__end(struct session *s, struct child *c, u64 uid, u32 op, const struct examination *x, int err)
+{
+	if ((err && err != -EBUSY) || x->end.last)
+		child__end(c);
+	if (!session__is_stopping(s))
+		note_result(owner_of(s->examiner, uid), op, err);
+}
+
+static bool is_target(const struct session *s, u32 pid)
+{
+	for (u32 i = 0; i < s->n_targets; i++)
+		if (s->targets[i].pid == pid)
+			return true;
+	return false;
+}
+
+/* Returns how long the worker waits for an answer, at most `limit`. */
+static int patience_of(const struct session *s, const struct object *o, const struct mapping *m,
+		       const struct file_of *f, u32 op, int limit)
+{
+	if (op != FILE_FIND || is_roots(f) || (!o->is_preattached && is_target(s, m->pid)))
+		return limit;
+	return s->args->command_pid && !s->time.started ? COMMAND_MS : OTHERS_MS;
 }
 
 /* Returns 0 if the child has answered, -EPIPE if it has ended. */
-static int ask(struct session *s, int fd, const struct object *o, const struct mapping *m,
-	       const struct file_question *q, struct examination *x)
+static int ask(struct session *s, int fd, struct object *o, const struct mapping *m, const struct file_question *q,
+	       struct examination *x)
 {
 	size_t size = offsetof(struct file_question, path) + strlen(q->path) + 1;
-	struct owner *owner;
+	bool finds = q->op == FILE_FIND;
 	struct file_of f = {};
 	struct child *c;
+	u32 account;
+	int err, limit;
 	u64 begun;
-	int err;
 
 	memset(x, 0, sizeof(*x));
 	x->op = q->op;
 	err = stat_file(fd, &f);
 	if (err)
 		return err;
-	owner = owner_of(s->examiner, f.uid);
-	if (q->op != FILE_FIND && examiner__is_slow(s->examiner, q->number))
+	/* a file that no process maps yet is charged to its owner */
+	account = finds && !o->is_preattached ? m->uid : (u32)f.uid;
+	if (finds && pending_file__is_of(s->examiner, account))
+		return -EBUSY;
+	if (!finds && examiner__is_slow(s->examiner, q->number))
 		return -ETIMEDOUT;
-	if (q->op != FILE_FIND && !is_roots(&f) && shares__left(s, (u32)f.uid) <= 0)
+	if (!finds && !is_roots(&f) && shares__left(s, (u32)f.uid) <= 0)
 		return -EBUSY;
 	c = examiner__child(s, &f, q->op);
+	if (c && c->pending)
+		return -EBUSY;
 	if (c && c->busy) {
 		err = child__collect_late(s, c);
 		if (err == -EBUSY || examiner__is_slow(s->examiner, q->number))
@@ -203,17 +247,27 @@ static int ask(struct session *s, int fd, const struct object *o, const struct m
 	}
 	if (!c)
 		return err;
+	limit = limit_of(owner_of(s->examiner, f.uid), &f, q->op);
 	if (!err)
-		err = take_answer(s, c, o, m, f.size, limit_of(owner, &f, q->op), x);
-	if (err == -ETIMEDOUT && q->op != FILE_FIND)
+		err = take_answer(s, c, o, m, f.size, patience_of(s, o, m, &f, q->op, limit), x);
+	if (finds && err == -ETIMEDOUT && message__now() - begun < (u64)limit && !session__is_stopping(s))
+		return pending_file__leave(s, c,
+					   &(struct pending_file){
+						   .object = o,
+						   .m = *m,
+						   .x = *x,
+						   .size = f.size,
+						   .begun = begun,
+						   .limit_ms = limit,
+						   .uid = (u32)f.uid,
+						   .account = account,
+					   });
+	if (!finds && err == -ETIMEDOUT)
 		err = child__leave(s, c, q->number, begun);
 	/* the time of a child that is still busy is charged when it ends */
-	if (q->op != FILE_FIND && !c->busy)
+	if (!finds && !c->busy)
 		child__charge(s, c, begun);
-	if ((err && err != -EBUSY) || x->end.last)
-		child__end(c);
-	if (!session__is_stopping(s))
-		note_result(owner, q->op, err);
+	examine__end(s, c, f.uid, q->op, x, err);
 	return err;
 }
 
@@ -235,7 +289,7 @@ const char *examine__why(int err)
 				   strerror(-err);
 }
 
-static void note_failure(struct session *s, const struct object *o, int err)
+void examine__note_failure(struct session *s, const struct object *o, int err)
 {
 	char text[256];
 
@@ -259,11 +313,10 @@ int examine__object(struct session *s, struct object *o, const struct mapping *m
 	};
 	set_path(&q, o->path);
 	err = ask(s, o->fd, o, m, &q, x);
+	if (err == -EINPROGRESS || err == -EBUSY)
+		return err;
 	if (err)
-		note_failure(s, o, err);
-	else if (*x->note && !o->debug_sought)
-		session__warn(s, "%s: %s", o->path, x->note);
-	o->debug_sought |= *x->note;
+		examine__note_failure(s, o, err);
 	return err ? err : x->end.result;
 }
 

@@ -188,10 +188,19 @@ void examiner__free(struct examiner *e);
  */
 u32 examiner__tick(struct session *s);
 
+/* In examine_pending.c: files that take long. */
+/* Receives what their children have sent, and calls object__examined() for those that are complete or took too long. */
+void examiner__resume(struct session *s);
+/* Returns whether there are such files. */
+bool examiner__is_pending(const struct examiner *e);
+/* Ends the examination of an object's file, which was overwritten. */
+void examiner__cancel(struct session *s, struct object *o);
+
 /* examine.c */
 /*
  * Examines the object's file, which is open. Returns 0, -ENOEXEC (not an ELF file), or negative errno after a warning
- * with the reason. Free x in any case.
+ * with the reason; free x then. -EINPROGRESS: it takes long, x was taken over, and object__examined() is called
+ * later. -EBUSY: it was not begun, as another file of the same account is being examined.
  */
 int examine__object(struct session *s, struct object *o, const struct mapping *m, struct examination *x);
 /*

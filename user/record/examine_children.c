@@ -49,9 +49,13 @@ void examiner__free(struct examiner *e)
 {
 	if (!e)
 		return;
-	for (u32 i = 0; i < CHILDREN_MAX; i++)
+	for (u32 i = 0; i < CHILDREN_MAX; i++) {
 		if (e->children[i].sandbox.sock >= 0)
 			sandbox__end(&e->children[i].sandbox);
+		if (e->children[i].pending)
+			examination__free(&e->children[i].pending->x);
+		free(e->children[i].pending);
+	}
 	forkserver__free(e->server);
 	free(e);
 }
@@ -79,7 +83,7 @@ void child__end(struct child *c)
 void examiner__lower(struct examiner *e)
 {
 	for (u32 i = 0; i < CHILDREN_MAX; i++)
-		if (e->children[i].sandbox.sock >= 0 && !e->children[i].busy)
+		if (e->children[i].sandbox.sock >= 0 && !e->children[i].busy && !e->children[i].pending)
 			child__end(&e->children[i]);
 	forkserver__lower(e->server);
 }
@@ -104,6 +108,8 @@ static void abandon(struct session *s, struct child *c)
 {
 	struct examiner *e = s->examiner;
 
+	if (c->pending)
+		pending_file__abandoned(s, c);
 	if (c->busy && c->number)
 		e->slow[e->n_slow++ % SLOW_MAX] = c->number;
 	if (c->busy)
@@ -118,8 +124,8 @@ static struct child *first_of(struct child *a, struct child *b)
 
 	if (!a)
 		return b;
-	of_a = a->sandbox.sock < 0 ? 0 : a->busy ? 2 : 1;
-	of_b = b->sandbox.sock < 0 ? 0 : b->busy ? 2 : 1;
+	of_a = a->sandbox.sock < 0 ? 0 : a->busy || a->pending ? 2 : 1;
+	of_b = b->sandbox.sock < 0 ? 0 : b->busy || b->pending ? 2 : 1;
 	if (of_a != of_b)
 		return of_a < of_b ? a : b;
 	return a->used <= b->used ? a : b;
@@ -155,7 +161,7 @@ struct child *examiner__child(struct session *s, const struct file_of *f, u32 op
 	/*
 	 * a pending message means that the child has ended, or that it was compromised, as it has no request to answer
 	 */
-	if (c && (c->busy || !message__pending(c->sandbox.sock))) {
+	if (c && (c->busy || c->pending || !message__pending(c->sandbox.sock))) {
 		c->used = ++e->requests;
 		return c;
 	}
@@ -218,6 +224,7 @@ u32 examiner__tick(struct session *s)
 {
 	u32 n = 0;
 
+	examiner__resume(s);
 	for (u32 i = 0; s->examiner && i < CHILDREN_MAX; i++) {
 		struct child *c = &s->examiner->children[i];
 

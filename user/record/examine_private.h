@@ -2,7 +2,9 @@
 /* Shared by examine.c and examine_children.c: the children of sonde-examiner, by the users who may write the files. */
 #pragma once
 
+#include "process/process.h"
 #include "record/examine.h"
+#include "sandbox/message.h"
 #include "sandbox/sandbox.h"
 
 #define CHILDREN_MAX 32 /* the least recently used one is replaced */
@@ -20,6 +22,7 @@ struct owner {
 /* What a file's inode shows. */
 struct file_of {
 	u64 dev, ino, uid, gid, size;
+	u64 stored; /* bytes on the disk, of which a sparse file has few */
 	u32 mode;
 };
 
@@ -38,6 +41,19 @@ struct child {
 	u64 used; /* number of the request that last used it */
 	u64 busy; /* ms: start of a function lookup that is no longer awaited; 0: there is none */
 	u64 number; /* number of the file of that lookup */
+	struct pending_file *pending; /* a file whose answer is not awaited; NULL: none */
+};
+
+/* A file whose examination takes long: the worker continues with the files of other accounts meanwhile. */
+struct pending_file {
+	struct object *object;
+	struct mapping m; /* one of the object, with its path */
+	struct examination x; /* what was received so far */
+	u64 size; /* bytes */
+	u64 begun; /* ms of message__now */
+	int limit_ms;
+	u32 uid; /* of the file's owner */
+	u32 account; /* who is charged */
 };
 
 struct examiner {
@@ -52,6 +68,22 @@ struct examiner {
 
 /* Returns the child for such files, which is forked if there is none. NULL: failed. */
 struct child *examiner__child(struct session *s, const struct file_of *f, u32 op);
+/*
+ * Receives a part of the answer about an object's file (or, NULL, another request's). Returns 0, 1 if it was the last
+ * part, or negative errno.
+ */
+int examine__take_part(struct session *s, struct child *c, const struct object *o, const struct mapping *m, u64 size,
+		       struct examination *x, struct message_wait *wait);
+/* Notes how an examination ended, and ends a child that takes no more requests. */
+void examine__end(struct session *s, struct child *c, u64 uid, u32 op, const struct examination *x, int err);
+/* Reports that an object's file could not be examined. */
+void examine__note_failure(struct session *s, const struct object *o, int err);
+/* examine_pending.c: leaves a file to its child. x: taken over. Returns -EINPROGRESS, or -ENOMEM. */
+int pending_file__leave(struct session *s, struct child *c, const struct pending_file *p);
+/* Its child was ended for another reason. */
+void pending_file__abandoned(struct session *s, struct child *c);
+/* Returns whether a file of the account is being examined. */
+bool pending_file__is_of(const struct examiner *e, u32 account);
 /* Returns whether the file with this number has a function that could not be named in time. */
 bool examiner__is_slow(const struct examiner *e, u64 number);
 void child__end(struct child *c);

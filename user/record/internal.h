@@ -256,6 +256,8 @@ u32 objects__probed(const struct objects *o);
  * `since`.
  */
 void objects__scan_late(struct session *s, u32 pid, u64 since);
+/* Waits a moment for the files that take long to examine; those that take longer are probed while sonde traces. */
+void objects__await(struct session *s);
 /* In evict.c: called at each tick. */
 void objects__tick(struct session *s, u64 now);
 void objects__sizes(const struct objects *o, table_size_fn *fn, void *arg);

@@ -27,6 +27,10 @@
 #define SCAN_PART   20
 #define SCAN_RARELY 20000000000ULL /* ns: the longest interval, even on a busy machine */
 
+/* How long a start waits for files that users other than root may write. */
+#define AWAIT_NS      1500000000ULL
+#define AWAIT_STEP_US 5000
+
 int object__compare(const void *a, const void *b)
 {
 	const struct object *x = a, *y = b;
@@ -146,6 +150,27 @@ static void refuse(struct session *s, struct object *o)
 		object__refuse(s, o, "not an ELF file that can be read");
 }
 
+void object__examined(struct session *s, struct object *o, const struct mapping *m, struct examination *x, int err)
+{
+	if (!err && *x->note && !o->debug_sought)
+		session__warn(s, "%s: %s", o->path, x->note);
+	o->debug_sought |= !err && *x->note;
+	if (err == -ENOEXEC)
+		refuse(s, o);
+	else if (!err)
+		object__store_facts(s, o, x);
+	if (!err) {
+		attach(s, o, x);
+		o->rejected = ~o->families;
+	}
+	examination__free(x);
+	if (o->live)
+		object__watch(s, o);
+	/* only runtimes are examined again, when another process maps them */
+	if (!o->families)
+		object__forget_file(o);
+}
+
 /* Opens the object and lets the families probe it; tried again at the next mapping if the process had ended already. */
 static void examine(struct session *s, struct object *o, const struct mapping *m)
 {
@@ -170,22 +195,15 @@ static void examine(struct session *s, struct object *o, const struct mapping *m
 	if (o->fd >= 0 && o->changes)
 		object__watch(s, o);
 	shares__examined(s);
+	memset(&x, 0, sizeof(x));
 	err = o->fd < 0 ? -ENOEXEC : examine__object(s, o, m, &x);
-	if (err == -ENOEXEC)
-		refuse(s, o);
-	else if (!err)
-		object__store_facts(s, o, &x);
-	if (!err) {
-		attach(s, o, &x);
-		o->rejected = ~o->families;
+	if (err == -EBUSY) {
+		if (!o->is_preattached)
+			shares__later(s, m->uid, m->pid, m->time);
+		o->examined = o->is_preattached = false;
+	} else if (err != -EINPROGRESS) {
+		object__examined(s, o, m, &x, err);
 	}
-	if (o->fd >= 0)
-		examination__free(&x);
-	if (o->live)
-		object__watch(s, o);
-	/* only runtimes are examined again, when another process maps them */
-	if (!o->families)
-		object__forget_file(o);
 }
 
 struct object *objects__find(struct session *s, const struct mapping *m)
@@ -350,6 +368,25 @@ int objects__scan(struct session *s, u32 pid)
 	return err ? err : rescan_hinted(s);
 }
 
+void objects__await(struct session *s)
+{
+	u64 end = session__now(s) + AWAIT_NS, now;
+
+	while ((now = session__now(s)) < end && !session__is_stopping(s) &&
+	       (examiner__is_pending(s->examiner) || shares__are_waiting(s->shares))) {
+		if (examiner__is_pending(s->examiner)) {
+			usleep(AWAIT_STEP_US);
+			drain__copy(s);
+			examiner__resume(s);
+		} else {
+			shares__tick(s, now);
+		}
+	}
+	if (s->objects->missed)
+		objects__scan(s, 0);
+	s->objects->missed = false;
+}
+
 void objects__scan_late(struct session *s, u32 pid, u64 since)
 {
 	struct scan scan = { .s = s, .now = since, .is_counted = true };
@@ -404,7 +441,8 @@ static void on_record(const struct mmap_record *r, void *arg)
 	/* mappings of such a process are not examined, and each would cost a scan */
 	if (s->args->one_user && process__is_foreign(s, r->pid))
 		return;
-	if (!shares__may(s, shares__user(s, r->pid), r->pid, r->time, true))
+	m.uid = shares__user(s, r->pid);
+	if (!shares__may(s, m.uid, r->pid, r->time, true))
 		return;
 	scan_process(s, r->pid, &scan);
 	/* the mapping has been removed again: only its record is known */

@@ -30,6 +30,7 @@ struct object {
 	int watch; /* inotify watch of the file; 0: none */
 	u32 pid; /* the process whose root the path refers to; 0: this process */
 	bool examined;
+	bool pending; /* it is being examined (examine_pending.c) */
 	bool debug_sought; /* a debug file was searched, and the result reported */
 	bool remote; /* left out because it is on a remote file system */
 	bool is_preattached; /* probed before any process mapped it */
@@ -56,6 +57,8 @@ void object__free(void *object);
  * runtime of any family.
  */
 bool object__attach(struct session *s, struct object *o, const struct examination *x);
+/* In objects.c: its file was examined with this result, for this mapping. Frees x. */
+void object__examined(struct session *s, struct object *o, const struct mapping *m, struct examination *x, int err);
 /* In file_facts.c: closes its file and drops the facts about it. */
 void object__forget_file(struct object *o);
 /*

@@ -344,7 +344,9 @@ bool preattach__is_ready(struct session *s)
 {
 	const struct preattach *a = s->preattach;
 
-	return a && (a->sock < 0 || message__pending(a->sock) || session__now(s) >= a->until);
+	/* one after the other, without a wait for a file that takes long */
+	return a && !examiner__is_pending(s->examiner) &&
+	       (a->sock < 0 || message__pending(a->sock) || session__now(s) >= a->until);
 }
 
 static void receive_files(struct preattach *a)

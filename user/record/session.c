@@ -175,6 +175,8 @@ int session__start(struct session *s, char *err, size_t len)
 	if (s->args->start_paused || (s->args->schedule && step_schedule__phase(s->args->schedule, 0) == STEP_IDLE))
 		session__set_suspended(s, true);
 	ret = objects__scan(s, 0);
+	if (!ret)
+		objects__await(s);
 	timing__step("processes scanned, probed");
 	if (ret) {
 		snprintf(err, len, "cannot read the mappings of the running processes: %s", strerror(-ret));

@@ -273,6 +273,20 @@ static void add_pending(struct share *a, u32 pid, u64 time)
 		a->pending[a->n_pending++] = (struct pending){ .pid = pid, .since = time };
 }
 
+void shares__later(struct session *s, u32 uid, u32 pid, u64 time)
+{
+	if (pid)
+		add_pending(share_of(s, uid), pid, time);
+}
+
+bool shares__are_waiting(const struct shares *sh)
+{
+	for (u32 i = 0; i <= USERS_MAX; i++)
+		if (sh->users[i].is_used && sh->users[i].n_pending && sh->users[i].budget_ns > 0)
+			return true;
+	return false;
+}
+
 static void skip(struct session *s, struct share *a, u32 pid, u64 time, bool count)
 {
 	add_pending(a, pid, time);

@@ -19,7 +19,7 @@ struct shares;
 
 struct shares *shares__new(void);
 void shares__free(struct shares *sh);
-/* Returns the effective user of a process, or SHARES_UNKNOWN if it has ended. */
+/* Returns the account of a process (attacher__user), or SHARES_UNKNOWN if it has ended. */
 u32 shares__user(struct session *s, u32 pid);
 /*
  * Returns whether a new file that this user's process maps may be examined now. If so, the time of sonde's processes is
@@ -33,6 +33,10 @@ s64 shares__left(struct session *s, u32 uid);
 void shares__settle(struct session *s);
 /* Charges this time to the user, up to the limit of the share. */
 void shares__charge(struct session *s, u32 uid, u64 ns);
+/* Scans the process again when there is time: another file of the user is being examined now. */
+void shares__later(struct session *s, u32 uid, u32 pid, u64 time);
+/* Returns whether there are such processes. */
+bool shares__are_waiting(const struct shares *sh);
 /* A file was examined: for tests, in which each costs the same (SONDE_TEST=fixed-shares, growing-shares). */
 void shares__examined(struct session *s);
 /* Refills the shares, and scans the processes of users with time left again. */

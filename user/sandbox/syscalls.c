@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
+#include <linux/nsfs.h>
 #include <linux/perf_event.h>
 #include <sched.h>
 #include <seccomp.h>
@@ -277,8 +278,8 @@ static int add_attacher(scmp_filter_ctx ctx, bool perf_events)
 						 BPF_MAP_LOOKUP_ELEM,	 BPF_RAW_TRACEPOINT_OPEN };
 	/* libbpf loads programs of its own to find out what the kernel supports */
 	static const unsigned int loads[] = { BPF_PROG_LOAD, BPF_BTF_LOAD, BPF_MAP_CREATE };
-	static const unsigned int events[] = { PERF_EVENT_IOC_ENABLE, PERF_EVENT_IOC_DISABLE, PERF_EVENT_IOC_PERIOD,
-					       PERF_EVENT_IOC_SET_BPF };
+	static const unsigned int events[] = { PERF_EVENT_IOC_ENABLE,  PERF_EVENT_IOC_DISABLE, PERF_EVENT_IOC_PERIOD,
+					       PERF_EVENT_IOC_SET_BPF, NS_GET_PARENT,	       NS_GET_OWNER_UID };
 	int err = add(ctx, SCMP_ACT_ALLOW, attacher);
 
 	if (!err)

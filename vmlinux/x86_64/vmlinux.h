@@ -449,9 +449,17 @@ typedef struct {
 	u32 val;
 } kuid_t;
 
+/* include/linux/user_namespace.h */
+struct user_namespace {
+	struct user_namespace *parent;
+	int level; /* 0: the first one */
+	kuid_t owner;
+};
+
 struct cred {
 	kuid_t uid;
 	kuid_t euid;
+	struct user_namespace *user_ns;
 };
 
 struct task_struct {
