@@ -35,6 +35,7 @@ int attacher__start(struct attacher **out, const struct probes *probes, const st
 	a->idle = options->idle;
 	a->idle_arg = options->arg;
 	a->opener = -1;
+	a->opener_ms = OPENER_MS;
 	a->pid = usage__fork();
 	if (a->pid < 0) {
 		err = -errno;

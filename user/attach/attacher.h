@@ -29,6 +29,9 @@ struct attacher;
 /* The most ticks per second of a clock. */
 #define ATTACHER_HZ_MAX 100000
 
+/* The time limit of requests to the opener, unless attacher__limit() sets another one. */
+#define OPENER_MS 2000
+
 struct attacher_options {
 	pid_t command; /* the command that sonde started, the only process that attacher__signal accepts; 0: none */
 	const struct steering_maps *maps; /* maps that attacher__map_set accepts; NULL: none */
@@ -84,6 +87,8 @@ int attacher__iter(struct attacher *a, const struct program *p, u32 pid);
  * errno.
  */
 int attacher__tasks(struct attacher *a, u32 pid);
+/* Sets the time limit of the next requests to the opener: those about files and processes. */
+void attacher__limit(struct attacher *a, int ms);
 /*
  * Opens the file behind a mapping for reading: in any mount namespace, deleted or replaced. m->path (NULL: none) is
  * tried if the process has ended. -ENOEXEC: not an ELF file, and nothing else is opened. -EREMOTE: the file is on a

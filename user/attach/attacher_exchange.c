@@ -11,11 +11,7 @@
 
 #define ATTACHER_STOPPING_MS 800 /* replaces ATTACHER_MS once the user has asked to stop */
 #define ATTACHER_LONG_MS     5000 /* replaces it for requests that take long */
-#define OPENER_MS	     2000
 #define OPENER_STOPPING_MS   200
-#define OPENER_PATIENCE	     3 /* number of abandoned openers after which the time limit of a file is shorter */
-#define OPENER_IMPATIENT_MS  300
-#define OPENER_FORGIVEN	     64 /* successive answers after which one abandoned opener is forgiven */
 #define BYTES_MAX	     (256u << 20) /* of one answer */
 
 struct attacher_request *attacher__request(struct attacher *a, enum attacher_op op, const struct program *p)
@@ -124,24 +120,11 @@ static void abandon_opener(struct attacher *a)
 {
 	close(a->opener);
 	a->opener = -1;
-	a->abandoned++;
-	a->answered = 0;
 }
 
-/*
- * A recording may run for days: openers that were abandoned at its beginning must not shorten the time limit forever.
- */
-static void note_answer(struct attacher *a)
+void attacher__limit(struct attacher *a, int ms)
 {
-	if (!a->abandoned || ++a->answered < OPENER_FORGIVEN)
-		return;
-	a->abandoned--;
-	a->answered = 0;
-}
-
-static int opener_limit(const struct attacher *a)
-{
-	return a->abandoned < OPENER_PATIENCE ? OPENER_MS : OPENER_IMPATIENT_MS;
+	a->opener_ms = ms;
 }
 
 /* Sends the request to the opener and receives its first answer; -EPIPE: the opener has ended. */
@@ -160,12 +143,11 @@ static int call_opener_once(struct attacher *a, size_t len, int fd, int *fd_out)
 			return err;
 		a->opener = err;
 	}
-	err = exchange(a, a->opener, len, fd, &got, opener_limit(a), OPENER_STOPPING_MS);
+	err = exchange(a, a->opener, len, fd, &got, a->opener_ms, OPENER_STOPPING_MS);
 	if (err) {
 		abandon_opener(a);
 		return err;
 	}
-	note_answer(a);
 	return use_answer(a, got, fd_out);
 }
 
@@ -207,7 +189,7 @@ int attacher__call_opener_for_bytes(struct attacher *a, int fd, char **out, size
 			break;
 		memcpy(buf + used, a->reply.bytes, n);
 		used += n;
-		n = take_answer(a, a->opener, &got, opener_limit(a), OPENER_STOPPING_MS);
+		n = take_answer(a, a->opener, &got, a->opener_ms, OPENER_STOPPING_MS);
 		if (n) {
 			abandon_opener(a);
 			n = -ETIMEDOUT;

@@ -10,8 +10,7 @@ struct attacher {
 	int sock;
 	pid_t pid;
 	int opener; /* its socket; -1: none is running */
-	u32 abandoned; /* openers that were abandoned because they did not answer */
-	u32 answered; /* requests to openers that were answered since then */
+	int opener_ms; /* the time limit of a request to the opener */
 	bool stuck; /* the attacher does not answer and gets no more requests */
 	u64 seq; /* number of the last request */
 	const volatile sig_atomic_t *stop;

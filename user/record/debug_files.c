@@ -3,6 +3,7 @@
 #include "record/objects.h"
 
 #include "attach/fetcher.h"
+#include "record/shares.h"
 
 #include <errno.h>
 #include <string.h>
@@ -21,10 +22,19 @@ static bool is_build_id(const char *text)
 
 int object__open_debug(struct session *s, const struct object *o, bool server, bool own_root, const char *text)
 {
+	u32 account;
+	int fd;
+
 	if (server)
 		return s->fetcher && is_build_id(text) ? fetcher__fetch(s->fetcher, text, s->args->stop, on_idle, s) :
 							 -EINVAL;
 	if (*text != '/' || (own_root && !o->pid))
 		return -EINVAL;
-	return attacher__open_debug(s->attacher, own_root ? o->pid : 0, text, o->fd);
+	account = o->pid ? shares__user(s, o->pid) : 0;
+	if (!hung__may_ask(s, account, true))
+		return -EBUSY;
+	fd = attacher__open_debug(s->attacher, own_root ? o->pid : 0, text, o->fd);
+	if (fd == -ETIMEDOUT)
+		hung__note(s, account);
+	return fd;
 }

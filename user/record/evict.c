@@ -187,6 +187,7 @@ static u64 sweep(struct session *s)
 		int err;
 
 		s->objects->scan++;
+		attacher__limit(s->attacher, OPENER_MS);
 		err = vmas__scan(s->attacher, objects__vma_program(s), 0, mark, s);
 		took = session__now(s) - began;
 		if (!err)

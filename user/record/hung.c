@@ -1,20 +1,75 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Files and processes about which the kernel does not answer in time: only they are skipped, and each is reported. */
+/*
+ * Files and processes about which the kernel does not answer in time: only they are skipped, and each is reported. Each
+ * costs the time of everyone, so an account gets less time with each of them, and after three is not asked about until
+ * a minute has passed. No debug files are searched for its files after the first.
+ */
 #include "record/objects.h"
+#include "record/shares.h"
+#include "util/array.h"
 
 #include <string.h>
+
+#define FORGIVE_NS 60000000000ULL
 
 bool session__is_stopping(const struct session *s)
 {
 	return s->args->stop && *s->args->stop;
 }
 
-bool process__is_hung(const struct session *s, u32 pid)
+static struct hung_account *find_account(struct session *s, u32 uid)
+{
+	struct hung_account *a = s->hung.accounts, *end = a + s->hung.n_accounts;
+
+	for (; a < end && a->uid != uid; a++)
+		;
+	if (a == end)
+		return NULL;
+	if (session__now(s) - a->last > FORGIVE_NS)
+		a->n = 0;
+	return a;
+}
+
+void hung__note(struct session *s, u32 uid)
+{
+	struct hung_account *a = find_account(s, uid);
+
+	if (!a && s->hung.n_accounts == HUNG_MAX) {
+		memmove(s->hung.accounts, s->hung.accounts + 1, sizeof(s->hung.accounts) - sizeof(*a));
+		s->hung.n_accounts--;
+	}
+	if (!a) {
+		a = &s->hung.accounts[s->hung.n_accounts++];
+		*a = (struct hung_account){ .uid = uid };
+	}
+	a->n++;
+	a->last = session__now(s);
+}
+
+bool hung__may_ask(struct session *s, u32 uid, bool for_debug_file)
+{
+	static const int limits[] = { 1000, 300, 300 }, roots[] = { OPENER_MS, OPENER_MS, OPENER_MS, 300 };
+	const struct hung_account *a = find_account(s, uid);
+	u32 n = a ? a->n : 0;
+
+	if (uid && n >= (for_debug_file ? 1 : ARRAY_LEN(limits)))
+		return false;
+	attacher__limit(s->attacher, uid ? limits[n] : roots[n < ARRAY_LEN(roots) ? n : ARRAY_LEN(roots) - 1]);
+	return true;
+}
+
+static bool is_listed(const struct session *s, u32 pid)
 {
 	for (u32 i = 0; i < s->hung.n; i++)
 		if (s->hung.pids[i] == pid)
 			return true;
 	return false;
+}
+
+bool process__is_hung(struct session *s, u32 pid)
+{
+	attacher__limit(s->attacher, OPENER_MS);
+	return is_listed(s, pid) || (s->hung.n_accounts && !hung__may_ask(s, shares__user(s, pid), false));
 }
 
 void process__forget_hung(struct session *s)
@@ -30,11 +85,12 @@ void process__forget_hung(struct session *s)
 void process__set_hung(struct session *s, u32 pid)
 {
 	/* the user wants to stop, or no more requests are made: a missing answer says nothing about the process */
-	if (session__is_stopping(s) || attacher__stuck(s->attacher) || process__is_hung(s, pid))
+	if (session__is_stopping(s) || attacher__stuck(s->attacher) || is_listed(s, pid))
 		return;
 	if (s->hung.n == HUNG_MAX)
 		memmove(s->hung.pids, s->hung.pids + 1, --s->hung.n * sizeof(*s->hung.pids));
 	s->hung.pids[s->hung.n++] = pid;
+	hung__note(s, shares__user(s, pid));
 	s->counts.not_attached++;
 	session__warn(
 		s,
@@ -43,10 +99,11 @@ void process__set_hung(struct session *s, u32 pid)
 		pid);
 }
 
-void object__refuse_hung(struct session *s, const struct object *o)
+void object__refuse_hung(struct session *s, const struct object *o, u32 uid)
 {
 	if (session__is_stopping(s))
 		return;
+	hung__note(s, uid);
 	s->counts.not_attached++;
 	session__warn(s, "%s: not examined: its file system did not answer in time", o->path);
 }

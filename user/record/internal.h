@@ -171,6 +171,11 @@ struct session {
 		u32 pids[HUNG_MAX]; /* the last processes that did not answer, which are not asked about again */
 		u32 n;
 		bool stuck_noted; /* it was reported that the attacher does not answer */
+		struct hung_account {
+			u32 uid, n; /* requests that got no answer */
+			u64 last; /* ns */
+		} accounts[HUNG_MAX]; /* the last ones */
+		u32 n_accounts;
 	} hung;
 	struct remote_files *remote; /* files left out since the last warning about them; NULL: none */
 	u32 remote_lines;
@@ -322,7 +327,15 @@ void changed__poll(struct session *s);
 /* Returns whether the user wants to stop. Steps that take long are then skipped. */
 bool session__is_stopping(const struct session *s);
 /* Returns whether the kernel did not answer in time about this process. */
-bool process__is_hung(const struct session *s, u32 pid);
+/*
+ * Returns whether a file of the account, or a debug file for one, may be requested from the opener, whose time limit it
+ * sets.
+ */
+bool hung__may_ask(struct session *s, u32 uid, bool for_debug_file);
+/* Notes that such a request got no answer. */
+void hung__note(struct session *s, u32 uid);
+/* Returns whether the process, or its account, is not to be asked about; sets the opener's time limit. */
+bool process__is_hung(struct session *s, u32 pid);
 void process__set_hung(struct session *s, u32 pid);
 /* Removes processes that have ended: their pids may be reused. */
 void process__forget_hung(struct session *s);

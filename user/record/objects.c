@@ -138,7 +138,7 @@ static int open_mapped(struct session *s, const struct mapping *m)
 	/* FUSE's number is ambiguous: the opener finds out whether such a file system is remote */
 	if (!s->args->remote_files && m->magic != FILESYSTEM_FUSE && filesystem__remote(m->magic))
 		return -EREMOTE;
-	return attacher__open(s->attacher, m);
+	return hung__may_ask(s, m->uid, false) ? attacher__open(s->attacher, m) : -EBUSY;
 }
 
 static void refuse(struct session *s, struct object *o)
@@ -187,7 +187,7 @@ static void examine(struct session *s, struct object *o, const struct mapping *m
 		if (o->fd == -EREMOTE)
 			remote__refuse(s, o, m->magic);
 		else
-			object__refuse_hung(s, o);
+			object__refuse_hung(s, o, m->uid);
 		o->fd = -1;
 		return;
 	}
@@ -324,7 +324,9 @@ static int scan(struct session *s, u32 pid)
 
 	if (pid)
 		return scan_process(s, pid, &scan);
-	err = vmas__scan(s->attacher, objects__vma_program(s), 0, on_mapping, &scan);
+	attacher__limit(s->attacher, OPENER_MS);
+	/* a process that hung would make the scan of all hang again */
+	err = s->hung.n ? -ETIMEDOUT : vmas__scan(s->attacher, objects__vma_program(s), 0, on_mapping, &scan);
 	return err == -ETIMEDOUT ? scan_each(s, &scan) : err;
 }
 

@@ -114,4 +114,4 @@ bool object__is_probed_library(struct session *s, const struct object *o);
 void remote__refuse(struct session *s, struct object *o, u32 magic);
 void remote__note_process(struct session *s, const struct mapping *m);
 /* In hung.c: reports that the object's file system does not answer. */
-void object__refuse_hung(struct session *s, const struct object *o);
+void object__refuse_hung(struct session *s, const struct object *o, u32 uid);

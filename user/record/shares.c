@@ -172,7 +172,7 @@ u32 shares__user(struct session *s, u32 pid)
 
 	if (u && u->read_at && now - u->read_at < ASK_EVERY)
 		return u->uid;
-	if (process__is_hung(s, pid) || attacher__user(s->attacher, pid, &uid))
+	if (attacher__user(s->attacher, pid, &uid))
 		uid = SHARES_UNKNOWN;
 	if (u)
 		*u = (struct user_of){ uid, now };
