@@ -97,7 +97,7 @@ declare -A below=(
 	[util]="" [schema]="util" [output]="util" [trace]="schema util" [model]="output schema trace util"
 	[findings]="model output schema trace util" [report]="findings model output schema trace util"
 	[diff]="findings model output schema trace util"
-	[export]="findings report model output schema trace util" [sandbox]="util" [process]="util"
+	[export]="findings report model output schema trace util" [sandbox]="util" [process]="sandbox util"
 	[elf]="process sandbox util" [site]="elf util" [kernel]="schema util" [attach]="elf kernel process python sandbox schema site util"
 	[python]="elf process sandbox util" [inject]="elf process sandbox util"
 	[record]="attach elf kernel process python sandbox schema site trace util"

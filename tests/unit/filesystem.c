@@ -61,7 +61,7 @@ TEST(proc_is_found_in_the_processs_mounts)
 
 	CHECK(fd >= 0 && !fstat(fd, &st));
 	CHECK(filesystem__type(major(st.st_dev), minor(st.st_dev), 0, type, sizeof(type)) && !strcmp(type, "proc"));
-	CHECK(!filesystem__remote_file(fd, 0));
+	CHECK(!filesystem__remote_file(fd, 0, 0));
 	close(fd);
 }
 

@@ -186,7 +186,7 @@ TEST(processes)
 {
 	char why[256];
 
-	CHECK(check__process(0x7ffffff0, why, sizeof(why)) == -ESRCH);
+	CHECK(check__process(0x7ffffff0, false, why, sizeof(why)) == -ESRCH);
 	CHECK(check__status((u32)getpid(), "Tgid", 10) == (u64)getpid());
 	CHECK(!check__status((u32)getpid(), "NoSuchLine", 10));
 }

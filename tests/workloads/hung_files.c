@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * hung_files DIR FILE NAME [locks]: mounts a FUSE file system at DIR whose only file, NAME, has the contents of FILE. A
- * child maps it for execution, and with `locks` waits for it while it holds its mmap lock. A line on stdin makes the
- * server stop answering; at the end of stdin the server ends, which aborts pending requests. Prints "mapped PID", and
- * "hangs".
+ * hung_files DIR FILE NAME [locks|overlay]: mounts a FUSE file system at DIR whose only file, NAME, has the contents
+ * of FILE. A child maps it for execution, and with `locks` waits for it while it holds its mmap lock. With `overlay` it
+ * maps the file through an overlayfs above the FUSE file system. A line on stdin makes the server stop answering; at
+ * the end of stdin the server ends, which aborts pending requests. Prints "mapped PID", and "hangs". FUSE_DEVICE in the
+ * environment is used instead of /dev/fuse.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +27,8 @@
 #define FILE_ID 2
 
 static const char *name;
-static bool locks;
+static bool locks, overlay;
+static char served[4096]; /* where the FUSE file system is */
 static char *contents;
 static size_t size;
 static int device;
@@ -139,6 +141,16 @@ static void hold_lock(int sig)
 	mmap(NULL, size, PROT_READ, MAP_PRIVATE, direct, 0);
 }
 
+/* The mount asks the server, so a process other than the server makes it. */
+static bool mount_overlay(const char *dir)
+{
+	char top[4200], options[8500];
+
+	snprintf(top, sizeof(top), "%s/top", dir);
+	snprintf(options, sizeof(options), "lowerdir=%s:%s/none", served, dir);
+	return !mount("hung", top, "overlay", MS_RDONLY, options);
+}
+
 /* The child: one page of the file's code is in memory, the others are not. */
 static void map(const char *dir, int ready)
 {
@@ -148,7 +160,11 @@ static void map(const char *dir, int ready)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	close(device);
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	if (overlay && !mount_overlay(dir)) {
+		perror("hung_files: overlay");
+		_exit(77);
+	}
+	snprintf(path, sizeof(path), "%s/%s%s", dir, overlay ? "top/" : "", name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	at = fd < 0 ? MAP_FAILED : mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
 	if (at == MAP_FAILED || at[0] != contents[0])
@@ -208,8 +224,26 @@ static void serve(int ready, pid_t child)
 	}
 }
 
+/* The folders of `overlay` are in a file system of their own, because a user may have no right to write DIR. */
+static bool make_folders(const char *dir)
+{
+	char path[4200];
+
+	snprintf(served, sizeof(served), "%s%s", dir, overlay ? "/low" : "");
+	if (!overlay)
+		return true;
+	if (mount("hung", dir, "tmpfs", 0, NULL) || mkdir(served, 0755))
+		return false;
+	snprintf(path, sizeof(path), "%s/none", dir);
+	if (mkdir(path, 0755))
+		return false;
+	snprintf(path, sizeof(path), "%s/top", dir);
+	return !mkdir(path, 0755);
+}
+
 int main(int argc, char **argv)
 {
+	const char *node = getenv("FUSE_DEVICE");
 	char options[128];
 	int ready[2];
 	pid_t child;
@@ -217,11 +251,12 @@ int main(int argc, char **argv)
 	if (argc < 4)
 		return 2;
 	name = argv[3];
-	locks = argc > 4;
-	device = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	locks = argc > 4 && !strcmp(argv[4], "locks");
+	overlay = argc > 4 && !strcmp(argv[4], "overlay");
+	device = open(node ? node : "/dev/fuse", O_RDWR | O_CLOEXEC);
 	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", device);
-	if (device < 0 || load(argv[2]) || mount("hung", argv[1], "fuse", MS_NODEV | MS_NOSUID, options) ||
-	    pipe2(ready, O_CLOEXEC)) {
+	if (device < 0 || load(argv[2]) || !make_folders(argv[1]) ||
+	    mount("hung", served, "fuse", MS_NODEV | MS_NOSUID, options) || pipe2(ready, O_CLOEXEC)) {
 		perror("hung_files");
 		return 77;
 	}
@@ -234,5 +269,6 @@ int main(int argc, char **argv)
 	close(device);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
-	return umount2(argv[1], MNT_DETACH) ? 1 : 0;
+	umount2(served, MNT_DETACH);
+	return overlay && umount2(argv[1], MNT_DETACH) ? 1 : 0;
 }

@@ -2,6 +2,7 @@
 #include "attach/task_reader.h"
 
 #include "process/mounts.h"
+#include "sandbox/bounded.h"
 #include "sandbox/message.h"
 #include "sandbox/sandbox.h"
 #include "util/map.h"
@@ -47,6 +48,7 @@ static bool prepare(void *arg)
 	r->snapshot.remote_files = r->remote_files;
 	failed = snapshot__open(&r->snapshot, r->pid, err, sizeof(err));
 	mounts__forget();
+	bounded__forget();
 	return !failed;
 }
 

@@ -80,11 +80,12 @@ static void on_mapping(const struct mapping *m, void *arg)
 void doctor__gpu(struct doctor *d)
 {
 	static struct gpus g; /* large */
+	struct procs_unread unread; /* table `runtimes` has a note about them */
 
 	g = (struct gpus){ .d = d };
 	if (shim__find(g.shim, sizeof(g.shim)))
 		*g.shim = '\0';
 	g.table = REPORT_TABLE(&d->out, "device_times", "Device times (family gpu) of what runs now", columns);
-	procs__each_mapping(on_mapping, &g);
+	procs__each_mapping(on_mapping, &g, &unread);
 	g.table->machine_only = !g.table->n_rows;
 }

@@ -7,6 +7,7 @@
 #include "process/container.h"
 #include "process/mapped.h"
 #include "process/procs.h"
+#include "sandbox/bounded.h"
 #include "util/array.h"
 #include "util/file.h"
 
@@ -164,10 +165,11 @@ static void on_mapping(const struct mapping *m, void *arg)
 void doctor__runtimes(struct doctor *d)
 {
 	struct search s = { .d = d, .taker = note_taker__new(&d->embedded) };
-	int unread;
+	struct procs_unread unread = {};
 
 	s.table = REPORT_TABLE(&d->out, "runtimes", "Runtimes that are mapped now", runtime_columns);
-	unread = s.taker ? procs__each_mapping(on_mapping, &s) : 0;
+	if (s.taker)
+		procs__each_mapping(on_mapping, &s, &unread);
 	note_taker__free(s.taker);
 	if (!s.taker)
 		report_output__note(&d->out, "No process could be examined: no memory.");
@@ -176,9 +178,13 @@ void doctor__runtimes(struct doctor *d)
 			&d->out,
 			"%u mapped file%s could not be examined: what parses it crashed or took too long. The first: %s",
 			s.n_failed, s.n_failed == 1 ? "" : "s", s.failed);
-	if (unread > 0 && !d->root)
-		report_output__note(&d->out, "%d processes could not be examined: not allowed; run it as root.",
-				    unread);
+	if (unread.refused && !d->root)
+		report_output__note(&d->out, "%u processes could not be examined: not allowed; run it as root.",
+				    unread.refused);
+	if (unread.late)
+		report_output__note(&d->out,
+				    "%u process%s could not be examined. The first is process %u: " BOUNDED_LATE ".",
+				    unread.late, text__es(unread.late), unread.first_late);
 	if (s.n_foreign)
 		report_output__note(
 			&d->out, "%u process%s of other users %s left out (--scope user, %s); %s.", s.n_foreign,

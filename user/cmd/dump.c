@@ -17,6 +17,7 @@
 #include "output/text.h"
 #include "process/mounts.h"
 #include "python/snapshot.h"
+#include "sandbox/bounded.h"
 #include "sandbox/memory_limit.h"
 #include "sandbox/privileges.h"
 
@@ -413,6 +414,7 @@ static int dump_processes(struct dump *d)
 	open_all(d);
 	/* The processes choose the bytes that are read from here on. */
 	mounts__forget();
+	bounded__forget();
 	memory_limit__set(0);
 	err = privileges__reader(false);
 	if (err) {

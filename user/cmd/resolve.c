@@ -9,6 +9,7 @@
 #include "process/procs.h"
 #include "record/family.h"
 #include "record/file_facts.h"
+#include "sandbox/bounded.h"
 #include "sandbox/memory_limit.h"
 #include "sandbox/privileges.h"
 #include "site/place.h"
@@ -301,6 +302,7 @@ static int leave_root(const struct resolver *r, int fd, char *err, size_t len)
 	int ret;
 
 	mounts__forget();
+	bounded__forget();
 	for (u32 i = 0; i < r->n_files; i++)
 		bytes += fstat(r->files[i].fd, &st) ? 0 : (u64)st.st_size;
 	memory_limit__set(bytes);
@@ -377,7 +379,8 @@ static int examine_process(struct resolver *r, const char *target, char *err, si
 	ret = procs__each_mapping_of(r->pid, on_mapping, r);
 	print_left_out(r);
 	if (ret)
-		snprintf(err, len, "process %s: its mappings can't be read: %s", target, strerror(-ret));
+		snprintf(err, len, "process %s: its mappings can't be read: %s", target,
+			 ret == -ETIMEDOUT ? BOUNDED_LATE : strerror(-ret));
 	else
 		ret = leave_root(r, -1, err, len);
 	for (u32 i = 0; i < r->n_files; i++) {
@@ -397,13 +400,16 @@ static int examine_process(struct resolver *r, const char *target, char *err, si
 
 static int examine_path(struct resolver *r, const char *target, char *err, size_t len)
 {
-	int fd = open(target, O_RDONLY | O_CLOEXEC | O_NONBLOCK), ret;
+	const char *remote;
+	int fd = mapped__open_path(0, target, r->scope->remote_files == ANSWER_YES, &remote), ret = fd;
 
-	if (fd < 0) {
-		ret = -errno;
+	if (remote)
+		snprintf(err, len, "%s: it lies on %s, whose server may never answer; --remote-files examines it",
+			 target, remote);
+	else if (fd < 0)
 		snprintf(err, len, "%s: %s", target, strerror(-ret));
+	if (fd < 0)
 		return ret;
-	}
 	ret = leave_root(r, fd, err, len);
 	if (ret) {
 		close(fd);

@@ -12,6 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "process/mapped.h"
+#include "sandbox/bounded.h"
 #include "sandbox/privileges.h"
 #include "util/file.h"
 
@@ -51,15 +53,22 @@ static int refuse(char *why, size_t len, const char *text)
 }
 
 /* Checks the program by its file's header: it may be 32-bit or of another machine. */
-static int check_program(u32 pid, char *why, size_t len)
+static int check_program(u32 pid, bool remote_files, char *why, size_t len)
 {
-	char path[64], refusal[512];
+	const char *remote;
+	char refusal[512];
 	Elf64_Ehdr head;
 	ssize_t n;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
-	fd = file__open_regular(path);
+	fd = mapped__open_program(pid, remote_files, &remote);
+	if (remote) {
+		snprintf(
+			why, len,
+			"its program lies on %s, whose server may never answer, and is not opened; --remote-files allows it",
+			remote);
+		return -ENOTSUP;
+	}
 	if (fd < 0) {
 		snprintf(why, len, "its program can't be read: %s%s%s", strerror(-fd),
 			 fd == -EPERM || fd == -EACCES ? "; " : "",
@@ -105,7 +114,7 @@ static int check_tracer(u32 pid, char *why, size_t len)
 	return -ENOTSUP;
 }
 
-int check__process(u32 pid, char *why, size_t len)
+int check__process(u32 pid, bool remote_files, char *why, size_t len)
 {
 	u32 leader = (u32)check__status(pid, "Tgid", 10);
 	char state[64] = "", exe[64], link[8];
@@ -137,7 +146,7 @@ int check__process(u32 pid, char *why, size_t len)
 		return refuse(
 			why, len,
 			"it runs in its parent's memory (a child of vfork); try again once it has executed its program");
-	return check_program(pid, why, len);
+	return check_program(pid, remote_files, why, len);
 }
 
 /* Writes a reason with the name of a library, made printable because the process chooses it. */
@@ -236,24 +245,36 @@ u64 check__file_limit(u32 pid)
 	return limit;
 }
 
-/* A process can declare any of its memory to be its environment (prctl(PR_SET_MM)), so only a limited part is read. */
+/*
+ * In a child. A process can declare any of its memory to be its environment (prctl(PR_SET_MM)), also memory that is
+ * never delivered; and only a limited part is read.
+ */
+static int read_environment(const void *arg, struct bounded_reply *reply)
+{
+	char path[64], part[4096];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/environ", *(const u32 *)arg);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	while (fd >= 0 && reply->n < ENVIRONMENT_MAX && (n = read(fd, part, sizeof(part))) > 0)
+		bounded__add(reply, part, (size_t)n);
+	if (fd >= 0)
+		close(fd);
+	bounded__add(reply, "", 1);
+	return 0;
+}
+
 void check__environment(u32 pid, const char *name, char *value, size_t len)
 {
-	char path[64], *text = malloc(ENVIRONMENT_MAX + 1);
-	size_t size, n = strlen(name);
-	FILE *f;
+	struct bounded_reply text;
+	size_t n = strlen(name);
 
 	*value = '\0';
-	snprintf(path, sizeof(path), "/proc/%u/environ", pid);
-	f = text ? fopen(path, "re") : NULL;
-	size = f ? fread(text, 1, ENVIRONMENT_MAX, f) : 0;
-	if (text)
-		text[size] = '\0';
-	for (size_t at = 0; at < size; at += strlen(text + at) + 1)
-		if (!strncmp(text + at, name, n) && text[at + n] == '=')
-			snprintf(value, len, "%s", text + at + n + 1);
-	free(text);
-	if (f)
-		fclose(f);
+	bounded__call(pid, read_environment, &pid, sizeof(pid), &text);
+	for (size_t at = 0; at < text.n; at += strlen(text.bytes + at) + 1)
+		if (!strncmp(text.bytes + at, name, n) && text.bytes[at + n] == '=')
+			snprintf(value, len, "%s", text.bytes + at + n + 1);
+	free(text.bytes);
 	check__plain(value);
 }

@@ -9,7 +9,7 @@ u64 check__status(u32 pid, const char *name, int base);
 /* Makes a text of the target printable, in place: control characters, and everything that is not ASCII, become '?'. */
 void check__plain(char *text);
 /* Returns 0, -ESRCH (there is no such process) or -ENOTSUP with the reason (of size len). */
-int check__process(u32 pid, char *why, size_t len);
+int check__process(u32 pid, bool remote_files, char *why, size_t len);
 /* The same for its mapped files: a C library with which the shim works. */
 int check__libraries(struct space *s, const char *shim, char *why, size_t len);
 /* The largest file that the process may write, in bytes: RLIMIT_FSIZE. */

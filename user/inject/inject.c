@@ -21,6 +21,7 @@
 
 #include "inject/check.h"
 #include "inject/load.h"
+#include "sandbox/bounded.h"
 #include "sandbox/privileges.h"
 #include "sandbox/syscalls.h"
 #include "util/lock.h"
@@ -73,6 +74,8 @@ static int open_space(struct space *s, u32 pid, char *why, size_t len)
 	/* an empty list: the process has ended, or only its user may read it */
 	if (err == -ENOENT || err == -ESRCH)
 		snprintf(why, len, "there is no such process");
+	else if (err == -ETIMEDOUT)
+		snprintf(why, len, "its mappings can't be read: " BOUNDED_LATE);
 	else
 		snprintf(why, len, "its memory can't be read: %s; %s", err ? strerror(-err) : "not allowed",
 			 privileges__refusal(refusal, sizeof(refusal)));
@@ -86,7 +89,7 @@ int inject__examine(u32 pid, const char *shim, bool remote_files, struct inject_
 
 	s.remote_files = remote_files;
 	memset(out, 0, sizeof(*out));
-	err = check__process(pid, out->why, sizeof(out->why));
+	err = check__process(pid, remote_files, out->why, sizeof(out->why));
 	if (err == -ESRCH)
 		return err;
 	/* its libraries are reported even if nothing can be loaded */
@@ -176,7 +179,7 @@ static void inject(struct space *s, u32 pid, const char *shim, const struct inje
 		snprintf(r->why, sizeof(r->why), INJECT_NO_ROOM);
 		return;
 	}
-	err = check__process(pid, r->why, sizeof(r->why));
+	err = check__process(pid, options->remote_files, r->why, sizeof(r->why));
 	if (!err)
 		err = open_space(s, pid, r->why, sizeof(r->why));
 	if (!err && s->pidfd < 0) {

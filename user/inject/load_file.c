@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "inject/check.h"
+#include "process/mapped.h"
 #include "util/file.h"
 
 #define MEMFD_FLAGS (MFD_CLOEXEC | MFD_ALLOW_SEALING)
@@ -43,13 +44,11 @@ int shim_file__read(struct load *l)
 
 bool shim_file__is_visible(const struct load *l)
 {
+	const char *remote;
 	struct stat theirs;
-	char root[64];
 	bool same;
-	int fd;
+	int fd = mapped__open_path(l->s->pid, l->shim, l->s->remote_files, &remote);
 
-	snprintf(root, sizeof(root), "/proc/%u/root", l->s->pid);
-	fd = file__find_in_root(root, l->shim);
 	same = fd >= 0 && !fstat(fd, &theirs) && l->file.st_dev == theirs.st_dev && l->file.st_ino == theirs.st_ino;
 	if (fd >= 0)
 		close(fd);

@@ -5,9 +5,13 @@
 #include "util/array.h"
 
 #include <fcntl.h>
+#include <linux/nsfs.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 /* include/uapi/linux/magic.h, and the file systems' own headers */
 static const struct {
@@ -63,13 +67,73 @@ bool filesystem__type(u32 major, u32 minor, u32 pid, char *type, size_t len)
 	return mounts__type(0, major, minor, type, len) || (pid && mounts__type(pid, major, minor, type, len));
 }
 
-const char *filesystem__remote_file(int fd, u32 pid)
+/* The mount of a descriptor, which may be an O_PATH one; no file system is asked. 0: unknown. */
+static u64 mount_of(int fd)
 {
-	struct statx st = {};
-	char type[64];
+	char path[48], line[128];
+	u64 id = 0;
+	FILE *f;
 
-	if (!statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &st) &&
-	    filesystem__type(st.stx_dev_major, st.stx_dev_minor, pid, type, sizeof(type)))
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f) && sscanf(line, "mnt_id: %llu", &id) != 1)
+		;
+	if (f)
+		fclose(f);
+	return id;
+}
+
+/* All memfds and shared memory of the kernel are on a mount that no table lists. */
+static bool is_memory(u64 mount)
+{
+	int fd = memfd_create("sonde", MFD_CLOEXEC);
+	bool same = fd >= 0 && mount_of(fd) == mount;
+
+	if (fd >= 0)
+		close(fd);
+	return same;
+}
+
+/*
+ * Was the process's mount namespace made by root, or by the user of this process? Its file systems may be anything
+ * that the maker of its user namespace wants, also overlayfs above FUSE.
+ */
+static bool is_trusted_namespace(u32 pid)
+{
+	char path[48];
+	uid_t owner = (uid_t)-1;
+	int mounts, users;
+
+	snprintf(path, sizeof(path), "/proc/%u/ns/mnt", pid);
+	mounts = open(path, O_RDONLY | O_CLOEXEC);
+	users = mounts < 0 ? -1 : ioctl(mounts, NS_GET_USERNS);
+	if (users >= 0 && ioctl(users, NS_GET_OWNER_UID, &owner))
+		owner = (uid_t)-1;
+	if (users >= 0)
+		close(users);
+	if (mounts >= 0)
+		close(mounts);
+	return !owner || owner == getuid();
+}
+
+const char *filesystem__remote_file(int fd, u32 pid, u64 dev)
+{
+	u64 id = mount_of(fd);
+	struct mount m;
+	char type[64];
+	const char *remote;
+
+	if (mounts__by_id(0, id, &m))
+		return filesystem__remote_type(m.type);
+	if (pid && mounts__by_id(pid, id, &m)) {
+		remote = filesystem__remote_type(m.type);
+		/* a file system that is mounted here, too, and by a mount of its own in the process's namespace */
+		if (remote || mounts__type(0, m.dev >> 20, m.dev & 0xfffff, type, sizeof(type)))
+			return remote;
+		return is_trusted_namespace(pid) ? NULL : "a mount that another user made";
+	}
+	/* unmounted, or not below the process's root */
+	if (dev && mounts__type(0, dev >> 20, dev & 0xfffff, type, sizeof(type)))
 		return filesystem__remote_type(type);
-	return filesystem__remote(filesystem__magic(fd));
+	return is_memory(id) ? NULL : "an unmounted file system";
 }

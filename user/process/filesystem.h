@@ -29,7 +29,8 @@ bool filesystem__type(u32 major, u32 minor, u32 pid, char *type, size_t len);
 /* As filesystem__remote(), for such a type. */
 const char *filesystem__remote_type(const char *type);
 /*
- * The same for the file behind a descriptor that process pid maps; its server is asked only if it is mounted in
- * neither namespace.
+ * Why the server of the file behind a descriptor, which process pid (0: none) maps or sees, may never answer: the name
+ * of its file system, or that another user mounted it. NULL: it is local. Decides by the mount of the descriptor, which
+ * may be an O_PATH one, and by dev, the device number in /proc/PID/maps (0: unknown). No server is asked.
  */
-const char *filesystem__remote_file(int fd, u32 pid);
+const char *filesystem__remote_file(int fd, u32 pid, u64 dev);

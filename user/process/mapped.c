@@ -2,30 +2,33 @@
 #include "process/mapped.h"
 
 #include "process/filesystem.h"
+#include "sandbox/bounded.h"
 #include "util/file.h"
 #include "util/walk.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* O_PATH only names the file, so no server is asked. */
-static int find_mapping(const struct mapping *m)
-{
-	char path[96];
-	int fd;
+#define LATE "a file system that does not answer"
 
-	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", m->pid, m->start, m->end);
-	fd = open(path, O_PATH | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	return fd;
-}
+/* What a child opens. */
+struct request {
+	u32 pid;
+	bool remote_files;
+	char link[80]; /* of /proc/PID, to the file itself; "": the path is used */
+	u64 dev; /* of a mapping; 0: unknown */
+	u64 ino; /* the number that a file found by its path must have; 0: any */
+	char path[PATH_MAX]; /* "": only the link is used */
+};
 
 struct search {
-	u32 pid;
+	const struct request *request;
 	const char *remote;
 };
 
@@ -34,22 +37,22 @@ static int visit(int fd, void *arg)
 {
 	struct search *s = arg;
 
-	s->remote = filesystem__remote_file(fd, s->pid);
+	s->remote = filesystem__remote_file(fd, s->request->pid, 0);
 	return s->remote ? -EREMOTE : 0;
 }
 
 /* The file that is at the path now may be on another file system than the mapped one. */
-static int find_path(const struct mapping *m, bool remote_files, const char **remote)
+static int find_path(const struct request *r, const char **remote)
 {
-	struct search s = { .pid = m->pid };
+	struct search s = { .request = r };
 	char path[32];
 	int root, fd;
 
-	snprintf(path, sizeof(path), "/proc/%u/root", m->pid);
+	snprintf(path, sizeof(path), "/proc/%u/root", r->pid);
 	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return -errno;
-	fd = walk__below(root, m->path, remote_files ? NULL : visit, &s);
+	fd = walk__below(root, r->path, r->remote_files ? NULL : visit, &s);
 	close(root);
 	*remote = s.remote;
 	return fd;
@@ -62,26 +65,92 @@ static bool is_inode(int fd, u64 ino)
 	return !fstat(fd, &st) && st.st_ino == ino;
 }
 
-int mapped__open(const struct mapping *m, enum mapped_path by_path, bool remote_files, const char **remote)
+/* O_PATH only names the file, so no server is asked; but even that may ask the server of NFS. */
+static int open_named(const struct request *r, const char *name, const char **remote)
 {
 	char type[64];
-	bool known = m->dev && filesystem__type(m->dev >> 20, m->dev & 0xfffff, m->pid, type, sizeof(type)), is_named;
 	int fd;
 
-	/* even an O_PATH open of a file on NFS may ask its server */
-	*remote = known && !remote_files ? filesystem__remote_type(type) : NULL;
+	if (!r->remote_files && r->dev && filesystem__type(r->dev >> 20, r->dev & 0xfffff, r->pid, type, sizeof(type)))
+		*remote = filesystem__remote_type(type);
 	if (*remote)
 		return -EREMOTE;
-	fd = find_mapping(m);
-	is_named = fd < 0;
-	if (is_named)
-		fd = find_path(m, remote_files, remote);
+	fd = open(name, O_PATH | O_CLOEXEC);
 	if (fd < 0)
+		return -errno;
+	*remote = r->remote_files ? NULL : filesystem__remote_file(fd, r->pid, r->dev);
+	if (!*remote)
 		return fd;
-	if (!remote_files && !known && !is_named)
-		*remote = filesystem__remote_file(fd, m->pid);
-	if (!*remote && (!is_named || by_path == MAPPED_ANY || is_inode(fd, m->ino)))
-		return file__reopen_regular(fd);
 	close(fd);
-	return *remote ? -EREMOTE : -ENOENT;
+	return -EREMOTE;
+}
+
+static int find_file(const struct request *r, const char **remote)
+{
+	int fd = *r->link ? open_named(r, r->link, remote) : r->pid ? -ENOENT : open_named(r, r->path, remote);
+
+	if (fd >= 0 || *remote || !*r->path || !r->pid)
+		return fd;
+	fd = find_path(r, remote);
+	if (fd < 0 || !r->ino || is_inode(fd, r->ino))
+		return fd;
+	close(fd);
+	return -ENOENT;
+}
+
+/* In a child, whose constant texts have the addresses of its parent's. */
+static int open_file(const void *arg, struct bounded_reply *reply)
+{
+	const char *remote = NULL;
+	int fd = find_file(arg, &remote);
+
+	bounded__add(reply, &remote, sizeof(remote));
+	reply->fd = fd < 0 ? -1 : file__reopen_regular(fd);
+	return fd < 0 ? fd : reply->fd < 0 ? reply->fd : 0;
+}
+
+static int request_file(const struct request *r, const char **remote)
+{
+	struct bounded_reply reply;
+	int err = bounded__call(r->pid, open_file, r, sizeof(*r), &reply);
+
+	*remote = err == -ETIMEDOUT ? LATE : NULL;
+	if (reply.n == sizeof(*remote))
+		memcpy(remote, reply.bytes, sizeof(*remote));
+	free(reply.bytes);
+	return *remote ? -EREMOTE : err ? err : reply.fd;
+}
+
+int mapped__open(const struct mapping *m, enum mapped_path by_path, bool remote_files, const char **remote)
+{
+	struct request r = {
+		.pid = m->pid,
+		.remote_files = remote_files,
+		.dev = m->dev,
+		.ino = by_path == MAPPED_SAME ? m->ino : 0,
+	};
+
+	*remote = NULL;
+	snprintf(r.link, sizeof(r.link), "/proc/%u/map_files/%llx-%llx", m->pid, m->start, m->end);
+	if (snprintf(r.path, sizeof(r.path), "%s", m->path) >= (int)sizeof(r.path))
+		return -ENAMETOOLONG;
+	return request_file(&r, remote);
+}
+
+int mapped__open_path(u32 pid, const char *path, bool remote_files, const char **remote)
+{
+	struct request r = { .pid = pid, .remote_files = remote_files };
+
+	*remote = NULL;
+	if (snprintf(r.path, sizeof(r.path), "%s", path) >= (int)sizeof(r.path))
+		return -ENAMETOOLONG;
+	return request_file(&r, remote);
+}
+
+int mapped__open_program(u32 pid, bool remote_files, const char **remote)
+{
+	struct request r = { .pid = pid, .remote_files = remote_files };
+
+	snprintf(r.link, sizeof(r.link), "/proc/%u/exe", pid);
+	return request_file(&r, remote);
 }

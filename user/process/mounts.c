@@ -40,8 +40,11 @@ bool mount__parse(const char *line, struct mount *m)
 	const char *dash = strstr(line, " - ");
 	u32 major, minor;
 
-	if (!dash || sscanf(line, "%*u %*u %u:%u", &major, &minor) != 2)
+	unsigned long long id;
+
+	if (!dash || sscanf(line, "%llu %*u %u:%u", &id, &major, &minor) != 3)
 		return false;
+	m->id = id;
 	m->dev = (u64)major << 20 | minor;
 	snprintf(m->type, sizeof(m->type), "%.*s", (int)strcspn(dash + 3, " \n"), dash + 3);
 	return true;
@@ -134,23 +137,29 @@ static struct table *table_of(u64 ns, const char *path)
 	return open_table(least, path, ns);
 }
 
-static bool find(const struct table *t, u64 dev, char *type, size_t len)
+static const struct mount *find_device(const struct table *t, u64 dev)
 {
 	u32 i = SEARCH(t->n, k, t->mounts[k].dev < dev);
 
-	if (i == t->n || t->mounts[i].dev != dev)
-		return false;
-	snprintf(type, len, "%s", t->mounts[i].type);
-	return true;
+	return i < t->n && t->mounts[i].dev == dev ? &t->mounts[i] : NULL;
 }
 
-bool mounts__type(u32 pid, u32 major, u32 minor, char *type, size_t len)
+static const struct mount *find_id(const struct table *t, u64 id)
+{
+	for (u32 i = 0; i < t->n; i++)
+		if (t->mounts[i].id == id)
+			return &t->mounts[i];
+	return NULL;
+}
+
+/* Finds a mount by its device or id. */
+static bool find(u32 pid, const struct mount *(*find_in)(const struct table *t, u64 key), u64 key, struct mount *out)
 {
 	char folder[24] = "/proc/self", path[48];
 	struct table once = {}, *t;
+	const struct mount *found;
 	char ns[48];
 	struct stat st, again;
-	bool found;
 
 	if (pid)
 		snprintf(folder, sizeof(folder), "/proc/%u", pid);
@@ -165,10 +174,27 @@ bool mounts__type(u32 pid, u32 major, u32 minor, char *type, size_t len)
 	/* the process may have entered another namespace before its table was read */
 	if (st.st_ino && (stat(ns, &again) || again.st_ino != st.st_ino))
 		t->ns = ~0ULL;
-	found = find(t, (u64)major << 20 | minor, type, len);
+	found = find_in(t, key);
+	if (found)
+		*out = *found;
 	if (t == &once) {
 		close(once.fd);
 		forget(&once);
 	}
+	return found != NULL;
+}
+
+bool mounts__by_id(u32 pid, u64 id, struct mount *out)
+{
+	return find(pid, find_id, id, out);
+}
+
+bool mounts__type(u32 pid, u32 major, u32 minor, char *type, size_t len)
+{
+	struct mount m;
+	bool found = find(pid, find_device, (u64)major << 20 | minor, &m);
+
+	if (found)
+		snprintf(type, len, "%s", m.type);
 	return found;
 }

@@ -16,10 +16,16 @@
  */
 bool mounts__type(u32 pid, u32 major, u32 minor, char *type, size_t len);
 struct mount {
+	u64 id; /* as in /proc/PID/fdinfo */
 	u64 dev; /* major << 20 | minor */
 	char type[40]; /* a longer name is cut */
 };
 
+/*
+ * The mount with this id in the mount namespace of process pid (0: of this process), as far as that process's root
+ * shows it. An id has one mount in all namespaces together as long as a descriptor refers to the mount.
+ */
+bool mounts__by_id(u32 pid, u64 id, struct mount *out);
 /* Parses a line of mountinfo. false: it has no device or type. */
 bool mount__parse(const char *line, struct mount *m);
 /* Closes and clears the cached tables. */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "process/procs.h"
 
+#include "sandbox/bounded.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -20,51 +22,73 @@ static bool parse(char *line, u32 pid, struct mapping *m)
 		   &path) < 7 ||
 	    !path || perms[2] != 'x' || line[path] != '/')
 		return false;
-	line[strcspn(line, "\n")] = '\0';
 	m->path = line + path;
 	m->dev = ((u64)maj << 20) | min;
 	return true;
 }
 
-int procs__each_mapping_of(u32 pid, void (*fn)(const struct mapping *m, void *arg), void *arg)
+/* In a child: keeps the lines of executable mappings of files. */
+static int read_lines(const void *arg, struct bounded_reply *reply)
 {
-	char name[64], *line = NULL;
-	struct mapping m;
+	char name[64], perms[5], *line = NULL;
 	size_t size = 0;
-	int err = 0;
+	ssize_t n;
 	FILE *f;
+	int err;
 
-	snprintf(name, sizeof(name), "/proc/%u/maps", pid);
+	snprintf(name, sizeof(name), "/proc/%u/maps", *(const u32 *)arg);
 	f = fopen(name, "re");
 	if (!f)
 		return -errno;
 	errno = 0;
-	while (getline(&line, &size, f) > 0)
-		if (parse(line, pid, &m))
-			fn(&m, arg);
-	if (errno == EACCES || errno == EPERM)
-		err = -errno;
+	while ((n = getline(&line, &size, f)) > 0)
+		if (sscanf(line, "%*s %4s", perms) == 1 && perms[2] == 'x' && strchr(line, '/') &&
+		    !bounded__add(reply, line, (size_t)n))
+			break;
+	err = errno == EACCES || errno == EPERM ? -errno : 0;
 	free(line);
 	fclose(f);
 	return err;
 }
 
-int procs__each_mapping(void (*fn)(const struct mapping *m, void *arg), void *arg)
+int procs__each_mapping_of(u32 pid, void (*fn)(const struct mapping *m, void *arg), void *arg)
+{
+	struct bounded_reply reply;
+	int err = bounded__call(pid, read_lines, &pid, sizeof(pid), &reply);
+	struct mapping m;
+
+	for (char *line = reply.bytes, *end; line && line < reply.bytes + reply.n; line = end + 1) {
+		end = memchr(line, '\n', reply.bytes + reply.n - line);
+		if (!end)
+			break;
+		*end = '\0';
+		if (parse(line, pid, &m))
+			fn(&m, arg);
+	}
+	free(reply.bytes);
+	return err;
+}
+
+int procs__each_mapping(void (*fn)(const struct mapping *m, void *arg), void *arg, struct procs_unread *unread)
 {
 	DIR *dir = opendir("/proc");
 	struct dirent *d;
-	int unread = 0;
+
+	*unread = (struct procs_unread){};
 
 	if (!dir)
 		return -errno;
 	while ((d = readdir(dir))) {
+		u32 pid = (u32)atoi(d->d_name);
 		int err;
 
 		if (!isdigit((unsigned char)d->d_name[0]))
 			continue;
-		err = procs__each_mapping_of(atoi(d->d_name), fn, arg);
-		unread += err == -EACCES || err == -EPERM;
+		err = procs__each_mapping_of(pid, fn, arg);
+		unread->refused += err == -EACCES || err == -EPERM;
+		if (err == -ETIMEDOUT && !unread->late++)
+			unread->first_late = pid;
 	}
 	closedir(dir);
-	return unread;
+	return 0;
 }

@@ -4,11 +4,18 @@
 
 #include "process/process.h"
 
+/* Processes whose mappings could not be read */
+struct procs_unread {
+	u32 refused; /* number of those that this process may not read */
+	u32 late,
+		first_late; /* number of those that did not answer in time (sandbox/bounded.h), and the first one's pid */
+};
+
 /*
  * Calls fn for each executable file mapping of each process that can be read; dev and ino are those of
- * /proc/PID/maps. Returns how many processes could not be read, or negative errno.
+ * /proc/PID/maps. Returns 0 or negative errno.
  */
-int procs__each_mapping(void (*fn)(const struct mapping *m, void *arg), void *arg);
+int procs__each_mapping(void (*fn)(const struct mapping *m, void *arg), void *arg, struct procs_unread *unread);
 
-/* The same for one process: returns 0 or negative errno. */
+/* The same for one process: returns 0 or negative errno; -ETIMEDOUT: it did not answer in time. */
 int procs__each_mapping_of(u32 pid, void (*fn)(const struct mapping *m, void *arg), void *arg);

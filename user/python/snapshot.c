@@ -13,6 +13,7 @@
 #include "process/procs.h"
 #include "python/layouts.h"
 #include "python/task_layout.h"
+#include "sandbox/bounded.h"
 #include "sandbox/privileges.h"
 #include "util/array.h"
 
@@ -65,8 +66,6 @@ static void on_mapping(const struct mapping *m, void *arg)
 	fd = mapped__open(m, MAPPED_ANY, l->remote_files, &remote);
 	if (remote)
 		l->remote = remote;
-	/* on_mapping's caller takes errno for an error of reading the list */
-	errno = 0;
 	if (fd < 0)
 		return;
 	if (likely) {
@@ -83,6 +82,16 @@ static void on_mapping(const struct mapping *m, void *arg)
 	l->n_files++;
 }
 
+/* In a child: even the open waits for a process that waits in an exec. */
+static int open_memory(const void *arg, struct bounded_reply *reply)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/mem", *(const u32 *)arg);
+	reply->fd = open(path, O_RDONLY | O_CLOEXEC);
+	return reply->fd < 0 ? -errno : 0;
+}
+
 /* Writes the message for an error of opening a file of /proc/PID. That the process has ended is no refusal: -ESRCH. */
 static int explain_open_error(u32 pid, int err, char *text, size_t len)
 {
@@ -92,6 +101,10 @@ static int explain_open_error(u32 pid, int err, char *text, size_t len)
 		snprintf(text, len, "there is no process %u", pid);
 		return -ESRCH;
 	}
+	if (err == -ETIMEDOUT) {
+		snprintf(text, len, "process %u: cannot read its memory: " BOUNDED_LATE, pid);
+		return err;
+	}
 	snprintf(text, len, "process %u: cannot read its memory: %s%s%s", pid, strerror(-err),
 		 err == -EPERM || err == -EACCES ? "\n" : "",
 		 err == -EPERM || err == -EACCES ? privileges__refusal(why, sizeof(why)) : "");
@@ -100,6 +113,7 @@ static int explain_open_error(u32 pid, int err, char *text, size_t len)
 
 int snapshot__open(struct snapshot *l, u32 pid, char *err, size_t len)
 {
+	struct bounded_reply memory;
 	char path[64];
 	ssize_t n;
 	int ret;
@@ -107,10 +121,10 @@ int snapshot__open(struct snapshot *l, u32 pid, char *err, size_t len)
 	*l = (struct snapshot){ .pid = pid, .mem = -1, .remote_files = l->remote_files };
 	map__init(&l->codes, sizeof(u64), sizeof(struct snapshot_code));
 	map__init(&l->types, sizeof(u64), sizeof(u8));
-	snprintf(path, sizeof(path), "/proc/%u/mem", pid);
-	l->mem = open(path, O_RDONLY | O_CLOEXEC);
-	if (l->mem < 0)
-		return explain_open_error(pid, -errno, err, len);
+	ret = bounded__call(pid, open_memory, &pid, sizeof(pid), &memory);
+	l->mem = memory.fd;
+	if (ret)
+		return explain_open_error(pid, ret, err, len);
 	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
 	n = readlink(path, l->exe, sizeof(l->exe) - 1);
 	l->exe[n < 0 ? 0 : n] = '\0';

@@ -75,6 +75,9 @@ static const char *const attacher[] = { "kill", "pidfd_send_signal", "socketpair
 
 static const char *const perf[] = { "perf_event_open", NULL };
 
+/* Of a process's namespaces: who made them (process/filesystem.c). */
+static const unsigned int namespaces[] = { NS_GET_USERNS, NS_GET_OWNER_UID };
+
 /* Calls that look a file up by its path and do not open it. */
 static const char *const lookups[] = { "access", "faccessat", "faccessat2", "stat", "lstat", NULL };
 
@@ -242,6 +245,8 @@ static int add_observer(scmp_filter_ctx ctx, bool kills)
 		err = add_bits(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), 0, 0xffffffff, AF_UNIX);
 	if (!err && !kills)
 		err = add_bits(ctx, SCMP_ACT_ALLOW, SCMP_SYS(kill), 1, 0xffffffff, SIGKILL);
+	if (!err && !SANITIZED)
+		err = ADD_VALUES(ctx, SCMP_SYS(ioctl), 1, namespaces);
 	return err ? err : add(ctx, SCMP_ACT_ALLOW, lookups);
 }
 
@@ -290,6 +295,8 @@ static int add_attacher(scmp_filter_ctx ctx, bool perf_events)
 		err = add(ctx, SCMP_ACT_ALLOW, perf);
 	if (!err && !SANITIZED)
 		err = ADD_VALUES(ctx, SCMP_SYS(ioctl), 1, events);
+	if (!err && !SANITIZED)
+		err = ADD_VALUES(ctx, SCMP_SYS(ioctl), 1, namespaces);
 	return err ? err : add_opens(ctx, OPENS_TO_WRITE);
 }
 

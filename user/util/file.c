@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "util/file.h"
 
-#include "util/walk.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -32,17 +30,6 @@ int file__open_regular(const char *path)
 	int at = open(path, O_PATH | O_CLOEXEC);
 
 	return at < 0 ? -errno : file__reopen_regular(at);
-}
-
-int file__find_in_root(const char *root, const char *path)
-{
-	int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC), fd;
-
-	if (dir < 0)
-		return -errno;
-	fd = walk__below(dir, path, NULL, NULL);
-	close(dir);
-	return fd;
 }
 
 char *file__first_line(const char *path, char *buf, size_t size)

@@ -10,11 +10,6 @@
  */
 int file__open_regular(const char *path);
 
-/*
- * Returns an O_PATH descriptor for a path below another process's root, which no symbolic link leads out of, or
- * negative errno.
- */
-int file__find_in_root(const char *root, const char *path);
 /* Reads the first line of a file into buf, without its newline; "": it can't be read. Returns buf. */
 char *file__first_line(const char *path, char *buf, size_t size);
 
