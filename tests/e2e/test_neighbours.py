@@ -4,6 +4,7 @@
 """What an account does to files that sonde examines does not keep it from probing others' libraries in time."""
 import os
 import shutil
+import stat
 import struct
 import subprocess
 import sys
@@ -12,12 +13,13 @@ import time
 import account
 from sonde_cli import B, Sonde
 from sonde_trace import Trace
-from tap import ok
+from tap import ok, skip
 
 LIBRARY = os.path.join(B, "tests", "fakes", "libcudart.so")
 CALLS = 500
 SOON = 2_000_000_000  # ns from the mapping of a victim's library until it is probed
 LARGE = 140 << 20
+HUNG = 30
 SUBUIDS = 100000
 VICTIM = f"""import ctypes, sys
 sys.stdin.readline()
@@ -127,8 +129,8 @@ def beside(name, tmp, attack, is_first=False):
     status = recording.end()
     print(f"# {name}: sonde ended in {time.monotonic() - began:.1f} s, with status {status}")
     for p in processes:
-        p.kill()
-        p.communicate()
+        p.stdin.close()
+        p.wait()
     victim.judge(name, Trace(recording.path))
 
 
@@ -148,6 +150,35 @@ def mapper(who, paths):
     return [p]
 
 
+def hung(who, tmp, kind):
+    """Overlays above FUSE in namespaces of the account, with files that its processes map, and servers that do not answer any more"""
+    servers = []
+    for i in range(HUNG):
+        folder = os.path.join(tmp, f"hung-{len(os.listdir(tmp))}-{i}")
+        os.mkdir(folder)
+        servers.append(subprocess.Popen(who.command("unshare", "-Ur", "-m", f"{tmp}/hung_files", folder, f"{tmp}/libcudart.so.13",
+                                                    "libcudart.so.13", kind), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        env={**os.environ, "FUSE_DEVICE": f"{tmp}/fuse"}))
+    for p in servers:
+        p.stdout.readline()
+    for p in servers:
+        p.stdin.write("hang\n")
+        p.stdin.flush()
+        p.stdout.readline()
+    return servers
+
+
+def fuse(who, tmp):
+    shutil.copy(os.path.join(B, "tests", "workloads", "hung_files"), tmp)
+    # a stripped library, whose debug file is searched in the root of its process
+    subprocess.run(["strip", "-o", os.path.join(tmp, "libcudart.so.13"), LIBRARY], check=True)
+    os.mknod(os.path.join(tmp, "fuse"), 0o666 | stat.S_IFCHR, os.stat("/dev/fuse").st_rdev)
+    os.chmod(os.path.join(tmp, "fuse"), 0o666)
+    for kind, name in (("overlay", "files on overlayfs above FUSE"), ("layer", "roots on overlayfs above FUSE")):
+        beside(name, tmp, lambda kind=kind: hung(who, tmp, kind))
+        beside(name + " that are there before", tmp, lambda kind=kind: hung(who, tmp, kind), True)
+
+
 def planted(who, tmp):
     paths = []
     for i in range(6):
@@ -165,6 +196,10 @@ def planted(who, tmp):
 
 def attacks(who, tmp):
     planted(who, tmp)
+    if os.path.exists("/dev/fuse"):
+        fuse(who, tmp)
+    else:
+        skip("files on overlayfs above FUSE", "there is no /dev/fuse")
 
 
 account.run_with_account(attacks)

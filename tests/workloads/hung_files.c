@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * hung_files DIR FILE NAME [locks|overlay]: mounts a FUSE file system at DIR whose only file, NAME, has the contents
- * of FILE. A child maps it for execution, and with `locks` waits for it while it holds its mmap lock. With `overlay` it
- * maps the file through an overlayfs above the FUSE file system. A line on stdin makes the server stop answering; at
- * the end of stdin the server ends, which aborts pending requests. Prints "mapped PID", and "hangs". FUSE_DEVICE in the
- * environment is used instead of /dev/fuse.
+ * hung_files DIR FILE NAME [locks|overlay|layer]: mounts a FUSE file system at DIR whose only file, NAME, has the
+ * contents of FILE. A child maps it for execution, and with `locks` waits for it while it holds its mmap lock. With
+ * `overlay` it maps the file through an overlayfs above the FUSE file system; with `layer` such an overlayfs is its
+ * root, and the file is in a layer of its own, so that only a search for other files asks the server. A line on stdin
+ * makes the server stop answering; at the end of stdin the server ends, which aborts pending requests. Prints
+ * "mapped PID", and "hangs". FUSE_DEVICE in the environment is used instead of /dev/fuse.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +28,7 @@
 #define FILE_ID 2
 
 static const char *name;
-static bool locks, overlay;
+static bool locks, overlay, layer;
 static char served[4096]; /* where the FUSE file system is */
 static char *contents;
 static size_t size;
@@ -147,7 +148,10 @@ static bool mount_overlay(const char *dir)
 	char top[4200], options[8500];
 
 	snprintf(top, sizeof(top), "%s/top", dir);
-	snprintf(options, sizeof(options), "lowerdir=%s:%s/none", served, dir);
+	if (layer)
+		snprintf(options, sizeof(options), "lowerdir=%s/none:%s", dir, served);
+	else
+		snprintf(options, sizeof(options), "lowerdir=%s:%s/none", served, dir);
 	return !mount("hung", top, "overlay", MS_RDONLY, options);
 }
 
@@ -165,6 +169,12 @@ static void map(const char *dir, int ready)
 		_exit(77);
 	}
 	snprintf(path, sizeof(path), "%s/%s%s", dir, overlay ? "top/" : "", name);
+	if (layer) {
+		snprintf(path, sizeof(path), "%s/top", dir);
+		if (chroot(path) || chdir("/"))
+			_exit(1);
+		snprintf(path, sizeof(path), "/%s", name);
+	}
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	at = fd < 0 ? MAP_FAILED : mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
 	if (at == MAP_FAILED || at[0] != contents[0])
@@ -224,6 +234,16 @@ static void serve(int ready, pid_t child)
 	}
 }
 
+static bool copy_to(const char *folder)
+{
+	char path[8400];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	f = fopen(path, "w");
+	return f && fwrite(contents, 1, size, f) == size && !fclose(f);
+}
+
 /* The folders of `overlay` are in a file system of their own, because a user may have no right to write DIR. */
 static bool make_folders(const char *dir)
 {
@@ -235,7 +255,7 @@ static bool make_folders(const char *dir)
 	if (mount("hung", dir, "tmpfs", 0, NULL) || mkdir(served, 0755))
 		return false;
 	snprintf(path, sizeof(path), "%s/none", dir);
-	if (mkdir(path, 0755))
+	if (mkdir(path, 0755) || (layer && !copy_to(path)))
 		return false;
 	snprintf(path, sizeof(path), "%s/top", dir);
 	return !mkdir(path, 0755);
@@ -252,7 +272,8 @@ int main(int argc, char **argv)
 		return 2;
 	name = argv[3];
 	locks = argc > 4 && !strcmp(argv[4], "locks");
-	overlay = argc > 4 && !strcmp(argv[4], "overlay");
+	layer = argc > 4 && !strcmp(argv[4], "layer");
+	overlay = layer || (argc > 4 && !strcmp(argv[4], "overlay"));
 	device = open(node ? node : "/dev/fuse", O_RDWR | O_CLOEXEC);
 	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", device);
 	if (device < 0 || load(argv[2]) || !make_folders(argv[1]) ||

@@ -8,6 +8,7 @@
 #include "sandbox/privileges.h"
 #include "sandbox/syscalls.h"
 #include "sandbox/usage.h"
+#include "util/walk.h"
 
 #include <dirent.h>
 #include <elf.h>
@@ -42,24 +43,13 @@ struct opener {
 	int reply_fd; /* -1: none */
 };
 
-/*
- * Is the file system remote? A mapping's magic number and device show that; the magic number of FUSE may also be that
- * of virtiofs, which is local.
- */
+/* May the server of the file, which the process of the request maps or sees, never answer? Nothing is asked of it. */
 static bool is_remote(const struct opener *s, int path_fd)
 {
 	const struct attacher_request *r = &s->request;
-	u64 magic = r->op == OP_OPEN && r->magic == FILESYSTEM_FUSE ? FILESYSTEM_FUSE : filesystem__magic(path_fd);
-	char type[64];
-	struct statx st;
-	u64 dev = r->op == OP_OPEN ? r->dev : 0;
 
-	if (magic != FILESYSTEM_FUSE)
-		return filesystem__remote(magic);
-	if (!dev && !statx(path_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &st))
-		dev = (u64)st.stx_dev_major << 20 | st.stx_dev_minor;
-	return !filesystem__type(dev >> 20, dev & 0xfffff, r->pid > 0 ? r->pid : 0, type, sizeof(type)) ||
-	       filesystem__remote_type(type);
+	return !s->remote_files &&
+	       filesystem__remote_file(path_fd, r->pid > 0 ? r->pid : 0, r->op == OP_OPEN ? r->dev : 0);
 }
 
 /*
@@ -71,7 +61,7 @@ static int open_elf(const struct opener *s, int path_fd)
 	struct stat st;
 	int fd;
 
-	if (!s->remote_files && is_remote(s, path_fd))
+	if (is_remote(s, path_fd))
 		return -EREMOTE;
 	if (fstat(path_fd, &st) || !S_ISREG(st.st_mode))
 		return -ENOEXEC;
@@ -124,13 +114,28 @@ static bool send_note(struct opener *s, int path_fd)
 {
 	struct inode_note note;
 
-	if ((!s->remote_files && is_remote(s, path_fd)) || !ownership__note(path_fd, s->request.pid, &note) ||
+	if (is_remote(s, path_fd) || !ownership__note(path_fd, s->request.pid, &note) ||
 	    (note.dev == s->noted.dev && note.ino == s->noted.ino))
 		return true;
 	if (write(s->notes, &note, sizeof(note)) < 0)
 		return false;
 	s->noted = note;
 	return true;
+}
+
+static int visit(int fd, void *arg)
+{
+	return is_remote(arg, fd) ? -EREMOTE : 0;
+}
+
+/* The path is that of another process, so each folder on it may be on a file system that does not answer. */
+static int open_path(struct opener *s, const char *path)
+{
+	int root = open("/", O_PATH | O_CLOEXEC), fd = root < 0 ? -errno : walk__below(root, path, visit, s);
+
+	if (root >= 0)
+		close(root);
+	return fd;
 }
 
 static int serve_open(struct opener *s)
@@ -150,7 +155,8 @@ static int serve_open(struct opener *s)
 	}
 	if (path_fd < 0 && r->n) {
 		/* the process has ended: the file may still be at its path; on overlayfs it would be probed twice */
-		path_fd = open(r->data, O_PATH | O_CLOEXEC);
+		path_fd = open_path(s, r->data);
+		errno = path_fd < 0 ? -path_fd : 0;
 		if (path_fd >= 0 && (on_overlay(path_fd) || !is_inode(path_fd, r->dev, r->ino))) {
 			close(path_fd);
 			return -ESTALE;
@@ -177,7 +183,7 @@ static int serve_open_debug(struct opener *s)
 	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return -errno;
-	path_fd = trusted__find(root, r->data, object.st_uid);
+	path_fd = trusted__find(root, r->data, object.st_uid, visit, s);
 	close(root);
 	errno = path_fd < 0 ? -path_fd : 0;
 	return reply_elf(s, path_fd);

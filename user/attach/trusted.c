@@ -19,6 +19,8 @@
 #endif
 
 struct search {
+	walk_visit *may_visit;
+	void *arg;
 	uid_t owner;
 	bool trusted; /* so far */
 };
@@ -39,16 +41,19 @@ static int visit(int fd, void *arg)
 {
 	struct search *s = arg;
 	struct stat st;
+	int err = s->may_visit(fd, s->arg);
 
+	if (err)
+		return err;
 	if (fstat(fd, &st))
 		return -errno;
 	s->trusted = s->trusted && is_trusted(s, fd, &st);
 	return 0;
 }
 
-int trusted__find(int root, const char *path, uid_t owner)
+int trusted__find(int root, const char *path, uid_t owner, walk_visit *may_visit, void *arg)
 {
-	struct search s = { .owner = owner, .trusted = true };
+	struct search s = { .may_visit = may_visit, .arg = arg, .owner = owner, .trusted = true };
 	int fd = walk__below(root, path, visit, &s), err;
 	struct stat st;
 
