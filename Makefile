@@ -141,8 +141,8 @@ WORK_CFLAGS = -std=gnu11 -O2 -g -fno-omit-frame-pointer -Wall -D_GNU_SOURCE= -Ib
 $(if $(wildcard $(CUDA)/13/include),$(foreach v,$(notdir $(patsubst %/lib/,%,$(wildcard $(NCCL)/*/lib/))),$(eval $(call nccl_rules,$(v)))))
 $(foreach v,12 13,$(if $(wildcard $(CUDA)/$(v)/lib),$(eval $(call cuda_rules,$(v)))))
 
-# A test is linked with one object of all of user/ but main.c, which halves the CPU time of linking. The switches replace
-# weak functions of user/util/test_switch.c; build/sonde does not have them.
+# A test is linked with one object of all of user/ but main.c, which halves the CPU time of linking. The switches
+# replace weak functions of user/util/test_switch.c; build/sonde does not have them.
 SWITCHES := $(patsubst %.c,$(B)/obj/%.o,$(wildcard tests/switches/*.c))
 $(B)/all.o: $(LIB_OBJS)
 	$(call say,LINK)$(CC) -nostdlib -r $^ -o $@

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A real-time priority for the moments in which somebody waits: while a recording starts and ends. Niceness does not
- * help beside the processes of other sessions and cgroups, among which the kernel shares the CPUs first.
+ * A real-time priority for the moments in which users wait: while a recording starts and ends. Niceness does not help
+ * beside the processes of other sessions and cgroups, among which the kernel shares the CPUs first.
  */
 #pragma once
 
