@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 
 from account import run_with_account, sondes_account
-from stacks_lib import NATIVE, SCHEMA, Stacks, quoted
+from stacks_lib import NATIVE, PYTHON, SCHEMA, Stacks, quoted
 from tap import ok, skip
 
 SONDE = os.environ["SONDE"]
@@ -210,10 +210,31 @@ def check_time(tmp):
            (r.returncode, size, r.stderr[-300:]))
 
 
+def check_deep(tmp):
+    """`diff` of stacks that share their callers takes about as long as of as many frames and stacks that are flat."""
+    def seconds(name, file, kind, depth):
+        s, stack = Stacks(), 0
+        function = s.function("f", file, 1, kind)
+        for i in range(4000):
+            stack = s.frame(stack if i % depth else 0, function, 1)
+            s.sample(0.001 + i * 1e-6, 100, stack, 1000)
+            s.span("gil_wait", 1 + i * 1e-4, 50000, 100, stack, holder=stack)
+        path, before = s.write(tmp, name), resource.getrusage(resource.RUSAGE_CHILDREN)
+        r = sonde("diff", path, path)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return r[0] == 0, after.ru_utime - before.ru_utime
+    for name, file, kind in (("the user's", "/srv/app.py", PYTHON), ("Python's", "/usr/lib/python3.11/json/encoder.py", PYTHON),
+                             ("native", "/opt/libx.so", NATIVE)):
+        flat, deep = (seconds(f"{word}{kind}", file, kind, depth) for word, depth in (("flat", 2), ("deep", 1000)))
+        ok(flat[0] and deep[0] and deep[1] < 10 * max(flat[1], 0.05), f"diff of 4,000 deep stacks of {name} code takes no longer than of flat ones",
+           flat, deep)
+
+
 with tempfile.TemporaryDirectory() as folder:
     check_terminal(folder)
     check_memory(folder)
     check_outside_limit(folder)
     check_depth(folder)
     check_time(folder)
+    check_deep(folder)
 run_with_account(attack)

@@ -11,6 +11,7 @@
 
 #include "findings/classify_semaphore.h"
 #include "findings/classify_short.h"
+#include "model/gc_stack.h"
 #include "model/lock_kind.h"
 #include "util/array.h"
 #include "util/path.h"
@@ -156,82 +157,153 @@ bool classify__starts_child(const struct stack_frame *f)
 	       (is_in(f->file, "/multiprocessing/process.py") || is_in(f->file, "/billiard/process.py"));
 }
 
-/* Adds what the innermost Python frame shows. */
-static void add_innermost(struct stack_parts *parts, const struct stack_frame *f, u32 at)
+/* What a stack shows, as found from the outermost frame inwards: each frame adds to what its caller has. */
+struct frame_parts {
+	struct stack_parts parts;
+	u32 named, first; /* innermost frames of the user's code: not generated, any */
+	enum finding_kind native_rule; /* of frames inside of the innermost Python frame */
+	/* What frames from this one outwards mean for a function of the user that they called. */
+	struct callers_role {
+		bool serves, in_request, loop;
+		u32 outermost; /* the user's outermost frame inside of the loop, if there is one */
+	} role;
+	u32 callback; /* as of the innermost frame of the user's code */
+	bool is_known;
+};
+
+static bool is_own_code(const struct stack_frame *f)
 {
+	return stack_frame__is_users(f) && !stack_frame__is_package(f);
+}
+
+/* Adds what a Python frame shows as a caller of the frames further in, or as the user's code. */
+static void add_called_by(struct frame_parts *p, const struct stack_frame *f, u32 at)
+{
+	const struct rule *rule = rule_of(f);
+	bool is_own = is_own_code(f), is_loop = rule && rule->role == LOOPS;
+	enum finding_kind outer_rule = is_own ? FINDING_NONE : p->parts.rule;
+	struct stack_parts *parts = &p->parts;
+
+	if (is_own) {
+		p->first = at;
+		p->named = stack_frame__is_generated(f) ? p->named : at;
+		p->callback = p->role.outermost ? p->role.outermost : at;
+		parts->serves = p->role.serves;
+		parts->in_request = p->role.in_request;
+		parts->loop = p->role.loop;
+		parts->waits_in_loop = false;
+		parts->pool = 0;
+	}
+	/* the outermost rule that the user's code called decides, but the innermost pool */
+	parts->rule = outer_rule || !rule ? outer_rule : rule->kind;
+	parts->pool = classify__is_pool(f) ? at : parts->pool;
+	parts->waits_in_loop = parts->waits_in_loop || is_loop;
+	p->role.serves = p->role.serves || (rule && rule->role != CALLED);
+	p->role.in_request = p->role.in_request || (rule && rule->role >= SERVES);
+	p->role.loop = p->role.loop || is_loop;
+	p->role.outermost = is_loop ? 0 : is_own && !p->role.outermost ? at : p->role.outermost;
+}
+
+/* Adds what the innermost Python frame shows. */
+static void add_innermost(struct frame_parts *p, const struct stack_frame *f, u32 at)
+{
+	struct stack_parts *parts = &p->parts;
+
 	parts->python = at;
+	parts->called = 0;
+	parts->is_foreign = parts->retries_database = false;
 	parts->passes_data = is_in(f->file, "/multiprocessing/connection.py") ||
 			     is_in(f->file, "/multiprocessing/queues.py") ||
 			     is_in(f->file, "/multiprocessing/reduction.py");
+	p->native_rule = FINDING_NONE;
 }
 
-/* Adds a native frame above the innermost Python frame. inner: the frame that it called */
-static void add_native(struct stack_parts *parts, const struct stack_frame *f, u32 at, u32 inner)
+/* Returns whether it is native code that the interpreter called, and not its own. */
+static bool is_callable(const struct stack_frame *f)
 {
-	bool is_foreign_call = path__is_foreign_call(f->file);
+	return !path__is_interpreter(f->file) && !path__is_foreign_call(f->file);
+}
 
-	/* finally the outermost one; "[frames missing]" has no file */
-	if (!path__is_interpreter(f->file) && !is_foreign_call && (*f->file || !parts->called)) {
-		parts->called = at;
-		parts->is_foreign = false;
-	}
-	/* ctypes itself calls the interpreter after the library's function, and waits for the GIL there */
-	if (is_foreign_call && inner && parts->called == inner)
-		parts->is_foreign = true;
-	if (path__begins_with(path__file_name(f->file), "libsqlite3.") || path__begins_with(f->name, "sqlite3"))
-		parts->retries_database = true;
+static enum finding_kind rule_of_native(const struct stack_frame *f)
+{
 	/* C++'s mangled name of what is in namespace c10d, PyTorch's collectives */
 	if (path__begins_with(f->name, "_ZN4c10d") || path__begins_with(f->name, "_ZNK4c10d"))
-		parts->rule = FINDING_RANKS;
+		return FINDING_RANKS;
 	/* a thread of the autograd engine waits for backward nodes; in Tensor.backward() it is a wait for the result */
-	if (path__begins_with(f->name, "_ZN5torch8autograd10ReadyQueue3pop"))
-		parts->rule = FINDING_IDLE;
+	return path__begins_with(f->name, "_ZN5torch8autograd10ReadyQueue3pop") ? FINDING_IDLE : FINDING_NONE;
+}
+
+static void add_native(struct frame_parts *p, const struct stacks *stacks, const struct stack_frame *f, u32 at)
+{
+	const struct stack_frame *called = stacks__frame(stacks, p->parts.called), *caller;
+
+	p->parts.native = at;
+	/* the outermost one; "[frames missing]" has no file */
+	if (is_callable(f) && (!called || !*called->file)) {
+		/* ctypes itself calls the interpreter after the library's function, and waits for the GIL there */
+		caller = stacks__frame(stacks, f->caller);
+		p->parts.called = at;
+		p->parts.is_foreign = caller && caller->kind == FRAME_NATIVE && path__is_foreign_call(caller->file);
+	}
+	p->parts.collects = p->parts.collects || gc_stack__is_collector(f);
+	if (path__begins_with(path__file_name(f->file), "libsqlite3.") || path__begins_with(f->name, "sqlite3"))
+		p->parts.retries_database = true;
+	p->native_rule = p->native_rule ? p->native_rule : rule_of_native(f);
+}
+
+static void add_frame(struct frame_parts *p, const struct stacks *stacks, u32 at)
+{
+	const struct stack_frame *f = stacks__frame(stacks, at);
+
+	if (f->kind == FRAME_NATIVE)
+		add_native(p, stacks, f, at);
+	else
+		p->parts.collects = false;
+	if (f->kind != FRAME_PYTHON)
+		return;
+	/* frames further out are the parent's */
+	if (classify__starts_child(f))
+		*p = (struct frame_parts){ 0 };
+	else
+		add_called_by(p, f, at);
+	add_innermost(p, f, at);
+}
+
+/* Adds the frames of a stack to those of its callers that earlier stacks had, so that a deep stack is read once. */
+static struct frame_parts find_parts(const struct stacks *stacks, u32 stack)
+{
+	u32 path[STACKS_DEEPEST], n = 0;
+	struct frame_parts p = { 0 }, *known;
+	const struct stack_frame *f;
+
+	for (u32 at = stack; (f = stacks__frame(stacks, at)) != NULL; at = f->caller) {
+		known = stacks__room(stacks, at, sizeof(*known));
+		if (known && known->is_known) {
+			p = *known;
+			break;
+		}
+		path[n++] = at;
+	}
+	while (n--) {
+		add_frame(&p, stacks, path[n]);
+		p.is_known = true;
+		known = stacks__room(stacks, path[n], sizeof(*known));
+		if (known)
+			*known = p;
+	}
+	return p;
 }
 
 struct stack_parts stack_parts__of(const struct stacks *stacks, u32 stack)
 {
-	struct stack_parts parts = { 0 };
-	const struct stack_frame *f;
-	const struct rule *rule;
-	u32 first = 0, outermost = 0, inner = 0;
-	bool is_called; /* the user's code called it: that comes further out */
+	struct frame_parts p = find_parts(stacks, stack);
+	struct stack_parts parts = p.parts;
 
-	for (u32 at = stack; (f = stacks__frame(stacks, at)) != NULL; inner = at, at = f->caller) {
-		if (f->kind == FRAME_NATIVE && !parts.python)
-			add_native(&parts, f, at, inner);
-		if (f->kind == FRAME_NATIVE && !parts.native)
-			parts.native = at;
-		if (f->kind != FRAME_PYTHON)
-			continue;
-		if (!parts.python)
-			add_innermost(&parts, f, at);
-		if (classify__starts_child(f))
-			break;
-		rule = rule_of(f);
-		is_called = !parts.user && !first;
-		if (is_called && rule && rule->kind)
-			parts.rule = rule->kind;
-		if (is_called && !parts.pool && classify__is_pool(f))
-			parts.pool = at;
-		parts.serves = parts.serves || (!is_called && rule && rule->role != CALLED);
-		parts.in_request = parts.in_request || (!is_called && rule && rule->role >= SERVES);
-		parts.waits_in_loop = parts.waits_in_loop || (is_called && rule && rule->role == LOOPS);
-		parts.loop = parts.loop || (!is_called && rule && rule->role == LOOPS);
-		if (!stack_frame__is_users(f) || stack_frame__is_package(f))
-			continue;
-		if (!parts.user && !stack_frame__is_generated(f))
-			parts.user = at;
-		if (!first)
-			first = at;
-		if (!parts.loop)
-			outermost = at;
-	}
 	/* the threads of a collective itself wait for something to do */
-	if (!parts.python && parts.rule == FINDING_RANKS)
-		parts.rule = FINDING_NONE;
-	if (!parts.user)
-		parts.user = first;
-	parts.callback = parts.loop ? outermost : 0;
+	if (!parts.rule && (parts.python || p.native_rule != FINDING_RANKS))
+		parts.rule = p.native_rule;
+	parts.user = p.named ? p.named : p.first;
+	parts.callback = parts.loop ? p.callback : 0;
 	return parts;
 }
 

@@ -22,6 +22,7 @@ struct stack_parts {
 	bool waits_in_loop; /* an event loop waits for events: it called no code of the user */
 	u32 callback; /* of `loop`: the user's function that the loop called */
 	bool passes_data; /* the innermost Python frame pickles or copies data for other processes */
+	bool collects; /* the innermost code is Python's collector, and not code that it called, such as a finalizer */
 	bool retries_database; /* SQLite sleeps, and then tries again whether the database is locked */
 };
 /* Returns what this function of a library waits for, an enum finding_kind; FINDING_NONE: not known. */

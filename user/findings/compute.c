@@ -7,7 +7,6 @@
 
 #include "findings/classify.h"
 #include "findings/loop.h"
-#include "model/gc_stack.h"
 #include "model/lock_kind.h"
 #include "output/table.h"
 
@@ -96,7 +95,7 @@ static void add_sample(struct computed *c, const struct finding_input *in, const
 	c->kernel_ns += s->kernel_ns;
 	c->fault_ns += s->fault_ns;
 	c->gil_ns += s->gil_ns;
-	c->gc_ns += gc_stack__collects(in->stacks, stack) ? s->ns : 0;
+	c->gc_ns += parts->collects ? s->ns : 0;
 	c->passing_ns += parts->passes_data ? s->ns : 0;
 	if (native) {
 		c->native_ns += s->ns - (s->kernel_ns < s->ns ? s->kernel_ns : s->ns);
@@ -124,8 +123,8 @@ void computed__of(struct computed *c, const struct finding_input *in, u32 pid, u
 			continue;
 		c->all_ns += s->ns;
 		c->all_gil_ns += s->gil_ns;
-		c->all_gc_ns += gc_stack__collects(in->stacks, key->stack) ? s->ns : 0;
 		parts = stack_parts__of(in->stacks, key->stack);
+		c->all_gc_ns += parts.collects ? s->ns : 0;
 		if (code && function_of(in, &parts, &frame) == code)
 			add_sample(c, in, s, key->stack, &parts, frame, &lines, &natives);
 	}

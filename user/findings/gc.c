@@ -9,7 +9,6 @@
 
 #include "findings/classify.h"
 #include "findings/span_sums.h"
-#include "model/gc_stack.h"
 #include "output/text.h"
 
 #define CALLED_BY "; the allocating function was called by "
@@ -53,12 +52,11 @@ struct sampled {
 static int add_time(struct sampled *c, u32 pid, u32 stack, u64 ns, u64 samples)
 {
 	const struct stacks *stacks = c->in->stacks;
-	struct stack_parts parts;
+	struct stack_parts parts = stack_parts__of(stacks, stack);
 	const struct stack_frame *f;
 
-	if (map__find(c->recorded, &pid) || !gc_stack__collects(stacks, stack))
+	if (map__find(c->recorded, &pid) || !parts.collects)
 		return 0;
-	parts = stack_parts__of(stacks, stack);
 	f = stacks__frame(stacks, parts.user ? parts.user : parts.python);
 	for (u32 level = 0; level < LEVELS; level++) {
 		struct place_key key = { .pid = pid, .level = level };

@@ -13,6 +13,7 @@
 #include "output/table.h"
 #include "output/text.h"
 #include "util/array.h"
+#include "util/path.h"
 
 struct line_thread {
 	u64 in_line; /* of waits, ns */
@@ -37,30 +38,30 @@ enum { STACK_HAS_LINE = 1, STACK_LACKS_LINE };
 
 static bool is_line(const struct stack_frame *frame, const struct finding_code *code)
 {
-	size_t len = strlen(frame->file), end = strlen(code->file);
-
 	/* code->file has only the end of a long path */
 	return frame->line == code->line && frame->kind == FRAME_PYTHON && !strcmp(frame->name, code->function) &&
-	       len >= end && !strcmp(frame->file + len - end, code->file);
+	       path__ends_with(frame->file, code->file);
 }
 
 /* 1: a frame of the stack is in the line, 0: none is; else -ENOMEM */
 static int has_line(struct line *l, u32 stack)
 {
-	u8 *known = map__get(&l->stacks, &stack);
+	u8 found = 0, *known;
 	const struct stack_frame *frame;
+	u32 at;
 
-	if (!known)
-		return -ENOMEM;
-	if (*known)
-		return *known == STACK_HAS_LINE;
-	*known = STACK_LACKS_LINE;
-	for (u32 at = stack; (frame = stacks__frame(l->in->stacks, at)) != NULL; at = frame->caller)
-		if (is_line(frame, &l->f->code)) {
-			*known = STACK_HAS_LINE;
-			return 1;
-		}
-	return 0;
+	for (at = stack; !found && (frame = stacks__frame(l->in->stacks, at)) != NULL; at = frame->caller) {
+		known = map__find(&l->stacks, &at);
+		found = known ? *known : is_line(frame, &l->f->code) ? STACK_HAS_LINE : 0;
+	}
+	/* the callers' frames are those of many stacks, so each is looked at once */
+	for (u32 end = at, at = stack; at != end; at = stacks__frame(l->in->stacks, at)->caller) {
+		known = map__get(&l->stacks, &at);
+		if (!known)
+			return -ENOMEM;
+		*known = found ? found : STACK_LACKS_LINE;
+	}
+	return found == STACK_HAS_LINE;
 }
 
 static int add_cells(struct line *l)

@@ -6,8 +6,8 @@
 #include "util/array.h"
 #include "util/path.h"
 
-/* Is this a function of CPython's collector? The compiler may append a suffix: "gc_collect_main.constprop.0". */
-static bool is_collector(const char *name)
+/* The compiler may append a suffix: "gc_collect_main.constprop.0". */
+static bool is_name(const char *name)
 {
 	static const char *const names[] = {
 		"collect",
@@ -36,12 +36,7 @@ static bool is_collector(const char *name)
 	return false;
 }
 
-bool gc_stack__collects(const struct stacks *s, u32 stack)
+bool gc_stack__is_collector(const struct stack_frame *f)
 {
-	const struct stack_frame *f;
-
-	for (u32 at = stack; (f = stacks__frame(s, at)) != NULL && f->kind == FRAME_NATIVE; at = f->caller)
-		if (is_collector(f->name) && path__is_interpreter(f->file))
-			return true;
-	return false;
+	return is_name(f->name) && path__is_interpreter(f->file);
 }

@@ -18,6 +18,7 @@
 struct entry {
 	u32 id;
 	u32 caller; /* index of the caller; NONE: it is the outermost frame */
+	u32 user, generated; /* ids of the innermost frames of the user's code from this one outwards, 0: none */
 	u32 depth; /* number of frames from the outermost to this one; 0: not known yet */
 	struct stack_frame frame;
 };
@@ -35,6 +36,7 @@ struct stacks {
 	struct entry *frames; /* by id */
 	struct code *codes; /* by id */
 	u32 n, n_codes;
+	u8 **room; /* see stacks__room() */
 	u32 broken;
 	bool starts_known; /* older traces lack `start`, and have each function once */
 };
@@ -192,6 +194,17 @@ static void add_names(struct stacks *s)
 	}
 }
 
+/* Is called for the caller's frame first. */
+static void find_user(struct stacks *s, struct entry *e)
+{
+	const struct entry *caller = e->caller == NONE ? NULL : &s->frames[e->caller];
+	bool is_users = stack_frame__is_users(&e->frame),
+	     is_generated = is_users && stack_frame__is_generated(&e->frame);
+
+	e->user = is_users && !is_generated ? e->id : caller ? caller->user : 0;
+	e->generated = is_generated ? e->id : caller ? caller->generated : 0;
+}
+
 /* Makes the frame an outermost one. */
 static void cut_stack(struct stacks *s, u32 i)
 {
@@ -224,6 +237,7 @@ static void compute_depths(struct stacks *s, u32 i, u32 *path)
 			cut_stack(s, path[n]);
 		else
 			s->frames[path[n]].depth = depth + 1;
+		find_user(s, &s->frames[path[n]]);
 	}
 }
 
@@ -254,7 +268,8 @@ int stacks__load(struct stacks **out, struct trace *t)
 	if (!s)
 		return -ENOMEM;
 	s->trace = t;
-	err = read_kind(s, "meta_code", on_codes);
+	s->room = calloc(1, sizeof(*s->room));
+	err = s->room ? read_kind(s, "meta_code", on_codes) : -ENOMEM;
 	if (!err)
 		err = read_kind(s, "meta_frame", on_frames);
 	if (!err) {
@@ -276,6 +291,9 @@ void stacks__free(struct stacks *s)
 {
 	if (!s)
 		return;
+	if (s->room)
+		free(*s->room);
+	free(s->room);
 	free(s->frames);
 	free(s->codes);
 	free(s);
@@ -308,6 +326,24 @@ u32 stacks__depth(const struct stacks *s, u32 id)
 	u32 i = s ? index_of(s, id) : NONE;
 
 	return i == NONE ? 0 : s->frames[i].depth;
+}
+
+void *stacks__room(const struct stacks *s, u32 id, size_t size)
+{
+	u32 i = s ? index_of(s, id) : NONE;
+
+	if (i != NONE && !*s->room)
+		*s->room = calloc(s->n, size);
+	return i != NONE && *s->room ? *s->room + i * size : NULL;
+}
+
+u32 stacks__top_user(const struct stacks *s, u32 id)
+{
+	u32 i = s ? index_of(s, id) : NONE;
+
+	if (i == NONE)
+		return id;
+	return s->frames[i].user ? s->frames[i].user : s->frames[i].generated ? s->frames[i].generated : id;
 }
 
 u32 stacks__path(const struct stacks *s, u32 id, u32 *ids, u32 max)

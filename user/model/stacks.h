@@ -37,6 +37,11 @@ u32 stacks__id(const struct stacks *s, u32 i);
 u32 stacks__broken(const struct stacks *s);
 /* Returns the number of frames of the stack, at most STACKS_DEEPEST; 0: the trace has no such frame. */
 u32 stacks__depth(const struct stacks *s, u32 id);
+/*
+ * Returns room for what a reader finds out about a frame, so that stacks that share it need not be walked again: `size`
+ * bytes, the same at each call, zero at first. NULL: no memory, or the trace has no such frame.
+ */
+void *stacks__room(const struct stacks *s, u32 id, size_t size);
 /* Fills ids[] from the outermost to the innermost frame; returns how many, and the innermost max of a deeper stack. */
 u32 stacks__path(const struct stacks *s, u32 id, u32 *ids, u32 max);
 /* Returns the innermost frame of the user's code (Python, but not its library and not frozen), else the innermost. */

@@ -34,21 +34,6 @@ bool stack_frame__is_generated(const struct stack_frame *f)
 	return false;
 }
 
-u32 stacks__top_user(const struct stacks *s, u32 id)
-{
-	const struct stack_frame *f;
-	u32 generated = 0;
-
-	for (u32 at = id; (f = stacks__frame(s, at)) != NULL; at = f->caller) {
-		if (!stack_frame__is_users(f))
-			continue;
-		if (!stack_frame__is_generated(f))
-			return at;
-		generated = generated ? generated : at;
-	}
-	return generated ? generated : id;
-}
-
 /* Returns a precision for names: without it printf walks all of a text that it cuts, and names may have 64 KiB. */
 static int cut_at(size_t size)
 {
