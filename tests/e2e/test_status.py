@@ -138,6 +138,30 @@ code, out, err = run("record", "--report", "-t", "proc", "-f", "-o", TRACE, "--"
 ok(code == 130 and "Processes" in out, "--report of a command that was ended by a signal", f"{code}\n{err}\n{out}")
 code, out, err = run("record", "--report", "-t", "proc", "-f", "-o", TRACE + ".none", "--", "/nonexistent")
 ok(code == 127 and not out and "/nonexistent" in err and TRACE not in err, "no report of a command that could not be run", f"{code}\n{err}\n{out}")
+
+
+def check_replaced():
+    """The report is of the file that was recorded, even if another user puts another trace at its path."""
+    other, moved, folder = TRACE + ".other", TRACE + ".moved", os.path.join(workdir(), "why")
+    run("record", "-q", "-t", "proc", "-f", "-o", other, "--", "sh", "-c", "exec -a other-program sleep 0.1")
+    code, out, err = run("record", "--report", "-t", "proc", "-f", "-o", TRACE, "--",
+                         "sh", "-c", f"mv {TRACE} {moved}; cp {other} {TRACE}; exec sleep 0.1")
+    ok(not code and f"sonde: {TRACE}: " in err and out.replace(moved, TRACE) == run("report", moved)[1].replace(moved, TRACE)
+       and out != run("report", TRACE)[1], "--report of a trace that was replaced at its path: of the recorded file", f"{code}\n{err}\n{out}")
+    os.mkdir(folder)
+    os.environ["TMPDIR"] = folder
+    p = start("why", "-d", "60", pid, until=None)
+    del os.environ["TMPDIR"]
+    wait_for(lambda: [t for t in glob.glob(os.path.join(folder, "*/*")) if os.path.getsize(t)])
+    trace = glob.glob(os.path.join(folder, "*/*"))[0]
+    os.rename(trace, moved)
+    shutil.copy(other, trace)
+    p.terminate()
+    out, err = p.communicate()
+    ok(p.returncode in (0, 3) and re.search(rf"^ *{pid}  python3 ", out, re.M), "why, whose trace was replaced: of the recorded file", f"{p.returncode}\n{err}\n{out}")
+
+
+check_replaced()
 os.chdir(workdir())
 code, out, err = run("record", "--report", "-t", "proc", "-d", "0.2", "--comm", "nothing-a,python3*", "-p", pid, "-f", "-o", "-x.sonde")
 ok(not code and "Processes" in out, "--report of a file whose name begins with a dash", f"{code}\n{err}\n{out}")

@@ -49,6 +49,11 @@ struct inputs {
 	int merged; /* unnamed file into which several traces are merged; -1: none */
 	bool sources; /* the report opens source files that the traces name */
 };
+/*
+ * In this process and in its later children, the input of this path is the file behind the descriptor, which was
+ * written: another user may have put another file at the path meanwhile.
+ */
+void inputs__use_file(const char *path, int fd);
 /* Returns false after printing why. */
 bool inputs__open(struct inputs *in, char *const *paths, u32 n);
 /*

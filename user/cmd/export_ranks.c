@@ -116,7 +116,7 @@ static int write_one(const struct export_ranks *x, const struct found *f, const 
 		argv[n++] = x->files[i];
 	if (!make_folder(folder))
 		return EXIT_FAILED;
-	status = subcommand__run(argv);
+	status = subcommand__run(argv, NULL);
 	if (status == EXIT_DONE)
 		fprintf(stderr, "sonde: rank %u: %s\n", r->rank, name);
 	return status;
@@ -159,7 +159,7 @@ int export_ranks__write(const struct export_ranks *x)
 		return EXIT_FAILED;
 	}
 	f->args = x;
-	status = subcommand__call(find, f);
+	status = subcommand__call(find, f, NULL);
 	/* the process that reads the trace may have been taken over by it */
 	f->n = f->n < RANKS_MAX ? f->n : RANKS_MAX;
 	if (status == EXIT_DONE)

@@ -117,6 +117,32 @@ static struct trace *merge(struct trace *const *traces, const struct inputs *in)
 	return merged;
 }
 
+static struct {
+	const char *path;
+	int fd;
+} written = { .fd = -1 };
+
+void inputs__use_file(const char *path, int fd)
+{
+	written.path = path;
+	written.fd = fd;
+}
+
+/* Opens the file for reading. The process that reads traces gets no descriptor with which it could write one. */
+static int open_input(const char *path, char *why, size_t len)
+{
+	char link[32];
+	int fd;
+
+	if (written.fd < 0 || strcmp(written.path, path))
+		return trace__open_file(path, why, len);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", written.fd);
+	fd = trace__open_file(link, why, len);
+	close(written.fd);
+	written.fd = -1;
+	return fd;
+}
+
 /* false: said why not; close in any case. */
 static bool open_all(struct inputs *in, char *const *paths, u32 n)
 {
@@ -126,7 +152,7 @@ static bool open_all(struct inputs *in, char *const *paths, u32 n)
 	for (u32 i = 0; in->fds && i < n; i++)
 		in->fds[i] = -1;
 	for (u32 i = 0; in->fds && i < n; i++) {
-		in->fds[i] = trace__open_file(paths[i], why, sizeof(why));
+		in->fds[i] = open_input(paths[i], why, sizeof(why));
 		if (in->fds[i] < 0) {
 			print_failure(paths[i], in->fds[i], why);
 			return false;

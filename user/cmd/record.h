@@ -15,7 +15,6 @@ struct record_args {
 	bool force;
 	bool quiet; /* print only errors, warnings and losses */
 	bool report; /* print the summary afterwards */
-	bool *written; /* --report: shared with the reporting process; the file is complete and has its name */
 	struct scope scope;
 	double delay; /* seconds before the recording begins */
 	bool has_cost_limit; /* --cost-limit was given */

@@ -116,7 +116,7 @@ static int write_one(struct record_args *a, u32 cycle)
 	if (!name)
 		return EXIT_FAILED;
 	snprintf(number, sizeof(number), "%u", cycle);
-	status = subcommand__run(export);
+	status = subcommand__run(export, NULL);
 	if (status == EXIT_DONE && !a->quiet)
 		fprintf(stderr, "sonde: cycle %u: %s\n", cycle, name);
 	return status;
@@ -135,7 +135,7 @@ int record_cycles__write(struct record_args *a)
 		return EXIT_FAILED;
 	}
 	*e = (struct existing){ .path = a->output, .repeat = a->schedule.repeat };
-	status = subcommand__call(find_existing, e);
+	status = subcommand__call(find_existing, e, NULL);
 	for (u32 i = 1; i <= e->repeat; i++) {
 		int written = e->cycles[i] ? write_one(a, i) : EXIT_DONE;
 

@@ -318,13 +318,13 @@ static int start(struct session *s, struct record_args *a, struct output *out, c
 	return ret;
 }
 
-/* Reports to `record --report` that the trace exists. It may be incomplete, but not removed. */
-static void note_written(const struct record_args *a, const struct output *out)
+/* Passes the trace to the process that reports it. It may be incomplete, but not removed. */
+static void pass_on(const struct output *out)
 {
 	char why[512];
 
-	if (a->written)
-		*a->written = !output__check(out, why, sizeof(why));
+	if (!output__check(out, why, sizeof(why)))
+		subcommand__pass_file(out->fd);
 }
 
 /* Traces until the recording ends. *status gets the exit status if the command could not be run. */
@@ -345,7 +345,7 @@ static int trace(struct session *s, struct record_args *a, struct output *out, i
 			if (!ret)
 				ret = session__stop(s, END_SIGNAL, err, len);
 			if (!ret)
-				note_written(a, out);
+				pass_on(out);
 			return ret;
 		}
 	}
@@ -366,7 +366,7 @@ static int trace(struct session *s, struct record_args *a, struct output *out, i
 		output__discard(out);
 	} else {
 		record_end__print(s, out->path, reason, gone, a->quiet);
-		note_written(a, out);
+		pass_on(out);
 	}
 	return ret ? ret : stopped;
 }

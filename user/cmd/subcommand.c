@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cmd/cmd.h"
+#include "sandbox/message.h"
 #include "util/array.h"
 #include "util/timing.h"
 
@@ -22,6 +24,7 @@ REGISTRY(command, sonde_commands);
 static const int passed[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
 static volatile sig_atomic_t child;
 static pid_t parent; /* set in the child only */
+static int to_parent = -1; /* socket of a child from which the parent needs a file */
 
 static void pass_on(int sig, siginfo_t *info, void *context)
 {
@@ -80,36 +83,69 @@ static void block_signals(sigset_t *before)
 	sigprocmask(SIG_BLOCK, &set, before);
 }
 
-int subcommand__call(int (*run)(void *arg), void *arg)
+void subcommand__pass_file(int fd)
 {
+	if (to_parent >= 0)
+		message__send_now(to_parent, "", 1, fd);
+}
+
+/* Receives what the child, which has ended, passed on; a descriptor or -1. */
+static int receive_file(int sock)
+{
+	int fd = -1;
+	char byte;
+
+	if (message__pending(sock))
+		message__receive(sock, &byte, sizeof(byte), &fd);
+	return fd;
+}
+
+/* The child itself: does not return. */
+static void be_child(int (*run)(void *arg), void *arg, pid_t self, const sigset_t *signals)
+{
+	parent = self;
+	handle_signals(NULL);
+	sigprocmask(SIG_SETMASK, signals, NULL);
+	/* The kernel clears this if the child changes its user; a recording also polls subcommand__is_orphan(). */
+	if (prctl(PR_SET_PDEATHSIG, SIGTERM) || subcommand__is_orphan())
+		_exit(EXIT_FAILED);
+	exit(run(arg));
+}
+
+int subcommand__call(int (*run)(void *arg), void *arg, int *file)
+{
+	int status = 0, sockets[2] = { -1, -1 };
 	pid_t self = getpid(), pid;
 	sigset_t before;
-	int status = 0;
 
+	if (file && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets)) {
+		cmd__error("cannot make a socket: %s", strerror(errno));
+		return EXIT_FAILED;
+	}
 	/* Signals stay pending until the child's pid is known. */
 	block_signals(&before);
 	handle_signals(pass_on);
 	pid = fork();
 	if (!pid) {
-		parent = self;
-		handle_signals(NULL);
-		sigprocmask(SIG_SETMASK, &before, NULL);
-		/*
-		 * The kernel clears this if the child changes its user; a recording also polls subcommand__is_orphan().
-		 */
-		if (prctl(PR_SET_PDEATHSIG, SIGTERM) || subcommand__is_orphan())
-			_exit(EXIT_FAILED);
-		exit(run(arg));
+		to_parent = sockets[1];
+		if (file)
+			close(sockets[0]);
+		be_child(run, arg, self, &before);
 	}
 	child = pid > 0 ? pid : 0;
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	if (pid < 0) {
+	if (pid < 0)
 		cmd__error("cannot fork: %s", strerror(errno));
-		return EXIT_FAILED;
-	}
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	child = 0;
+	if (file) {
+		close(sockets[1]);
+		*file = receive_file(sockets[0]);
+		close(sockets[0]);
+	}
+	if (pid < 0)
+		return EXIT_FAILED;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -135,7 +171,7 @@ static int run_command(void *arg)
 	return c->names_refused ? status : cmd__check_calls(status);
 }
 
-int subcommand__run(char **argv)
+int subcommand__run(char **argv, int *file)
 {
-	return subcommand__call(run_command, argv);
+	return subcommand__call(run_command, argv, file);
 }

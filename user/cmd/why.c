@@ -82,7 +82,7 @@ static bool parse(struct why_args *a, int argc, char **argv)
 	return true;
 }
 
-static int record(const struct why_args *a, char *path)
+static int record(const struct why_args *a, char *path, int *file)
 {
 	static char list[PIDS_MAX * 12];
 	char *argv[] = { (char *)"sonde",
@@ -101,7 +101,7 @@ static int record(const struct why_args *a, char *path)
 		used += snprintf(list + used, sizeof(list) - used, "%s%u", i ? "," : "", a->pids.list[i]);
 	status_line__set("recording %s s of %u process%s; Ctrl-C stops", a->seconds, a->pids.n,
 			 a->pids.n == 1 ? "" : "es");
-	return subcommand__run(argv);
+	return subcommand__run(argv, file);
 }
 
 /*
@@ -122,11 +122,11 @@ static int report(const struct why_args *a, char *path)
 
 	snprintf(pid, sizeof(pid), "%u", a->pids.list[0]);
 	if (a->pids.n == 1 && !strcmp(argv[4], "table")) {
-		status = subcommand__run(chain);
+		status = subcommand__run(chain, NULL);
 		putchar('\n');
 		fflush(stdout);
 	}
-	return status ? status : subcommand__run(argv);
+	return status ? status : subcommand__run(argv, NULL);
 }
 
 static int cmd_why(int argc, char **argv)
@@ -134,7 +134,7 @@ static int cmd_why(int argc, char **argv)
 	static struct why_args a = { .seconds = SECONDS };
 	const char *tmp = secure_getenv("TMPDIR");
 	char folder[256], path[300];
-	int status, shown;
+	int status, shown, file = -1;
 
 	if (!parse(&a, argc, argv))
 		return EXIT_USAGE;
@@ -147,9 +147,10 @@ static int cmd_why(int argc, char **argv)
 		return EXIT_FAILED;
 	}
 	snprintf(path, sizeof(path), "%s/trace.sonde", folder);
-	status = record(&a, path);
+	status = record(&a, path, &file);
 	status_line__set("%s", "");
-	if (status == EXIT_DONE || status == EXIT_PARTLY) {
+	if (file >= 0 && (status == EXIT_DONE || status == EXIT_PARTLY)) {
+		inputs__use_file(path, file);
 		shown = report(&a, path);
 		status = shown ? shown : status;
 	}
