@@ -88,9 +88,26 @@ def export(tmp, path, account):
         out = os.path.join(folder, to)
         r = sonde("export", path, "--to", to, "-o", out)
         ok(r[0] == 0 and os.path.getsize(out) and os.stat(out).st_uid == 0, f"export --to {to} into root's folder", r)
-    out = os.path.join(folder, "theirs")
-    r = sonde("export", path, "--to", "text", "-o", out, account=account)
-    ok(r[0] == 0 and os.stat(out).st_uid == account.uid, "an export by sudo belongs to the user", r)
+    for name, mode in (("of root", 0o755), ("of root's group", 0o775)):
+        out = os.path.join(tmp, name, "new")
+        os.mkdir(os.path.dirname(out))
+        os.chmod(os.path.dirname(out), mode)
+        r = sonde("export", path, "--to", "text", "-o", out, account=account)
+        ok(r[0] == 1 and f"cannot create {out}: Permission denied" in r[2] and f"uid {account.uid}" in r[2] and not os.listdir(os.path.dirname(out)),
+           f"an export by sudo into a folder {name} is refused", r)
+    with open(out, "w") as f:
+        f.write(OPEN)
+    os.chmod(os.path.dirname(out), 0o1777)
+    r = sonde("export", path, "--to", "text", "-f", "-o", out, account=account)
+    with open(out) as f:
+        ok(r[0] == 1 and f"cannot create {out}: Operation not permitted" in r[2] and f.read() == OPEN,
+           "an export by sudo does not replace root's file in a folder like /tmp", r)
+    for to in ("text", "sqlite"):
+        out = os.path.join(tmp, "home", to)
+        os.makedirs(os.path.dirname(out), exist_ok=True)
+        os.chown(os.path.dirname(out), account.uid, account.gid)
+        r = sonde("export", path, "--to", to, "-o", out, account=account)
+        ok(r[0] == 0 and os.stat(out).st_uid == account.uid and os.stat(out).st_size, f"an export by sudo to {to} belongs to the user", r)
     for words in (("info", path), ("info", path, "--verify"), ("report", path, path), ("export", path, "--to", "text")):
         r = sonde(*words)
         ok(r[0] == 0 and r[1], " ".join(words).replace(tmp + "/", ""), r)

@@ -10,6 +10,7 @@
 #include "cmd/export_ranks.h"
 #include "export/export.h"
 #include "output/file.h"
+#include "util/sudo.h"
 
 static const char usage[] = "Usage: sonde export FILE.. --to FORMAT [-o OUT] [-f] [--event KIND]\n"
 			    "\n"
@@ -192,14 +193,34 @@ static int run(struct export *e, const struct request *r, struct trace *t)
 	return err;
 }
 
-/* Returns NULL after printing an error. */
+/* Prints why the output can't be created; below sudo the user's rights may be the reason. */
+static void print_refusal(int err, const char *why)
+{
+	uid_t uid;
+	gid_t gid;
+
+	if ((err == -EACCES || err == -EPERM) && sudo__user(&uid, &gid))
+		cmd__error(
+			"%s\nbelow sudo it is created with the rights of the user who called it (uid %u): name a file "
+			"with -o where that user may create one",
+			why, uid);
+	else
+		cmd__error("%s", why);
+}
+
+/* Creates the output as the user who called sudo. Returns NULL after printing an error. */
 static FILE *open_output(struct output *output, const struct request *r)
 {
 	char why[8192];
 	FILE *out;
+	int err = sudo__use_files_of_user();
 
-	if (output__create(output, r->out, r->force, why, sizeof(why))) {
-		cmd__error("%s", why);
+	if (err)
+		snprintf(why, sizeof(why), "cannot create %s: %s", r->out, strerror(-err));
+	else
+		err = output__create(output, r->out, r->force, why, sizeof(why));
+	if (err) {
+		print_refusal(err, why);
 		output__close(output);
 		return NULL;
 	}
@@ -215,9 +236,10 @@ static FILE *open_output(struct output *output, const struct request *r)
 static int finish_output(FILE *out, struct output *output, int status)
 {
 	char why[8192];
+	int err = status == EXIT_DONE ? output__publish(output, why, sizeof(why)) : 0;
 
-	if (status == EXIT_DONE && output__publish(output, why, sizeof(why))) {
-		cmd__error("%s", why);
+	if (err) {
+		print_refusal(err, why);
 		status = EXIT_FAILED;
 	}
 	if (fclose(out) && status == EXIT_DONE) {

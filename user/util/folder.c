@@ -129,20 +129,17 @@ int folder__open(const char *path, char *err, size_t len)
  */
 static int make(int parent, const char *name)
 {
-	int err = -EACCES;
+	int err;
 	uid_t uid;
 	gid_t gid;
 
 	if (sudo__user(&uid, &gid)) {
 		setfsgid(gid);
 		setfsuid(uid);
-		err = mkdirat(parent, name, 0777) ? -errno : 0;
-		setfsuid(geteuid());
-		setfsgid(getegid());
 	}
-	/* a folder of root's stays root's */
-	if (err == -EACCES)
-		err = mkdirat(parent, name, 0777) ? -errno : 0;
+	err = mkdirat(parent, name, 0777) ? -errno : 0;
+	setfsuid(geteuid());
+	setfsgid(getegid());
 	return err == -EEXIST ? 0 : err;
 }
 

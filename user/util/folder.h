@@ -10,7 +10,7 @@
  */
 int folder__open(const char *path, char *err, size_t len);
 /*
- * Creates a folder, which belongs to the user behind sudo where that user may create it, unless there is one. Symbolic
- * links on the path to it are followed as by folder__open(). Returns 0 or negative errno, with a message in err.
+ * Creates a folder with the rights of the user behind sudo, to whom it belongs, unless there is one. Symbolic links on
+ * the path to it are followed as by folder__open(). Returns 0 or negative errno, with a message in err.
  */
 int folder__create(const char *path, char *err, size_t len);

@@ -3,7 +3,10 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <grp.h>
+#include <pwd.h>
 #include <stdlib.h>
+#include <sys/fsuid.h>
 #include <unistd.h>
 
 /* Any number may be a user, as directory services use numbers above 65534; only the last one means "none". */
@@ -25,4 +28,30 @@ static bool parse(const char *text, unsigned int *id)
 bool sudo__user(uid_t *uid, gid_t *gid)
 {
 	return !geteuid() && parse(secure_getenv("SUDO_UID"), uid) && parse(secure_getenv("SUDO_GID"), gid) && *uid;
+}
+
+/* Changes the process's groups to the user's; a user without an entry has only this one. */
+static int use_groups(uid_t uid, gid_t gid)
+{
+	const struct passwd *user = getpwuid(uid);
+
+	return (user ? initgroups(user->pw_name, gid) : setgroups(1, &gid)) ? -errno : 0;
+}
+
+int sudo__use_files_of_user(void)
+{
+	uid_t uid;
+	gid_t gid;
+	int err;
+
+	if (!sudo__user(&uid, &gid))
+		return 0;
+	err = use_groups(uid, gid);
+	/* the kernel also takes the capabilities to pass over the rights of files, as long as the id is not 0 */
+	setfsgid(gid);
+	setfsuid(uid);
+	/* these calls return what the id was, and no error */
+	if (!err && ((gid_t)setfsgid((gid_t)-1) != gid || (uid_t)setfsuid((uid_t)-1) != uid))
+		err = -EINVAL;
+	return err == -EINVAL || err == -EPERM ? 0 : err;
 }
