@@ -158,7 +158,8 @@ def check_replaced():
     shutil.copy(other, trace)
     p.terminate()
     out, err = p.communicate()
-    ok(p.returncode in (0, 3) and re.search(rf"^ *{pid}  python3 ", out, re.M), "why, whose trace was replaced: of the recorded file", f"{p.returncode}\n{err}\n{out}")
+    ok(p.returncode in (0, 3) and re.search(rf"^ *{pid}  python3 ", out, re.M), "why, whose trace was replaced: of the recorded file",
+       f"{p.returncode}\n{err}\n{out}")
 
 
 check_replaced()

@@ -171,7 +171,7 @@ def in_calls(program):
 		off = [e for e in offs if call["start"] <= e["start"] and e["time"] <= call["time"]]
 		last = max(e["time"] for e in ios)
 		inside = all(call["start"] <= e["start"] and e["time"] <= call["time"] for e in ios)
-		# the thread slept in the call until it was woken after its request had completed, unless it completed at once
+		# the thread slept until it was woken after its request had completed, unless that completed at once
 		if not inside or (call["sleeps"] and not any(e["state"] == 2 and last <= e["time"] for e in off)):
 			early.append((word, offset, call, ios, off))
 		gaps += [e["wake"] - last for e in off if e["start"] <= last <= e["time"]]
