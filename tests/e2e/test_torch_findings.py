@@ -4,9 +4,23 @@
 paths of modules, and loaders without family torch; and traces in which the same is just not true.
 test: smoke parallel"""
 import json
+import os
 import tempfile
 
-from planted import END, code, findings, first_of, merged_schema, off, off_stack, process, run, say, written
+from planted import (
+    END,
+    GOLDEN,
+    code,
+    findings,
+    first_of,
+    merged_schema,
+    off,
+    off_stack,
+    process,
+    run,
+    say,
+    written,
+)
 from tap import done, ok
 
 PACKAGES = "/env/lib/python3.11/site-packages/torch"
@@ -172,18 +186,36 @@ def ranks(folder):
     ok(not first_of(found, kind="straggler"), "a rank that the others wait for less than a tenth of its time", found)
 
 
+def schema_with_users(folder):
+    """The schema of current recordings, in which a process's image has its user"""
+    with open(os.path.join(GOLDEN, "torch.schema.json")) as f:
+        schema = json.load(f)
+    image = next(e for e in schema["events"] if e["name"] == "proc_image")
+    image["fields"].append({"name": "uid", "type": "unsigned", "size": 4, "offset": image["size"]})
+    image["size"] += 8
+    path = os.path.join(folder, "users.schema.json")
+    with open(path, "w") as f:
+        json.dump(schema, f)
+    return path
+
+
 def told_apart(folder):
     """Which processes are compared: those of one job, and those whose collectives were recorded"""
-    def written_ranks(name, *ranks):
+    def written_ranks(name, *ranks, schema="torch.schema.json"):
         lines = ['meta_probe time=@0 number=1 name="c10d::Work::wait" program="torch_collective" section="-" family=14',
                  *(line for rank in ranks for line in rank), "meta_end time=@2.2 reason=END_SIGNAL"]
-        path, found = written(folder, name, lines, "torch.schema.json", "proc,torch")
+        path, found = written(folder, name, lines, schema, "proc,torch")
         report = json.loads(say("report", path, "ranks", "--format", "json"))
         return first_of(found, kind="straggler"), report["tables"]["ranks"], str(report["notes"])
 
     def job(ms, pid, parent, size=2):
         """Two ranks that load data for these times"""
         return [*rank_lines(0, lambda _: ms[0], pid=pid, parent=parent, size=size), *rank_lines(1, lambda _: ms[1], pid=pid + 1, parent=parent, size=size)]
+
+    def forged():
+        """A process of user 1000 that claims to be rank 0 of two, and reaches its collectives last"""
+        images = (f"proc_image time=@0 pid={pid} tid={pid} uid={uid}" for pid, uid in ((20, 0), (21, 0), (40, 1000)))
+        return [*rank_lines(0, lambda _: 75, pid=40, size=2), *images]
 
     found, rows, notes = written_ranks("jobs", job((20, 20), 20, 5), job((60, 60), 30, 6))
     ok(not found and len(rows) == 4 and not any(row["waited_ns"] for row in rows) and "same rank" not in notes, "jobs of two launchers", (found, rows))
@@ -196,6 +228,11 @@ def told_apart(folder):
     even = [rank_lines(0, lambda _: 20), rank_lines(1, lambda _: 20)]
     found, rows, notes = written_ranks("without", *even, rank_lines(2, lambda _: 20, waits=lambda _: False))
     ok(not found and not any(row["delayed_ns"] for row in rows) and "without collectives" in notes, "a rank without collectives", (found, rows, notes))
+    users = schema_with_users(folder)
+    found, rows, notes = written_ranks("forged", job((20, 20), 20, 5), forged(), schema=users)
+    ok(not found and not any(row["waited_ns"] for row in rows) and "same rank" not in notes, "a rank that another user's process claims", (found, rows, notes))
+    found, rows, _ = written_ranks("forged-slow", job((20, 60), 20, 5), forged(), schema=users)
+    ok(found.get("pid") == 21 and [row["waited_ns"] // 10 ** 6 for row in rows if row["pid"] == 20] == [400], "and the true ranks beside it", (found, rows))
     found, rows, _ = written_ranks("lost", *even, rank_lines(2, lambda _: 20, waits=lambda step: step % 2))
     ok(not found and not any(row["delayed_ns"] for row in rows), "a rank that lost the collectives of some steps", (found, rows))
 

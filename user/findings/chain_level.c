@@ -322,7 +322,12 @@ static int on_span(const struct sched_span *s, void *arg)
 	return sum && !ns ? -ENOMEM : 0;
 }
 
-/* The processes of one name */
+/* A user's processes of one name: names are texts that processes choose */
+struct cpu_name_key {
+	char name[CPU_NAME_LEN];
+	u32 user; /* names__user() */
+};
+
 struct cpu_name {
 	u64 ns, main_ns; /* ns; of which those of `pid` */
 	u32 pid;
@@ -334,11 +339,11 @@ static int add_names(const struct cpu_users *u, struct map *names)
 		u64 ns = *(const u64 *)map__value(&u->ran, i);
 		u32 pid = *(const u32 *)map__key(&u->ran, i);
 		const char *comm = names__comm(u->in->q->names, pid, 0);
-		char key[CPU_NAME_LEN] = "";
+		struct cpu_name_key key = { .user = names__user(u->in->q->names, pid) };
 		struct cpu_name *n;
 
-		snprintf(key, sizeof(key), "%s", comm ? comm : "unnamed processes");
-		n = map__get(names, key);
+		snprintf(key.name, sizeof(key.name), "%s", comm ? comm : "unnamed processes");
+		n = map__get(names, &key);
 		if (!n)
 			return -ENOMEM;
 		n->ns += ns;
@@ -366,7 +371,7 @@ static void write_users(struct chain_level *l, struct map *names, u64 time)
 			if (best && n->ns <= best->ns)
 				continue;
 			best = n;
-			name = map__key(names, i);
+			name = ((const struct cpu_name_key *)map__key(names, i))->name;
 		}
 		if (!best || 100 * best->ns < time)
 			break;
@@ -388,7 +393,7 @@ int chain_reading__find_cpu_users(struct chain_reading *r)
 	int err;
 
 	map__init(&u.ran, sizeof(u32), sizeof(u64));
-	map__init(&names, CPU_NAME_LEN, sizeof(struct cpu_name));
+	map__init(&names, sizeof(struct cpu_name_key), sizeof(struct cpu_name));
 	all.pids.n = all.tids.n = 0;
 	err = add_windows(&u, r);
 	if (!err && u.n)

@@ -212,7 +212,7 @@ static int rank(struct findings *f)
 	weigh_small(f);
 	weigh_measured_parts(f);
 	qsort(f->list, f->n, sizeof(*f->list), by_weight);
-	err = finding__merge(f->list, &kept);
+	err = finding__merge(f->list, &kept, f->input.q ? f->input.q->names : NULL);
 	qsort(f->list, kept, sizeof(*f->list), by_weight);
 	f->n = f->n_ranked = drop_repeated(f, kept);
 	return err;

@@ -8,11 +8,12 @@
 #include "util/map.h"
 
 /*
- * Findings of several processes with the same key are merged, such as those of a server's workers. Keys are compared
- * as bytes, so those after the end of a text must be 0.
+ * Findings of several processes of a user with the same key are merged, such as those of a server's workers. Keys are
+ * compared as bytes, so those after the end of a text must be 0.
  */
 struct code_key {
 	u32 kind;
+	u32 user; /* names__user() */
 	char function[sizeof(((struct finding_code *)0)->function)];
 	char file[sizeof(((struct finding_code *)0)->file)];
 	char counterpart[sizeof(((struct finding_code *)0)->function)];
@@ -113,10 +114,12 @@ static void merge(struct finding *into, const struct finding *f)
 }
 
 /* Returns the finding among the `kept` first ones of the list that f is to be merged with; NULL: none. */
-static struct finding *same_as(struct finding *list, struct map *codes, const struct finding *f, u32 kept, bool *failed)
+static struct finding *same_as(struct finding *list, struct map *codes, const struct names *names,
+			       const struct finding *f, u32 kept, bool *failed)
 {
 	/* two workers that compute are merged, also if one of them mostly waited for a CPU (FINDING_CPU) */
-	struct code_key key = { .kind = f->kind == FINDING_CPU && f->ran_ns ? FINDING_COMPUTE : f->kind };
+	struct code_key key = { .kind = f->kind == FINDING_CPU && f->ran_ns ? FINDING_COMPUTE : f->kind,
+				.user = names ? names__user(names, f->pid) : 0 };
 	const char *object = strrchr(f->code.native, '(');
 	u32 *number;
 
@@ -138,7 +141,7 @@ static struct finding *same_as(struct finding *list, struct map *codes, const st
 	return NULL;
 }
 
-int finding__merge(struct finding *list, u32 *n)
+int finding__merge(struct finding *list, u32 *n, const struct names *names)
 {
 	u32 kept = 0;
 	struct map codes;
@@ -146,7 +149,7 @@ int finding__merge(struct finding *list, u32 *n)
 
 	map__init(&codes, sizeof(struct code_key), sizeof(u32));
 	for (u32 i = 0; i < *n; i++) {
-		struct finding *same = same_as(list, &codes, &list[i], kept, &failed);
+		struct finding *same = same_as(list, &codes, names, &list[i], kept, &failed);
 
 		if (same)
 			merge(same, &list[i]);

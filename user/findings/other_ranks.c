@@ -22,7 +22,7 @@ static bool is_same_function(const struct finding_input *in, u32 a, u32 b)
 /* Returns the thread of another process that waits least in the group's function, as a share of its time. */
 static struct thread_key least_waiting(const struct finding_input *in, const struct group *g)
 {
-	u32 code = profile__cell(in->profile, g->cells[0])->code;
+	u32 code = profile__cell(in->profile, g->cells[0])->code, user = names__user(in->q->names, g->pid);
 	struct thread_key least = { 0 };
 	double least_share = (double)g->ns / (double)g->wall_ns / LESS_PART;
 	struct map threads;
@@ -33,7 +33,8 @@ static struct thread_key least_waiting(const struct finding_input *in, const str
 		const struct profile_cell *cell = profile__cell(in->profile, i);
 		u64 *ns = NULL;
 
-		if (cell->kind == FINDING_RANKS && key->thread.pid != g->pid && is_same_function(in, cell->code, code))
+		if (cell->kind == FINDING_RANKS && key->thread.pid != g->pid &&
+		    names__user(in->q->names, key->thread.pid) == user && is_same_function(in, cell->code, code))
 			ns = map__get(&threads, &key->thread);
 		if (ns)
 			*ns += cell->ns;

@@ -178,11 +178,11 @@ static int follow(struct cutting *c, struct thread_key holder, u32 stack, u64 fr
 
 /*
  * Returns the thread that the lock names as its owner by a tid: one of the lock's users, which may be of another
- * process, else one of the waiter's process.
+ * process, else one of the waiter's process. Any other tid does not count, as the process itself writes it.
  */
-static struct thread_key owner_of(const struct lock_waited *w, const struct lock_object *o)
+static struct thread_key owner_of(const struct names *names, const struct lock_waited *w, const struct lock_object *o)
 {
-	struct thread_key owner = { w->thread.pid, w->owner };
+	struct thread_key owner = { w->thread.pid, names__is_thread(names, w->thread.pid, w->owner) ? w->owner : 0 };
 
 	for (u32 i = 0; i < o->n_users && i < ARRAY_LEN(o->users); i++)
 		if (o->users[i].tid == w->owner)
@@ -197,7 +197,7 @@ static int follow_rest(struct cutting *c, const struct lock_waited *w, u32 next,
 	const struct lock_object *o = lock_waits__lock(l, w->lock);
 	const struct lock_release *r = next < o->first + o->n ? &l->releases[next] : NULL;
 	const struct lock_release *before = next > o->first ? &l->releases[next - 1] : NULL;
-	struct thread_key owner = owner_of(w, o);
+	struct thread_key owner = owner_of(l->q->names, w, o);
 	u32 again;
 
 	/* the release ended a wait of the same run: threads waited until then, so its thread held the lock */

@@ -195,6 +195,8 @@ static int feed_task(struct names *n, const struct view *v)
 			t->task.container = (u32)view__get(v, "container");
 			t->task.pod = (u32)view__get(v, "pod");
 			t->task.cgroup = (u32)view__get(v, "cgroup");
+			/* older traces do not have it */
+			t->task.user = schema_event__field(v->event, "uid") ? (u32)view__get(v, "uid") + 1 : 0;
 		}
 		return 0;
 	}
@@ -360,6 +362,18 @@ const char *names__comm(const struct names *n, u32 pid, u32 tid)
 	if (!t || !t->name[0])
 		t = names__find(n, pid, 0);
 	return t && t->name[0] ? t->name : NULL;
+}
+
+u32 names__user(const struct names *n, u32 pid)
+{
+	const struct named_task *t = names__imaged(n, names__find(n, pid, 0));
+
+	return t ? t->task.user : 0;
+}
+
+bool names__is_thread(const struct names *n, u32 pid, u32 tid)
+{
+	return names__find(n, pid, tid) || !names__find(n, pid, 0);
 }
 
 void names__container(const struct names *n, u32 pid, const char **container, const char **pod)

@@ -20,6 +20,7 @@ struct task {
 	u32 cgroup; /* string id of its path; 0: not known */
 	u32 rank, world_size; /* in distributed training; world_size 0: it has no rank */
 	u32 host; /* string id: name of its machine; 0: not known */
+	u32 user; /* effective user plus 1; 0: not known */
 	u64 start; /* CLOCK_MONOTONIC ns; 0: its start was not recorded */
 	u64 end; /* 0: its end was not recorded */
 };
@@ -52,6 +53,13 @@ const char *names__probe(const struct names *n, u16 probe);
 const struct task *names__task(const struct names *n, u32 pid, u32 tid);
 /* Returns the name of the thread, else of its process; NULL: not known. Valid until the next feed or free. */
 const char *names__comm(const struct names *n, u32 pid, u32 tid);
+/*
+ * Returns the effective user of a process plus 1, that of its parent before its first exec; 0: not known. Names, ranks
+ * and other texts of a process are its own claims: nothing joins processes of two users by them.
+ */
+u32 names__user(const struct names *n, u32 pid);
+/* Is it a thread of the process? True if nothing of the process was recorded. */
+bool names__is_thread(const struct names *n, u32 pid, u32 tid);
 /* Returns the process that a thread with this id is or was of; 0: not known. */
 u32 names__process_of(const struct names *n, u32 tid);
 /* Returns the process that had the pid at `time`; NULL: not known. */

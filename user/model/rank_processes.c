@@ -37,7 +37,7 @@ static bool has_rank(const struct task *t)
 static void on_process(const struct task *t, void *arg)
 {
 	struct listing *l = arg;
-	struct rank_process p = { t, t->rank, t->world_size, !has_rank(t) };
+	struct rank_process p = { t, names__user(l->names, t->id), t->rank, t->world_size, !has_rank(t) };
 	bool is_rank = map__find(&l->collectives, &t->id) != NULL;
 
 	if (!l->collectives.n)
@@ -46,19 +46,23 @@ static void on_process(const struct task *t, void *arg)
 		l->failed = true;
 }
 
-COMPARE_BY(by_rank, struct rank_process, ASCENDING(is_guess), ASCENDING(rank), ASCENDING(task->start),
+COMPARE_BY(by_rank, struct rank_process, ASCENDING(is_guess), ASCENDING(rank), ASCENDING(user), ASCENDING(task->start),
 	   ASCENDING(task->pid))
 
-/* Numbers the processes without a rank, which are the last ones. */
+/* Numbers the processes of each user without a rank, which are the last ones and have rank 0 so far. */
 static void guess(struct rank_processes *r)
 {
-	u32 first = 0;
+	u32 first = 0, n;
 
 	while (first < r->n && !r->list[first].is_guess)
 		first++;
-	for (u32 i = first; i < r->n; i++) {
-		r->list[i].rank = i - first;
-		r->list[i].world_size = r->n - first;
+	for (; first < r->n; first += n) {
+		for (n = 1; first + n < r->n && r->list[first + n].user == r->list[first].user;)
+			n++;
+		for (u32 i = 0; i < n; i++) {
+			r->list[first + i].rank = i;
+			r->list[first + i].world_size = n;
+		}
 	}
 }
 

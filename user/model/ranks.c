@@ -23,6 +23,7 @@ static int list_processes(struct ranks *r, const struct torch_steps *steps, cons
 		const struct torch_loop *l = &steps->loops[i];
 		struct rank rank = { .loop = l, .task = names__task(names, l->pid, 0) };
 
+		rank.user = names__user(names, l->pid);
 		rank.has_number = rank.task && rank.task->world_size;
 		rank.has_collectives = l->phase_total_ns[PHASE_COLLECTIVE];
 		/* other training on the machine has neither a rank nor collectives */
@@ -42,8 +43,10 @@ static int compare_u32(u32 a, u32 b)
 /* Returns 0 if the two are ranks of the same job. */
 static int compare_job(const struct rank *x, const struct rank *y)
 {
-	int order;
+	int order = compare_u32(x->user, y->user);
 
+	if (order)
+		return order;
 	if (x->has_number != y->has_number || !x->has_number)
 		return y->has_number - x->has_number;
 	if (x->has_collectives != y->has_collectives)

@@ -288,6 +288,8 @@ bool session__detaches_slowly(const struct session *s);
 void session__add_probing(struct session *s, u64 run_ns, u64 cost_ns);
 /* -ESRCH: the process has ended. */
 int session__image(struct session *s, u32 pid, struct process_image *out);
+/* The effective user of a process; ~0: not known. */
+u32 session__user(struct session *s, u32 pid);
 /* Opens /proc/PID/maps for reading; NULL: failed. */
 FILE *session__maps(struct session *s, u32 pid);
 /*

@@ -5,6 +5,7 @@
 #include "attach/vmas.h"
 #include "record/native.h"
 #include "record/refused.h"
+#include "record/shares.h"
 #include "sonde.skel.h"
 #include "util/array.h"
 #include "util/test_switch.h"
@@ -234,6 +235,11 @@ u64 session__trap_ns(const struct session *s)
 u64 session__drained(const struct session *s)
 {
 	return s->drain.n_complete;
+}
+
+u32 session__user(struct session *s, u32 pid)
+{
+	return shares__user(s, pid);
 }
 
 int session__image(struct session *s, u32 pid, struct process_image *out)

@@ -45,6 +45,7 @@ static void emit_image(struct session *s, u32 pid, u64 time)
 	}
 	r.container = session__intern(s, container.name);
 	r.pod = session__intern(s, container.pod);
+	r.uid = session__user(s, pid);
 	session__emit(s, &r, sizeof(r));
 	if (image.rank.size)
 		emit_rank(s, pid, time, &image.rank);

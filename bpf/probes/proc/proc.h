@@ -63,6 +63,7 @@ struct proc_image {
 	u32 cgroup UNIT(string) DOC("its cgroup's path; empty with --no-args");
 	u32 container UNIT(string) DOC("container runtime and start of the id, by the cgroup's path; empty: in none");
 	u32 pod UNIT(string) DOC("uid of its Kubernetes pod, likewise");
+	u32 uid DOC("its effective user at that time; 4294967295: not known");
 } EVENT(proc_image, 0x0107, "what a process runs: at the start of the trace and after each exec");
 
 struct proc_rank {

@@ -321,6 +321,13 @@ static struct value known_value(u64 what)
 	return what ? V_U64(what) : V_NONE;
 }
 
+/* The waiter's process writes the owner's tid: another process's counts only if the kernel saw it wake waiters. */
+static bool is_owner(const struct locks *l, u32 pid, const struct lock *lock)
+{
+	return names__is_thread(l->args->names, pid, (u32)lock->owner) ||
+	       names__number(l->args->names, (u32)lock->waker) == lock->owner;
+}
+
 static void fill_locks(struct locks *l, struct table *t)
 {
 	const struct lock_key *k;
@@ -332,6 +339,8 @@ static void fill_locks(struct locks *l, struct table *t)
 		k = map__key(&l->locks, i);
 		lock = map__value(&l->locks, i);
 		timed = lock->time.count;
+		if (!is_owner(l, k->pid, lock))
+			lock->owner = lock->owner_n = 0;
 		table__add(t, V_U64(k->pid), V_TEXT(names__comm(l->args->names, k->pid, 0)), V_U64(k->lock),
 			   V_U64(lock->time.count), V_U64(lock->waits), V_U64(lock->time.total),
 			   timed ? V_DBL(lock->time.mean) : V_NONE, timed ? V_DBL(stats__median(&lock->time)) : V_NONE,
