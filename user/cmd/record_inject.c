@@ -268,9 +268,9 @@ void record_inject__run(struct record_args *a)
 		return;
 	}
 	find_processes(a, &pids);
-	bounded__forget();
 	if (!pids.n && (a->session.n_comms || a->session.n_cgroups || a->session.n_pids > !!a->launch.pid))
 		cmd__error("--inject: no process that the filters name maps libcuda or libcudart");
 	inject_all(a, &pids, shim);
+	bounded__forget();
 	free(pids.list);
 }

@@ -281,6 +281,7 @@ void inject__process(u32 pid, const char *shim, const struct inject_options *opt
 	pid_t child;
 
 	*out = (struct inject_result){ .outcome = INJECT_FAILED };
+	bounded__share();
 	if (pipe2(ends, O_CLOEXEC)) {
 		snprintf(out->why, sizeof(out->why), "cannot make a pipe: %s", strerror(errno));
 		return;

@@ -3,7 +3,6 @@
 
 #include "sandbox/message.h"
 #include "sandbox/usage.h"
-#include "util/array.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -11,12 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define USERS_MAX 256
 #define LIMIT_MS  2000
 #define LEAST_MS  100
 #define OTHERS_MS 12000
@@ -41,12 +42,16 @@ static struct {
 	int sock;
 } child;
 
-static struct user {
-	uid_t uid;
-	u32 abandoned; /* number of children */
-} * users;
-static u32 n_users;
-static u32 others_ms; /* time that children took which processes of users other than root made wait */
+struct limits {
+	struct user {
+		uid_t uid;
+		u32 abandoned; /* number of children */
+	} users[USERS_MAX];
+	u32 n_users;
+	u32 others_ms; /* time that children took which processes of users other than root made wait */
+};
+
+static struct limits own, *limits = &own;
 
 bool bounded__add(struct bounded_reply *reply, const void *bytes, size_t n)
 {
@@ -140,17 +145,35 @@ static struct user *user_of(u32 pid)
 	snprintf(path, sizeof(path), "/proc/%u", pid);
 	if (pid && stat(path, &st))
 		st.st_uid = 0;
-	for (u32 i = 0; i < n_users; i++)
-		if (users[i].uid == st.st_uid)
-			return &users[i];
-	return array__push(users, n_users, (struct user){ .uid = st.st_uid }) ? &users[n_users - 1] : NULL;
+	for (u32 i = 0; i < limits->n_users && i < USERS_MAX; i++)
+		if (limits->users[i].uid == st.st_uid)
+			return &limits->users[i];
+	/* the last entry is of all users beyond the limit together */
+	if (limits->n_users >= USERS_MAX)
+		return &limits->users[USERS_MAX - 1];
+	limits->users[limits->n_users].uid = st.st_uid;
+	return &limits->users[limits->n_users++];
+}
+
+void bounded__share(void)
+{
+	struct limits *shared;
+
+	if (limits != &own)
+		return;
+	/* cppcheck-suppress invalidFunctionArg */
+	shared = mmap(NULL, sizeof(own), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		return;
+	*shared = own;
+	limits = shared;
 }
 
 static int limit_of(const struct user *u)
 {
 	int ms = LIMIT_MS >> (u->abandoned < 16 ? u->abandoned : 16);
 
-	if (u->uid && others_ms >= OTHERS_MS)
+	if (u->uid && limits->others_ms >= OTHERS_MS)
 		return 0;
 	return ms >= LEAST_MS ? ms : u->uid ? 0 : LEAST_MS;
 }
@@ -185,7 +208,7 @@ int bounded__call(u32 pid, bounded_fn *fn, const void *arg, size_t size, struct 
 {
 	struct request q = { .fn = fn, .size = size };
 	struct user *u = user_of(pid);
-	int limit_ms = u ? limit_of(u) : 0, result;
+	int limit_ms = limit_of(u), result;
 
 	*reply = (struct bounded_reply){ .fd = -1 };
 	if (size > sizeof(q.arg))
@@ -202,6 +225,6 @@ int bounded__call(u32 pid, bounded_fn *fn, const void *arg, size_t size, struct 
 	free(reply->bytes);
 	*reply = (struct bounded_reply){ .fd = -1 };
 	u->abandoned++;
-	others_ms += u->uid ? (u32)limit_ms : 0;
+	limits->others_ms += u->uid ? (u32)limit_ms : 0;
 	return -ETIMEDOUT;
 }

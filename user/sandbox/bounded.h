@@ -35,5 +35,7 @@ bool bounded__add(struct bounded_reply *reply, const void *bytes, size_t n);
  * root's. Returns its result, or -ETIMEDOUT if it was abandoned or not asked; the reply is then empty.
  */
 int bounded__call(u32 pid, bounded_fn *fn, const void *arg, size_t size, struct bounded_reply *reply);
+/* Shares the limits with the processes that are forked from here on, which have a child each. */
+void bounded__share(void);
 /* Ends the child, which has the privileges that this process had at its first call. */
 void bounded__forget(void);
