@@ -38,8 +38,7 @@ class Sonde:
 
     def __init__(self, path, options):
         self.path = path
-        # eight programs and their tracer share two processors, which are some hundred times slower than real ones
-        self.command = ["nice", "-n", "-20", SONDE, "record", "-f", "-t", ",".join(f for f in families() if f != "core"), "-F", "49", "--off-cpu",
+        self.command = [SONDE, "record", "-f", "-t", ",".join(f for f in families() if f != "core"), "-F", "49", "--off-cpu",
                         *[f"--{f}=all" for f in EVERY_PROCESS], *options, "-o", path]
         self.log = open(path + ".log", "w+")
         self.child = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stderr=self.log)

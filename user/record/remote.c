@@ -59,7 +59,10 @@ void remote__refuse(struct session *s, struct object *o, u32 magic)
 		return;
 	if (!r->n_files++ || (matters && !r->is_followed)) {
 		snprintf(r->path, sizeof(r->path), "%s", o->path);
-		snprintf(r->fs, sizeof(r->fs), "%s", name ? name : "a network or FUSE file system");
+		snprintf(r->fs, sizeof(r->fs), "%s",
+			 name  ? name :
+			 magic ? "a mount that another user made" :
+				 "a network or FUSE file system");
 	}
 	r->is_followed |= matters;
 }
