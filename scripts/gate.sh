@@ -12,10 +12,12 @@ cd "$(dirname "$0")/.." || exit
 if [[ ${1:-} == --clone ]]; then
 	commit=$(git rev-parse --short HEAD) || exit
 	[[ -z $(git status --porcelain) ]] || echo "Not part of HEAD, and left out: $(git status --porcelain | wc -l) changed files"
+	mkdir -p build/gate
+	exec {one}> build/gate/lock
+	flock -n "$one" || { echo "Another gate uses build/gate/clone" >&2; exit 1; }
 	# a run that was killed may have left /proc mounted in a root below
 	awk -v below="$PWD/build/gate/clone/" 'index($5, below) == 1 { print $5 }' /proc/self/mountinfo | xargs -r umount -l
 	rm -rf --one-file-system build/gate/clone
-	mkdir -p build/gate
 	git clone -q . build/gate/clone || exit
 	load=$(cut -d ' ' -f 1-3 /proc/loadavg)
 	CI=true bash build/gate/clone/.ci/run < /dev/null 2>&1 | tee "build/gate/$commit.log"
