@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.." || exit
 . scripts/parts.sh
 
 if [[ ${1:-} == --clone ]]; then
-	commit=$(git rev-parse --short HEAD) || exit
+	commit=$(git rev-parse HEAD) || exit
 	[[ -z $(git status --porcelain) ]] || echo "Not part of HEAD, and left out: $(git status --porcelain | wc -l) changed files"
 	mkdir -p build/gate
 	exec {one}> build/gate/lock

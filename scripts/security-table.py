@@ -5,6 +5,7 @@
 As root it records a small Python program, reads /proc of the worker, the attacher, a child that parses files and one that reads asyncio's tasks, then of
 a `sonde export` that waits for its reader, and prints a table. With DOC it is put between the two marks there.
 """
+import contextlib
 import os
 import re
 import subprocess
@@ -115,14 +116,28 @@ def describe(pid, outputs):
     }
 
 
-def child_named(pid, name):
+def children_named(pid, name):
     for p in filter(str.isdigit, os.listdir("/proc")):
         try:
             s = status(p)
         except (FileNotFoundError, ProcessLookupError):
             continue
         if s["PPid"].strip() == str(pid) and s["Name"].strip() == name:
-            return int(p)
+            yield int(p)
+
+
+def child_named(pid, name):
+    return next(children_named(pid, name), None)
+
+
+def parser(examiner):
+    """The child that names functions, which keeps the files that it has read; others have none while they wait for a request"""
+    for _ in range(200):
+        for child in children_named(examiner, "sonde-file"):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                if describe(child, [])["descriptors"] != "none":
+                    return child
+        time.sleep(0.05)
     return None
 
 
@@ -152,12 +167,12 @@ def recording(sonde, tmp, inspect):
         time.sleep(0.5)
         attacher = child_named(worker.pid, "sonde-attacher")
         examiner = child_named(worker.pid, "sonde-examiner")
-        parser = child_named(examiner, "sonde-file") if examiner else None
+        files = parser(examiner) if examiner else None
         tasks = reader_of_tasks(attacher)
-        if worker.poll() is not None or not attacher or not parser or not tasks:
+        if worker.poll() is not None or not attacher or not files or not tasks:
             sys.exit(f"no recording: {said}")
         inspect(attacher, tasks, target.pid)
-        return [describe(p, [trace]) for p in (worker.pid, attacher, parser, tasks)], trace
+        return [describe(p, [trace]) for p in (worker.pid, attacher, files, tasks)], trace
     finally:
         worker.terminate()
         worker.communicate()

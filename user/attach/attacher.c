@@ -148,7 +148,6 @@ static int open_once(struct attacher *a, const struct mapping *m)
 	r->end = m->end;
 	r->dev = m->dev;
 	r->ino = m->ino;
-	r->magic = m->magic;
 	return attacher__call_opener_for_fd(a, len, -1);
 }
 

@@ -115,10 +115,7 @@ int attacher__read(struct attacher *a, int fd, char **out, size_t *len);
  * the same.
  */
 int attacher__lacks(struct attacher *a, char *out, size_t len);
-/*
- * The account that is responsible for a process: its effective user, or in a user namespace that another user than root
- * has made the maker of the outermost one, who has subordinate ids (subuid(5)). Returns 0 or negative errno.
- */
+/* The account that is responsible for a process (util/account.h). Returns 0 or negative errno. */
 int attacher__user(struct attacher *a, u32 pid, u32 *uid);
 int attacher__image(struct attacher *a, u32 pid, struct process_image *out);
 /* Sets a key of a steering map, or deletes it if value is NULL; -EPERM: the attacher refuses the value. */

@@ -8,19 +8,18 @@
 #include "sandbox/privileges.h"
 #include "sandbox/syscalls.h"
 #include "sandbox/usage.h"
+#include "util/account.h"
 #include "util/walk.h"
 
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/nsfs.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -288,38 +287,13 @@ static int serve_image(struct opener *s)
 	return 0;
 }
 
-/* The user who made the outermost user namespace of a process below the first one; 0: root, or there is none. */
-static uid_t namespace_maker(u32 pid)
-{
-	uid_t maker = 0, owner;
-	char path[48];
-	int ns, parent;
-
-	snprintf(path, sizeof(path), "/proc/%u/ns/user", pid);
-	for (ns = open(path, O_RDONLY | O_CLOEXEC); ns >= 0; ns = parent) {
-		parent = ioctl(ns, NS_GET_PARENT);
-		if (parent >= 0 && !ioctl(ns, NS_GET_OWNER_UID, &owner))
-			maker = owner;
-		close(ns);
-	}
-	return maker;
-}
-
-/*
- * The owner of a /proc/PID that is world-readable is the process's effective user, even if the process may not be
- * traced.
- */
 static int serve_user(struct opener *s)
 {
-	char path[32];
-	struct stat st;
-	uid_t maker;
+	uid_t uid;
 
-	snprintf(path, sizeof(path), "/proc/%d", s->request.pid);
-	if (s->request.pid <= 0 || stat(path, &st))
+	if (s->request.pid <= 0 || !account__of(s->request.pid, &uid))
 		return -ESRCH;
-	maker = namespace_maker(s->request.pid);
-	s->reply.user = maker ? maker : st.st_uid;
+	s->reply.user = uid;
 	s->reply_len = REPLY_HEAD + sizeof(s->reply.user);
 	return 0;
 }

@@ -6,17 +6,13 @@
  */
 #include "attach/trusted.h"
 
-#include "util/walk.h"
+#include "process/filesystem.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-
-#ifndef FUSE_SUPER_MAGIC
-#define FUSE_SUPER_MAGIC 0x65735546
-#endif
 
 struct search {
 	walk_visit *may_visit;
@@ -29,7 +25,7 @@ static bool is_trusted(const struct search *s, int fd, const struct stat *st)
 {
 	struct statfs fs;
 
-	if ((st->st_uid && st->st_uid != s->owner) || fstatfs(fd, &fs) || fs.f_type == FUSE_SUPER_MAGIC)
+	if ((st->st_uid && st->st_uid != s->owner) || fstatfs(fd, &fs) || fs.f_type == FILESYSTEM_FUSE)
 		return false;
 	if (S_ISLNK(st->st_mode) || (S_ISDIR(st->st_mode) && st->st_mode & S_ISVTX))
 		return true;

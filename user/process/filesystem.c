@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 /* include/uapi/linux/magic.h, and the file systems' own headers */
@@ -31,13 +30,6 @@ const char *filesystem__remote(u64 magic)
 		if (remote[i].magic == (u32)magic)
 			return remote[i].name;
 	return NULL;
-}
-
-u64 filesystem__magic(int fd)
-{
-	struct statfs fs;
-
-	return fstatfs(fd, &fs) ? 0 : (u64)fs.f_type;
 }
 
 /* Types as in /proc/filesystems; those of FUSE have a suffix that the server chooses ("fuse.sshfs"). */

@@ -16,11 +16,6 @@
 /* The name of the remote file system with this magic number (statfs(2), f_type); NULL: it is local. */
 const char *filesystem__remote(u64 magic);
 /*
- * The magic number of the file behind a descriptor, which may be an O_PATH one. Asks the file system, so it may hang.
- * 0: unknown.
- */
-u64 filesystem__magic(int fd);
-/*
  * The type of the file system with this device number as mounted in this process's mount namespace or that of process
  * pid (0: none), from /proc/PID/mountinfo ("nfs4", "fuse.sshfs", "virtiofs"). No server is asked. false: it is
  * mounted in neither.

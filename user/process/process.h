@@ -13,7 +13,7 @@ struct mapping {
 	u64 dev, ino; /* device and inode number of the backing inode */
 	u32 generation; /* of the inode number */
 	u32 magic; /* of the file system; 0: unknown */
-	u32 uid; /* the account that is responsible for the process (attacher__user) */
+	u32 uid; /* the account that is responsible for the process (util/account.h) */
 	char comm[16]; /* the process's name; "": unknown */
 	const char *path;
 	u64 time; /* CLOCK_MONOTONIC ns: when the mapping was made, or found at the start */

@@ -19,7 +19,7 @@ struct shares;
 
 struct shares *shares__new(void);
 void shares__free(struct shares *sh);
-/* Returns the account of a process (attacher__user), or SHARES_UNKNOWN if it has ended. */
+/* Returns the account of a process (util/account.h), or SHARES_UNKNOWN if it has ended. */
 u32 shares__user(struct session *s, u32 pid);
 /*
  * Returns whether a new file that this user's process maps may be examined now. If so, the time of sonde's processes is

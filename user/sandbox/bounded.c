@@ -3,6 +3,7 @@
 
 #include "sandbox/message.h"
 #include "sandbox/usage.h"
+#include "util/account.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -13,7 +14,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -139,19 +139,17 @@ static int start(void)
 
 static struct user *user_of(u32 pid)
 {
-	struct stat st = {};
-	char path[32];
+	uid_t uid = 0;
 
-	snprintf(path, sizeof(path), "/proc/%u", pid);
-	if (pid && stat(path, &st))
-		st.st_uid = 0;
+	if (pid && !account__of(pid, &uid))
+		uid = 0;
 	for (u32 i = 0; i < limits->n_users && i < USERS_MAX; i++)
-		if (limits->users[i].uid == st.st_uid)
+		if (limits->users[i].uid == uid)
 			return &limits->users[i];
 	/* the last entry is of all users beyond the limit together */
 	if (limits->n_users >= USERS_MAX)
 		return &limits->users[USERS_MAX - 1];
-	limits->users[limits->n_users].uid = st.st_uid;
+	limits->users[limits->n_users].uid = uid;
 	return &limits->users[limits->n_users++];
 }
 

@@ -6,8 +6,8 @@
  * another child. A recording has the opener instead (attach/opener.h).
  *
  * A call about a process may take 2 s. Each child that a user's processes cost halves that user's limit; below 0.1 s
- * only root's processes are asked. All users other than root together have 12 s, as one person may have many user ids
- * (subuid(5)).
+ * only root's processes are asked. All users other than root together have 12 s. Subordinate ids count for their owner
+ * (util/account.h).
  */
 #pragma once
 

@@ -75,8 +75,8 @@ static const char *const attacher[] = { "kill", "pidfd_send_signal", "socketpair
 
 static const char *const perf[] = { "perf_event_open", NULL };
 
-/* Of a process's namespaces: who made them (process/filesystem.c). */
-static const unsigned int namespaces[] = { NS_GET_USERNS, NS_GET_OWNER_UID };
+/* Of a process's namespaces: who made them (process/filesystem.c, util/account.c). */
+static const unsigned int namespaces[] = { NS_GET_USERNS, NS_GET_PARENT, NS_GET_OWNER_UID };
 
 /* Calls that look a file up by its path and do not open it. */
 static const char *const lookups[] = { "access", "faccessat", "faccessat2", "stat", "lstat", NULL };
@@ -283,8 +283,8 @@ static int add_attacher(scmp_filter_ctx ctx, bool perf_events)
 						 BPF_MAP_LOOKUP_ELEM,	 BPF_RAW_TRACEPOINT_OPEN };
 	/* libbpf loads programs of its own to find out what the kernel supports */
 	static const unsigned int loads[] = { BPF_PROG_LOAD, BPF_BTF_LOAD, BPF_MAP_CREATE };
-	static const unsigned int events[] = { PERF_EVENT_IOC_ENABLE,  PERF_EVENT_IOC_DISABLE, PERF_EVENT_IOC_PERIOD,
-					       PERF_EVENT_IOC_SET_BPF, NS_GET_PARENT,	       NS_GET_OWNER_UID };
+	static const unsigned int events[] = { PERF_EVENT_IOC_ENABLE, PERF_EVENT_IOC_DISABLE, PERF_EVENT_IOC_PERIOD,
+					       PERF_EVENT_IOC_SET_BPF };
 	int err = add(ctx, SCMP_ACT_ALLOW, attacher);
 
 	if (!err)
