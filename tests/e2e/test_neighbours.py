@@ -20,10 +20,14 @@ CALLS = 500
 SOON = 2_000_000_000  # ns from the mapping of a victim's library until it is probed
 LARGE = 140 << 20
 HUNG = 30
+REFUSED = 600
+WARNINGS = 16  # LINES_MAX of user/record/shares.c
 SUBUIDS = 100000
-VICTIM = f"""import ctypes, sys
+VICTIM = f"""import ctypes, mmap, sys
 sys.stdin.readline()
 library, p = ctypes.CDLL(sys.argv[1]), ctypes.c_void_p()
+with open(sys.argv[2], "rb") as f:
+    other = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ | mmap.PROT_EXEC, flags=mmap.MAP_PRIVATE)
 print("mapped", flush=True)
 sys.stdin.readline()
 for _ in range({CALLS}):
@@ -90,27 +94,37 @@ def large_library(path, soname):
         f.write(symbols + heads + sections)
 
 
+def refused_library(path):
+    """Writes a file with the name of a library that sonde probes, which gets a warning."""
+    with open(path, "wb") as f:
+        f.write(b"no library" * 500)
+
+
 class Victim:
-    """A process of root's that maps a library of its own while sonde records, and calls it when it may be probed"""
+    """A process of root's that maps a library of its own while sonde records, and calls it when it may be probed; and a file that can't"""
 
     def __init__(self, tmp, name):
         self.library = os.path.join(tmp, name, "libcudart.so.13")
         os.makedirs(os.path.dirname(self.library))
         shutil.copy(LIBRARY, self.library)
-        self.p = subprocess.Popen([sys.executable, "-c", VICTIM, self.library], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.refused = os.path.join(tmp, name, "libcudart.so.12")
+        refused_library(self.refused)
+        self.p = subprocess.Popen([sys.executable, "-c", VICTIM, self.library, self.refused], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, text=True)
 
     def step(self):
         self.p.stdin.write("\n")
         self.p.stdin.flush()
         self.p.stdout.readline()
 
-    def judge(self, name, trace):
+    def judge(self, name, trace, messages):
         strings = {e["string"]: e["text"] for e in trace.events("meta_string")}
         probed = [e for e in trace.events("meta_object") if strings.get(e["path"]) == self.library and e["sites"]]
         took = [e["live"] - e["first"] for e in probed]
         ok(len(took) == 1 and took[0] <= SOON, f"{name}: another process's library is probed within 2 s", took)
         got = sum(e["pid"] == self.p.pid for e in trace.events("cuda_alloc"))
         ok(got == CALLS, f"{name}: each of its calls is recorded", got)
+        ok(messages.count(f"{self.refused}: ") == 1, f"{name}: its file that can't be probed is named", messages[-3000:])
         self.p.communicate()
 
 
@@ -131,7 +145,8 @@ def beside(name, tmp, attack, is_first=False):
     for p in processes:
         p.stdin.close()
         p.wait()
-    victim.judge(name, Trace(recording.path))
+    victim.judge(name, Trace(recording.path), recording.messages)
+    return recording.messages
 
 
 def mapper(who, paths):
@@ -194,7 +209,30 @@ def planted(who, tmp):
     beside("six planted libtorches that are there before", tmp, lambda: mapper(who, paths), True)
 
 
+def refused(who, tmp):
+    paths = []
+    for i in range(REFUSED):
+        folder = os.path.join(tmp, f"refused-{i}")
+        os.mkdir(folder)
+        paths.append(os.path.join(folder, "libcudart.so.13"))
+        refused_library(paths[-1])
+        os.chown(paths[-1], SUBUIDS + 1 + i, SUBUIDS + 1 + i)
+
+    def attack():
+        p = subprocess.Popen(who.command("/usr/bin/python3", "-c", MAPPER, *paths), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        p.stdout.readline()
+        return [p]
+
+    for name, is_first in ((f"{REFUSED} planted files", False), (f"{REFUSED} planted files that are there before", True)):
+        messages = beside(name, tmp, attack, is_first)
+        named = messages.count("/refused-")
+        ok(named == WARNINGS, f"{name}: {WARNINGS} of them are named", named)
+        count = f"{REFUSED - WARNINGS} more warnings about files and processes of user {who.uid} are not printed"
+        ok(messages.count(count) == 1, f"{name}: the others are counted", messages[-3000:])
+
+
 def attacks(who, tmp):
+    refused(who, tmp)
     planted(who, tmp)
     if os.path.exists("/dev/fuse"):
         fuse(who, tmp)

@@ -297,7 +297,8 @@ static void attach_family(struct session *s, struct object *o, const struct exam
 	int err;
 
 	if (!o->id) {
-		session__left_out(s, o->path, "sonde already has probes in as many files as its limit allows");
+		session__left_out(s, o->path, o->account,
+				  "sonde already has probes in as many files as its limit allows");
 		return;
 	}
 	strcpy(why, e->family.why);
@@ -310,7 +311,7 @@ static void attach_family(struct session *s, struct object *o, const struct exam
 		explain_refusal(s, o, err, why, sizeof(why));
 	lacking = err || (*why && !e->family.hidden);
 	if (lacking) {
-		session__warn(s, "%s: family %s: %s", o->path, f->name, why);
+		session__warn_of(s, o->account, "%s: family %s: %s", o->path, f->name, why);
 		s->counts.not_attached++;
 	} else if (*why) {
 		note_hidden(s, o, f, why);

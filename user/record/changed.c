@@ -101,15 +101,15 @@ static void report(struct session *s, const struct object *o, int err)
 
 	s->counts.not_attached++;
 	if (o->resting)
-		session__warn(
-			s,
+		session__warn_of(
+			s, o->account,
 			"%s: it was overwritten in place again and again while it was probed: %s, and it is not probed "
 			"again until it has not been written to for %d s. Replacing a library by renaming (mv, install) "
 			"has no such gap",
 			o->path, off, rest_seconds());
 	else
-		session__warn(
-			s,
+		session__warn_of(
+			s, o->account,
 			"%s: it was overwritten in place while it was probed: %s; calls of processes that map it now are not recorded, those of processes that map it from now on are. Replacing a library by renaming (mv, install) has no such gap",
 			o->path, off);
 }

@@ -296,7 +296,7 @@ void examine__note_failure(struct session *s, const struct object *o, int err)
 	if (err == -ETIMEDOUT && session__is_stopping(s))
 		return;
 	snprintf(text, sizeof(text), "%s: what programs do with this file is not traced", examine__why(err));
-	session__left_out(s, o->path, text);
+	session__left_out(s, o->path, o->account, text);
 }
 
 int examine__object(struct session *s, struct object *o, const struct mapping *m, struct examination *x)

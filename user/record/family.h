@@ -306,13 +306,15 @@ int session__start_dwarf(struct session *s, struct dwarf_job *job, const struct 
 int session__open_mapped(struct session *s, const struct mapping *m);
 /* Returns the recording's native stacks (record/native.h); NULL: no memory. */
 struct native *session__native(struct session *s);
-/* Prints a warning. Those that wait to be printed are limited: further ones are dropped. */
+/* Prints a warning. */
 void session__warn(struct session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /*
- * Reports that a file is left out because it needs too much memory or time: counts a loss, and names the first such
- * files.
+ * Prints a warning about an account's file or process. An account can cause as many as it likes, so further ones than
+ * its first are only counted, in one line at the end (record/shares.c).
  */
-void session__left_out(struct session *s, const char *path, const char *why);
+void session__warn_of(struct session *s, u32 account, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Reports that an account's file is left out because it needs too much memory or time, and counts a loss. */
+void session__left_out(struct session *s, const char *path, u32 account, const char *why);
 /* Counts lost records of a family, now. */
 void session__lost(struct session *s, const char *family, u32 reason, u64 count);
 /*

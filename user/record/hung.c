@@ -84,16 +84,19 @@ void process__forget_hung(struct session *s)
 
 void process__set_hung(struct session *s, u32 pid)
 {
+	u32 account;
+
 	/* the user wants to stop, or no more requests are made: a missing answer says nothing about the process */
 	if (session__is_stopping(s) || attacher__stuck(s->attacher) || is_listed(s, pid))
 		return;
 	if (s->hung.n == HUNG_MAX)
 		memmove(s->hung.pids, s->hung.pids + 1, --s->hung.n * sizeof(*s->hung.pids));
 	s->hung.pids[s->hung.n++] = pid;
-	hung__note(s, shares__user(s, pid));
+	account = shares__user(s, pid);
+	hung__note(s, account);
 	s->counts.not_attached++;
-	session__warn(
-		s,
+	session__warn_of(
+		s, account,
 		"process %u: not examined: the kernel did not answer in time what it runs or maps; it may wait for a "
 		"file system whose server does not answer",
 		pid);
@@ -105,7 +108,7 @@ void object__refuse_hung(struct session *s, const struct object *o, u32 uid)
 		return;
 	hung__note(s, uid);
 	s->counts.not_attached++;
-	session__warn(s, "%s: not examined: its file system did not answer in time", o->path);
+	session__warn_of(s, uid, "%s: not examined: its file system did not answer in time", o->path);
 }
 
 void attacher__note_stuck(struct session *s)

@@ -149,7 +149,6 @@ struct session {
 		bool tracepoints_alone[FAMILY_MAX]; /* by family id: it only uses tracepoints */
 		u32 not_attached;
 		u32 since_wait; /* sites that were attached since session__link() last waited */
-		u32 left_out; /* files that were left out for lack of memory */
 		u32 unwatched; /* objects whose files can't be watched */
 	} counts;
 	struct {
@@ -158,7 +157,7 @@ struct session {
 		u64 probed; /* FAMILY_BIT of those that probe an object */
 	} hidden;
 	struct {
-		char *texts[64];
+		char **texts;
 		u32 n, next;
 	} warnings;
 	struct {
@@ -178,7 +177,6 @@ struct session {
 		u32 n_accounts;
 	} hung;
 	struct remote_files *remote; /* files left out since the last warning about them; NULL: none */
-	u32 remote_lines;
 };
 
 /*

@@ -51,6 +51,7 @@ struct code_place {
 struct open_file {
 	u32 number; /* 0: free */
 	int fd;
+	u32 account; /* of the process that was seen first in it */
 	bool failed; /* it can't be parsed */
 	bool late; /* it could not be parsed while the recording ended: each address without a name is counted */
 	bool over_budget; /* this has been reported */
@@ -207,6 +208,7 @@ static void open_file(struct native_code *n, struct file *f, u32 pid, const stru
 	map__init(&o->places, sizeof(u64), sizeof(struct code_place));
 	map__init(&o->names, sizeof(u64), sizeof(char *));
 	o->number = f->number;
+	o->account = session__user(n->session, pid);
 	f->open = (u32)(o - n->open);
 	f->tries = 0;
 }
@@ -280,7 +282,7 @@ static void abandon(struct native_code *n, struct open_file *f, const char *path
 	snprintf(text, sizeof(text), "%s: its functions have no names on native stacks, and their callers are missing",
 		 examine__why(err));
 	if (err != -ENOEXEC && !session__is_stopping(n->session))
-		session__left_out(n->session, path, text);
+		session__left_out(n->session, path, f->account, text);
 	f->failed = true;
 }
 
@@ -312,7 +314,7 @@ static const struct code_place *place_at(struct native_code *n, struct open_file
 	}
 	if (end.over_budget && !f->over_budget) {
 		f->over_budget = true;
-		session__left_out(n->session, path, "its symbols exceed sonde's limit of memory for files");
+		session__left_out(n->session, path, f->account, "its symbols exceed sonde's limit of memory for files");
 	}
 	if (f->places.n >= PLACES_MAX)
 		map__free(&f->places);

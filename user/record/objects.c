@@ -128,7 +128,7 @@ static void attach(struct session *s, struct object *o, const struct examination
 		o->id = 0;
 	}
 	if (x->end.over_budget)
-		session__left_out(s, o->path, "its tables exceed sonde's limit of memory for files");
+		session__left_out(s, o->path, o->account, "its tables exceed sonde's limit of memory for files");
 }
 
 static int open_mapped(struct session *s, const struct mapping *m)
@@ -153,7 +153,7 @@ static void refuse(struct session *s, struct object *o)
 void object__examined(struct session *s, struct object *o, const struct mapping *m, struct examination *x, int err)
 {
 	if (!err && *x->note && !o->debug_sought)
-		session__warn(s, "%s: %s", o->path, x->note);
+		session__warn_of(s, o->account, "%s: %s", o->path, x->note);
 	o->debug_sought |= !err && *x->note;
 	if (err == -ENOEXEC)
 		refuse(s, o);
@@ -183,6 +183,7 @@ static void examine(struct session *s, struct object *o, const struct mapping *m
 		return;
 	o->examined = true;
 	o->pid = m->pid;
+	o->account = shares__owner(s, o->fd, m->uid);
 	if (o->fd == -EREMOTE || o->fd == -ETIMEDOUT) {
 		if (o->fd == -EREMOTE)
 			remote__refuse(s, o, m->magic);
@@ -232,7 +233,7 @@ static struct object *mapped(struct session *s, const struct mapping *m, u64 fir
 		examine(s, o, m);
 	preattach__mapped(s, o, m);
 	if (o->remote)
-		remote__note_process(s, m);
+		remote__note_process(s, o, m);
 	if (o->families)
 		process__set(s, m->pid, PROCESS_RUNTIME);
 	s->objects->probed += !o->mapped && o->live;

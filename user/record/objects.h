@@ -29,6 +29,7 @@ struct object {
 	u16 id; /* in the trace; 0: not probed */
 	int watch; /* inotify watch of the file; 0: none */
 	u32 pid; /* the process whose root the path refers to; 0: this process */
+	u32 account; /* whose warnings those about it are */
 	bool examined;
 	bool pending; /* it is being examined (examine_pending.c) */
 	bool debug_sought; /* a debug file was searched, and the result reported */
@@ -112,6 +113,6 @@ bool object__is_probed_library(struct session *s, const struct object *o);
  * a file.
  */
 void remote__refuse(struct session *s, struct object *o, u32 magic);
-void remote__note_process(struct session *s, const struct mapping *m);
+void remote__note_process(struct session *s, const struct object *o, const struct mapping *m);
 /* In hung.c: reports that the object's file system does not answer. */
 void object__refuse_hung(struct session *s, const struct object *o, u32 uid);

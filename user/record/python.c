@@ -4,6 +4,7 @@
 #include "record/family.h"
 #include "record/file_facts.h"
 #include "record/internal.h"
+#include "record/shares.h"
 #include "util/array.h"
 
 #include <bpf/bpf.h>
@@ -212,13 +213,15 @@ static bool locate(struct session *s, struct file_facts *f, const struct mapping
 	u64 bias;
 
 	if (f->python.error == -ENOTSUP && !f->python.reported)
-		session__warn(s, "%s: Python stacks are not walked: %s", m->path, f->python.why);
+		session__warn_of(s, shares__user(s, m->pid), "%s: Python stacks are not walked: %s", m->path,
+				 f->python.why);
 	f->python.reported |= f->python.error == -ENOTSUP;
 	if (f->python.error || mapping__bias(f, m, &bias))
 		return false;
 	number = number_of(s, &r->layout);
 	if (number < 0) {
-		session__warn(s, "%s: Python stacks are not walked: %s", m->path, strerror(-number));
+		session__warn_of(s, shares__user(s, m->pid), "%s: Python stacks are not walked: %s", m->path,
+				 strerror(-number));
 		return false;
 	}
 	*p = (struct python_process){

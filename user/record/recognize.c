@@ -6,8 +6,8 @@
 
 void object__note_unlike(struct session *s, const struct object *o, const struct program *p, bool other_soname)
 {
-	session__warn(
-		s,
+	session__warn_of(
+		s, o->account,
 		"%s: family %s: not probed: it has the file name of %s, but %s. If it is that library, set its DT_SONAME with patchelf --set-soname",
 		o->path, p->family->name, p->section.library,
 		other_soname ? "another DT_SONAME" : "neither its DT_SONAME nor any function that it exports");
@@ -36,6 +36,6 @@ void object__refuse(struct session *s, const struct object *o, const char *why)
 
 	if (!program)
 		return;
-	session__warn(s, "%s: family %s: not traced: %s", o->path, program->family->name, why);
+	session__warn_of(s, o->account, "%s: family %s: not traced: %s", o->path, program->family->name, why);
 	s->counts.not_attached++;
 }

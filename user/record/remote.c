@@ -2,7 +2,7 @@
 /*
  * Files that are left out because they are on remote file systems (--remote-files). If programs are on NFS there are
  * hundreds of them, so one line names the first that matters, how many there are, which processes map them, and the
- * command that examines them; later ones are reported together once a second.
+ * command that examines them, for each account; later ones are reported together once a second.
  */
 #include "record/objects.h"
 
@@ -14,11 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINES_MAX 8
 #define NAMED_MAX 3 /* processes in a line */
 #define KNOWN_MAX 4096 /* processes that are counted only once */
 
 struct remote_files {
+	struct remote_files *next;
+	u32 account;
 	u32 n_files;
 	char path[PATH_MAX]; /* of the first one, or of the first that a family would probe */
 	char fs[64];
@@ -33,11 +34,25 @@ struct remote_files {
 	u32 last; /* the pid noted last */
 };
 
-static struct remote_files *get(struct session *s)
+static struct remote_files *find(struct session *s, u32 account)
 {
-	if (!s->remote)
-		s->remote = calloc(1, sizeof(*s->remote));
-	return s->remote;
+	struct remote_files *r = s->remote;
+
+	while (r && r->account != account)
+		r = r->next;
+	return r;
+}
+
+static struct remote_files *get(struct session *s, u32 account)
+{
+	struct remote_files *r = find(s, account);
+
+	if (r || !(r = calloc(1, sizeof(*r))))
+		return r;
+	r->account = account;
+	r->next = s->remote;
+	s->remote = r;
+	return r;
 }
 
 static bool is_python(const char *path)
@@ -50,7 +65,7 @@ static bool is_python(const char *path)
 void remote__refuse(struct session *s, struct object *o, u32 magic)
 {
 	const char *name = filesystem__remote(magic);
-	struct remote_files *r = get(s);
+	struct remote_files *r = get(s, o->account);
 	bool library = object__is_probed_library(s, o), matters = library || is_python(o->path);
 
 	o->remote = true;
@@ -67,13 +82,13 @@ void remote__refuse(struct session *s, struct object *o, u32 magic)
 	r->is_followed |= matters;
 }
 
-void remote__note_process(struct session *s, const struct mapping *m)
+void remote__note_process(struct session *s, const struct object *o, const struct mapping *m)
 {
-	struct remote_files *r = s->remote;
+	struct remote_files *r = find(s, o->account);
 	u32 i;
 
 	/* a file that was named already needs no line */
-	if (!r || !r->n_files || r->n_processes == KNOWN_MAX)
+	if (!r || r->n_processes == KNOWN_MAX)
 		return;
 	/* the mappings of a process come in sequence */
 	if (r->n_processes && r->last == m->pid)
@@ -116,32 +131,36 @@ static void add_option(const struct session *s, char *text, size_t len)
 			 command, command + head, strlen(command + head) > 300 ? " .." : "");
 }
 
-void remote__report(struct session *s)
+static void report(struct session *s, const struct remote_files *r)
 {
-	struct remote_files *r = s->remote;
 	char processes[256], command[512], others[64] = "";
 
-	if (!r || !r->n_files || s->remote_lines == LINES_MAX)
-		return;
-	s->remote_lines++;
 	list_processes(r, processes, sizeof(processes));
 	add_option(s, command, sizeof(command));
 	if (r->n_files > 1)
 		snprintf(others, sizeof(others), " and %u more file%s", r->n_files - 1, r->n_files == 2 ? "" : "s");
-	session__warn(
-		s,
+	session__warn_of(
+		s, r->account,
 		"%s%s: not examined, and no calls into %s traced: %s on %s, whose server may never answer; mapped by %s. "
 		"`%s` examines such files; with \"remote-files = yes\" in /etc/sonde.conf every recording does so",
 		r->path, others, r->n_files > 1 ? "them is" : "it is", r->n_files > 1 ? "they lie" : "it lies", r->fs,
 		*processes ? processes : "no process any more", command);
-	r->n_files = 0;
-	r->is_followed = false;
-	r->n_named = r->n_processes = 0;
-	memset(r->named, 0, sizeof(r->named));
+}
+
+void remote__report(struct session *s)
+{
+	for (const struct remote_files *r = s->remote; r; r = r->next)
+		report(s, r);
+	remote__free(s);
 }
 
 void remote__free(struct session *s)
 {
-	free(s->remote);
+	struct remote_files *next;
+
+	for (struct remote_files *r = s->remote; r; r = next) {
+		next = r->next;
+		free(r);
+	}
 	s->remote = NULL;
 }

@@ -21,16 +21,31 @@
 #include <string.h>
 #include <time.h>
 
+static void __attribute__((format(printf, 2, 0))) add_warning(struct session *s, const char *fmt, va_list ap)
+{
+	char *text;
+
+	if (vasprintf(&text, fmt, ap) >= 0 && !array__push(s->warnings.texts, s->warnings.n, text))
+		free(text);
+}
+
 void session__warn(struct session *s, const char *fmt, ...)
 {
 	va_list ap;
-	char *text;
 
-	if (s->warnings.n == ARRAY_LEN(s->warnings.texts))
+	va_start(ap, fmt);
+	add_warning(s, fmt, ap);
+	va_end(ap);
+}
+
+void session__warn_of(struct session *s, u32 account, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!shares__may_warn(s, account))
 		return;
 	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) >= 0)
-		s->warnings.texts[s->warnings.n++] = text;
+	add_warning(s, fmt, ap);
 	va_end(ap);
 }
 
@@ -47,18 +62,13 @@ char *session__next_warning(struct session *s)
 	return w;
 }
 
-/* The first files that are left out are named individually; any user can create thousands of them. */
-#define NAMED_MAX 8
-
-void session__left_out(struct session *s, const char *path, const char *why)
+void session__left_out(struct session *s, const char *path, u32 account, const char *why)
 {
 	u64 now = session__now(s);
 
 	losses__add(s, 0, LOSS_BUDGET, 1, now, now, 0);
 	s->counts.not_attached++;
-	if (s->counts.left_out++ < NAMED_MAX)
-		session__warn(s, "%s: sonde leaves this file out: %s%s", path, why,
-			      s->counts.left_out == NAMED_MAX ? "; further such files are counted, not named" : "");
+	session__warn_of(s, account, "%s: sonde leaves this file out: %s", path, why);
 }
 
 u64 session__now(const struct session *s)

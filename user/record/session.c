@@ -439,6 +439,7 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 		memory__write_tables(s);
 		attacher__note_stuck(s);
 		remote__report(s);
+		shares__warn_unprinted(s);
 	}
 	end.event = session__event(s, ID_meta_end);
 	end.stop = s->time.stopped;
@@ -485,6 +486,7 @@ void session__free(struct session *s)
 	embedded__close(&s->embedded);
 	for (u32 i = s->warnings.next; i < s->warnings.n; i++)
 		free(s->warnings.texts[i]);
+	free(s->warnings.texts);
 	refused__free(s);
 	free(s);
 }

@@ -8,12 +8,13 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define NS	      1000000000LL
 #define USERS_MAX     64
 #define PENDING_MAX   64 /* processes of a user that are to be scanned again; further ones are dropped */
 #define SETTLE_NS     5000000 /* reading the clocks of all processes takes some us */
-#define NAMED_MAX     8 /* users that get a line */
+#define LINES_MAX     16 /* warnings about the files and processes of a user */
 #define RESCAN_PART   20 /* scans are repeated once this part of the limit is available */
 #define EXAMINATIONS  10 /* for tests: a user's limit */
 #define PROCESSES_MAX 4096 /* processes whose users are cached, in one generation */
@@ -42,6 +43,7 @@ struct share {
 	u32 uid;
 	bool is_used; /* false: the entry is free */
 	bool is_reported; /* a line about it was printed */
+	u32 n_warnings; /* about its files and processes, printed or not */
 	bool is_scanned; /* its processes are being scanned again */
 	struct rate rate;
 	s64 budget_ns; /* ns; below 0: overdrawn */
@@ -58,7 +60,6 @@ struct shares {
 	u64 charged_until; /* usage__total_ns() up to which all is charged */
 	u64 settled; /* time of the last charge, ns */
 	bool fixed, growing, unlimited; /* for tests */
-	u32 n_named;
 	struct recent users_of; /* pid: struct user_of */
 };
 
@@ -116,6 +117,28 @@ static void write_skipped(struct session *s, struct share *a)
 	a->skipped = 0;
 }
 
+/* The user's processes, for a line that is printed. Returns buf. */
+static const char *name_user(const struct share *a, char *buf, size_t size)
+{
+	if (a->uid == SHARES_UNKNOWN)
+		snprintf(buf, size, "processes that end at once");
+	else if (a->uid == EXCESS)
+		snprintf(buf, size, "processes of more than %d users", USERS_MAX);
+	else
+		snprintf(buf, size, "processes of user %u", a->uid);
+	return buf;
+}
+
+static void count_unprinted(struct session *s, struct share *a)
+{
+	char who[64];
+
+	if (a->n_warnings > LINES_MAX)
+		session__warn(s, "%u more warnings about files and %s are not printed", a->n_warnings - LINES_MAX,
+			      name_user(a, who, sizeof(who)));
+	a->n_warnings = 0;
+}
+
 /* An entry with pending work must not be replaced. */
 static bool is_needed(const struct shares *sh, const struct share *a)
 {
@@ -151,6 +174,7 @@ static struct share *share_of(struct session *s, u32 uid)
 	if (!unused) {
 		unused = most;
 		write_skipped(s, unused);
+		count_unprinted(s, unused);
 	}
 	*unused = full_share(uid, user_rate, now);
 	return unused;
@@ -162,6 +186,11 @@ static s64 left_of(struct session *s, const struct share *a)
 
 	refill(s->shares, others, session__now(s));
 	return !a->uid || a->budget_ns < others->budget_ns ? a->budget_ns : others->budget_ns;
+}
+
+bool shares__may_warn(struct session *s, u32 uid)
+{
+	return share_of(s, uid)->n_warnings++ < LINES_MAX;
 }
 
 u32 shares__user(struct session *s, u32 pid)
@@ -177,6 +206,16 @@ u32 shares__user(struct session *s, u32 pid)
 	if (u)
 		*u = (struct user_of){ uid, now };
 	return uid;
+}
+
+u32 shares__owner(const struct session *s, int fd, u32 mapper)
+{
+	struct stat st;
+
+	for (u32 i = 0; !fstat(fd, &st) && i < USERS_MAX; i++)
+		if (s->shares->users[i].is_used && s->shares->users[i].uid == st.st_uid)
+			return st.st_uid;
+	return mapper;
 }
 
 s64 shares__left(struct session *s, u32 uid)
@@ -240,28 +279,21 @@ void shares__examined(struct session *s)
 		payer->budget_ns -= payer->rate.limit / EXAMINATIONS;
 }
 
-/* Prints a line, once for each of the first users. */
-static void name_user(struct session *s, struct share *a)
+/* Prints a line, once for each user. */
+static void report_user(struct session *s, struct share *a)
 {
 	char who[64];
 
-	if (a->is_reported || s->shares->n_named == NAMED_MAX)
+	if (a->is_reported)
 		return;
 	a->is_reported = true;
-	s->shares->n_named++;
 	s->counts.not_attached++;
-	if (a->uid == SHARES_UNKNOWN)
-		snprintf(who, sizeof(who), "processes that end at once");
-	else if (a->uid == EXCESS)
-		snprintf(who, sizeof(who), "processes of more than %d users", USERS_MAX);
-	else
-		snprintf(who, sizeof(who), "processes of user %u", a->uid);
 	session__warn(
 		s,
 		"%s map new files with code faster than sonde examines them with their share of %u%% of one CPU. These files "
 		"are examined later, or not at all if no process maps them any more by then. Calls into libraries that only "
 		"such processes map are missing until then. Other users' files are not affected",
-		who, a->rate.percent);
+		name_user(a, who, sizeof(who)), a->rate.percent);
 }
 
 static void add_pending(struct share *a, u32 pid, u64 time)
@@ -292,7 +324,7 @@ static void skip(struct session *s, struct share *a, u32 pid, u64 time, bool cou
 	add_pending(a, pid, time);
 	if (!count)
 		return;
-	name_user(s, a);
+	report_user(s, a);
 	if (!a->skipped++) {
 		a->first = time;
 		a->pid = pid;
@@ -356,4 +388,10 @@ void shares__report(struct session *s)
 {
 	for (u32 i = 0; s->shares && i <= USERS_MAX; i++)
 		write_skipped(s, &s->shares->users[i]);
+}
+
+void shares__warn_unprinted(struct session *s)
+{
+	for (u32 i = 0; i <= USERS_MAX; i++)
+		count_unprinted(s, &s->shares->users[i]);
 }

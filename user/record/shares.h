@@ -27,6 +27,13 @@ u32 shares__user(struct session *s, u32 pid);
  * `count` a loss is counted.
  */
 bool shares__may(struct session *s, u32 uid, u32 pid, u64 time, bool count);
+/* Counts a warning about the user's files and processes, and returns whether it may be printed. */
+bool shares__may_warn(struct session *s, u32 uid);
+/*
+ * Returns the account of warnings about an open file: its owner's, if processes of this account were seen. Otherwise
+ * that of the process that maps it, who may have made its owner (subuid(5)).
+ */
+u32 shares__owner(const struct session *s, int fd, u32 mapper);
 /* Returns the ns that this user has left; 0 or less: none. */
 s64 shares__left(struct session *s, u32 uid);
 /* Charges the time since the last shares__may() to that user; later time is not charged. */
@@ -43,3 +50,5 @@ void shares__examined(struct session *s);
 void shares__tick(struct session *s, u64 now);
 /* Writes losses that are counted and not written yet. */
 void shares__report(struct session *s);
+/* At the end of the recording: says how many warnings were not printed. */
+void shares__warn_unprinted(struct session *s);

@@ -4,6 +4,7 @@
 #include "attach/task_reader.h"
 #include "record/internal.h"
 #include "record/native.h"
+#include "record/shares.h"
 #include "sandbox/message.h"
 #include "util/array.h"
 
@@ -75,7 +76,8 @@ static void on_error(struct session *s, struct task_process *p, int err, u64 now
 
 	forget(p);
 	if (err == -ENOTSUP)
-		session__warn(s, "process %u: its asyncio tasks are not recorded: " TASKS_UNKNOWN, next.pid);
+		session__warn_of(s, shares__user(s, next.pid),
+				 "process %u: its asyncio tasks are not recorded: " TASKS_UNKNOWN, next.pid);
 	if (err == -ENOTSUP || err == -ENOEXEC || session__has_ended(next.pid))
 		return;
 	/* -ESRCH: the process executes another program, or is about to end */

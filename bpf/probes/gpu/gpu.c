@@ -215,8 +215,8 @@ static void object_mapped(struct session *s, struct file_facts *file, const void
 	if (err == -ESRCH || g->warned_link)
 		return;
 	g->warned_link = true;
-	session__warn(s, "process %u: family gpu: its shim can't be switched on: %s", m->pid,
-		      n ? strerror(-err) : "it has no probe sites for that");
+	session__warn_of(s, session__user(s, m->pid), "process %u: family gpu: its shim can't be switched on: %s",
+			 m->pid, n ? strerror(-err) : "it has no probe sites for that");
 }
 
 /* Prints a text of the target, without characters that control a terminal. */
@@ -231,7 +231,7 @@ static void warn_text(struct session *s, u32 pid, const char *text, u32 len)
 	for (i = 0; i < len && i < sizeof(clean) - 1 && text[i]; i++)
 		clean[i] = text[i] < ' ' || text[i] == 0x7f ? ' ' : text[i];
 	clean[i] = '\0';
-	session__warn(s, "process %u: family gpu: %s", pid, clean);
+	session__warn_of(s, session__user(s, pid), "process %u: family gpu: %s", pid, clean);
 }
 
 static void event(struct session *s, const struct event *e, u32 size)

@@ -194,7 +194,7 @@ static void object_mapped(struct session *s, struct file_facts *file, const void
 		snprintf(why, sizeof(why),
 			 "sonde describes communicators of %d files of NCCL at most, and of %d for one user",
 			 NCCL_LAYOUTS, USER_LAYOUTS);
-		session__left_out(s, m->path, why);
+		session__left_out(s, m->path, m->uid, why);
 		return;
 	}
 	if (i == known->n) {

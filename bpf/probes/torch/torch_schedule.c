@@ -92,8 +92,8 @@ void torch_schedule__event(struct session *s, struct torch_schedule *t, const st
 	p->phase = e->phase;
 	p->active_since = e->phase == STEP_ACTIVE ? e->event.time : 0;
 	if (e->phase == STEP_ACTIVE && e->postponed > t->postponed) {
-		session__warn(
-			s,
+		session__warn_of(
+			s, session__user(s, e->event.pid),
 			"--schedule: active steps of process %u begin %llu steps later than they should: attaching took longer than the warmup",
 			e->event.pid, e->postponed);
 		t->postponed = e->postponed;
