@@ -85,6 +85,13 @@ static void set_slice(struct session *s, bool measures)
 			s->hosts[id]->set_slice(s, measures);
 }
 
+static void run_open_iterators(struct session *s)
+{
+	for (u32 id = 0; id < FAMILY_MAX; id++)
+		if (sliced_host(s, id))
+			run_iter(s, s->hosts[id]->open_iterator, 0);
+}
+
 static void begin_pause(struct session *s, u64 now)
 {
 	struct slices *l = &s->slices;
@@ -101,9 +108,7 @@ static void begin_pause(struct session *s, u64 now)
 	}
 	l->pauses++;
 	l->part_since = session__now(s);
-	for (u32 id = 0; id < FAMILY_MAX; id++)
-		if (sliced_host(s, id))
-			run_iter(s, s->hosts[id]->open_iterator, 0);
+	run_open_iterators(s);
 	each_program(s, session__detach);
 	/* set_slice() depends on how many records of the slice the families have counted, so all are drained before */
 	drain__all(s);
@@ -207,11 +212,15 @@ void slices__tick(struct session *s, u64 now)
 
 void slices__stop(struct session *s)
 {
-	if (!s->slices.paused_since)
+	if (s->slices.paused_since) {
+		/* writes the pause; nothing is attached that could begin a slice */
+		session__run_iter_of(s, "core_slices_resume", getpid());
+		add_unmeasured(&s->slices, session__now(s));
 		return;
-	/* writes the pause; nothing is attached that could begin a slice */
-	session__run_iter_of(s, "core_slices_resume", getpid());
-	add_unmeasured(&s->slices, session__now(s));
+	}
+	/* an iterator finds what a thread does now: what it waited for when the slice ended is known for a moment only */
+	drain__all(s);
+	run_open_iterators(s);
 }
 
 void session__add_probing(struct session *s, u64 run_ns, u64 cost_ns)

@@ -279,6 +279,7 @@ static __always_inline void leaves(struct sample_thread *t, struct task_struct *
 		send_bare(t);
 	t->since = task__still_followed(task, option_sample_all, &t->followed) ? now : 0;
 	t->state = state;
+	t->exec = task->se.sum_exec_runtime;
 	t->nr = task__in_32bit_call(task) ? -1 : (s32)regs->orig_ax;
 	t->iowait = BPF_CORE_READ_BITFIELD(task, in_iowait);
 	t->before = 0;
@@ -415,6 +416,7 @@ int sample_begin(struct bpf_iter__task *ctx)
 		return 0;
 	t->nr = task__in_32bit_call(task) ? -1 : (s32)((struct pt_regs *)bpf_task_pt_regs(task))->orig_ax;
 	t->state = task->__state;
+	t->exec = task->se.sum_exec_runtime;
 	t->iowait = BPF_CORE_READ_BITFIELD(task, in_iowait);
 	t->before = 1;
 	t->paused = 0;
@@ -424,7 +426,7 @@ int sample_begin(struct bpf_iter__task *ctx)
 
 /*
  * Writes a thread that is off the CPU when tracing or a slice of time stops, blocked in something. Its stack does not
- * change and is read from here. Not 0: there was no room.
+ * change until it runs again, and is read from here. Not 0: there was no room.
  */
 static __always_inline long write_open(struct seq_file *seq, struct sample_thread *t, struct task_struct *task)
 {
@@ -439,7 +441,10 @@ static __always_inline long write_open(struct seq_file *seq, struct sample_threa
 	bare(raw, task, t->since, now, reason_of(t->state, t->iowait));
 	raw->event.flags = EVENT_OPEN | (t->before ? EVENT_STARTED_BEFORE : 0);
 	raw->event.cpu = task->thread_info.cpu;
-	if (!task__in_32bit_call(task)) {
+	if (task->se.sum_exec_runtime != t->exec) {
+		/* it has run meanwhile: its stack is another one by now */
+		raw->nr = t->nr;
+	} else if (!task__in_32bit_call(task)) {
 		regs = (struct pt_regs *)bpf_task_pt_regs(task);
 		raw->nr = (s32)regs->orig_ax;
 		raw->futex = regs->di;

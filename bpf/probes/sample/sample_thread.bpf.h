@@ -13,6 +13,7 @@ struct wake_limit {
 
 struct sample_thread {
 	u64 since; /* start of the off-CPU interval; 0: on a CPU, or unknown */
+	u64 exec; /* its time on CPUs when it left one for the last time, ns */
 	u64 start, end; /* of an off-CPU interval whose stack has not been read yet; end 0: none */
 	s32 nr; /* the system call in which it left the CPU for the last time; -1: it was in none */
 	u32 state;

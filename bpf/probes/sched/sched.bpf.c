@@ -415,8 +415,8 @@ static __always_inline long write_open(struct seq_file *seq, struct interval *st
 		return iter__write(seq, &run, sizeof(run));
 	}
 	fill_off(&off, task, st, clock, slices_stopped);
-	/* not woken yet */
-	if (task->__state && st->state != SCHED_RUNNABLE) {
+	/* not woken yet, or only since the slice ended */
+	if ((task->__state || task->se.sum_exec_runtime != st->exec) && st->state != SCHED_RUNNABLE) {
 		off.wake = 0;
 		off.waited = 0;
 	}

@@ -150,5 +150,9 @@ int main(int argc, char **argv)
 		ten();
 	}
 	printf("seventy %llu\ntwenty %llu\nten %llu\n", spent[0], spent[1], spent[2]);
+	fflush(stdout);
+	/* code that first runs at the exit may be gone before sonde has read it */
+	while (fgets(line, sizeof(line), stdin))
+		;
 	return 0;
 }

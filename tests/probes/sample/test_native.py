@@ -55,7 +55,7 @@ def cut_stacks(rec, stacks, samples):
 
 
 def on_cpu():
-    rec = Recording([PROGRAM, "cpu", "8"], "sample", ["-F", "499"], limit=100)
+    rec = Recording([PROGRAM, "cpu", "8"], "sample", ["-F", "499"], limit=100, stop_at="ten")
     truth = {k: int(v) for k, v in (line.split() for line in rec.output)}
     stacks, seen, odd, deep = Stacks(rec.trace), collections.Counter(), collections.Counter(), 0
     samples = rec.of("sample_cpu")
@@ -93,7 +93,7 @@ def popped():
 
 def without_frame_pointers():
     """Stacks by unwind tables alone are right as far as the copied part of the stack goes."""
-    rec = Recording([built("-fomit-frame-pointer"), "cpu", "3"], "sample", ["-F", "499"])
+    rec = Recording([built("-fomit-frame-pointer"), "cpu", "3"], "sample", ["-F", "499"], stop_at="ten")
     stacks, odd, short = Stacks(rec.trace), collections.Counter(), 0
     whole = {"seventy": ["main", "seventy", "burn"], "twenty": ["main", "twenty", "burn"],
              "deep": ["main", "ten"] + ["deep"] * 101 + ["burn"]}

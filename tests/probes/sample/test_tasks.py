@@ -92,8 +92,8 @@ def check_kinds(folder, pythons, stack, meanwhile):
     stacks = Stacks(read)
     for e in read.events("sample_tasks"):
         waits = readings[e["pid"]].get(e["time"], (0, False))[1]
-        names = [f.name for f in stacks.stack(e["stack"])]
-        readings[e["pid"]][e["time"]] = e["period"], waits or ("handle" in names and any(n.startswith("Lock.") or n == "acquire" for n in names))
+        frames = [f.name for f in stacks.stack(e["stack"])]
+        readings[e["pid"]][e["time"]] = e["period"], waits or ("handle" in frames and any(n.startswith("Lock.") or n == "acquire" for n in frames))
     for name, p, truth in zip(names, locks, truths):
         check_lock(name, findings_of(trace, p), readings[p.pid], truth)
     for name in OTHERS:

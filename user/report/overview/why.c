@@ -298,14 +298,18 @@ static void add_chain(struct why *w)
 
 #define TASK_FINDINGS_MAX 3
 
-/* Adds what the asyncio tasks of the last process waited for: their thread was in the event loop, and looks idle. */
+/*
+ * Adds what the asyncio tasks of the last process waited for: their thread was in the event loop, and looks idle. Beside
+ * other processes it waits for a CPU, too, at each timer.
+ */
 static void add_tasks(struct why *w, const struct findings *findings)
 {
 	const struct chain_level *last = &w->chain.levels[w->chain.n - 1];
+	bool is_idle = last->end == CHAIN_IDLE || last->parts[FINDING_IDLE].ns > last->ns / 2;
 	const struct finding *f;
 	u32 n = 0;
 
-	for (u32 i = 0; last->end == CHAIN_IDLE && (f = findings__ranked(findings, i)) != NULL; i++)
+	for (u32 i = 0; is_idle && (f = findings__ranked(findings, i)) != NULL; i++)
 		if (f->has_tasks && f->pid == last->thread.pid && n++ < TASK_FINDINGS_MAX)
 			report_output__finding(w->out, "%s", f->text);
 }
