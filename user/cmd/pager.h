@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A pager for long output: if standard output is a terminal, what a command prints there first goes to a child process,
- * which starts the pager as soon as the output is longer than the screen, and else prints it. SONDE_PAGER or PAGER
- * name it; else it is `less -FRX`.
+ * A pager: if standard output is a terminal, what a command prints there goes to a child process. SONDE_PAGER or PAGER
+ * name it; else it is `less -FRX`, which ends at once where the output fits on the screen.
  */
 #pragma once
 

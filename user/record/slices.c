@@ -218,7 +218,7 @@ void slices__stop(struct session *s)
 		add_unmeasured(&s->slices, session__now(s));
 		return;
 	}
-	/* an iterator finds what a thread does now: what it waited for when the slice ended is known for a moment only */
+	/* an iterator finds what a thread does now, which soon is not what it did when the slice ended */
 	drain__all(s);
 	run_open_iterators(s);
 }

@@ -299,8 +299,8 @@ static void add_chain(struct why *w)
 #define TASK_FINDINGS_MAX 3
 
 /*
- * Adds what the asyncio tasks of the last process waited for: their thread was in the event loop, and looks idle. Beside
- * other processes it waits for a CPU, too, at each timer.
+ * Adds what the asyncio tasks of the last process waited for: their thread was in the event loop, and looks idle. On a
+ * busy machine it waits for a CPU, too.
  */
 static void add_tasks(struct why *w, const struct findings *findings)
 {
