@@ -5,7 +5,8 @@
 # summary. Without a GPU, doubles of CUDA's libraries simulate one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-build=$1
+# absolute, as the shim searches for CUPTI beside libcudart only then
+build=$(realpath -s "$1")
 sonde=$build/sonde
 out=demo.sonde
 
@@ -29,8 +30,7 @@ pids+=($!)
 echo "Runs already: process $!, Python, four threads that want the GIL"
 # cuInit loads the shim, which is dormant until sonde records
 families=("+syscall,lock,gpu" --cuda=stacks)
-shim=$PWD/$build/libsonde-cupti.so
-[[ $build != /* ]] || shim=$build/libsonde-cupti.so
+shim=$build/libsonde-cupti.so
 doubles=$build/tests/fakes/cuda/13
 calls=$build/tests/workloads/cuda_calls-13
 if [[ -e /dev/nvidiactl ]] && python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2> /dev/null; then
