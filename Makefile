@@ -250,13 +250,15 @@ demo:
 	@$(MAKE) --no-print-directory all workloads
 	@scripts/demo.sh $(B)
 
-# Real output in the docs: records the demo and another program, and prints their reports into them
+# The traces of the docs, what commands print about them, and README's picture. The texts around the blocks mention some
+# of the figures: read the diff.
 readme:
 	@scripts/deps.sh build demo
 	@scripts/cuda.sh 13 || true
 	@scripts/cupti.sh 13 || true
 	@$(MAKE) --no-print-directory all workloads
-	$(ALONE) scripts/readme-reports.py --record $(B)/sonde $(B)/readme README.md docs/reading-a-trace.md
+	$(ALONE) scripts/readme.sh $(B)
+	scripts/doc-output.py $(B)/sonde
 
 # PostgreSQL, Redis and PyTorch with and without sonde: some ten minutes. Then gunicorn, PyTorch with a thread that
 # spins and CPython's own tests, in four ways each: some ten more
@@ -294,11 +296,11 @@ lint:
 	@scripts/deps.sh build lint
 	@QUICK=$(QUICK) scripts/lint.sh $(if $(filter 1,$(WERROR)),$(B),$(B)/lint)
 
-# Tables that are made from the program
+# Tables that are made from the program, and what it prints about the traces in the tree
 docs: all
 	scripts/doc-tables.py $(B)/sonde > docs/events.md.tmp && mv docs/events.md.tmp docs/events.md
 	scripts/json-keys.py $(B) > docs/json.md.tmp && mv docs/json.md.tmp docs/json.md
-	scripts/readme-reports.py --lists $(B)/sonde $(B) README.md
+	scripts/doc-output.py $(B)/sonde
 
 format:
 	clang-format -i $$(git ls-files --cached --others --exclude-standard '*.c' '*.h')

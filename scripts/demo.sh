@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# demo.sh BUILD: starts a Python program whose threads contend for the GIL and a
+# demo.sh BUILD [docs]: starts a Python program whose threads contend for the GIL and a
 # training loop that leaves a GPU idle, traces both for five seconds, and prints the
 # summary. Without a GPU, doubles of CUDA's libraries simulate one.
+# docs: a small trace for the docs, of these processes alone (scripts/readme.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # absolute, as the shim searches for CUPTI beside libcudart only then
@@ -54,11 +55,13 @@ else
 fi
 sleep 1
 
-echo "\$ sonde record -d 5 -t ${families[*]} -o $out -f"
-# output for the docs must not have other processes
-only=()
-[[ -z ${DEMO_ONLY:-} ]] || only=(-p "$(IFS=,; echo "${pids[*]}")")
-"$sonde" record -d 5 -t "${families[@]}" -o $out -f "${only[@]}"
+options=(-d 5 -t "${families[@]}")
+if [[ ${2:-} == docs ]]; then
+	options=(-d 0.5 -t "${families[@]}" -p "$(IFS=,; echo "${pids[*]}")")
+	out=docs/demo/demo.sonde
+fi
+echo "\$ sonde record ${options[*]} -o $out -f"
+"$sonde" record "${options[@]}" -o $out -f
 stop
 echo "\$ sonde report $out"
 "$sonde" report $out

@@ -17,7 +17,14 @@ HEAD = """# Keys of JSON and CSV
 
 Made from the columns in `user/` by `make docs`. `--format json` of a report and of `list`, `info`, `doctor` and `dump` is one object.
 One key has one meaning in all of them, and its unit is in its name: `_ns` nanoseconds, `_bytes` bytes, `_percent` 0 to 100.
-A value that is not known is null. Numbers are written in full, past 2^53 too. CSV has the keys of the tables as headings.
+A value that is not known is null in JSON and empty in CSV. Numbers are written in full, past 2^53 too.
+
+A mean (`avg_ns`) is the time divided by the number of calls with a duration. Calls without a duration count in `untimed`, and not in
+`calls`, except in `nccl-api`, where `calls` has both. A row of table `causes` sums over the threads that spent at least a tenth of
+their time on the cause.
+
+CSV is a list of tables. Each table follows a line `# NAME` and begins with a line of keys. All other lines that begin with `#` are for
+people: `# finding: ..`, `# note: ..`, and what is lost. To read one table, read from its name to the next `#`.
 
 ## The object
 
