@@ -310,10 +310,11 @@ def alone():
 
 
 # Checks that hold only with -p, or that concern losses, which together() judges once for the shared recording
-ALONE = re.compile("lost|no losses|without loss|one that outlasts the trace|there is nothing else|children run their last|"
-                   "the kernel counted|osrt: time off the CPU|"
+ALONE = re.compile("lost|no losses|without loss|wait that outlasts the trace|no other connections are|children end with a run|"
                    # under emulation functions may be looked up after the program has ended; judged alone on each kernel
-                   r"the stack has take\(\)")
+                   r"a convoy have take\(\)|"
+                   # the program that sees drops is attached at the first wait, which there may be as late as the last one
+                   "who dropped it|no drop while the dropper has it")
 
 
 def tap(text, left_out=re.compile("^$")):
