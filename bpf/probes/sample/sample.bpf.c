@@ -435,14 +435,14 @@ static __always_inline long write_open(struct seq_file *seq, struct sample_threa
 	struct pt_regs *regs;
 	u32 size;
 
-	if (!raw || task->on_cpu || !t->since || now < t->since + option_sample_off ||
+	if (!raw || !t->since || now < t->since + option_sample_off || (task->on_cpu && !slices_stopped) ||
 	    !user_task__followed(task, option_sample_all))
 		return 0;
 	bare(raw, task, t->since, now, reason_of(t->state, t->iowait));
 	raw->event.flags = EVENT_OPEN | (t->before ? EVENT_STARTED_BEFORE : 0);
 	raw->event.cpu = task->thread_info.cpu;
-	if (task->se.sum_exec_runtime != t->exec) {
-		/* it has run meanwhile: its stack is another one by now */
+	if (task->on_cpu || task->se.sum_exec_runtime != t->exec) {
+		/* it was woken when all had ended: its stack is another one by now */
 		raw->nr = t->nr;
 	} else if (!task__in_32bit_call(task)) {
 		regs = (struct pt_regs *)bpf_task_pt_regs(task);

@@ -66,14 +66,16 @@ def check_waits(trace, program, begin, end, left_out, steal):
         if begin < start and stop < end and not overlap(start, stop, left_out):
             naps.setdefault(int(tid), []).append((start, stop, awake))
     for family, kind in (("sched", "sched_off"), ("sample", "sample_off")):
-        spans = {}
+        spans, others = {}, {}
         for e in trace.events(kind):
+            others.setdefault(e["tid"], []).append(e)
             if (e["state"] in (1, "SLEEP")) if family == "sched" else e["reason"] in (SLEEP, "SLEEP"):
                 spans.setdefault(e["tid"], []).append((e["start"], e["time"]))
         for tid, mine in naps.items():
             found = [[s for s in spans.get(tid, []) if start <= s[0] and s[1] <= stop] for start, stop, _ in mine]
             wrong = [(nap, f) for nap, f in zip(mine, found) if len(f) != 1 and not (not f and nap[2] >= (nap[1] - nap[0]) / 2)]
-            ok(len(mine) > 20 and not wrong, f"{family}, thread {tid}: each of {len(mine)} sleeps has an interval", wrong[:3])
+            ok(len(mine) > 20 and not wrong, f"{family}, thread {tid}: each of {len(mine)} sleeps has an interval",
+               [(nap, f, [e for e in others.get(tid, []) if e["start"] < nap[1] and e["time"] > nap[0]]) for nap, f in wrong[:3]])
             slept = sum(b - a for f in found for a, b in f)
             least = sum(stop - start - awake - PROBE_NS for start, stop, awake in mine) - steal
             ok(least <= slept, f"{family}, thread {tid}: the intervals are as long as the sleeps", slept, least)
