@@ -313,7 +313,7 @@ def alone():
 ALONE = re.compile("lost|no losses|without loss|wait that outlasts the trace|no other connections are|children end with a run|"
                    # under emulation functions may be looked up after the program has ended; judged alone on each kernel
                    r"a convoy have take\(\)|"
-                   # the program that sees drops is attached at the first wait, which there may be as late as the last one
+                   # the program that sees drops is attached at the first wait, which takes as long as all waits there
                    "who dropped it|no drop while the dropper has it")
 
 
