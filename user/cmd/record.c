@@ -279,7 +279,7 @@ static int parse(struct record_args *a, int argc, char **argv)
 			break;
 		case 'd':
 			err = parse_seconds("-d", optarg, &seconds);
-			a->session.duration = (u64)(seconds * 1e9);
+			a->session.duration = err ? 0 : (u64)(seconds * 1e9);
 			break;
 		case 'C':
 			err = parse_comms(a, optarg);

@@ -33,8 +33,10 @@ bool sudo__user(uid_t *uid, gid_t *gid)
 /* Changes the process's groups to the user's; a user without an entry has only this one. */
 static int use_groups(uid_t uid, gid_t gid)
 {
-	const struct passwd *user = getpwuid(uid);
+	struct passwd entry, *user = NULL;
+	char text[4096];
 
+	getpwuid_r(uid, &entry, text, sizeof(text), &user);
 	return (user ? initgroups(user->pw_name, gid) : setgroups(1, &gid)) ? -errno : 0;
 }
 
