@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Report locks: which locks threads waited for, at which call sites, and which threads released them. Counts episodes:
- * all waits of a thread for a lock until it has taken and released it, or waits for another.
+ * Report locks: which code held the locks that threads waited for (lock_blame.c), then the waits by futex. The table of
+ * futexes needs no stacks, and has what tables by code lack: waits that timed out, were refused or had not ended, and
+ * wakers of other processes. Counts episodes: all waits of a thread for a lock until it has taken and released it, or
+ * waits for another.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -36,12 +38,6 @@ struct episode {
 	struct lock *lock;
 	u64 ns; /* sum of its waits */
 	u64 number;
-};
-
-/* The waits of one waiter that one waker ended. */
-struct blame {
-	u64 ns;
-	u64 waits; /* calls that waited: the futex had not changed */
 };
 
 /* An episode is also ended when this many others began since its last wait. At most twice as many are stored. */
@@ -81,7 +77,6 @@ struct locks {
 	struct recent episodes; /* struct episode_key -> struct episode */
 	struct map sites; /* struct site_key -> struct site */
 	struct map by_site, by_owner, by_waker, by_waiter; /* struct tally_key -> u64 */
-	struct map blame; /* struct tally_key (value: waker and waiter) -> struct blame */
 	u64 waits, total, open, longest_open, with_caller;
 	struct episode_key stuck;
 	struct lock_key stuck_lock;
@@ -128,18 +123,6 @@ static int note_people(struct locks *l, struct lock *lock, const struct lock_key
 	return err;
 }
 
-static int note_blame(struct locks *l, const struct lock_key *lock, u32 waiter, u32 waker, u64 ns)
-{
-	struct tally_key key = { *lock, (u64)waker << 32 | waiter };
-	struct blame *b = map__get(&l->blame, &key);
-
-	if (!b)
-		return -ENOMEM;
-	b->ns += ns;
-	b->waits++;
-	return 0;
-}
-
 static void end_episode(void *value)
 {
 	struct episode *e = value;
@@ -157,7 +140,6 @@ static int on_wait(struct locks *l, const struct view *v, const struct fields *f
 	s64 result = view__s64(v, f->result);
 	struct lock *lock = map__get(&l->locks, &key);
 	struct episode *e;
-	int err;
 
 	if (!lock)
 		return -ENOMEM;
@@ -186,8 +168,7 @@ static int on_wait(struct locks *l, const struct view *v, const struct fields *f
 		e->ns = 0;
 	}
 	*e = (struct episode){ l, lock, e->ns + ns, number };
-	err = note_people(l, lock, &key, v, f);
-	return err ? err : note_blame(l, &key, ekey.tid, (u32)view__s64(v, f->waker_tid), ns);
+	return note_people(l, lock, &key, v, f);
 }
 
 static int on_waits(const struct rows *rows, void *arg)
@@ -299,23 +280,6 @@ static const struct column locks_columns[] = {
 	{ "site_waits", "Waits there", VALUE_U64, SHOW_NEVER },
 };
 
-static const struct column blame_columns[] = {
-	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
-	{ "lock", "Lock", VALUE_U64, SHOW_HEX },
-	{ "waiter_tid", "Waiter", VALUE_U64, SHOW_PLAIN },
-	{ "waiter", "Name", VALUE_TEXT, SHOW_PLAIN },
-	{ "waker_tid", "Released by", VALUE_U64, SHOW_PLAIN },
-	{ "waits", "Waits", VALUE_U64, SHOW_COUNT },
-	{ "total_ns", "Total", VALUE_U64, SHOW_NS },
-};
-
-static const struct column sites_columns[] = {
-	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
-	{ "lock", "Lock", VALUE_U64, SHOW_HEX },
-	{ "waits", "Waits", VALUE_U64, SHOW_COUNT },
-	{ "site", "Waited for in", VALUE_TEXT, SHOW_PLAIN },
-};
-
 static struct value known_value(u64 what)
 {
 	return what ? V_U64(what) : V_NONE;
@@ -350,37 +314,6 @@ static void fill_locks(struct locks *l, struct table *t)
 			   V_TEXT(site_name(l, k->pid, lock->site, site, sizeof(site))), known_value(lock->site_n));
 	}
 	table__sort(t, "total_ns");
-}
-
-static void fill_blame(struct locks *l, struct table *t)
-{
-	const struct tally_key *k;
-	const struct blame *b;
-	u32 waiter, waker;
-
-	for (u32 i = 0; i < l->blame.n; i++) {
-		k = map__key(&l->blame, i);
-		b = map__value(&l->blame, i);
-		waiter = (u32)k->value;
-		waker = (u32)(k->value >> 32);
-		table__add(t, V_U64(k->lock.pid), V_U64(k->lock.lock), V_U64(waiter),
-			   V_TEXT(names__comm(l->args->names, k->lock.pid, waiter)), known_value(waker),
-			   V_U64(b->waits), V_U64(b->ns));
-	}
-	table__sort(t, "total_ns");
-}
-
-static void fill_sites(struct locks *l, struct table *t)
-{
-	const struct tally_key *k;
-	char site[512];
-
-	for (u32 i = 0; i < l->by_site.n; i++) {
-		k = map__key(&l->by_site, i);
-		table__add(t, V_U64(k->lock.pid), V_U64(k->lock.lock), V_U64(*(const u64 *)map__value(&l->by_site, i)),
-			   V_TEXT(site_name(l, k->lock.pid, k->value, site, sizeof(site))));
-	}
-	table__sort(t, "waits");
 }
 
 /*
@@ -451,13 +384,13 @@ static void locks__free(struct locks *l)
 {
 	for (u32 i = 0; i < l->locks.n; i++)
 		stats__free(&((struct lock *)map__value(&l->locks, i))->time, &l->pool);
-	MAPS_FREE(&l->locks, &l->sites, &l->by_site, &l->by_owner, &l->by_waker, &l->by_waiter, &l->blame);
+	MAPS_FREE(&l->locks, &l->sites, &l->by_site, &l->by_owner, &l->by_waker, &l->by_waiter);
 }
 
 static int run(const struct query *args, struct report_output *out)
 {
 	struct locks l = { .args = args };
-	struct table *locks, *blame, *sites;
+	struct table *locks;
 	bool is_blamed = false;
 	int err;
 
@@ -469,19 +402,12 @@ static int run(const struct query *args, struct report_output *out)
 	map__init(&l.by_owner, sizeof(struct tally_key), sizeof(u64));
 	map__init(&l.by_waker, sizeof(struct tally_key), sizeof(u64));
 	map__init(&l.by_waiter, sizeof(struct tally_key), sizeof(u64));
-	map__init(&l.blame, sizeof(struct tally_key), sizeof(struct blame));
 	err = read_all(&l);
 	if (!err)
 		err = lock_blame_tables__add(args, out, &is_blamed);
 	locks = REPORT_TABLE(out, "locks", "Locks and conditions waited for", locks_columns);
-	blame = REPORT_TABLE(out, "blame", "Threads that waited, and threads that released", blame_columns);
-	sites = REPORT_TABLE(out, "sites", "Where they were waited for", sites_columns);
 	locks->limit = 30;
-	blame->limit = 20;
-	sites->limit = 20;
 	fill_locks(&l, locks);
-	fill_blame(&l, blame);
-	fill_sites(&l, sites);
 	if (!l.locks.n && !is_blamed)
 		report__nothing(args, out, "No wait for a lock was recorded", "lock");
 	add_findings(&l, out, locks);
