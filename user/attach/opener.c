@@ -122,7 +122,7 @@ static bool send_note(struct opener *s, int path_fd)
 	return true;
 }
 
-static int visit(int fd, void *arg)
+static int visit(int fd, const char *name, void *arg)
 {
 	return is_remote(arg, fd) ? -EREMOTE : 0;
 }

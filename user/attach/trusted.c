@@ -33,11 +33,11 @@ static bool is_trusted(const struct search *s, int fd, const struct stat *st)
 	return !(st->st_mode & S_IWOTH) && (!(st->st_mode & S_IWGRP) || st->st_gid == st->st_uid);
 }
 
-static int visit(int fd, void *arg)
+static int visit(int fd, const char *name, void *arg)
 {
 	struct search *s = arg;
 	struct stat st;
-	int err = s->may_visit(fd, s->arg);
+	int err = s->may_visit(fd, name, s->arg);
 
 	if (err)
 		return err;

@@ -33,7 +33,7 @@ struct search {
 };
 
 /* Reads the next component of a path only if its folder is local: a remote one may never answer. */
-static int visit(int fd, void *arg)
+static int visit(int fd, const char *name, void *arg)
 {
 	struct search *s = arg;
 

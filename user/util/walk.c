@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,6 +20,7 @@ struct walk {
 	int n;
 	char path[2 * PATH_MAX];
 	int links;
+	bool is_own;
 	walk_visit *visit;
 	void *arg;
 };
@@ -30,16 +32,16 @@ static void leave_to(struct walk *w, int n)
 }
 
 /* Enters an inode; takes over the descriptor. */
-static int enter(struct walk *w, int fd)
+static int enter(struct walk *w, int fd, const char *name)
 {
-	int err = w->visit ? w->visit(fd, w->arg) : 0;
+	int err = fd < 0 ? -errno : w->visit ? w->visit(fd, name, w->arg) : 0;
 
 	if (!err && w->n == DEPTH_MAX)
 		err = -ENAMETOOLONG;
-	if (err)
-		close(fd);
-	else
+	if (!err)
 		w->fds[w->n++] = fd;
+	else if (fd >= 0)
+		close(fd);
 	return err;
 }
 
@@ -57,7 +59,7 @@ static int next_name(struct walk *w, char name[NAME_MAX + 1])
 }
 
 /* Continues at the target of the current inode, a link. */
-static int follow(struct walk *w)
+static int follow(struct walk *w, const char *name)
 {
 	char target[PATH_MAX], rest[sizeof(w->path)];
 	int link = w->fds[w->n - 1];
@@ -66,9 +68,13 @@ static int follow(struct walk *w)
 
 	if (n < 0 || fstatfs(link, &fs))
 		return -errno;
-	/* links of /proc lead out of any root */
-	if (++w->links > LINKS_MAX || fs.f_type == PROC_SUPER_MAGIC)
+	/* links of /proc lead out of any root, and their text is not the path of what they lead to */
+	if (++w->links > LINKS_MAX || (fs.f_type == PROC_SUPER_MAGIC && !w->is_own))
 		return -ELOOP;
+	if (fs.f_type == PROC_SUPER_MAGIC) {
+		leave_to(w, w->n - 1);
+		return enter(w, openat(w->fds[w->n - 1], name, O_PATH | O_CLOEXEC), name);
+	}
 	if (n == sizeof(target) ||
 	    snprintf(rest, sizeof(rest), "%.*s/%s", (int)n, target, w->path) >= (int)sizeof(rest))
 		return -ENAMETOOLONG;
@@ -80,37 +86,33 @@ static int follow(struct walk *w)
 static int step(struct walk *w, const char *name)
 {
 	struct statx st;
-	int fd, err;
+	int err;
 
 	if (!strcmp(name, "."))
 		return 0;
-	if (!strcmp(name, "..")) {
+	if (!strcmp(name, "..") && !w->is_own) {
 		leave_to(w, w->n > 1 ? w->n - 1 : 1);
 		return 0;
 	}
-	fd = openat(w->fds[w->n - 1], name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	err = enter(w, fd);
+	err = enter(w, openat(w->fds[w->n - 1], name, O_PATH | O_NOFOLLOW | O_CLOEXEC), name);
 	if (err)
 		return err;
 	/* don't contact a file server, as the visitor may have checked that there is none */
-	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st))
+	if (statx(w->fds[w->n - 1], "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st))
 		return -errno;
-	return S_ISLNK(st.stx_mode) ? follow(w) : 0;
+	return S_ISLNK(st.stx_mode) ? follow(w, name) : 0;
 }
 
 int walk__below(int root, const char *path, walk_visit *visit, void *arg)
 {
-	struct walk w = { .visit = visit, .arg = arg };
-	int fd = fcntl(root, F_DUPFD_CLOEXEC, 0), err = fd < 0 ? -errno : 0;
+	struct walk w = { .visit = visit, .arg = arg, .is_own = root == AT_FDCWD };
 	char name[NAME_MAX + 1];
+	int err = -ENAMETOOLONG, fd;
 
-	if (!err && snprintf(w.path, sizeof(w.path), "%s", path) >= (int)sizeof(w.path))
-		err = -ENAMETOOLONG;
-	if (err && fd >= 0)
-		close(fd);
-	err = err ? err : enter(&w, fd);
+	if (snprintf(w.path, sizeof(w.path), "%s", path) < (int)sizeof(w.path))
+		err = enter(&w, w.is_own ? open("/", O_PATH | O_CLOEXEC) : fcntl(root, F_DUPFD_CLOEXEC, 0), "");
+	if (!err && w.is_own && *path != '/')
+		err = enter(&w, open(".", O_PATH | O_CLOEXEC), ".");
 	while (!err) {
 		err = next_name(&w, name);
 		if (err || !*name)
