@@ -33,14 +33,6 @@ static int on_objects(const struct rows *rows, void *arg)
 	return 0;
 }
 
-static int read_kind(struct trace *t, const char *kind, int (*cb)(const struct rows *rows, void *arg), void *arg)
-{
-	const struct schema_event *kinds[2] = { schema__event(trace__schema(t), kind), NULL };
-	struct trace_filter filter = { .kinds = kinds };
-
-	return kinds[0] ? trace__read(t, &filter, cb, arg) : 0;
-}
-
 int info__objects(struct trace *t, const struct trace_facts *facts, const struct names *names,
 		  struct report_output *out)
 {
@@ -60,7 +52,7 @@ int info__objects(struct trace *t, const struct trace_facts *facts, const struct
 	struct objects o = { facts, names, trace__schema(t), NULL };
 
 	o.table = REPORT_TABLE(out, "objects", "Probed files", columns);
-	return read_kind(t, "meta_object", on_objects, &o);
+	return trace__read_kind(t, "meta_object", on_objects, &o);
 }
 
 static const struct column cost_columns[] = {
@@ -100,7 +92,7 @@ int info__cost(struct trace *t, struct report_output *out)
 {
 	struct table *table = REPORT_TABLE(out, "cost", "What tracing cost", cost_columns);
 	struct cost c = { 0 };
-	int err = read_kind(t, "meta_cost", on_cost, &c);
+	int err = trace__read_kind(t, "meta_cost", on_cost, &c);
 	const u64 *v = c.values;
 
 	if (!err && c.wall)

@@ -235,13 +235,11 @@ static int on_clocks(const struct rows *rows, void *arg)
 int perfetto__load_clocks(struct perfetto *p)
 {
 	const struct trace_head *head = p->e->facts->head;
-	const struct schema_event *kinds[] = { schema__event(p->schema, "meta_clock"), NULL };
-	struct trace_filter filter = { .kinds = kinds };
 	/* An older trace may lack boottime; the clocks are then taken as equal. */
 	int err = add_clock(p, head->monotonic, head->boottime ? head->boottime : head->monotonic);
 
-	if (!err && kinds[0] && head->boottime)
-		err = trace__read(p->e->trace, &filter, on_clocks, p);
+	if (!err && head->boottime)
+		err = trace__read_kind(p->e->trace, "meta_clock", on_clocks, p);
 	return err;
 }
 

@@ -49,14 +49,11 @@ static int on_objects(const struct rows *rows, void *arg)
 
 int perfetto__open_stacks(struct perfetto *p)
 {
-	const struct schema_event *kinds[] = { schema__event(p->schema, "meta_object"), NULL };
-	struct trace_filter filter = { .kinds = kinds };
-
 	map__init(&p->mappings, sizeof(const char *), sizeof(struct interned));
 	map__init(&p->frames, sizeof(struct frame_key), sizeof(struct interned));
 	map__init(&p->callstacks, sizeof(u32), sizeof(struct interned));
 	map__init(&p->build_ids, sizeof(u64), sizeof(const char *));
-	return kinds[0] ? trace__read(p->e->trace, &filter, on_objects, p) : 0;
+	return trace__read_kind(p->e->trace, "meta_object", on_objects, p);
 }
 
 void perfetto__free_stacks(struct perfetto *p)

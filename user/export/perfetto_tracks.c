@@ -66,16 +66,15 @@ static int on_images(const struct rows *rows, void *arg)
 
 int perfetto__load_containers(struct perfetto *p)
 {
-	const struct schema_event *kinds[] = { schema__event(p->schema, "proc_image"), NULL };
-	const struct schema_field *f = kinds[0] ? schema_event__field(kinds[0], "container") : NULL;
-	struct trace_filter filter = { .kinds = kinds };
+	const struct schema_event *image = schema__event(p->schema, "proc_image");
+	const struct schema_field *f = image ? schema_event__field(image, "container") : NULL;
 
 	map__init(&p->tracks, sizeof(struct track_key), sizeof(struct track));
 	map__init(&p->containers, sizeof(u32), sizeof(u32));
 	/* Traces without this field have no containers. */
 	if (!f || strcmp(f->unit, "string") != 0)
 		return 0;
-	return trace__read(p->e->trace, &filter, on_images, p);
+	return trace__read_kind(p->e->trace, "proc_image", on_images, p);
 }
 
 /* Returns "rank 3: train.py" of a process with a rank, else its name; NULL: not known. */

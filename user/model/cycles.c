@@ -66,14 +66,12 @@ static int add(struct cycles *c, u32 cycle, u64 from, u64 to)
 
 int cycles__load(struct cycles *c, struct trace *t)
 {
-	const struct schema_event *kinds[2] = { schema__event(trace__schema(t), "torch_phase"), NULL };
-	struct trace_filter filter = { .kinds = kinds };
 	struct map phases, first; /* u32 pid -> u64: when its first active phase began */
 	int err;
 
 	*c = (struct cycles){ 0 };
 	map__init(&phases, sizeof(struct phase_key), sizeof(struct phase));
-	err = kinds[0] ? trace__read(t, &filter, on_phases, &phases) : 0;
+	err = trace__read_kind(t, "torch_phase", on_phases, &phases);
 	map__init(&first, sizeof(u32), sizeof(u64));
 	for (u32 i = 0; !err && i < phases.n; i++) {
 		const struct phase_key *key = map__key(&phases, i);

@@ -407,28 +407,20 @@ u64 trace_facts__traced(const struct trace_facts *f)
 	return trace_facts__inside(f, f->live, f->stop);
 }
 
-static int read_kind(struct load *l, const char *kind, int (*cb)(const struct rows *rows, void *arg))
-{
-	const struct schema_event *kinds[2] = { schema__event(trace__schema(l->trace), kind), NULL };
-	struct trace_filter filter = { .kinds = kinds };
-
-	return kinds[0] ? trace__read(l->trace, &filter, cb, l) : 0;
-}
-
 static int read_losses(struct load *l)
 {
 	struct trace_facts *f = l->facts;
 	int err;
 
 	map__init(&l->losses, sizeof(struct loss_key), sizeof(u32));
-	err = read_kind(l, "meta_loss", on_loss);
+	err = trace__read_kind(l->trace, "meta_loss", on_loss, l);
 	map__free(&l->losses);
 	if (err || !f->n_losses)
 		return err;
 	l->paths = calloc(UINT16_MAX + 1, sizeof(*l->paths));
 	if (!l->paths)
 		return -ENOMEM;
-	err = read_kind(l, "meta_object", on_object);
+	err = trace__read_kind(l->trace, "meta_object", on_object, l);
 	for (u32 i = 0; i < f->n_losses; i++)
 		f->losses[i].path = l->paths[f->losses[i].object];
 	free(l->paths);
@@ -469,7 +461,7 @@ int trace_facts__load(struct trace_facts *f, struct trace *t, const char *file, 
 	if (!err)
 		err = read_losses(&l);
 	if (!err)
-		err = read_kind(&l, "meta_refused", on_refused);
+		err = trace__read_kind(l.trace, "meta_refused", on_refused, &l);
 	f->damaged = trace__damaged(t);
 	return err;
 }

@@ -96,15 +96,6 @@ static int on_gils(const struct rows *rows, void *arg)
 	return 0;
 }
 
-static int read_kind(struct lock_futexes *l, struct trace *trace, const char *kind,
-		     int (*fn)(const struct rows *rows, void *arg))
-{
-	const struct schema_event *kinds[] = { schema__event(trace__schema(trace), kind), NULL };
-	struct trace_filter filter = { .kinds = kinds };
-
-	return kinds[0] ? trace__read(trace, &filter, fn, l) : 0;
-}
-
 static int sum_up(struct lock_futexes *l)
 {
 	for (u32 i = 0; i < l->users.n; i++) {
@@ -136,9 +127,9 @@ int lock_futexes__load(struct lock_futexes **out, struct trace *trace)
 	map__init(&l->users, sizeof(struct futex_key), sizeof(struct user));
 	map__init(&l->futexes, sizeof(struct futex_key), sizeof(struct futex));
 	map__init(&l->gils, sizeof(struct futex_key), sizeof(u8));
-	err = read_kind(l, trace, "lock_wait", on_waits);
+	err = trace__read_kind(trace, "lock_wait", on_waits, l);
 	if (!err && l->users.n)
-		err = read_kind(l, trace, "gil_wait", on_gils);
+		err = trace__read_kind(trace, "gil_wait", on_gils, l);
 	if (!err)
 		err = sum_up(l);
 	map__free(&l->users);

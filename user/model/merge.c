@@ -266,14 +266,6 @@ static int on_objects(const struct rows *rows, void *arg)
 	return 0;
 }
 
-static int read_kind(struct merge_input *in, const char *name, int (*cb)(const struct rows *rows, void *arg), void *arg)
-{
-	const struct schema_event *kinds[2] = { schema__event(trace__schema(in->trace), name), NULL };
-	struct trace_filter filter = { .kinds = kinds };
-
-	return kinds[0] ? trace__read(in->trace, &filter, cb, arg) : 0;
-}
-
 /* Numbers what events refer to by number, and writes the probes. */
 static int number_references(struct merge *m)
 {
@@ -291,9 +283,9 @@ static int number_references(struct merge *m)
 		in->probes = calloc(0x10000, sizeof(*in->probes));
 		if (!in->probes)
 			return -ENOMEM;
-		err = read_kind(in, "meta_probe", on_probes, m);
+		err = trace__read_kind(in->trace, "meta_probe", on_probes, m);
 		if (!err)
-			err = read_kind(in, "meta_object", on_objects, &most);
+			err = trace__read_kind(in->trace, "meta_object", on_objects, &most);
 		m->objects += most;
 	}
 	return err;

@@ -102,10 +102,8 @@ static void join_ranks(struct nccl_handles *h)
 /* Reads the whole trace, as a communicator may have been described before the selected time. */
 static int read_communicators(struct nccl_calls *a, const struct query *args)
 {
-	const struct schema_event *kinds[2] = { schema__event(a->schema, "nccl_communicator") };
-	struct trace_filter filter = { .kinds = kinds };
 	u32 i;
-	int err = kinds[0] ? trace__read(args->trace, &filter, on_descriptions, a) : 0;
+	int err = trace__read_kind(args->trace, "nccl_communicator", on_descriptions, a);
 
 	for (i = 0; !err && i < a->comms.n; i++)
 		join_ranks(map__value(&a->comms, i));

@@ -96,14 +96,6 @@ static int on_frames(const struct rows *rows, void *arg)
 	return err;
 }
 
-static int read_kind(struct stacks *s, const char *name, int (*cb)(const struct rows *rows, void *arg))
-{
-	const struct schema_event *kinds[2] = { schema__event(trace__schema(s->trace), name), NULL };
-	struct trace_filter filter = { .kinds = kinds };
-
-	return kinds[0] ? trace__read(s->trace, &filter, cb, s) : 0;
-}
-
 static u32 index_of(const struct stacks *s, u32 id)
 {
 	u32 guess = s->n ? id - s->frames[0].id : 0;
@@ -269,9 +261,9 @@ int stacks__load(struct stacks **out, struct trace *t)
 		return -ENOMEM;
 	s->trace = t;
 	s->room = calloc(1, sizeof(*s->room));
-	err = s->room ? read_kind(s, "meta_code", on_codes) : -ENOMEM;
+	err = s->room ? trace__read_kind(s->trace, "meta_code", on_codes, s) : -ENOMEM;
 	if (!err)
-		err = read_kind(s, "meta_frame", on_frames);
+		err = trace__read_kind(s->trace, "meta_frame", on_frames, s);
 	if (!err) {
 		s->n_codes = unique(s->codes, s->n_codes, sizeof(*s->codes));
 		s->n = unique(s->frames, s->n, sizeof(*s->frames));

@@ -33,15 +33,13 @@ COMPARE_BY(by_time, struct snapshot, ASCENDING(monotonic))
 
 int timebase__load(struct timebase *b, struct trace *t)
 {
-	const struct schema_event *kinds[2] = { schema__event(trace__schema(t), "meta_clock"), NULL };
-	struct trace_filter filter = { .kinds = kinds };
 	const struct trace_head *head = trace__head(t);
 	int err;
 
 	*b = (struct timebase){ 0 };
 	err = add(b, head->monotonic, head->realtime);
-	if (!err && kinds[0])
-		err = trace__read(t, &filter, on_clocks, b);
+	if (!err)
+		err = trace__read_kind(t, "meta_clock", on_clocks, b);
 	if (err)
 		return err;
 	qsort(b->list, b->n, sizeof(*b->list), by_time);

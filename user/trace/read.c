@@ -104,6 +104,13 @@ int trace__read(struct trace *t, const struct trace_filter *filter, int (*cb)(co
 	return err ? err : g.stopped;
 }
 
+int trace__read_kind(struct trace *t, const char *kind, int (*cb)(const struct rows *rows, void *arg), void *arg)
+{
+	const struct schema_event *kinds[] = { schema__event(trace__schema(t), kind), NULL };
+
+	return kinds[0] ? trace__read(t, &(struct trace_filter){ .kinds = kinds }, cb, arg) : 0;
+}
+
 struct checking {
 	u64 faults;
 	char *err;

@@ -285,9 +285,7 @@ static int add_texts(const struct rows *rows, void *arg)
 
 static int load_texts(struct opening *o)
 {
-	const struct schema_event *kinds[] = { schema__event(o->t->schema, "meta_string"), NULL };
-	struct trace_filter filter = { .kinds = kinds };
-	int err = kinds[0] ? trace__read(o->t, &filter, add_texts, o->t) : 0;
+	int err = trace__read_kind(o->t, "meta_string", add_texts, o->t);
 
 	if (err == -E2BIG)
 		return FAIL(

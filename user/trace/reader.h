@@ -122,6 +122,8 @@ void trace__set_tasks(struct trace *t, const struct trace_task *tasks, u32 n);
  */
 int trace__read(struct trace *t, const struct trace_filter *filter, int (*cb)(const struct rows *rows, void *arg),
 		void *arg);
+/* Reads all rows of one kind; a trace that lacks it has none. */
+int trace__read_kind(struct trace *t, const char *kind, int (*cb)(const struct rows *rows, void *arg), void *arg);
 /* Returns how often readings met damage in a chunk (a chunk counts once per reading) or between chunks; 0: none. */
 u64 trace__damaged(const struct trace *t);
 /* Checks every checksum and frame. 0, or -EBADMSG with a message about the first fault and the number of faults. */

@@ -127,10 +127,8 @@ static int on_libraries(const struct rows *rows, void *arg)
 
 static int note_unknown(const struct query *args, struct report_output *out, u32 n)
 {
-	const struct schema_event *kinds[2] = { schema__event(trace__schema(args->trace), "nccl_library") };
-	struct trace_filter filter = { .kinds = kinds };
 	struct unread u = { .args = args, .out = out };
-	int err = n && kinds[0] ? trace__read(args->trace, &filter, on_libraries, &u) : 0;
+	int err = n ? trace__read_kind(args->trace, "nccl_library", on_libraries, &u) : 0;
 
 	if (n && !u.noted)
 		report_output__note(out, "%u communicator%s could not be read, and %s not described.", n, text__s(n),

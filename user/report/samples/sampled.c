@@ -90,15 +90,6 @@ static int on_clock(const struct rows *rows, void *arg)
 	return 0;
 }
 
-/* Reads the whole recording, even if only a part of the time is selected. */
-static int read_clock(struct sampled *s, const struct query *args)
-{
-	const struct schema_event *kinds[2] = { schema__event(trace__schema(args->trace), "sample_clock"), NULL };
-	struct trace_filter filter = { .kinds = kinds };
-
-	return kinds[0] ? trace__read(args->trace, &filter, on_clock, s) : 0;
-}
-
 int sampled__read(struct sampled *s, const struct query *args)
 {
 	struct read r = { s, args };
@@ -108,7 +99,8 @@ int sampled__read(struct sampled *s, const struct query *args)
 	map__init(&s->by_stack, sizeof(u32), sizeof(struct sampled_weight));
 	err = stacks__load(&s->stacks, args->trace);
 	if (!err)
-		err = read_clock(s, args);
+		/* of the whole recording, even if only a part of the time is selected */
+		err = trace__read_kind(args->trace, "sample_clock", on_clock, s);
 	if (!err)
 		err = query__read_kind(args, "sample_cpu", on_cpu, &r);
 	return err ? err : query__read_kind(args, "sample_off", on_off, &r);
