@@ -343,7 +343,8 @@ TEST(quotas)
 	throttle(7, 100); /* of a cgroup above */
 	CHECK(!live__cut(live, 2000 * MS, &v));
 	REQUIRE(v.n_throttles == 1);
-	CHECK(v.throttles[0].pid == 7 && v.throttles[0].throttled == 500 * MS && v.throttles[0].counted == 900 * MS);
+	CHECK(v.throttles[0].pid == 7 && v.throttles[0].throttled == 500 * MS &&
+	      v.throttles[0].time - v.throttles[0].since == 900 * MS);
 	CHECK(v.throttles[0].quota == 40 * MS);
 	CHECK(v.throttles[0].period == 100 * MS && v.throttles[0].periods == 10 &&
 	      v.throttles[0].throttled_periods == 9);

@@ -170,13 +170,13 @@ TEST(waiting_for_a_peer)
 
 TEST(throttled)
 {
-	struct live_throttle t = { .pid = 7,
-				   .counted = 1000 * MS,
-				   .throttled = 540 * MS,
-				   .quota = 40 * MS,
-				   .period = 100 * MS,
-				   .periods = 10,
-				   .throttled_periods = 9 };
+	struct throttle t = { .pid = 7,
+			      .time = 1000 * MS,
+			      .throttled = 540 * MS,
+			      .quota = 40 * MS,
+			      .period = 100 * MS,
+			      .periods = 10,
+			      .throttled_periods = 9 };
 	struct live_process p = { .pid = 7, .threads = 1, .ns = 800 * MS, .function = "hold (app.py)" };
 	struct live_view v = { .throttles = &t, .n_throttles = 1, .processes = &p, .n_processes = 1 };
 	struct finding f;
@@ -194,13 +194,13 @@ TEST(throttled)
 TEST(throttled_on_several_cpus)
 {
 	/* 8 threads use 40 ms of each period together, which takes 5 ms, and are throttled for the other 95 ms */
-	struct live_throttle t = { .pid = 7,
-				   .counted = 1000 * MS,
-				   .throttled = 8 * 950 * MS,
-				   .quota = 40 * MS,
-				   .period = 100 * MS,
-				   .periods = 10,
-				   .throttled_periods = 10 };
+	struct throttle t = { .pid = 7,
+			      .time = 1000 * MS,
+			      .throttled = 8 * 950 * MS,
+			      .quota = 40 * MS,
+			      .period = 100 * MS,
+			      .periods = 10,
+			      .throttled_periods = 10 };
 	struct live_process wait = {
 		.pid = 7, .activity = LIVE_DISK, .threads = 1, .ns = 900 * MS, .function = "load (db.py)"
 	};
@@ -209,12 +209,12 @@ TEST(throttled_on_several_cpus)
 
 	CHECK(first(v, &f) && f.kind == FINDING_QUOTA && f.lost_ns == 950 * MS);
 	/* a line that is shown after half of the counted time */
-	t.counted = 2000 * MS;
+	t.time = 2000 * MS;
 	t.throttled *= 2;
 	t.periods = t.throttled_periods = 20;
 	CHECK(first(v, &f) && f.kind == FINDING_QUOTA && f.lost_ns == 950 * MS);
 	/* it explains no other wait of its process if few periods were throttled: 19 % of the time on each CPU */
-	t.counted = 1000 * MS;
+	t.time = 1000 * MS;
 	t.throttled = 8 * 190 * MS;
 	t.periods = 10;
 	t.throttled_periods = 2;

@@ -107,12 +107,6 @@ static const struct quota *quota_of(const struct cpus *c, const struct group *g,
 	return most && most->throttled_periods && 10 * most->throttled_periods >= most->periods ? most : NULL;
 }
 
-/* Does the quota explain the wait? If it throttled in most periods, it delayed each of the runnable threads. */
-static bool explains(const struct quota *q, u64 waited)
-{
-	return 2 * q->throttled_periods >= q->periods || 2 * q->throttled >= waited;
-}
-
 static void describe_quota(struct finding *f, const struct quota *q, const char *cgroup)
 {
 	snprintf(f->object, sizeof(f->object), "cgroup %s", cgroup);
@@ -217,7 +211,8 @@ static void describe_wait(const struct cpus *c, const struct group *g, const str
 		snprintf(f->report, sizeof(f->report), "sched");
 	if (q) {
 		describe_quota(f, q, cgroup);
-		if (explains(q, d->waited) || 2 * d->throttled > d->waited)
+		if (throttle__in_most(q->throttled_periods, q->periods) || 2 * q->throttled >= d->waited ||
+		    2 * d->throttled > d->waited)
 			f->kind = FINDING_QUOTA;
 	} else if (is_crowded(c, g, d->waited, f)) {
 		f->kind = FINDING_AFFINITY;

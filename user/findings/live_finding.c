@@ -110,14 +110,14 @@ static bool find_wait(const struct live_view *v, struct finding *f)
  * The part of its time for which a quota throttled a process. In each throttled period the threads of the cgroup used
  * the quota and were throttled for the rest, on every CPU that they ran on: that gives the number of these CPUs.
  */
-static double throttled_part(const struct live_throttle *t)
+static double throttled_part(const struct throttle *t)
 {
 	double periods = (double)t->throttled_periods, cpus = 1;
 
-	if (!t->counted || !t->period || !t->throttled_periods)
+	if (t->time == t->since || !t->period || !t->throttled_periods)
 		return 0;
 	cpus = ((double)t->throttled + periods * (double)t->quota) / (periods * (double)t->period);
-	return (double)t->throttled / (double)t->counted / (cpus > 1 ? cpus : 1);
+	return (double)t->throttled / (double)(t->time - t->since) / (cpus > 1 ? cpus : 1);
 }
 
 /*
@@ -125,14 +125,14 @@ static double throttled_part(const struct live_throttle *t)
  */
 static bool quota(const struct live_view *v, struct finding *f, bool *is_cause)
 {
-	const struct live_throttle *t = NULL;
+	const struct throttle *t = NULL;
 
 	for (u32 i = 0; i < v->n_throttles; i++)
 		t = !t || throttled_part(&v->throttles[i]) > throttled_part(t) ? &v->throttles[i] : t;
 	if (!t || throttled_part(t) < 1.0 / SHARE_MIN)
 		return false;
 	begin(f, FINDING_QUOTA, t->pid, 1, (u64)(throttled_part(t) * (double)(v->to - v->from)), v->to - v->from);
-	*is_cause = 2 * t->throttled_periods >= t->periods;
+	*is_cause = throttle__in_most(t->throttled_periods, t->periods);
 	snprintf(f->detail, sizeof(f->detail),
 		 "its quota lets it use %s in each %s, and was used up in %llu of %llu periods", TEXT_NS(t->quota),
 		 TEXT_NS(t->period), t->throttled_periods, t->periods);

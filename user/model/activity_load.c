@@ -101,7 +101,7 @@ static int on_throttle(const struct throttle *t, void *arg)
 	struct activity *a = arg;
 	struct span_list *l;
 
-	if (!t->throttled_periods || 2 * t->throttled_periods < t->periods)
+	if (!throttle__in_most(t->throttled_periods, t->periods))
 		return 0;
 	l = map__get(&a->quotas, &t->pid);
 	return l ? span_list__add(l, &span) : -ENOMEM;

@@ -161,15 +161,13 @@ static int add_to_thread(struct causes *c, const struct part_key *key, const str
 	return 0;
 }
 
-/*
- * Returns whether a quota explains the runnable time: it throttled the process in most periods or for half of that
- * time.
- */
+/* Does a quota explain the runnable time? */
 static bool is_quota(const struct causes *c, u32 pid, u64 runnable_ns)
 {
 	const struct quota *q = map__find(&c->quotas, &pid);
 
-	return q && q->throttled_periods && (2 * q->throttled_periods >= q->periods || 2 * q->throttled >= runnable_ns);
+	return q && q->throttled_periods &&
+	       (throttle__in_most(q->throttled_periods, q->periods) || 2 * q->throttled >= runnable_ns);
 }
 
 /* A thread counts for a kind if the kind took at least a tenth of its time. */

@@ -40,7 +40,7 @@ int live__new(struct live **out, const struct schema *schema, u8 (*wait_rule)(co
 	map__init(&l->on_cpu, sizeof(struct time_key), sizeof(u64));
 	map__init(&l->off_cpu, sizeof(struct time_key), sizeof(u64));
 	map__init(&l->sites, sizeof(u32), sizeof(struct site));
-	map__init(&l->throttles, sizeof(u32), sizeof(struct live_throttle));
+	map__init(&l->throttles, sizeof(u32), sizeof(struct throttle));
 	*out = l;
 	return 0;
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "model/stacks.h"
+#include "model/throttle.h"
 #include "schema/schema.h"
 
 struct live;
@@ -58,15 +59,6 @@ struct live_process {
 	u64 ended_by_ns;
 };
 
-/* CPU time that a quota withheld from a process in the last second for which the kernel reported it */
-struct live_throttle {
-	u32 pid;
-	u64 counted; /* ns for which the kernel counted */
-	u64 throttled; /* ns, summed over CPUs */
-	u64 quota, period; /* ns */
-	u64 periods, throttled_periods;
-};
-
 struct live_view {
 	u64 from, to; /* CLOCK_MONOTONIC ns */
 	u64 unmeasured_ns; /* the part of it in which waits with a stack were not measured (record --cost-limit) */
@@ -79,7 +71,7 @@ struct live_view {
 	struct live_function *functions;
 	struct live_process *processes;
 	struct live_process *waits; /* of waits with a stack (`record --off-cpu`) that may cost time */
-	struct live_throttle *throttles;
+	struct throttle *throttles; /* the last count of each process with a quota, without cgroup */
 	u32 n_gils, n_pairs, n_functions, n_processes, n_waits, n_throttles;
 };
 

@@ -104,7 +104,7 @@ struct live {
 	struct map on_cpu, off_cpu; /* struct time_key -> u64 ns: on a CPU, waiting */
 	struct map sites; /* u32 stack -> struct site */
 	struct map wakes, old_wakes; /* struct wake_key -> struct waker; of this and the previous interval */
-	struct map throttles; /* u32 pid -> struct live_throttle */
+	struct map throttles; /* u32 pid -> struct throttle */
 	u8 (*wait_rule)(const struct stack_frame *f);
 	struct wait *waits;
 	u32 n_waits;

@@ -299,7 +299,7 @@ int live__sum_processes(struct live *l)
 		err = sum_times(l, &l->off_cpu, &v->waits, &v->n_waits);
 	for (u32 i = 0; !err && i < l->throttles.n; i++)
 		err = array__push(v->throttles, v->n_throttles,
-				  *(const struct live_throttle *)map__value(&l->throttles, i)) ?
+				  *(const struct throttle *)map__value(&l->throttles, i)) ?
 			      0 :
 			      -ENOMEM;
 	return err;

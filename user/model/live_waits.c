@@ -151,23 +151,13 @@ int live__on_wake(struct live *l, const struct view *v)
 
 int live__on_throttle(struct live *l, const struct view *v)
 {
-	u32 pid = (u32)view__get(v, "pid");
-	struct live_throttle *t = l->throttles.n < THREADS_MAX ? map__get(&l->throttles, &pid) : NULL;
-	u64 throttled = (u64)view__get(v, "throttled");
+	struct throttle now = throttle__of(v);
+	struct throttle *t = l->throttles.n < THREADS_MAX ? map__get(&l->throttles, &now.pid) : NULL;
 
 	if (!t)
 		return l->throttles.n < THREADS_MAX ? -ENOMEM : 0;
 	/* of several cgroups above the process, the one that throttled it longest counts */
-	if (throttled < t->throttled)
-		return 0;
-	*t = (struct live_throttle){
-		.pid = pid,
-		.counted = (u64)view__get(v, "time") - (u64)view__get(v, "since"),
-		.throttled = throttled,
-		.quota = (u64)view__get(v, "quota"),
-		.period = (u64)view__get(v, "period"),
-		.periods = (u64)view__get(v, "periods"),
-		.throttled_periods = (u64)view__get(v, "throttled_periods"),
-	};
+	if (now.throttled >= t->throttled)
+		*t = now;
 	return 0;
 }
