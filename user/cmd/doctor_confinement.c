@@ -5,9 +5,9 @@
 #include "sandbox/privileges.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,53 +25,50 @@ static int as_attacher(const struct doctor *d, char *lacks, size_t len)
 	return privileges__attacher(false, !d->features.multi, lacks, len);
 }
 
-/* Writes which confinement a child lacks, "" if none. Returns 0, or negative errno if that could not be tried. */
-static int try(const struct doctor *d, give_up_fn give_up, char *lacks, size_t len)
-{
-	int ends[2], err = 0, status;
-	ssize_t n = -1;
-	pid_t child;
+/* What a child of doctor reports in memory that both share. */
+struct trial {
+	bool is_done;
+	char lacks[LACKS_MAX]; /* the confinement that it lacks; "": none */
+};
 
-	if (pipe2(ends, O_CLOEXEC))
-		return -errno;
-	child = fork();
+static void try(const struct doctor *d, give_up_fn give_up, struct trial *t)
+{
+	pid_t child = fork();
+	int err;
+
 	if (!child) {
-		*lacks = '\0';
-		err = give_up(d, lacks, len);
+		err = give_up(d, t->lacks, sizeof(t->lacks));
 		if (err)
-			snprintf(lacks, len, "it can't drop its rights, and nothing is recorded (%s)", strerror(-err));
-		n = (ssize_t)strlen(lacks) + 1;
-		_exit(write(ends[1], lacks, (size_t)n) == n ? 0 : 1);
+			snprintf(t->lacks, sizeof(t->lacks), "it can't drop its rights, and nothing is recorded (%s)",
+				 strerror(-err));
+		t->is_done = true;
+		_exit(0);
 	}
-	close(ends[1]);
-	if (child > 0) {
-		n = read(ends[0], lacks, len - 1);
-		while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-			;
-	}
-	close(ends[0]);
-	if (n <= 0)
-		return -EIO;
-	lacks[n] = '\0';
-	return 0;
+	while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		;
 }
 
 static void check(struct doctor *d, const char *name, const char *whole, give_up_fn give_up)
 {
-	char lacks[LACKS_MAX];
-	int err = try(d, give_up, lacks, sizeof(lacks));
+	struct trial *t = mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
+	if (t == MAP_FAILED) {
+		d->out.failed = true;
+		return;
+	}
+	try(d, give_up, t);
 	doctor__check(d, "privileges", name,
-		      err    ? "unknown" :
-		      *lacks ? "partly" :
-			       "works",
-		      err    ? strerror(-err) :
-		      *lacks ? lacks :
-			       whole);
-	if (!err && *lacks)
+		      !t->is_done ? "unknown" :
+		      *t->lacks	  ? "partly" :
+				    "works",
+		      !t->is_done ? "the child that tried it ended early" :
+		      *t->lacks	  ? t->lacks :
+				    whole);
+	if (t->is_done && *t->lacks)
 		doctor__missing(
-			d, name, lacks,
+			d, name, t->lacks,
 			"docs/security.md explains what it protects; a container needs --privileged --pid=host");
+	munmap(t, sizeof(*t));
 }
 
 void doctor__confinement(struct doctor *d)

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/capability.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -93,17 +92,11 @@ static void bpf(struct doctor *d)
 
 static void btf(struct doctor *d)
 {
-	struct stat st;
-
 	doctor__check(d, "kernel", "BTF", d->features.btf ? "there" : "missing",
 		      d->features.btf ? "/sys/kernel/btf/vmlinux" :
 					"without the kernel's types no program can be adapted to it");
-	if (d->features.btf)
-		return;
-	if (stat("/sys/kernel", &st))
-		doctor__missing(d, "/sys", "the kernel's types can't be read: nothing can be recorded",
-				"mount -t sysfs sysfs /sys");
-	else
+	/* a missing /sys is reported with the mounts */
+	if (!d->features.btf && !access("/sys/kernel", F_OK))
 		doctor__missing(d, "/sys/kernel/btf/vmlinux", "nothing can be recorded",
 				"a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions' are");
 }
@@ -126,7 +119,6 @@ static void link_kind(struct doctor *d, const char *name, bool works, const char
 static void links(struct doctor *d)
 {
 	const struct features *f = &d->features;
-	char cost[128];
 
 	link_kind(d, "uprobe_multi", f->multi, "many probes in one link",
 		  "each probe is a perf event: attaching is slow", "Linux 6.6 or newer");
@@ -142,12 +134,6 @@ static void links(struct doctor *d)
 					"calls have no durations: a strict seccomp filter would kill",
 					"a kernel that lets uretprobe pass seccomp (6.14, or an update of this one)");
 	}
-	if (!f->entry_ns)
-		return;
-	snprintf(cost, sizeof(cost),
-		 "a probe %llu ns, a call with its return %llu ns; the work of the program is not included",
-		 f->entry_ns, f->span_ns);
-	doctor__check(d, "kernel", "cost of a trap", "measured", cost);
 }
 
 void doctor__kernel(struct doctor *d)

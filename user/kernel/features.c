@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -49,6 +50,14 @@ static void read_version(u32 *major, u32 *minor)
 		return;
 	if (uname(&un) || sscanf(un.release, "%u.%u", major, minor) != 2)
 		*major = OLDEST_MAJOR + 1;
+}
+
+bool features__in_first_pid_namespace(void)
+{
+	struct stat st;
+
+	/* PROC_PID_INIT_INO of linux/proc_ns.h */
+	return stat("/proc/self/ns/pid", &st) || st.st_ino == 0xEFFFFFFC;
 }
 
 bool features__old_kernel(char *why, size_t len)

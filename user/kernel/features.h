@@ -33,6 +33,8 @@ bool features__ended(struct features *f);
 void features__finish(struct features *f);
 /* Is the kernel older than the oldest that sonde supports? why (of size len) then says so, with its version. */
 bool features__old_kernel(char *why, size_t len);
+/* Is this the initial pid namespace, whose pids BPF programs use? /proc has those of this one. */
+bool features__in_first_pid_namespace(void);
 /* Does this kernel have a tracepoint that tp_btf programs can attach to, or a function (see below)? */
 bool features__tracepoint(const char *name);
 /* Can programs be attached to this function of the kernel? Only for those that kernel_btf.c lists. */

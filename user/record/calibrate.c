@@ -23,24 +23,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MS	    1000000ULL
-#define FEW_HITS    10
-#define ROUNDS	    5
-#define ALONE_NS    (2 * MS)
-#define WITH_WORK   (4 * MS)
-#define MESSAGE_MAX 1024
-
-/* The child's answer. */
-struct answer {
-	int error;
-	char message[MESSAGE_MAX];
-	struct family_cost costs[FAMILY_MAX];
-	struct family_refusal refusals[FAMILY_MAX];
-};
+#define MS	  1000000ULL
+#define FEW_HITS  10
+#define ROUNDS	  5
+#define ALONE_NS  (2 * MS)
+#define WITH_WORK (4 * MS)
 
 /* One program's totals so far, as the kernel reports them. */
 struct sums {
@@ -187,7 +179,7 @@ static void add_program(const struct parts *p, struct sums *foreign, struct sums
 		*followed = (struct sums){ followed->ns + own_hits * own_each, followed->hits + own_hits };
 }
 
-static void add_up(const struct session *s, const struct parts *parts, struct answer *a)
+static void add_up(const struct session *s, const struct parts *parts, struct calibration *a)
 {
 	struct sums foreign[FAMILY_MAX] = {}, followed[FAMILY_MAX] = {};
 
@@ -221,7 +213,7 @@ static int run_round(struct session *s, struct parts *parts, u32 round)
 	return err;
 }
 
-static int run_rounds(struct session *s, struct answer *a)
+static int run_rounds(struct session *s, struct calibration *a)
 {
 	struct parts *parts = calloc(s->embedded.probes.n_programs, sizeof(*parts));
 	int err = 0;
@@ -242,7 +234,7 @@ static int run_rounds(struct session *s, struct answer *a)
 }
 
 /* Stores one refusal of each family: one that disables the whole family, else the first. */
-static void store_refusals(const struct session *s, struct answer *a)
+static void store_refusals(const struct session *s, struct calibration *a)
 {
 	for (u32 i = 0; i < s->refused.n; i++) {
 		const struct refusal *from = &s->refused.programs[i];
@@ -256,73 +248,50 @@ static void store_refusals(const struct session *s, struct answer *a)
 	}
 }
 
-static int try_families(const struct features *f, const char *families, struct answer *a)
+static int try_families(const struct features *f, struct calibration *a)
 {
 	const u32 no_process = 0;
-	struct session_args args = { .families = families, .pids = &no_process, .n_pids = 1, .command = "" };
+	struct session_args args = { .pids = &no_process, .n_pids = 1, .command = "" };
 	struct session *s;
-	int err = session__open_trial(&s, &args, f, a->message, sizeof(a->message));
+	int err = session__open_trial(&s, &args, f, a->failed, sizeof(a->failed));
 
 	if (!s)
 		return err;
 	if (!err && bpf_enable_stats(BPF_STATS_RUN_TIME) < 0)
 		err = -errno;
 	if (!err)
-		err = attach_all(s, a->message, sizeof(a->message));
+		err = attach_all(s, a->failed, sizeof(a->failed));
 	store_refusals(s, a);
-	if (!err)
-		err = run_rounds(s, a);
-	if (err && !*a->message)
-		snprintf(a->message, sizeof(a->message), "%s", strerror(-err));
-	return err;
+	return err ? err : run_rounds(s, a);
 }
 
-static void answer(int fd, const struct features *f, const char *families)
+struct calibration *calibrate__new(const struct features *f)
 {
-	struct answer *a = calloc(1, sizeof(*a));
-	size_t done = 0;
-	ssize_t n;
-
-	if (!a)
-		_exit(1);
-	a->error = try_families(f, families, a);
-	while (done < sizeof(*a) && (n = write(fd, (char *)a + done, sizeof(*a) - done)) > 0)
-		done += n;
-	_exit(0);
-}
-
-int calibrate__families(const struct features *f, const char *families, struct family_cost costs[FAMILY_MAX],
-			struct family_refusal refusals[FAMILY_MAX], char *err, size_t len)
-{
-	struct answer *a = calloc(1, sizeof(*a));
-	size_t done = 0;
-	int fds[2], ret;
-	ssize_t n;
+	struct calibration *a = mmap(NULL, sizeof(*a), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int err, status;
 	pid_t pid;
 
-	snprintf(err, len, "no child for the trial");
-	if (!a || pipe(fds)) {
-		free(a);
-		return -ENOMEM;
-	}
+	if (a == MAP_FAILED)
+		return NULL;
 	pid = fork();
 	if (!pid) {
-		close(fds[0]);
-		answer(fds[1], f, families);
+		err = try_families(f, a);
+		if (err && !*a->failed)
+			snprintf(a->failed, sizeof(a->failed), "%s", strerror(-err));
+		_exit(err ? 1 : 0);
 	}
-	close(fds[1]);
-	while (done < sizeof(*a) && (n = read(fds[0], (char *)a + done, sizeof(*a) - done)) > 0)
-		done += n;
-	close(fds[0]);
-	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	ret = done == sizeof(*a) ? a->error : -ECHILD;
-	if (done == sizeof(*a)) {
-		a->message[sizeof(a->message) - 1] = '\0';
-		snprintf(err, len, "%s", a->message);
-		memcpy(costs, a->costs, sizeof(a->costs));
-		memcpy(refusals, a->refusals, sizeof(a->refusals));
-	}
-	free(a);
-	return ret;
+	if (pid < 0 || !WIFEXITED(status))
+		snprintf(a->failed, sizeof(a->failed), "no child for the trial");
+	else if (!WEXITSTATUS(status))
+		*a->failed = '\0';
+	a->failed[strcspn(a->failed, "\n")] = '\0';
+	return a;
+}
+
+void calibration__free(struct calibration *c)
+{
+	if (c)
+		munmap(c, sizeof(*c));
 }

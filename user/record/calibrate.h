@@ -19,11 +19,17 @@ struct family_refusal {
 	char text[384]; /* the first program, the reason, and what reports lack */
 };
 
+/* By family id */
+struct calibration {
+	char failed[512]; /* why nothing could be tried; "" if it was */
+	struct family_cost costs[FAMILY_MAX];
+	struct family_refusal refusals[FAMILY_MAX];
+};
+
 /*
- * Loads all programs of the named families (A,B) as a recording does, and fills refusals[family id]. Attaches those
- * of tracepoints for 50 ms, in which a child makes system calls, waits, faults, connections and a few reads of
- * sonde's own file, and fills costs[family id]. Records nothing. Runs in a child, so that everything is detached when
- * that ends. Returns 0 or negative errno with a message.
+ * Loads all programs as a recording does, and notes which the kernel refuses. Attaches those of tracepoints for 50 ms,
+ * in which a child makes system calls, waits, faults, connections and a few reads of sonde's own file, and measures
+ * them. Records nothing. Runs in a child, so that everything is detached when that ends. NULL: no memory.
  */
-int calibrate__families(const struct features *f, const char *families, struct family_cost costs[FAMILY_MAX],
-			struct family_refusal refusals[FAMILY_MAX], char *err, size_t len);
+struct calibration *calibrate__new(const struct features *f);
+void calibration__free(struct calibration *c);

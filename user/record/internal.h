@@ -71,7 +71,7 @@ struct session {
 		enum attach_method span, entry;
 	} method; /* how calls and entries are probed */
 	bool family_on[FAMILY_MAX]; /* by family id */
-	bool everything; /* load all programs regardless of the options: for calibrate.h */
+	bool everything; /* all families, and all their programs regardless of the options: for calibrate.h */
 	enum deferral deferred_known; /* the programs that are deferred up to here are loaded or were refused */
 	u64 hints; /* FAMILY_BIT of those whose is_runtime gets its hint */
 	const struct family_host *hosts[FAMILY_MAX]; /* by family id */

@@ -30,7 +30,7 @@ static void add_defaults(struct session *s, bool lean)
 	for (u32 i = 0; i < s->schema->n_families; i++) {
 		const struct schema_family *f = &s->schema->families[i];
 
-		s->family_on[f->id] |= lean ? f->lean : f->by_default;
+		s->family_on[f->id] |= s->everything || (lean ? f->lean : f->by_default);
 	}
 }
 

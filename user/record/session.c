@@ -22,7 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define TICK_NS		 100000000ULL
@@ -30,17 +29,6 @@
 #define STOPPING_NS	 3000000000ULL
 #define STOPPING_LOOK_US 5000
 #define TEXTS_FEW	 256 /* for tests */
-
-/*
- * Returns whether sonde is in the initial pid namespace, whose pids BPF programs use; /proc has those of this one.
- * 0xEFFFFFFC: PROC_PID_INIT_INO, linux/proc_ns.h
- */
-static bool in_first_pid_namespace(void)
-{
-	struct stat st;
-
-	return stat("/proc/self/ns/pid", &st) || st.st_ino == 0xEFFFFFFC;
-}
 
 /* NULL, with a message: no memory */
 static struct session *new_session(const struct session_args *args, char *err, size_t len)
@@ -85,7 +73,7 @@ int session__open(struct session **out, const struct session_args *args, char *e
 	ret = args->debuginfod ? debug__check_servers(err, len) : 0;
 	if (ret)
 		return ret;
-	if (!in_first_pid_namespace()) {
+	if (!features__in_first_pid_namespace()) {
 		snprintf(err, len,
 			 "this is a pid namespace of its own: processes have other numbers here than in the kernel\n"
 			 "run sonde in the host's: docker run --pid=host, or nsenter -t 1 -p");
