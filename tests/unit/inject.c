@@ -13,6 +13,7 @@
 #include "inject/check.h"
 #include "inject/safe_point.h"
 #include "inject/seccomp.h"
+#include "process/procs.h"
 #include "util/array.h"
 
 TEST(functions_are_found_where_they_are)
@@ -187,8 +188,8 @@ TEST(processes)
 	char why[256];
 
 	CHECK(check__process(0x7ffffff0, false, why, sizeof(why)) == -ESRCH);
-	CHECK(check__status((u32)getpid(), "Tgid", 10) == (u64)getpid());
-	CHECK(!check__status((u32)getpid(), "NoSuchLine", 10));
+	CHECK(procs__status((u32)getpid(), "Tgid: %llu") == (u64)getpid());
+	CHECK(!procs__status((u32)getpid(), "NoSuchLine: %llu"));
 }
 
 static u32 run(const struct sock_filter *filter, u32 n, int nr, u64 arg)

@@ -19,6 +19,7 @@
 #include "sandbox/bounded.h"
 #include "record/cgroup.h"
 #include "util/array.h"
+#include "util/file.h"
 #include "util/timing.h"
 
 #define DEPTH_MAX  64 /* ancestors that are followed */
@@ -45,28 +46,9 @@ static bool contains(const u32 *list, u32 n, u32 pid)
 	return false;
 }
 
-/* Reads "PID (NAME) STATE PPID ..": the name may contain parentheses, so its end is the last one. */
-static u32 parent_of(u32 pid)
-{
-	char path[64], text[512], *p;
-	unsigned int parent;
-	size_t n = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	f = fopen(path, "re");
-	if (f) {
-		n = fread(text, 1, sizeof(text) - 1, f);
-		fclose(f);
-	}
-	text[n] = '\0';
-	p = strrchr(text, ')');
-	return p && sscanf(p + 1, " %*c %u", &parent) == 1 ? parent : 0;
-}
-
 static bool in_tree(const struct record_args *a, u32 pid)
 {
-	for (u32 i = 0; pid && i < DEPTH_MAX; i++, pid = parent_of(pid))
+	for (u32 i = 0; pid && i < DEPTH_MAX; i++, pid = (u32)procs__status(pid, "PPid: %llu"))
 		if (contains(a->pids.list, a->pids.n, pid))
 			return true;
 	return false;
@@ -74,17 +56,10 @@ static bool in_tree(const struct record_args *a, u32 pid)
 
 static bool has_name(const struct record_args *a, u32 pid)
 {
-	char path[64], name[64] = "";
-	FILE *f;
+	char path[64], name[64];
 
 	snprintf(path, sizeof(path), "/proc/%u/comm", pid);
-	f = fopen(path, "re");
-	if (f) {
-		if (!fgets(name, sizeof(name), f))
-			*name = '\0';
-		fclose(f);
-	}
-	name[strcspn(name, "\n")] = '\0';
+	file__first_line(path, name, sizeof(name));
 	for (u32 i = 0; i < a->session.n_comms; i++)
 		if (!fnmatch(a->comms[i], name, 0))
 			return true;
@@ -234,7 +209,7 @@ static void inject_all(struct record_args *a, const struct pids *pids, const cha
 	for (u32 i = 0; i < pids->n && !record__is_stopped(); i++) {
 		u32 pid = pids->list[i];
 		/* This is the real user: /proc/PID belongs to root if the process is not dumpable. */
-		u32 uid = (u32)check__status(pid, "Uid", 10);
+		u32 uid = (u32)procs__status(pid, "Uid: %llu");
 		enum inject_turn turn = inject_budget__turn(&budget, uid);
 
 		if (!scope__allows(&a->scope, pid, why, sizeof(why))) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cmd/cmd.h"
+#include "util/file.h"
 #include "util/sudo.h"
 
 #define CONFIGURATION "/etc/sonde.conf"
@@ -191,16 +192,11 @@ static bool resolve(struct scope *s, const char *command)
  */
 static uid_t other_owner(const struct scope *s, u32 pid)
 {
-	char path[48], line[256];
+	char path[48];
 	uid_t real = s->user, effective = s->user;
-	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%u/status", pid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f) && sscanf(line, "Uid: %u %u", &real, &effective) != 2)
-		;
-	if (f)
-		fclose(f);
+	file__scan(path, 2, "Uid: %u %u", &real, &effective);
 	return real == s->user ? effective : real;
 }
 

@@ -13,38 +13,12 @@
 #include <unistd.h>
 
 #include "process/mapped.h"
+#include "process/procs.h"
 #include "sandbox/bounded.h"
 #include "sandbox/privileges.h"
 #include "util/file.h"
 
 #define ENVIRONMENT_MAX (8 << 20) /* bytes: more than the kernel allows for the environment of a program by default */
-
-static bool read_field(u32 pid, const char *name, char *to, size_t size)
-{
-	char path[64], line[512];
-	size_t n = strlen(name);
-	bool found = false;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%u/status", pid);
-	f = fopen(path, "re");
-	while (f && !found && fgets(line, sizeof(line), f)) {
-		found = !strncmp(line, name, n) && line[n] == ':';
-		if (found)
-			snprintf(to, size, "%.*s", (int)strcspn(line + n + 1 + strspn(line + n + 1, "\t "), "\n"),
-				 line + n + 1 + strspn(line + n + 1, "\t "));
-	}
-	if (f)
-		fclose(f);
-	return found;
-}
-
-u64 check__status(u32 pid, const char *name, int base)
-{
-	char text[256];
-
-	return read_field(pid, name, text, sizeof(text)) ? strtoull(text, NULL, base) : 0;
-}
 
 static int refuse(char *why, size_t len, const char *text)
 {
@@ -89,7 +63,7 @@ static int check_program(u32 pid, bool remote_files, char *why, size_t len)
 /* A child of vfork runs in its parent's memory until it execs: the library would be loaded into its parent. */
 static bool shares_memory(u32 pid)
 {
-	u32 parent = (u32)check__status(pid, "PPid", 10);
+	u32 parent = (u32)procs__status(pid, "PPid: %llu");
 
 	return parent && !syscall(SYS_kcmp, pid, parent, KCMP_VM, 0, 0);
 }
@@ -103,12 +77,13 @@ void check__plain(char *text)
 
 static int check_tracer(u32 pid, char *why, size_t len)
 {
-	u32 tracer = (u32)check__status(pid, "TracerPid", 10);
-	char name[64] = "";
+	u32 tracer = (u32)procs__status(pid, "TracerPid: %llu");
+	char path[32], name[64] = "";
 
 	if (!tracer)
 		return 0;
-	read_field(tracer, "Name", name, sizeof(name));
+	snprintf(path, sizeof(path), "/proc/%u/status", tracer);
+	file__scan(path, 1, "Name: %63[^\n]", name);
 	check__plain(name);
 	snprintf(why, len, "it is being traced by process %u (%s), and a process has one tracer", tracer, name);
 	return -ENOTSUP;
@@ -116,8 +91,8 @@ static int check_tracer(u32 pid, char *why, size_t len)
 
 int check__process(u32 pid, bool remote_files, char *why, size_t len)
 {
-	u32 leader = (u32)check__status(pid, "Tgid", 10);
-	char state[64] = "", exe[64], link[8];
+	u32 leader = (u32)procs__status(pid, "Tgid: %llu");
+	char state = procs__state(pid), exe[64], link[8];
 
 	*why = '\0';
 	if (!leader) {
@@ -128,19 +103,18 @@ int check__process(u32 pid, bool remote_files, char *why, size_t len)
 		snprintf(why, len, "it is a thread of process %u: name that", leader);
 		return -ENOTSUP;
 	}
-	read_field(pid, "State", state, sizeof(state));
-	if ((*state == 'Z' || *state == 'X') && check__status(pid, "Threads", 10) > 1)
+	if ((state == 'Z' || state == 'X') && procs__status(pid, "Threads: %llu") > 1)
 		return refuse(why, len, "its main thread has ended, and the others can't be reached without it");
-	if (*state == 'Z' || *state == 'X')
+	if (state == 'Z' || state == 'X')
 		return refuse(why, len, "it has ended (a zombie)");
 	snprintf(exe, sizeof(exe), "/proc/%u/exe", pid);
 	if (readlink(exe, link, sizeof(link)) < 0 && errno == ENOENT)
 		return refuse(why, len, "it is a thread of the kernel");
 	if (check_tracer(pid, why, len))
 		return -ENOTSUP;
-	if (*state == 'T' || *state == 't')
+	if (state == 'T' || state == 't')
 		return refuse(why, len, "it is stopped; continue it first (kill -CONT)");
-	if (check__status(pid, "SigIgn", 16) >> (SIGSEGV - 1) & 1)
+	if (procs__status(pid, "SigIgn: %llx") >> (SIGSEGV - 1) & 1)
 		return refuse(why, len, "it ignores SIGSEGV, by which sonde notices the end of a call");
 	if (shares_memory(pid))
 		return refuse(
@@ -232,16 +206,11 @@ int check__libraries(struct space *s, const char *shim, char *why, size_t len)
 u64 check__file_limit(u32 pid)
 {
 	unsigned long long limit = ~0ULL;
-	char path[64], line[256];
-	FILE *f;
+	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%u/limits", pid);
-	f = fopen(path, "re");
 	/* "unlimited" does not match, so the initial value remains */
-	while (f && fgets(line, sizeof(line), f) && sscanf(line, "Max file size %llu", &limit) != 1)
-		;
-	if (f)
-		fclose(f);
+	file__scan(path, 1, "Max file size %llu", &limit);
 	return limit;
 }
 

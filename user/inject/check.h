@@ -4,8 +4,6 @@
 
 #include "inject/space.h"
 
-/* The number after "NAME:" in /proc/PID/status; 0: there is none. base: 10 or 16. */
-u64 check__status(u32 pid, const char *name, int base);
 /* Makes a text of the target printable, in place: control characters, and everything that is not ASCII, become '?'. */
 void check__plain(char *text);
 /* Returns 0, -ESRCH (there is no such process) or -ENOTSUP with the reason (of size len). */

@@ -22,6 +22,7 @@
 
 #include "inject/safe_point.h"
 #include "inject/seccomp.h"
+#include "process/procs.h"
 #include "sandbox/privileges.h"
 #include "util/compare.h"
 
@@ -39,24 +40,6 @@ struct candidate {
 	u32 rank; /* the candidate with the lowest rank is examined first */
 };
 
-static char state_of(u32 pid, u32 tid)
-{
-	char path[64], text[512], *p;
-	ssize_t n = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%u/task/%u/stat", pid, tid);
-	f = fopen(path, "re");
-	if (f)
-		n = fread(text, 1, sizeof(text) - 1, f);
-	text[n] = '\0';
-	if (f)
-		fclose(f);
-	/* the process's name before it may contain anything */
-	p = strrchr(text, ')');
-	return p && p[1] && p[2] ? p[2] : '?';
-}
-
 COMPARE_BY(compare, struct candidate, ASCENDING(rank), ASCENDING(tid))
 
 static u32 list(u32 pid, struct candidate *out)
@@ -71,7 +54,7 @@ static u32 list(u32 pid, struct candidate *out)
 	while (dir && n < THREADS_MAX && (d = readdir(dir))) {
 		u32 tid = (u32)strtoul(d->d_name, NULL, 10);
 		int policy = tid ? sched_getscheduler((pid_t)tid) : 0;
-		char state = tid ? state_of(pid, tid) : 'Z';
+		char state = tid ? procs__state(tid) : 'Z';
 
 		/* a thread in state D stops only when its wait ends */
 		if (!tid || (state != 'S' && state != 'R' && state != 'I'))
@@ -124,8 +107,8 @@ static int examine(struct space *s, struct tracee *t, u32 tid, bool force, char 
 	int err = tracee__seize(t, s->pid, tid);
 	char refusal[400];
 
-	/* the kernel also returns EPERM for a thread that is ending */
-	if (err == -EPERM && strchr("ZX?", state_of(s->pid, tid)))
+	/* the kernel also returns EPERM for a thread that is ending; strchr() also finds 0, of one that is gone */
+	if (err == -EPERM && strchr("ZX", procs__state(tid)))
 		err = -ESRCH;
 	if (err == -EPERM || err == -EACCES) {
 		snprintf(why, len, "its threads may not be interrupted (ptrace): %s",

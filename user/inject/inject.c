@@ -21,6 +21,7 @@
 
 #include "inject/check.h"
 #include "inject/load.h"
+#include "process/procs.h"
 #include "sandbox/bounded.h"
 #include "sandbox/privileges.h"
 #include "sandbox/syscalls.h"
@@ -153,7 +154,7 @@ static bool has_filter(u32 pid)
 	snprintf(path, sizeof(path), "/proc/%u/task", pid);
 	dir = opendir(path);
 	while (dir && !has && (d = readdir(dir)))
-		has = check__status((u32)strtoul(d->d_name, NULL, 10), "Seccomp", 10) == 2;
+		has = procs__status((u32)strtoul(d->d_name, NULL, 10), "Seccomp: %llu") == 2;
 	if (dir)
 		closedir(dir);
 	return has;

@@ -5,6 +5,7 @@
  */
 #include "inject/seccomp.h"
 
+#include "process/procs.h"
 #include "util/array.h"
 
 #include <asm/unistd.h>
@@ -203,26 +204,10 @@ static int get_filter(const struct tracee *t, u32 i, struct sock_filter *to)
 	return n;
 }
 
-/* 0: none, 1: only read, write and exit, 2: filters */
-static int mode_of(const struct tracee *t)
-{
-	char path[64], line[256];
-	int mode = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%u/task/%u/status", t->pid, t->tid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f) && sscanf(line, "Seccomp: %d", &mode) != 1)
-		;
-	if (f)
-		fclose(f);
-	return mode;
-}
-
 int seccomp__check(const struct tracee *t, char *why, size_t len)
 {
 	static struct sock_filter filter[BPF_MAXINSNS];
-	int mode = mode_of(t);
+	u64 mode = procs__status(t->tid, "Seccomp: %llu");
 
 	if (mode == 1) {
 		snprintf(why, len, "it is in seccomp's strict mode, which kills it for anything but read and write");

@@ -10,6 +10,7 @@
  */
 #include "inject/tracee.h"
 #include "util/array.h"
+#include "util/file.h"
 #include "util/timing.h"
 
 #ifdef __x86_64__
@@ -181,18 +182,12 @@ bool tracee__sleeps(const struct tracee *t)
 /* Will a signal be handled when the thread continues? "SigPnd:\t0000000000000000" */
 static bool signal_waits(const struct tracee *t)
 {
-	unsigned long long v, pending = 0;
-	char path[64], line[256];
-	FILE *f;
+	unsigned long long thread, process;
+	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%u/task/%u/status", t->pid, t->tid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "SigPnd: %llx", &v) == 1 || sscanf(line, "ShdPnd: %llx", &v) == 1)
-			pending |= v;
-	if (f)
-		fclose(f);
-	return !f || t->pending_signal || (pending & ~t->mask);
+	return !file__scan(path, 1, "SigPnd: %llx", &thread) || !file__scan(path, 1, "ShdPnd: %llx", &process) ||
+	       t->pending_signal || ((thread | process) & ~t->mask);
 }
 
 /*

@@ -3,6 +3,7 @@
 
 #include "process/mounts.h"
 #include "util/array.h"
+#include "util/file.h"
 
 #include <fcntl.h>
 #include <linux/nsfs.h>
@@ -62,16 +63,11 @@ bool filesystem__type(u32 major, u32 minor, u32 pid, char *type, size_t len)
 /* The mount of a descriptor, which may be an O_PATH one; no file system is asked. 0: unknown. */
 static u64 mount_of(int fd)
 {
-	char path[48], line[128];
+	char path[48];
 	u64 id = 0;
-	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f) && sscanf(line, "mnt_id: %llu", &id) != 1)
-		;
-	if (f)
-		fclose(f);
+	file__scan(path, 1, "mnt_id: %llu", &id);
 	return id;
 }
 

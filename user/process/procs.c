@@ -2,6 +2,7 @@
 #include "process/procs.h"
 
 #include "sandbox/bounded.h"
+#include "util/file.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -91,4 +92,23 @@ int procs__each_mapping(void (*fn)(const struct mapping *m, void *arg), void *ar
 	}
 	closedir(dir);
 	return 0;
+}
+
+u64 procs__status(u32 pid, const char *format)
+{
+	char path[32];
+	u64 value = 0;
+
+	snprintf(path, sizeof(path), "/proc/%u/status", pid);
+	file__scan(path, 1, format, &value);
+	return value;
+}
+
+char procs__state(u32 pid)
+{
+	char path[32], state = 0;
+
+	snprintf(path, sizeof(path), "/proc/%u/status", pid);
+	file__scan(path, 1, "State: %c", &state);
+	return state;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The processes that -p names, their descendants, and the flags of each process in BPF. */
 #include "attach/steering.h"
+#include "process/procs.h"
 #include "record/internal.h"
 #include "sonde.skel.h"
 
@@ -125,23 +126,6 @@ int targets__open(struct session *s, char *err, size_t len)
 	return 0;
 }
 
-static u32 parent_of(u32 pid)
-{
-	char path[64], line[512], *p;
-	u32 ppid = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return 0;
-	/* the name in parentheses may contain anything, so search from the end */
-	if (fgets(line, sizeof(line), f) && (p = strrchr(line, ')')))
-		sscanf(p + 1, " %*c %u", &ppid);
-	fclose(f);
-	return ppid;
-}
-
 /* Reads /proc once; returns how many processes were added. */
 static int add_children(struct session *s)
 {
@@ -154,7 +138,7 @@ static int add_children(struct session *s)
 
 		if (!isdigit((unsigned char)d->d_name[0]) || (process__get(s, pid) & PROCESS_TREE))
 			continue;
-		ppid = parent_of(pid);
+		ppid = (u32)procs__status(pid, "PPid: %llu");
 		if (ppid && (process__get(s, ppid) & PROCESS_TREE)) {
 			process__set(s, pid, PROCESS_TREE);
 			/* do not count a zombie: it would be found again and again */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
+#include "util/file.h"
 #include "util/sanitizer.h"
 #include "util/test_switch.h"
 
@@ -20,14 +21,9 @@ static bool is_machines; /* the limit is what the machine has available */
 /* 0: unknown */
 static u64 available_bytes(void)
 {
-	FILE *f = fopen("/proc/meminfo", "re");
 	unsigned long long kib = 0;
-	char line[128];
 
-	while (f && !kib && fgets(line, sizeof(line), f))
-		sscanf(line, "MemAvailable: %llu kB", &kib);
-	if (f)
-		fclose(f);
+	file__scan("/proc/meminfo", 1, "MemAvailable: %llu kB", &kib);
 	return kib << 10;
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -42,4 +43,21 @@ char *file__first_line(const char *path, char *buf, size_t size)
 	if (f)
 		fclose(f);
 	return buf;
+}
+
+bool file__scan(const char *path, int n, const char *format, ...)
+{
+	FILE *f = fopen(path, "re");
+	bool found = false;
+	char line[512];
+	va_list args;
+
+	while (f && !found && fgets(line, sizeof(line), f)) {
+		va_start(args, format);
+		found = vsscanf(line, format, args) == n;
+		va_end(args);
+	}
+	if (f)
+		fclose(f);
+	return found;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
@@ -12,6 +13,9 @@ int file__open_regular(const char *path);
 
 /* Reads the first line of a file into buf, without its newline; "": it can't be read. Returns buf. */
 char *file__first_line(const char *path, char *buf, size_t size);
+
+/* Scans the lines of a file until one has all n values of the format, as for sscanf(). false: no line has. */
+bool file__scan(const char *path, int n, const char *format, ...) __attribute__((format(scanf, 3, 4)));
 
 /* Opens the file of an O_PATH descriptor for reading if it is a regular file; closes the descriptor. */
 int file__reopen_regular(int at);
