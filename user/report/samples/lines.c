@@ -1,25 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Report lines: Python lines by self CPU time (including C code called) and total CPU time, with their source. */
-#include <errno.h>
 #include <unistd.h>
 
 #include "output/text.h"
 #include "report/samples/sampled.h"
 #include "report/source.h"
 
-struct line_key {
-	u32 code, line;
-};
-
-struct line {
-	struct sampled_weight self, total;
-	u32 frame; /* a frame at this line */
-	u32 last; /* number of the last stack for which it was counted */
-};
-
 struct lines_report {
 	struct sampled s;
-	struct map lines; /* struct line_key -> struct line */
+	struct map lines; /* of struct sampled_code */
+	struct sampled_weight without_python;
 	struct sources sources;
 };
 
@@ -40,39 +30,13 @@ static const struct column columns[] = {
 	{ "source", "Source", VALUE_TEXT, SHOW_PLAIN },
 };
 
-static int add_stack(struct lines_report *r, u32 number, u32 stack, const struct sampled_weight *w)
-{
-	u32 n;
-	const u32 *path = sampled__path(&r->s, stack, &n);
-	int top = sampled__innermost_python(&r->s, path, n);
-
-	for (int i = 0; i <= top; i++) {
-		const struct stack_frame *frame = stacks__frame(r->s.stacks, path[i]);
-		struct line_key key = { frame->code, frame->line };
-		struct line *l;
-
-		if (frame->kind != FRAME_PYTHON)
-			continue;
-		l = map__get(&r->lines, &key);
-		if (!l)
-			return -ENOMEM;
-		l->frame = path[i];
-		if (i == top)
-			sampled__add(&l->self, w);
-		if (l->last != number)
-			sampled__add(&l->total, w);
-		l->last = number;
-	}
-	return 0;
-}
-
 static void fill(struct lines_report *r, const struct query *args, struct table *t)
 {
 	const struct sampled_weight *all = &r->s.total;
 	u64 made = trace__head(args->trace)->realtime;
 	char text[320];
 
-	MAP_EACH(const struct line *l, &r->lines) {
+	MAP_EACH(const struct sampled_code *l, &r->lines) {
 		const struct stack_frame *f = stacks__frame(r->s.stacks, l->frame);
 
 		table__add(t, V_TEXT(*f->file ? f->file : "?"), f->line ? V_U64(f->line) : V_NONE,
@@ -89,10 +53,10 @@ static void fill(struct lines_report *r, const struct query *args, struct table 
 static void add_findings(struct lines_report *r, struct report_output *out)
 {
 	const struct sampled_weight *all = &r->s.total;
-	const struct line *busy = NULL;
+	const struct sampled_code *busy = NULL;
 	char name[256];
 
-	MAP_EACH(const struct line *l, &r->lines)
+	MAP_EACH(const struct sampled_code *l, &r->lines)
 		if (!busy || l->self.cpu_ns > busy->self.cpu_ns)
 			busy = l;
 	if (busy && busy->self.cpu_ns)
@@ -119,10 +83,9 @@ static int run(const struct query *args, struct report_output *out)
 	int err = sampled__read(&r.s, args);
 
 	t->limit = 30;
-	map__init(&r.lines, sizeof(struct line_key), sizeof(struct line));
 	sources__init(&r.sources);
-	for (u32 i = 0; !err && i < r.s.by_stack.n; i++)
-		err = add_stack(&r, i + 1, *(const u32 *)map__key(&r.s.by_stack, i), map__value(&r.s.by_stack, i));
+	if (!err)
+		err = sampled__by_code(&r.s, true, &r.lines, &r.without_python);
 	if (!err && sampled__add_notes(&r.s, args, out)) {
 		fill(&r, args, t);
 		add_findings(&r, out);

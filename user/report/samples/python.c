@@ -4,22 +4,12 @@
  * for it, such as adding integers), and total CPU time with its callees; with or without the GIL; time off the CPU. A
  * recursive function counts once per stack.
  */
-#include <errno.h>
-#include <stdio.h>
-
 #include "output/text.h"
 #include "report/samples/sampled.h"
 
-struct function {
-	struct sampled_weight self, total;
-	u64 native_ns; /* the part of self that is in C */
-	u32 frame; /* one of its frames, for its name */
-	u32 last; /* number of the last stack for which it was counted */
-};
-
 struct python_report {
 	struct sampled s;
-	struct map functions; /* u32 code -> struct function */
+	struct map functions; /* of struct sampled_code */
 	struct sampled_weight without_python; /* samples without a Python frame */
 };
 
@@ -42,42 +32,11 @@ static const struct column columns[] = {
 	{ "off_waits", "Waits", VALUE_U64, SHOW_NEVER },
 };
 
-static int add_stack(struct python_report *p, u32 number, u32 stack, const struct sampled_weight *w)
-{
-	u32 n;
-	const u32 *path = sampled__path(&p->s, stack, &n);
-	int top = sampled__innermost_python(&p->s, path, n);
-
-	if (top < 0) {
-		sampled__add(&p->without_python, w);
-		return 0;
-	}
-	for (int i = 0; i <= top; i++) {
-		const struct stack_frame *frame = stacks__frame(p->s.stacks, path[i]);
-		struct function *f;
-
-		if (frame->kind != FRAME_PYTHON)
-			continue;
-		f = map__get(&p->functions, &frame->code);
-		if (!f)
-			return -ENOMEM;
-		f->frame = path[i];
-		if (i == top) {
-			sampled__add(&f->self, w);
-			f->native_ns += (u32)top + 1 < n ? w->cpu_ns : 0;
-		}
-		if (f->last != number)
-			sampled__add(&f->total, w);
-		f->last = number;
-	}
-	return 0;
-}
-
 static void fill(struct python_report *p, struct table *t)
 {
 	const struct sampled_weight *all = &p->s.total;
 
-	MAP_EACH(const struct function *f, &p->functions) {
+	MAP_EACH(const struct sampled_code *f, &p->functions) {
 		const struct stack_frame *frame = stacks__frame(p->s.stacks, f->frame);
 
 		table__add(t, V_TEXT(*frame->name ? frame->name : "?"), V_TEXT(*frame->file ? frame->file : NULL),
@@ -94,10 +53,10 @@ static void fill(struct python_report *p, struct table *t)
 static void add_findings(struct python_report *p, struct report_output *out)
 {
 	const struct sampled_weight *all = &p->s.total;
-	const struct function *busy = NULL, *waits = NULL;
+	const struct sampled_code *busy = NULL, *waits = NULL;
 	char name[256];
 
-	MAP_EACH(const struct function *f, &p->functions) {
+	MAP_EACH(const struct sampled_code *f, &p->functions) {
 		if (!busy || f->self.cpu_ns > busy->self.cpu_ns)
 			busy = f;
 		if (!waits || f->self.off_ns > waits->self.off_ns)
@@ -130,9 +89,8 @@ static int run(const struct query *args, struct report_output *out)
 	int err = sampled__read(&p.s, args);
 
 	t->limit = 30;
-	map__init(&p.functions, sizeof(u32), sizeof(struct function));
-	for (u32 i = 0; !err && i < p.s.by_stack.n; i++)
-		err = add_stack(&p, i + 1, *(const u32 *)map__key(&p.s.by_stack, i), map__value(&p.s.by_stack, i));
+	if (!err)
+		err = sampled__by_code(&p.s, false, &p.functions, &p.without_python);
 	if (!err && sampled__add_notes(&p.s, args, out)) {
 		fill(&p, t);
 		add_findings(&p, out);

@@ -112,20 +112,48 @@ void sampled__free(struct sampled *s)
 	stacks__free(s->stacks);
 }
 
-const u32 *sampled__path(struct sampled *s, u32 stack, u32 *n)
+static int add_to_codes(struct sampled *s, u32 number, bool by_line, struct map *codes,
+			struct sampled_weight *without_python)
 {
-	static u32 ids[STACKS_DEEPEST];
+	const struct sampled_weight *w = map__value(&s->by_stack, number);
+	static u32 path[STACKS_DEEPEST]; /* the outermost first */
+	u32 n = stacks__path(s->stacks, *(const u32 *)map__key(&s->by_stack, number), path, STACKS_DEEPEST);
+	int top = (int)n - 1;
 
-	*n = stacks__path(s->stacks, stack, ids, STACKS_DEEPEST);
-	return ids;
+	while (top >= 0 && stacks__frame(s->stacks, path[top])->kind != FRAME_PYTHON)
+		top--;
+	if (top < 0)
+		sampled__add(without_python, w);
+	for (int i = 0; i <= top; i++) {
+		const struct stack_frame *frame = stacks__frame(s->stacks, path[i]);
+		struct sampled_code_key key = { frame->code, by_line ? frame->line : 0 };
+		struct sampled_code *c;
+
+		if (frame->kind != FRAME_PYTHON)
+			continue;
+		c = map__get(codes, &key);
+		if (!c)
+			return -ENOMEM;
+		c->frame = path[i];
+		if (i == top) {
+			sampled__add(&c->self, w);
+			c->native_ns += (u32)top + 1 < n ? w->cpu_ns : 0;
+		}
+		if (c->last != number + 1)
+			sampled__add(&c->total, w);
+		c->last = number + 1;
+	}
+	return 0;
 }
 
-int sampled__innermost_python(const struct sampled *s, const u32 *path, u32 n)
+int sampled__by_code(struct sampled *s, bool by_line, struct map *codes, struct sampled_weight *without_python)
 {
-	for (u32 i = n; i > 0; i--)
-		if (stacks__frame(s->stacks, path[i - 1])->kind == FRAME_PYTHON)
-			return (int)i - 1;
-	return -1;
+	int err = 0;
+
+	map__init(codes, sizeof(struct sampled_code_key), sizeof(struct sampled_code));
+	for (u32 i = 0; !err && i < s->by_stack.n; i++)
+		err = add_to_codes(s, i, by_line, codes, without_python);
+	return err;
 }
 
 bool sampled__add_notes(const struct sampled *s, const struct query *args, struct report_output *out)

@@ -25,9 +25,19 @@ struct sampled {
 int sampled__read(struct sampled *s, const struct query *args);
 void sampled__free(struct sampled *s);
 void sampled__add(struct sampled_weight *to, const struct sampled_weight *w);
-/* Returns a stack's n frame ids, the outermost first, in a buffer that the next call reuses; NULL without memory. */
-const u32 *sampled__path(struct sampled *s, u32 stack, u32 *n);
-/* Returns the index in such a path of the innermost Python frame, -1 if there is none. */
-int sampled__innermost_python(const struct sampled *s, const u32 *path, u32 n);
+/* A Python function, or a line of one */
+struct sampled_code {
+	struct sampled_weight self, total;
+	u64 native_ns; /* the part of self that is in C */
+	u32 frame; /* one of its frames, for its name */
+	u32 last; /* number of the last stack for which it was counted */
+};
+
+struct sampled_code_key {
+	u32 code, line; /* line 0: the function */
+};
+
+/* Fills codes (struct sampled_code_key -> struct sampled_code), and the weight of stacks without Python. 0 or -ENOMEM. */
+int sampled__by_code(struct sampled *s, bool by_line, struct map *codes, struct sampled_weight *without_python);
 /* Adds notes on the limits of the figures; returns false, after adding a finding, if there are no samples. */
 bool sampled__add_notes(const struct sampled *s, const struct query *args, struct report_output *out);
