@@ -9,6 +9,7 @@
 #include "findings/classify.h"
 #include "model/lock_kind.h"
 #include "model/sched_span.h"
+#include "model/span_list.h"
 #include "output/table.h"
 #include "output/text.h"
 #include "util/array.h"
@@ -272,47 +273,34 @@ int chain_reading__sample(struct chain_reading *r, const struct chain_times *tim
 /* Sums the time of each process on CPUs while the level's threads were runnable. */
 struct cpu_users {
 	const struct finding_input *in;
-	struct trace_window *windows; /* by time, without overlaps */
-	u32 n;
+	struct span_list windows;
 	u32 machine;
 	struct map ran; /* u32 pid -> u64 ns */
 };
 
-COMPARE_BY(by_from, struct trace_window, ASCENDING(from))
-
 static int add_windows(struct cpu_users *u, const struct chain_reading *r)
 {
-	u32 n = 0;
+	int err = 0;
 
-	for (u32 i = 0; i < r->n_segments; i++)
-		if (r->segments[i].kind == r->level->kind &&
-		    !array__push(u->windows, u->n, (struct trace_window){ r->segments[i].from, r->segments[i].to }))
-			return -ENOMEM;
-	if (!u->n)
-		return 0;
-	qsort(u->windows, u->n, sizeof(*u->windows), by_from);
-	for (u32 i = 0; i < u->n; i++) {
-		if (n && u->windows[i].from <= u->windows[n - 1].to) {
-			if (u->windows[i].to > u->windows[n - 1].to)
-				u->windows[n - 1].to = u->windows[i].to;
-		} else {
-			u->windows[n++] = u->windows[i];
-		}
-	}
-	u->n = n;
-	return 0;
+	for (u32 i = 0; !err && i < r->n_segments; i++)
+		if (r->segments[i].kind == r->level->kind)
+			err = span_list__add(&u->windows, &(struct listed_span){ .from = r->segments[i].from,
+										 .to = r->segments[i].to });
+	span_list__sort(&u->windows);
+	return err;
 }
 
 static int on_span(const struct sched_span *s, void *arg)
 {
 	struct cpu_users *u = arg;
+	const struct span_list *l = &u->windows;
 	u64 *ns, sum = 0;
 
 	if (!s->on_cpu || names__machine(u->in->q->names, s->pid) != u->machine)
 		return 0;
-	for (size_t i = SEARCH(u->n, k, u->windows[k].to <= s->start); i < u->n && u->windows[i].from < s->end; i++) {
-		u64 from = u->windows[i].from > s->start ? u->windows[i].from : s->start;
-		u64 to = u->windows[i].to < s->end ? u->windows[i].to : s->end;
+	for (u32 i = span_list__find(l, s->start); i < l->n && l->spans[i].from < s->end; i++) {
+		u64 from = l->spans[i].from > s->start ? l->spans[i].from : s->start;
+		u64 to = l->spans[i].to < s->end ? l->spans[i].to : s->end;
 
 		sum += to > from ? to - from : 0;
 	}
@@ -396,16 +384,16 @@ int chain_reading__find_cpu_users(struct chain_reading *r)
 	map__init(&names, sizeof(struct cpu_name_key), sizeof(struct cpu_name));
 	all.pids.n = all.tids.n = 0;
 	err = add_windows(&u, r);
-	if (!err && u.n)
+	if (!err && u.windows.n)
 		err = sched_spans__read(&all, SPAN_WHY, on_span, &u);
 	if (!err)
 		err = add_names(&u, &names);
-	for (u32 i = 0; i < u.n; i++)
-		time += u.windows[i].to - u.windows[i].from;
+	for (u32 i = 0; i < u.windows.n; i++)
+		time += u.windows.spans[i].to - u.windows.spans[i].from;
 	if (facts && facts->head && facts->head->cpus)
 		write_users(r->level, &names, time * facts->head->cpus);
 	MAPS_FREE(&names, &u.ran);
-	free(u.windows);
+	span_list__free(&u.windows);
 	return err;
 }
 
