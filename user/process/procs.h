@@ -20,7 +20,7 @@ int procs__each_mapping(void (*fn)(const struct mapping *m, void *arg), void *ar
 /* The same for one process: returns 0 or negative errno; -ETIMEDOUT: it did not answer in time. */
 int procs__each_mapping_of(u32 pid, void (*fn)(const struct mapping *m, void *arg), void *arg);
 
-/* Returns the number of a line of /proc/PID/status, by a format such as "PPid: %llu"; 0: there is none. Also of threads. */
+/* Returns a number in the status of a process or thread, by a format such as "PPid: %llu"; 0: there is none. */
 u64 procs__status(u32 pid, const char *format);
 /* Returns the state in /proc/PID/status, 'S' for example; 0: there is no such process or thread. */
 char procs__state(u32 pid);

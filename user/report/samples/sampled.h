@@ -37,7 +37,7 @@ struct sampled_code_key {
 	u32 code, line; /* line 0: the function */
 };
 
-/* Fills codes (struct sampled_code_key -> struct sampled_code), and the weight of stacks without Python. 0 or -ENOMEM. */
+/* Fills codes (struct sampled_code_key -> struct sampled_code) and the sum of stacks without Python. 0 or -ENOMEM. */
 int sampled__by_code(struct sampled *s, bool by_line, struct map *codes, struct sampled_weight *without_python);
 /* Adds notes on the limits of the figures; returns false, after adding a finding, if there are no samples. */
 bool sampled__add_notes(const struct sampled *s, const struct query *args, struct report_output *out);
