@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "sandbox/memory_limit.h"
 
-#include <stdio.h>
 #include <sys/resource.h>
 
 #include "util/file.h"
