@@ -2,7 +2,7 @@
 /*
  * Bodies of programs for calls that the runtime (cuda_*.bpf.c) and the driver (probes/cudadrv/cudadrv_*.bpf.c) both
  * have, with the same arguments. Both list the functions in the same order of groups. `e` is the event of either, which
- * have these fields in common (cuda_fields.h). They are macros because the two events are different types.
+ * have these fields in common (cuda_events.h). They are macros because the two events are different types.
  */
 #pragma once
 

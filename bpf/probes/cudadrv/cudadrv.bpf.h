@@ -7,6 +7,7 @@
 
 #include "core/at_call.bpf.h"
 #include "cudadrv.h"
+#include "probes/cuda/cuda.h"
 #include "probes/cuda/cuda_calls.bpf.h"
 
 extern const volatile bool option_cuda_stacks;
