@@ -1,6 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Allocation, freeing, mapping, pools, pinning and prefetching. */
+/* Allocation and mapping. */
 #include "cudadrv.bpf.h"
+#include "probes/cuda/cuda_words.bpf.h"
+
+struct alloc_row {
+	u8 memory; /* enum cuda_memory */
+	u8 is_3d; /* of an array's descriptor */
+	u8 bytes, rows, layers, flags, stream, pool;
+};
+
+/* (address *, ...), (array *, descriptor *, ...), (handle *, bytes, properties *, flags) */
+#define ALLOCATIONS(ROW)                                                                                    \
+	ROW(FN(MemAlloc_v2), .bytes = 2)                                                                    \
+	ROW(FN(MemAllocHost_v2), .memory = CUDA_MEMORY_HOST, .bytes = 2)                                    \
+	ROW(FN(MemHostAlloc), .memory = CUDA_MEMORY_HOST, .bytes = 2, .flags = 3)                           \
+	ROW(FN(MemAllocManaged), .memory = CUDA_MEMORY_MANAGED, .bytes = 2, .flags = 3)                     \
+	ROW(FN_PTSZ(MemAllocAsync), .memory = CUDA_MEMORY_POOL, .bytes = 2, .stream = 3)                    \
+	ROW(FN_PTSZ(MemAllocFromPoolAsync), .memory = CUDA_MEMORY_POOL, .bytes = 2, .pool = 3, .stream = 4) \
+	ROW(FN(MemAllocPitch_v2), .bytes = 3, .rows = 4)                                                    \
+	ROW(FN(ArrayCreate_v2), .memory = CUDA_MEMORY_ARRAY)                                                \
+	ROW(FN(Array3DCreate_v2) FN(MipmappedArrayCreate), .memory = CUDA_MEMORY_ARRAY, .is_3d = 1)         \
+	ROW(FN(MemCreate), .memory = CUDA_MEMORY_PHYSICAL, .bytes = 2, .flags = 4)
 
 struct array_2d { /* CUDA_ARRAY_DESCRIPTOR */
 	u64 width, height;
@@ -16,12 +36,6 @@ struct memory_prop { /* the start of CUmemAllocationProp */
 	u32 type, handle_types;
 	u32 location_type;
 	s32 location_id;
-};
-
-enum {
-	ALLOC_ARRAY = ALLOC_COMMON,
-	ALLOC_3D_ARRAY,
-	ALLOC_PHYSICAL,
 };
 
 /* Bytes per channel of a CUarray_format; 0 for formats whose channels are not plain numbers. */
@@ -50,89 +64,36 @@ static __always_inline u64 array_bytes(u32 format, u32 channels, u64 width, u64 
 	return format_bytes(format) * channels * width * (height ? height : 1) * (depth ? depth : 1);
 }
 
-static __always_inline void alloc_array(struct cudadrv_alloc *e, u64 descriptor, u32 group)
+static __always_inline void alloc_array(struct cudadrv_alloc *e, u64 descriptor, bool is_3d)
 {
 	struct array_2d d = {};
 	struct array_3d d3 = {};
 
-	e->memory = CUDA_MEMORY_ARRAY;
-	if (group == ALLOC_ARRAY) {
-		bpf_probe_read_user(&d, sizeof(d), (const void *)descriptor);
-		e->bytes = array_bytes(d.format, d.channels, d.width, d.height, 1);
-	} else {
+	if (is_3d) {
 		bpf_probe_read_user(&d3, sizeof(d3), (const void *)descriptor);
 		e->bytes = array_bytes(d3.format, d3.channels, d3.width, d3.height, d3.depth);
 		e->api_flags = d3.flags;
+	} else {
+		bpf_probe_read_user(&d, sizeof(d), (const void *)descriptor);
+		e->bytes = array_bytes(d.format, d.channels, d.width, d.height, 1);
 	}
 }
 
-static __always_inline void alloc_physical(struct cudadrv_alloc *e, u64 prop, u64 flags)
+static __always_inline void alloc_by_struct(struct cudadrv_alloc *e, const u64 *words, const struct alloc_row *r)
 {
 	struct memory_prop p = {};
 
-	e->memory = CUDA_MEMORY_PHYSICAL;
-	e->api_flags = flags;
-	if (!bpf_probe_read_user(&p, sizeof(p), (const void *)prop))
+	e->device = -1;
+	if (r->memory == CUDA_MEMORY_ARRAY)
+		alloc_array(e, words[2], r->is_3d);
+	else if (r->memory == CUDA_MEMORY_PHYSICAL && !bpf_probe_read_user(&p, sizeof(p), (const void *)words[3]))
 		e->device = p.location_id;
 }
 
-static __always_inline void alloc_return(struct cudadrv_alloc *e)
-{
-	e->address = args__out(&e->call, SPAN_OUT(e));
-}
-
-/* All begin with (address *, ...). */
-DRIVER_STACK_EXIT(cudadrv_alloc,
-		  "cuMemAlloc_v2;"
-		  "cuMemAllocHost_v2;"
-		  "cuMemHostAlloc;"
-		  "cuMemAllocManaged;"
-		  "cuMemAllocAsync,cuMemAllocAsync_ptsz;"
-		  "cuMemAllocFromPoolAsync,cuMemAllocFromPoolAsync_ptsz;"
-		  "cuMemAllocPitch_v2;"
-		  "cuArrayCreate_v2;"
-		  "cuArray3DCreate_v2,cuMipmappedArrayCreate;"
-		  "cuMemCreate",
-		  cudadrv_alloc, alloc_return)
-{
-	struct args a = args__read(ctx);
-
-	SPAN_OUT(e) = a.a1;
-	e->bytes = a.a2;
-	e->device = -1;
-	switch (group) {
-		CUDA_ALLOC_CASES(e, a);
-	case ALLOC_PHYSICAL: /* handle *, bytes, prop, flags */
-		alloc_physical(e, a.a3, a.a4);
-		break;
-	default: /* array *, descriptor */
-		alloc_array(e, a.a2, group);
-	}
-}
-
-/* cuMemFree*(address), cuMemFreeAsync(address, stream), cuMemRelease(handle) */
-DRIVER_STACK(cudadrv_free,
-	     "cuMemFree,cuMemFree_v2;"
-	     "cuMemFreeHost;"
-	     "cuMemFreeAsync,cuMemFreeAsync_ptsz;"
-	     "cuArrayDestroy,cuMipmappedArrayDestroy;"
-	     "cuMemRelease",
-	     cudadrv_free)
-{
-	u64 stream = ARG2(ctx);
-
-	barrier_var(stream);
-	e->address = ARG1(ctx);
-	e->stream = group == 2 ? stream : 0;
-	e->memory = group == 0 ? CUDA_MEMORY_DEVICE :
-		    group == 1 ? CUDA_MEMORY_HOST :
-		    group == 2 ? CUDA_MEMORY_POOL :
-		    group == 3 ? CUDA_MEMORY_ARRAY :
-				 CUDA_MEMORY_PHYSICAL;
-}
+#include "probes/cuda/cuda_alloc.bpf.h"
 
 /* cuMemMap(address, bytes, offset, handle, flags), cuMemUnmap(address, bytes) */
-DRIVER(cudadrv_map, "cuMemMap;cuMemUnmap", cudadrv_map)
+CALL(map, FN(MemMap) ";" FN(MemUnmap))
 {
 	struct args a = args__read(ctx);
 
@@ -142,29 +103,4 @@ DRIVER(cudadrv_map, "cuMemMap;cuMemUnmap", cudadrv_map)
 		e->offset = a.a3;
 		e->handle = a.a4;
 	}
-}
-
-/* cuMemHostRegister(address, bytes, flags), cuMemHostUnregister(address) */
-DRIVER(cudadrv_host_register, "cuMemHostRegister,cuMemHostRegister_v2;cuMemHostUnregister", cudadrv_host_register)
-{
-	CUDA_HOST_REGISTER(ctx, e, group);
-}
-
-CUDA_HANDLE_RETURN(pool_return, cudadrv_pool, pool)
-
-/* cuMemPoolDestroy(pool), cuMemPoolTrimTo(pool, bytes), cuMemPoolCreate(pool *, props) */
-DRIVER_EXIT(cudadrv_pool, "cuMemPoolDestroy;cuMemPoolTrimTo;cuMemPoolCreate", cudadrv_pool, pool_return)
-{
-	CUDA_POOL(ctx, e, group);
-}
-
-/*
- * cuMemPrefetchAsync(address, bytes, ...): the position of the destination and the stream differs between the
- * versions.
- */
-DRIVER(cudadrv_prefetch, "cuMemPrefetchAsync,cuMemPrefetchAsync_ptsz,cuMemPrefetchAsync_v2,cuMemPrefetchAsync_v2_ptsz",
-       cudadrv_prefetch)
-{
-	e->address = ARG1(ctx);
-	e->bytes = ARG2(ctx);
 }

@@ -2,18 +2,14 @@
 /* Loading of device code, lookups of the kernels in it, and contexts. */
 #include "cudadrv.bpf.h"
 
-static __always_inline void module_return(struct cudadrv_module *e)
-{
-	if (SPAN_OUT(e))
-		e->module = args__out(&e->call, SPAN_OUT(e));
-}
+HANDLE_RETURN(module, module)
 
 /* cuModuleLoad*(module *, ...), cuLibraryLoad*(library *, ...), cuModuleUnload(module), cuLibraryUnload(library) */
-DRIVER_EXIT(cudadrv_module,
-	    "cuModuleLoad,cuModuleLoadData,cuModuleLoadDataEx,cuModuleLoadFatBinary,cuLibraryLoadData,"
-	    "cuLibraryLoadFromFile;"
-	    "cuModuleUnload,cuLibraryUnload",
-	    cudadrv_module, module_return)
+CALL_EXIT(module,
+	  "cuModuleLoad,cuModuleLoadData,cuModuleLoadDataEx,cuModuleLoadFatBinary,cuLibraryLoadData,"
+	  "cuLibraryLoadFromFile;"
+	  "cuModuleUnload,cuLibraryUnload",
+	  module_return)
 {
 	u64 first = ARG1(ctx);
 
@@ -23,33 +19,20 @@ DRIVER_EXIT(cudadrv_module,
 		e->module = first;
 }
 
-enum {
-	CONTEXT_DESTROY,
-	CONTEXT_CREATE,
-	CONTEXT_CREATE_V3,
-	CONTEXT_CREATE_V4,
-	CONTEXT_RETAIN,
-	CONTEXT_RELEASE,
-};
+#define CONTEXTS(GROUP)                                                                                             \
+	GROUP(CONTEXT_DESTROY, FN(CtxDestroy) FN(CtxDestroy_v2)) /* (context) */                                    \
+	GROUP(CONTEXT_CREATE, FN(CtxCreate) FN(CtxCreate_v2)) /* (context *, flags, device) */                      \
+	GROUP(CONTEXT_CREATE_V3, FN(CtxCreate_v3)) /* (context *, params, n, flags, device) */                      \
+	GROUP(CONTEXT_CREATE_V4, FN(CtxCreate_v4)) /* (context *, params, flags, device) */                         \
+	GROUP(CONTEXT_RETAIN, FN(DevicePrimaryCtxRetain)) /* (context *, device) */                                 \
+	GROUP(CONTEXT_RELEASE, FN(DevicePrimaryCtxRelease) FN(DevicePrimaryCtxRelease_v2) FN(DevicePrimaryCtxReset) \
+				       FN(DevicePrimaryCtxReset_v2)) /* (device) */
 
-static __always_inline void context_return(struct cudadrv_context *e)
-{
-	if (SPAN_OUT(e))
-		e->context = args__out(&e->call, SPAN_OUT(e));
-}
+enum { CONTEXTS(GROUP_NUMBER) };
 
-/*
- * cuCtxDestroy(context), cuCtxCreate(context *, flags, device), _v3(context *, params, n, flags, device),
- * _v4(context *, params, flags, device), cuDevicePrimaryCtxRetain(context *, device), ...Release(device)
- */
-DRIVER_EXIT(cudadrv_context,
-	    "cuCtxDestroy,cuCtxDestroy_v2;"
-	    "cuCtxCreate,cuCtxCreate_v2;"
-	    "cuCtxCreate_v3;"
-	    "cuCtxCreate_v4;"
-	    "cuDevicePrimaryCtxRetain;"
-	    "cuDevicePrimaryCtxRelease,cuDevicePrimaryCtxRelease_v2,cuDevicePrimaryCtxReset,cuDevicePrimaryCtxReset_v2",
-	    cudadrv_context, context_return)
+HANDLE_RETURN(context, context)
+
+CALL_EXIT(context, CONTEXTS(GROUP_FUNCTIONS), context_return)
 {
 	struct args a = args__read(ctx);
 
@@ -89,11 +72,12 @@ struct {
 	TASK_STORAGE(union cudadrv_lookup);
 } cudadrv_lookups SEC(".maps");
 
-enum {
-	LOOKUP, /* (function *, module, name) */
-	LOOKUP_OF_KERNEL, /* (function *, kernel) */
-	LOOKUP_NAME, /* (name *, function) */
-};
+#define LOOKUPS(GROUP)                                                                             \
+	GROUP(LOOKUP, FN(ModuleGetFunction) FN(LibraryGetKernel)) /* (function *, module, name) */ \
+	GROUP(LOOKUP_OF_KERNEL, FN(KernelGetFunction)) /* (function *, kernel) */                  \
+	GROUP(LOOKUP_NAME, FN(FuncGetName) FN(KernelGetName)) /* (name *, function) */
+
+enum { LOOKUPS(GROUP_NUMBER) };
 
 #define LOOKUP_SHIFT 62 /* above the address of the result: the kind of the lookup */
 
@@ -155,10 +139,7 @@ __weak __noinline int cudadrv_send_lookup(struct cudadrv_function *e, u64 out, u
 }
 
 /* Recorded within calls of the runtime, too: later launches only have the handle, and this event gives its name. */
-SEC("span/libcuda.so:"
-    "cuModuleGetFunction,cuLibraryGetKernel;"
-    "cuKernelGetFunction;"
-    "cuFuncGetName,cuKernelGetName")
+SEC("span/" LIBRARY ":" LOOKUPS(GROUP_FUNCTIONS))
 int cudadrv_function(struct pt_regs *ctx)
 {
 	u64 key = span__key(ctx), cookie, out;
