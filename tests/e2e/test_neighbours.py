@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# test: timeout=300 waits
+# test: timeout=300
 """What an account does to files that sonde examines does not keep it from probing others' libraries in time."""
 import os
 import shutil

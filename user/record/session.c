@@ -322,10 +322,14 @@ static void run_iterators(struct session *s, bool files)
 {
 	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
 		const struct program *p = &s->embedded.probes.programs[i];
+		const struct family_host *h = s->hosts[p->family->id];
 		int err;
 
 		if (!p->enabled || p->section.kind != SECTION_ITER || p->section.on_demand ||
 		    !strcmp(p->section.rest, "task_file") != files)
+			continue;
+		/* has run in slices__stop(), or when the last slice ended */
+		if (h && h->open_iterator && !strcmp(h->open_iterator, p->name))
 			continue;
 		err = session__run_iter(s, p->name);
 		if (!err || attacher__gone(s->attacher))

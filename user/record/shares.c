@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define NS	      1000000000LL
 #define USERS_MAX     64
@@ -145,6 +146,15 @@ static bool is_needed(const struct shares *sh, const struct share *a)
 	return a == sh->payer || a->is_scanned || a->n_pending;
 }
 
+/* NULL: no process of this user was seen, or its entry was replaced. */
+static struct share *find_share(struct shares *sh, u32 uid)
+{
+	for (u32 i = 0; i < USERS_MAX; i++)
+		if (sh->users[i].is_used && sh->users[i].uid == uid)
+			return &sh->users[i];
+	return NULL;
+}
+
 /*
  * The entry with the most time left is replaced, as its user loses least by it. If none can be replaced, the user
  * shares that of EXCESS.
@@ -152,24 +162,22 @@ static bool is_needed(const struct shares *sh, const struct share *a)
 static struct share *share_of(struct session *s, u32 uid)
 {
 	struct shares *sh = s->shares;
-	struct share *most = NULL, *unused = NULL;
+	struct share *found = find_share(sh, uid), *most = NULL, *unused = NULL;
 	u64 now = session__now(s);
 
-	for (u32 i = 0; i < USERS_MAX; i++) {
+	for (u32 i = 0; !found && i < USERS_MAX; i++) {
 		struct share *a = &sh->users[i];
 
-		if (a->is_used && a->uid == uid) {
-			refill(sh, a, now);
-			return a;
-		}
 		if (!a->is_used)
 			unused = a;
 		else if (a->uid && !is_needed(sh, a) && (!most || a->budget_ns > most->budget_ns))
 			most = a;
 	}
-	if (!unused && !most) {
-		refill(sh, &sh->users[USERS_MAX], now);
-		return &sh->users[USERS_MAX];
+	if (!found && !unused && !most)
+		found = &sh->users[USERS_MAX];
+	if (found) {
+		refill(sh, found, now);
+		return found;
 	}
 	if (!unused) {
 		unused = most;
@@ -208,14 +216,14 @@ u32 shares__user(struct session *s, u32 pid)
 	return uid;
 }
 
-u32 shares__owner(const struct session *s, int fd, u32 mapper)
+u32 shares__owner(struct session *s, int fd, u32 mapper)
 {
 	struct stat st;
 
-	for (u32 i = 0; !fstat(fd, &st) && i < USERS_MAX; i++)
-		if (s->shares->users[i].is_used && s->shares->users[i].uid == st.st_uid)
-			return st.st_uid;
-	return mapper;
+	if (fstat(fd, &st))
+		return mapper;
+	/* sonde itself maps what it finds on disk */
+	return mapper == geteuid() || find_share(s->shares, st.st_uid) ? st.st_uid : mapper;
 }
 
 s64 shares__left(struct session *s, u32 uid)

@@ -30,10 +30,10 @@ bool shares__may(struct session *s, u32 uid, u32 pid, u64 time, bool count);
 /* Counts a warning about the user's files and processes, and returns whether it may be printed. */
 bool shares__may_warn(struct session *s, u32 uid);
 /*
- * Returns the account of warnings about an open file: its owner's, if processes of this account were seen. Otherwise
- * that of the process that maps it, who may have made its owner (subuid(5)).
+ * Returns the account of warnings about an open file: its owner's, if processes of this account were seen, or if sonde
+ * found the file on disk. Otherwise that of the process that maps it, who may have made its owner (subuid(5)).
  */
-u32 shares__owner(const struct session *s, int fd, u32 mapper);
+u32 shares__owner(struct session *s, int fd, u32 mapper);
 /* Returns the ns that this user has left; 0 or less: none. */
 s64 shares__left(struct session *s, u32 uid);
 /* Charges the time since the last shares__may() to that user; later time is not charged. */

@@ -81,6 +81,7 @@ def late():
         loop.call_later(0.05, beat)
 
     began = time.monotonic()
+    print("began", flush=True)
     beat()
     loop.run_forever()
 

@@ -83,6 +83,8 @@ def check_kinds(folder, pythons, stack, meanwhile):
     kinds = [start(pythons[NAMES[0]], kind, stack) for kind in ("peer", "server", "late", "large", "native", "stuck")]
     peer, server, late, large, native, stuck = kinds
     programs = locks + kinds
+    # the first task comes 14 s after this
+    late.stdout.readline()
     recording = Sonde(trace, "-d", str(SECONDS), *(word for p in programs for word in ("-p", str(p.pid))))
     meanwhile()
     peak = max([int(s["VmHWM"].split()[0]) for s in map(proc_files.status, readers_of(recording.pid)) if s], default=0)
