@@ -121,8 +121,12 @@ class Program:
 
     def end(self):
         """Ends the program and returns its truth."""
-        self.process.send_signal(signal.SIGTERM)
-        text = self.line(30)
+        text = ""
+        for _ in range(30):
+            if text or self.process.poll() is not None:
+                break
+            self.process.send_signal(signal.SIGTERM)  # a thread that has just begun may have taken the last one
+            text = self.line(1)
         self.kill()
         return json.loads(text)
 

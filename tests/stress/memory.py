@@ -5,7 +5,8 @@ hour or MINUTES, and prints the memory of each process of sonde every minute. Fa
 
 The warm-up is a third of the time, at most 15 minutes. Flat means that a least-squares line through the means of the worker's minutes
 rises by less than 0.2 MiB per minute, and those of the attacher and the opener by less than 0.05, as caches fill slowly; in addition to
-what its standard error allows for at a false-alarm probability of one in a million. The worker's anonymous memory is printed
+what its standard error allows for at a false-alarm probability of one in a million. Tables that have a bound and are below it are
+left out of the worker's memory: ten minutes do not fill them. The worker's anonymous memory is printed
 separately: the rest are pages of the rings, which the kernel has anyway, and of its program. The memory that its allocator uses and
 the size of each table are printed from the trace. SONDE selects another program; TRACE is not removed.
 """
@@ -24,7 +25,7 @@ from waiting import wait_for  # noqa: E402
 
 SONDE = os.environ.get("SONDE", os.path.join(ROOT, "build", "sonde"))
 FAMILIES = "+sched,+syscall,+disk,+net,+lock,+python,+gpu"
-LIMITS = {"sonde": 0.2, "sonde-attacher": 0.05, "sonde-opener": 0.05}  # MiB a minute
+LIMITS = {"sonde, without bounded tables": 0.2, "sonde-attacher": 0.05, "sonde-opener": 0.05}  # MiB a minute
 STEP = 5  # seconds between two readings
 
 
@@ -70,6 +71,16 @@ def minutes_of(points):
     for minute, value in points:
         found.setdefault(int(minute), []).append(value)
     return [(minute, sum(values) / len(values)) for minute, values in found.items()]
+
+
+def without_bounded(points, found):
+    """The means of minutes, less what the tables with a bound that are still below it hold"""
+    held = {}
+    for sizes, entries, most in found.values():
+        if most and entries[-1][1] < most:
+            for minute, mib in minutes_of(sizes):
+                held[minute] = held.get(minute, 0) + mib
+    return [(minute, mib - held[minute]) for minute, mib in minutes_of(points) if minute in held]
 
 
 def slope(points):
@@ -147,6 +158,7 @@ def main():
     print(f"{churn.stdout.read().strip()} rounds of churn, sonde's exit status {sonde.returncode}")
     failed = sonde.returncode not in (0, 3)
     warm = min(15, minutes / 3)
+    figures["sonde, without bounded tables"] = without_bounded(figures["sonde"], found)
     figures.update((name, found[name][0]) for name in ("heap in use", "heap") if name in found)
     for name, points in sorted(figures.items()):
         late = [p for p in points if p[0] >= warm]

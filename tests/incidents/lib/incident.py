@@ -340,6 +340,8 @@ def serve(path):
     described, lines = manifest(path)
     if described.get("clock"):
         wait_for(has_clock, 60)
+    # a thread that begins may get a signal before the one that waits for it, and would end the process
+    signal.signal(signal.SIGTERM, lambda *_: None)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
     print("READY", flush=True)
     signal.sigwait({signal.SIGTERM, signal.SIGINT})
