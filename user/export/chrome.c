@@ -240,7 +240,7 @@ static int put_event(struct export *e, const struct view *v, const struct common
 	if (lasts && ((const struct chrome *)e->data)->is_kineto && strcmp(v->event->name, "torch_step") != 0 &&
 	    chrome_python__add(e, pid, tid, &span, stack))
 		return -ENOMEM;
-	if (lasts && chrome__place(e, pid, tid, v->event->name, &span, &tid))
+	if (lasts && chrome__place(e, pid, tid, v->event->name, meaning__of(v->event)->lane, &span, &tid))
 		return -ENOMEM;
 	chrome__next_event(e);
 	fputs(lasts ? "{\"ph\":\"X\",\"name\":" : "{\"ph\":\"i\",\"s\":\"t\",\"name\":", e->out);
@@ -268,12 +268,8 @@ static int put_event(struct export *e, const struct view *v, const struct common
 /* Events that are not on a time line, metadata but losses, and GPU work, which chrome_gpu.c writes, are omitted. */
 static bool is_left_out(const struct schema_event *e)
 {
-	static const char *const kinds[] = { "gpu_kernel", "gpu_memcpy",  "gpu_memset", "gpu_graph", "gpu_call",
-					     "gpu_device", "gpu_context", "gpu_stream", "gpu_name",  "gpu_clock" };
-
-	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-		if (!strcmp(e->name, kinds[i]))
-			return true;
+	if (meaning__of(e)->is_part || !strcmp(e->name, "gpu_clock"))
+		return true;
 	return e->role == EVENT_LISTS && strcmp(e->name, "meta_loss") != 0;
 }
 

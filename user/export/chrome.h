@@ -5,6 +5,7 @@
 #include "export/export.h"
 #include "export/lane.h"
 #include "export/torch_blocks.h"
+#include "model/meaning.h"
 #include "model/order.h"
 #include "util/map.h"
 
@@ -63,8 +64,12 @@ int chrome__end(struct export *e);
 
 /* chrome_lanes.c */
 void chrome__init_lanes(struct chrome *c);
-/* Writes the number of the thread on which a span is drawn to *out. Returns 0 or -ENOMEM. */
-int chrome__place(struct export *e, u32 pid, u32 tid, const char *kind, const struct interval *span, u32 *out);
+/*
+ * Writes the number of the thread on which a span is drawn to *out. lane: the name of the one beside the thread that has
+ * all such spans; NULL: the thread itself, or one named after their kind. Returns 0 or -ENOMEM.
+ */
+int chrome__place(struct export *e, u32 pid, u32 tid, const char *kind, const char *lane, const struct interval *span,
+		  u32 *out);
 void chrome__free_lanes(struct chrome *c);
 
 /* Where an event was drawn */

@@ -110,7 +110,7 @@ static int put_launch(struct pass *p, const struct gpu_work *w)
 	if (chrome__put_names(p->e, l->pid, l->tid))
 		return -ENOMEM;
 	if (!l->probed) {
-		if (chrome__place(p->e, l->pid, l->tid, "gpu_call", &span, &tid))
+		if (chrome__place(p->e, l->pid, l->tid, "gpu_call", NULL, &span, &tid))
 			return -ENOMEM;
 		put_head(p, "X", l->function && path__begins_with(l->function, "cuda") ? "cuda_runtime" : "cuda_driver",
 			 l->function ? l->function : "launch");

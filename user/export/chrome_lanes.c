@@ -13,7 +13,7 @@
 
 struct lane_key {
 	u32 pid, tid;
-	const char *kind; /* NULL: the thread itself; lives as long as the schema */
+	const char *kind; /* NULL: the thread itself; lives as long as the schema or the program */
 	u64 number;
 };
 
@@ -21,11 +21,6 @@ struct chrome_lane {
 	struct lane lane;
 	u32 tid; /* 0: no name was written for it yet */
 };
-
-static bool is_scheduling(const char *kind)
-{
-	return !strncmp(kind, "sched_", 6);
-}
 
 static void put_lane_name(struct export *e, const struct lane_key *key, u32 tid)
 {
@@ -46,15 +41,14 @@ static bool is_step(const char *kind)
 	return !strcmp(kind, "torch_step") || !strcmp(kind, "steps");
 }
 
-int chrome__place(struct export *e, u32 pid, u32 tid, const char *kind, const struct interval *span, u32 *out)
+int chrome__place(struct export *e, u32 pid, u32 tid, const char *kind, const char *lane, const struct interval *span,
+		  u32 *out)
 {
 	struct chrome *c = e->data;
-	struct lane_key key = { .pid = pid, .tid = tid };
+	struct lane_key key = { .pid = pid, .tid = tid, .kind = lane };
 	struct chrome_lane *l;
 
-	if (is_scheduling(kind))
-		key.kind = "sched";
-	else if (c->python.numbers && is_step(kind))
+	if (c->python.numbers && is_step(kind))
 		key.kind = "steps";
 	for (;;) {
 		l = map__get(&c->lanes, &key);

@@ -136,7 +136,7 @@ int chrome_torch__put_memory(struct export *e, const struct view *v)
 static int put_step(struct export *e, const struct torch_loop *l, const struct torch_step *step)
 {
 	u32 tid;
-	int err = chrome__place(e, l->pid, l->tid, "steps", &(struct interval){ step->start, step->end }, &tid);
+	int err = chrome__place(e, l->pid, l->tid, "steps", NULL, &(struct interval){ step->start, step->end }, &tid);
 
 	if (err)
 		return err;

@@ -83,18 +83,8 @@ static const struct drawing {
 	{ "meta_clock", clocks },
 	{ "sample_cpu", perfetto__sample },
 	{ "torch_alloc", perfetto__torch_alloc },
-	/* perfetto__gpu_work() draws GPU work and its launches; these kinds only describe it */
-	{ "gpu_kernel", nothing },
-	{ "gpu_memcpy", nothing },
-	{ "gpu_memset", nothing },
-	{ "gpu_graph", nothing },
-	{ "gpu_call", nothing },
-	{ "gpu_memory", nothing },
-	{ "gpu_device", nothing },
-	{ "gpu_context", nothing },
-	{ "gpu_stream", nothing },
-	{ "torch_module", nothing },
-	{ "gpu_name", nothing },
+	{ "gpu_memory", nothing }, /* perfetto__gpu_work() counts it */
+	{ "torch_module", nothing }, /* perfetto__gpu_work() draws it */
 	{ "gpu_clock", gpu_clock },
 	{ "gpu_dropped", gpu_dropped },
 	{ "gpu_shim", gpu_shim },
@@ -109,7 +99,7 @@ static const struct drawing *drawing_of(const struct schema_event *e)
 		if (!strcmp(e->name, drawings[i].kind))
 			return &drawings[i];
 	}
-	return e->role != EVENT_LISTS ? &of_slices : &of_nothing;
+	return e->role != EVENT_LISTS && !meaning__of(e)->is_part ? &of_slices : &of_nothing;
 }
 
 static int on_event(const struct view *v, void *arg)

@@ -27,6 +27,7 @@
 #include "export/lane.h"
 #include "export/protobuf.h"
 #include "export/value.h"
+#include "model/meaning.h"
 #include "model/order.h"
 #include "model/sched_span.h"
 

@@ -297,12 +297,6 @@ struct track *perfetto__track(struct perfetto *p, u32 pid, u32 kind, u32 number,
 	return t;
 }
 
-/* Does the thread continue while such a span is open, as with requests in flight? */
-static bool is_asynchronous(const struct schema_event *e)
-{
-	return !strcmp(e->name, "disk_io");
-}
-
 /* Returns the first track of that kind on which the span fits. */
 static struct track *find_beside(struct perfetto *p, struct track_key *key, u64 parent, const char *name,
 				 const struct interval *span)
@@ -342,7 +336,7 @@ struct track *perfetto__find_track(struct perfetto *p, u32 pid, u32 tid, const s
 
 	if (!t && pid)
 		return NULL;
-	if (tid && !is_asynchronous(e) && lane__fits(&t->lane, span))
+	if (tid && !meaning__of(e)->is_beside && lane__fits(&t->lane, span))
 		return t;
 	return find_beside(p, &key, t ? t->uuid : 0, e->name, span);
 }

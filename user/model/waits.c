@@ -36,57 +36,11 @@ struct waits {
 	u32 n_details;
 };
 
-#define RANK_CALL 6
-
-/*
- * The span that best explains why a thread does not run has the highest rank. A disk's work runs beside its thread
- * (readahead, writes without a sync), so only an uninterruptible thread waits for it.
- */
-static const struct wait_class {
-	const char *prefix; /* of the events' names */
-	u16 rank;
-	bool blocked;
-	enum activity_cause cause; /* ACTIVITY_CUDA and ACTIVITY_SYSCALL: the span's name decides */
-	const char *reason; /* NULL: the span's own name */
-} classes[] = {
-	{ "gil_", 10, false, ACTIVITY_GIL, "GIL" },
-	{ "disk_io", 9, true, ACTIVITY_DISK, "disk" },
-	{ "disk_fault", 9, true, ACTIVITY_FAULT, "page fault (disk)" },
-	{ "disk_stall", 9, false, ACTIVITY_RECLAIM, "memory reclaim" },
-	{ "lock_", 8, false, ACTIVITY_LOCK, NULL },
-	{ "nccl_", 7, false, ACTIVITY_NCCL, NULL },
-	{ "syscall", 2, false, ACTIVITY_SYSCALL, NULL },
-	{ "net_connect", 3, false, ACTIVITY_CONNECT, "connect" },
-	{ "cuda_", RANK_CALL, false, ACTIVITY_CUDA, NULL },
-	{ "cudadrv_", 5, false, ACTIVITY_CUDA, NULL }, /* the runtime's call that contains it explains more */
-	{ "sample_off", 1, false, ACTIVITY_SYSCALL, NULL }, /* other events of the same wait explain more */
-	{ "sample_wake", 0, false, ACTIVITY_FUTEX, "futex" }, /* a wait of the woken thread, without its stack */
-	{ "python_gc", 5, false, ACTIVITY_GC, "garbage collection" },
-	{ "", RANK_CALL, false, ACTIVITY_LIBRARY, NULL }, /* all others are calls of libraries */
-};
-
 /* Used instead of a system call's number, for other waits of sample_off. */
 enum { SAMPLE_TEXT_GIL = 1u << 16, SAMPLE_TEXT_FAULT };
 
 /* A futex without a known owner may be a condition within a library's call, which says more. */
 #define CONDITION_RANK 4
-
-/*
- * Events that are no waits: sums and lifetimes, in which a thread may do anything, as in PyTorch's operators; device
- * work, and CUPTI's view of calls that have events of their own.
- */
-static const char *const no_waits[] = { "sched_",	 "disk_cache", "disk_task", "net_accept",
-					"net_close",	 "gil_hold",   "gil_slice", "python_thread_run",
-					"python_import", "gpu_",       "torch_" };
-
-static const struct wait_class *class_of(const struct schema_event *e)
-{
-	const struct wait_class *c = classes;
-
-	while (strncmp(e->name, c->prefix, strlen(c->prefix)))
-		c++;
-	return c;
-}
 
 /* An event of the waker, which has the wait of another thread */
 static bool is_wake(const struct schema_event *e)
@@ -96,10 +50,7 @@ static bool is_wake(const struct schema_event *e)
 
 static bool is_wait(const struct schema_event *e)
 {
-	for (size_t i = 0; i < ARRAY_LEN(no_waits); i++)
-		if (!strncmp(e->name, no_waits[i], strlen(no_waits[i])))
-			return false;
-	return (e->is_span || is_wake(e)) && EVENT_FAMILY(e->id);
+	return (e->is_span || is_wake(e)) && EVENT_FAMILY(e->id) && !meaning__of(e)->is_no_wait;
 }
 
 int waits__new(struct waits **out, const struct schema *schema, const struct names *names,
@@ -182,22 +133,22 @@ static const char *name_of(const struct waits *w, const struct schema_event *e, 
 			   key->text ? names__string(w->names, key->text) :
 				       NULL;
 
-	if (class_of(e)->reason)
-		return class_of(e)->reason;
+	if (meaning__of(e)->reason)
+		return meaning__of(e)->reason;
 	if (nr && key->text == SAMPLE_TEXT_GIL)
 		return "GIL";
 	if (nr && key->text == SAMPLE_TEXT_FAULT)
 		return "page fault";
-	if (!strncmp(e->name, "lock_", 5))
+	if (meaning__of(e)->cause == ACTIVITY_LOCK)
 		return key->text ? "lock" : "condition or join";
 	if (!name || !*name)
 		name = key->probe ? names__probe(w->names, key->probe) : NULL;
 	return name && *name ? name : e->name;
 }
 
-static enum activity_cause cause_of(const struct wait_class *class, const struct reason_key *key, const char *name)
+static enum activity_cause cause_of(enum activity_cause cause, const struct reason_key *key, const char *name)
 {
-	switch (class->cause) {
+	switch (cause) {
 	case ACTIVITY_LOCK:
 		return key->text ? ACTIVITY_LOCK : ACTIVITY_CONDITION;
 	case ACTIVITY_SYSCALL:
@@ -207,7 +158,7 @@ static enum activity_cause cause_of(const struct wait_class *class, const struct
 	case ACTIVITY_CUDA:
 		return activity_cause__of_cuda(name);
 	default:
-		return class->cause;
+		return cause;
 	}
 }
 
@@ -235,7 +186,7 @@ static u32 reason_of(struct waits *w, const struct schema_event *e, u16 probe, u
 		return 0;
 	if (!*number) {
 		name = name_of(w, e, &key);
-		*number = number_of(w, name, cause_of(class_of(e), &key, name));
+		*number = number_of(w, name, cause_of(meaning__of(e)->cause, &key, name));
 	}
 	return *number;
 }
@@ -301,7 +252,7 @@ static u32 add_detail(struct waits *w, const struct view *v, const struct detail
 /* Adds the waits of the threads that these events' threads woke. */
 static int feed_wakes(struct waits *w, const struct rows *rows)
 {
-	struct wait_span span = { .rank = class_of(rows__event(rows))->rank };
+	struct wait_span span = { .rank = meaning__of(rows__event(rows))->rank };
 	int err = 0;
 
 	ROWS_WHILE(!err, v, rows) {
@@ -361,8 +312,8 @@ int waits__feed(struct waits *w, const struct rows *rows)
 	FIELDS_OF(v.event, name);
 	const struct schema_field *owner, *futex;
 	struct common_fields f = common_fields__of(v.event);
-	const struct wait_class *class = class_of(v.event);
-	struct wait_span span = { .rank = class->rank, .blocked = class->blocked };
+	const struct event_meaning *meaning = meaning__of(v.event);
+	struct wait_span span = { .rank = meaning->rank, .blocked = meaning->blocked };
 	struct sample_fields sample = sample_fields__of(v.event);
 	struct detail_fields details = { 0 };
 	struct thread_key key;
@@ -393,7 +344,7 @@ int waits__feed(struct waits *w, const struct rows *rows)
 		is_lock = owner &&
 			  (view__s64(&v, owner) || lock_futexes__has(w->locks, key.pid, (u64)view__s64(&v, futex)));
 		if (owner)
-			span.rank = is_lock ? class->rank : CONDITION_RANK;
+			span.rank = is_lock ? meaning->rank : CONDITION_RANK;
 		text = owner ? is_lock : (u32)view__s64(&v, name);
 		if (sample.is_sample && !sample_text(&v, &sample, &text))
 			continue;

@@ -4,9 +4,8 @@
  */
 #pragma once
 
+#include "model/meaning.h"
 #include "model/waits.h"
-
-#define RANKS 11 /* above the highest of struct wait_class */
 
 struct wait_span {
 	u64 start, end;

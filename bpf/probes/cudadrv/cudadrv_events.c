@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What the family's events mean to those who read traces. */
+#include "model/meaning.h"
+
+/* The runtime's call that contains it explains more. */
+static const struct event_meaning events[] = {
+	{ "cudadrv_*", .cause = ACTIVITY_CUDA, .rank = RANK_CALL - 1 },
+	{},
+};
+
+FAMILY_MEANING(cudadrv) = { "cudadrv", events };

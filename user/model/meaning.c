@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "model/meaning.h"
+
+#include <string.h>
+
+REGISTRY(family_meaning, sonde_meanings);
+
+static bool fits(const char *pattern, const char *name)
+{
+	size_t len = strlen(pattern);
+
+	return pattern[len - 1] == '*' ? !strncmp(pattern, name, len - 1) : !strcmp(pattern, name);
+}
+
+const struct event_meaning *meaning__of(const struct schema_event *e)
+{
+	static const struct event_meaning call = { "*", .cause = ACTIVITY_LIBRARY, .rank = RANK_CALL };
+
+	REGISTRY_EACH(sonde_meanings, family)
+		for (const struct event_meaning *m = (*family)->events; m->event; m++)
+			if (fits(m->event, e->name))
+				return m;
+	return &call;
+}
