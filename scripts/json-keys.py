@@ -74,7 +74,8 @@ OBJECT = {
     "lacks": ("text", "of a refused program: what the trace lacks without it"),
     "family_off": ("boolean", "of a refused program: the family recorded nothing"),
     "findings": ("list of objects", "sentences before the tables"),
-    "text": ("text", "of a finding: the sentence"),
+    "text": ("text", "of a finding: all in one line"),
+    "headline": ("text", "of a finding: who lost how much time, in which code, for what"),
     "kind": ("text", "of a finding of the summary: its cause, of a closed list (`gil`, `lock`, `disk`, ..)"),
     "pid": ("integer", "of a finding: the process that lost time; of its `counterpart`: the one that made it wait"),
     "tid": ("integer", "of a finding: the thread, where it is a single one"),
@@ -96,7 +97,8 @@ OBJECT = {
     "object": ("text", "of a finding: what was waited for: a file, a peer, a lock"),
     "counterpart": ("object", "of a finding: the thread or process that made it wait, with its code"),
     "activity": ("text", "of a `counterpart`: what it did meanwhile"),
-    "evidence": ("text", "of a finding: a command line that shows more"),
+    "evidence": ("list of texts", "of a finding: what shows it: calls, holders, other figures"),
+    "next": ("text", "of a finding: a command line that shows more"),
     "confidence": ("text", "of a finding: `measured`, `attributed` (by samples, stacks, wakers) or `guessed`"),
     "advice": ("text", "of a finding: what to do, or what to record"),
     "figures": ("object", "of a finding: the figures that it states, by keys of the table below"),
@@ -107,7 +109,7 @@ TYPES = {"U64": "integer", "S64": "integer", "DOUBLE": "number", "DBL": "number"
 STRINGS = r'((?:"(?:[^"\\]|\\.)*"\s*)+)'
 COLUMN = re.compile(rf'\{{\s*{STRINGS},\s*{STRINGS},\s*VALUE_(\w+),\s*SHOW_(\w+)')
 FIGURE = re.compile(r'FIGURE\(\s*"([a-z0-9_]+)",\s*[^"]*?V_(\w+)\(')
-WRITTEN = re.compile(r'json_writer__\w+\(&?w, "([a-z0-9_]+)"')
+WRITTEN = re.compile(r'(?:json_writer__\w+|add_clause)\(&?w, "([a-z0-9_]+)"')
 
 
 def unit(key, shows):

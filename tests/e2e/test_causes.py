@@ -48,7 +48,7 @@ class Planted:
         ok(self.rec.status == 0 and not self.lost(), f"{mode}: recorded without loss", self.rec.messages)
         self.first = {}
         for name in ("summary", "offcpu"):
-            self.first[name] = report(self.rec, name).splitlines()[0]
+            self.first[name] = json.loads(report(self.rec, name, "--format", "json"))["findings"][0]["text"]
             rows = tables(self.rec, name)["causes"]
             ok(rows and (rows[0]["pid"], rows[0]["cause"]) == (self.rec.pid, word),
                f"{mode}: {name} names the cause first: {word}", rows[:2])

@@ -8,6 +8,7 @@ import os
 import subprocess
 import tempfile
 
+from cards import card_of, cards
 from planted import GOLDEN, first_of, make, merged_schema, say, written
 from tap import done, ok
 
@@ -30,8 +31,9 @@ def tables_of(text):
 
 
 def check_formats(path, report):
-    people = say("report", path, report).splitlines()
+    people = say("report", path, report)
     root = json.loads(say("report", path, report, "--format", "json"))
+    people = cards(people) if any("headline" in f for f in root["findings"]) else [[line] for line in people.splitlines()]
     texts = [f["text"] for f in root["findings"]]
     comments = say("report", path, report, "--format", "csv")
     head = [line[len("# finding: "):] for line in comments.splitlines() if line.startswith("# finding: ")]
@@ -39,7 +41,7 @@ def check_formats(path, report):
     plain = all(f == f.encode("ascii", "ignore").decode() and "\x1b" not in f for f in texts)
     tables = tables_of(comments)
     bad = [t for t in tables if len({len(r) for r in tables[t]}) != 1 or len(tables[t]) != 1 + len(root["tables"][t])]
-    if plain and texts != people[:len(texts)]:
+    if plain and [card_of(f) for f in root["findings"]] != people[:len(texts)]:
         bad.append((texts, people[:len(texts)]))
     if len(head) != len(texts) or len(notes) != len(root["notes"]) or set(tables) != set(root["tables"]) or (plain and head != texts):
         bad.append((head, texts, list(tables)))
@@ -48,17 +50,17 @@ def check_formats(path, report):
     return bad, root
 
 
-def check_evidence(folder):
+def check_next(folder):
     """The command line of a finding can be pasted into a shell: the path is one argument, regardless of its characters."""
     lines = ['proc_task time=@0 pid=10 tid=10 ppid=1 comm="a"', "sched_run pid=10 tid=10 start=@1 time=@7 state=SCHED_SLEEP",
              "meta_end time=@8 reason=END_SIGNAL"]
     for name in ("it's; touch here $(touch here)", "two\nlines\\'\t", "x" * 100 + "/" + "y" * 200 + "/" + "z 5 more"):
         os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
         path, found = written(folder, name, lines, "idle.schema.json")
-        line = found[0]["evidence"]
+        line = found[0]["next"]
         shown = subprocess.run(["bash", "-c", "set -- " + line + "; printf %s \"$3\""], capture_output=True, text=True, cwd=folder)
         ok(shown.stdout == path and not os.path.exists(os.path.join(folder, "here")), f"a shell reads {name[:8]!r}.. as one argument", line)
-    line = json.loads(say("report", path, "--time", "1.5..4", "--tid", "10", "--format", "json"))["findings"][0]["evidence"]
+    line = json.loads(say("report", path, "--time", "1.5..4", "--tid", "10", "--format", "json"))["findings"][0]["next"]
     ok(line.endswith(" -p 10 --tid 10 --time 1.5..4"), "the command line keeps the selection", line[-60:])
 
 
@@ -71,7 +73,7 @@ def check_disk(folder):
     found = first_of(written(folder, "flush1", lines[:-1], merged_schema(folder))[1], pid=10, kind="disk")
     ok("1 flush (sda), 900.000 ms;" in found["text"] + ";" or "1 flush (sda), 900.000 ms." in found["text"], "the singular is used for one", found["text"])
     found = first_of(written(folder, "blocked", lines[:-2], merged_schema(folder))[1], pid=10, kind="blocked")
-    ok(" offcpu -p 10" in found["evidence"], "without disk I/O in the trace the named report is another one, with rows", found["evidence"])
+    ok(" offcpu -p 10" in found["next"], "without disk I/O in the trace the named report is another one, with rows", found["next"])
 
 
 def check_other_file(folder):
@@ -145,7 +147,7 @@ def check_library(folder):
     """A report of CUDA's calls does not show the calls of another library."""
     lines = ['proc_task time=@0 pid=10 tid=10 ppid=1 comm="a"', "tiny_work pid=10 tid=10 start=@1 time=@4", "meta_end time=@8 reason=END_SIGNAL"]
     found = first_of(written(folder, "library", lines, merged_schema(folder))[1], pid=10, kind="library")
-    ok(found.get("evidence", "").endswith(" offcpu -p 10") and found["lost_ns"] == 3_000_000_000, "a call of another library is in report offcpu", found)
+    ok(found.get("next", "").endswith(" offcpu -p 10") and found["lost_ns"] == 3_000_000_000, "a call of another library is in report offcpu", found)
 
 
 def check_collections(folder):
@@ -197,11 +199,11 @@ with tempfile.TemporaryDirectory() as there:
         ok(not wrong, f"{name}: {len(reports)} reports: findings and notes are in JSON and in comments of the CSV", wrong)
     root = check_formats(golden(there, "convoy"), "offcpu")[1]
     first, rows = root["findings"][0], root["tables"]["findings"]
-    ok(all(first[k] == rows[0][k] for k in ("kind", "pid", "threads", "lost_ns", "share_percent", "call", "object", "evidence", "confidence")) and
+    ok(all(first[k] == rows[0][k] for k in ("kind", "pid", "threads", "lost_ns", "share_percent", "call", "object", "next", "confidence")) and
        first["code"]["function"] == rows[0]["function"] and first["counterpart"]["pid"] == rows[0]["caused_by_pid"],
        "a finding's fields are those of its row", (first, rows[0]))
     ok(first["kind"] == "lock" and first["pid"] == 10 and first["threads"] == 3 and 0 < first["lost_ns"] <= first["wall_ns"] and
-       first["call_times"] <= first["times"] and first["evidence"].endswith("convoy.sonde locks -p 10"),
+       first["call_times"] <= first["times"] and first["next"].endswith("convoy.sonde locks -p 10"),
        "findings name the affected, the lost time and the command that shows more", first)
     ok(first["text"].startswith("convoy 10 (3 threads) waited ") and not any(r["pid"] in (20, 30) and r["kind"] == "lock" for r in rows),
        "threads that wait for a queue or a barrier wait for no lock", [r["text"] for r in rows])
@@ -224,7 +226,7 @@ with tempfile.TemporaryDirectory() as there:
     lines = say("report", make(there, "sampled", events, "schema.json", "proc,gil,sched,sample")).splitlines()
     ok(not any("sonde record" in line for line in lines), "it does not name what was recorded", lines[:6])
     ok(lines.index("1 process was traced for 8.000 s.") > 0, "the count of processes is not the first line", lines[:3])
-    for check in (check_evidence, check_disk, check_other_file, check_many_asleep, check_many, check_taker, check_condition,
+    for check in (check_next, check_disk, check_other_file, check_many_asleep, check_many, check_taker, check_condition,
                   check_library, check_collections, check_merged):
         check(there)
 done()

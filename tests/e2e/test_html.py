@@ -95,9 +95,10 @@ def check_markup(page, label):
 
 def check_content(path, page, label):
     summary = report(path)
-    texts = [re.sub(r" Next: `.*", "", f["text"]) for f in summary["findings"]]
-    ok(len(texts) > 0 and all(any(found.startswith(text) for found in page.findings) for text in texts), f"{label}: all findings", (texts, page.findings))
-    commands = [f["evidence"] for f in summary["findings"] if "evidence" in f]
+    texts = [[f["headline"], *f["evidence"]] if "headline" in f else [f["text"]] for f in summary["findings"]]
+    ok(len(texts) > 0 and all(any(found.startswith(parts[0]) and all(part in found for part in parts) for found in page.findings) for parts in texts),
+       f"{label}: all findings", (texts, page.findings))
+    commands = [f["next"] for f in summary["findings"] if "next" in f]
     ok(all(any(command in found for found in page.findings) for command in commands), f"{label}: with the commands that show more", commands)
     names = {"Processes": summary["tables"]["processes"], "CPU time by thread": summary["tables"]["threads"]}
     for name, rows in names.items():

@@ -79,10 +79,12 @@ def plain(text):
 def check_when(trace):
     wide = {"columns": 500}
     for words in (("report", trace), ("info", trace), ("list", "events"), ("report", trace, "sched", "--format", "json")):
+        wide["columns"] = 120 if words[0] == "report" else 500  # as wide as in a pipe
         text, status = run(*words, rows=5, SONDE_PAGER=PAGED, **wide)
         ok(status == 0 and text.startswith("PAGED\n") and plain(text[6:]) == piped(*words), " ".join(words[:1] + words[2:]) + " is paged", text[:300])
         text, status = run(*words, "--no-pager", rows=5, SONDE_PAGER=PAGED, **wide)
         ok(status == 0 and plain(text) == piped(*words), "and not with --no-pager", text[:300])
+    wide["columns"] = 500
     text, status = run("list", "events", rows=5, PAGER=PAGED, **wide)
     ok(text.startswith("PAGED\n"), "PAGER names it")
     for env in ({"SONDE_PAGER": "", "PAGER": PAGED}, {"SONDE_PAGER": "cat", "PAGER": PAGED}, {"SONDE_PAGER": PAGED, "TERM": "dumb"}):
@@ -102,7 +104,7 @@ def check_when(trace):
 def check_leaving(trace):
     text, status = run("list", "events", rows=5, columns=500, SONDE_PAGER="head -n 1")
     ok(status == 0 and text.count("\n") == 1, "a pager that ends early is no error", text[:300])
-    t = Terminal([SONDE, "report", trace], rows=5, columns=500, SONDE_PAGER="trap '' INT; head -c 1; echo READY; read x </dev/tty; cat")
+    t = Terminal([SONDE, "report", trace], rows=5, columns=120, SONDE_PAGER="trap '' INT; head -c 1; echo READY; read x </dev/tty; cat")
     ok(t.read(b"READY"), "the pager has the terminal")
     t.write(b"\x03")
     t.write(b"\n")
@@ -151,13 +153,12 @@ def rows_of(text):
 
 def check_width(trace):
     number = re.compile(r"(?<![\w./-])[0-9][0-9,.]*(?![\w./-])")
-    for words in (("list", "events"), ("report", trace, "processes"), ("info", trace)):
-        whole, columns = rows_of(piped(*words)), 80
+    for words, columns in ((("list", "events"), 80), (("report", trace, "processes"), 62), (("info", trace), 80)):
+        whole = rows_of(piped(*words))
         text, _ = run(*words, "--no-pager", rows=10000, columns=columns)
         rows = rows_of(plain(text))
         long = [row for row in whole if len(row) > columns]
-        ok(len(rows) == len(whole) and long and sum(".." in row for row in rows) > sum(".." in row for row in whole),
-           f"{words[0]}: long texts are shortened", len(long))
+        ok(long and sum(".." in row for row in rows) > sum(".." in row for row in whole), f"{words[0]}: long texts are shortened", rows[:5])
         if words[0] != "info":  # one of whose tables is wider with all texts at their shortest
             ok(max(map(len, rows)) <= columns, f"{words[0]}: no row is longer than the line", max(map(len, rows)))
         first = [row.split()[0] for row in whole if row.split()]

@@ -40,7 +40,7 @@ def sleepers(folder):
     ok((row.get("what_ns"), row.get("what_times")) == (ns * 1000000, times), "the time and count of a cause's main part are of the same threads", row)
     for report in ("offcpu", "summary"):
         text = subprocess.run([SONDE, "report", path, report], capture_output=True, text=True, check=True).stdout
-        said = re.search(r"slept .*: (\d+) times in clock_nanosleep, ([0-9.]+) ms each", text)
+        said = re.search(r"slept .*\n +(\d+) times in clock_nanosleep, ([0-9.]+) ms each", text)
         # microseconds are printed, rounded down
         ok(said and int(said[1]) == times and 0 <= ns / times - float(said[2]) < 0.001, f"{report}: the time and count of a finding are of the same threads",
            text.splitlines()[:2])
@@ -58,7 +58,7 @@ def lock_of_two(folder):
             lines.append(f"lock_wait {span} lock=0x100 owner=12 waker_pid=10 waker_tid=12 woken=@{end:.6f} episode={i}")
     path = trace(folder, "lock", lines, os.path.join(GOLDEN, "os.schema.json"))
     text = subprocess.run([SONDE, "report", path, "offcpu"], capture_output=True, text=True, check=True).stdout
-    ok("(2 threads) waited 100% of 1.000 s for a lock: 6 waits for 0x100, 333.333 ms each" in text,
+    ok("(2 threads) waited 100% of 1.000 s for a lock\n    6 waits for 0x100, 333.333 ms each" in text,
        "a cause's finding excludes waits of threads that the cause excludes", text.splitlines()[:3])
     return path
 

@@ -1,15 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""tests/incidents/run.py [NAME..]: tests whether the first lines of the report name a program's problem.
+"""tests/incidents/run.py [NAME..]: tests whether the first findings of the report name a program's problem.
 
 Each tests/incidents/NAME.py is a program with one planted cause, or with none (healthy_*). It is started, recorded by
-`sonde record -d 5`, and `sonde report` is judged by its first three lines:
+`sonde record -d 5`, and `sonde report` is judged by its first three findings:
 
   named    one of them has a word for the cause, the function and `file.py:line`
   partly   a word for the cause or the function, but not both with the line
   no       neither
 
-A healthy program passes if none of its first three lines states one of the causes that its MANIFEST calls false, but for
+A healthy program passes if none of its first three findings states one of the causes that its MANIFEST calls false, but for
 shares below 5%. Where a
 line states a share, it is compared with what the program's own clocks measured meanwhile. Prints TAP, a table and a sum.
 
@@ -44,6 +44,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [HERE, os.path.join(ROOT, "tests/lib")]
 from lib import incident  # noqa: E402
+from cards import cards  # noqa: E402
 import pip_packages  # noqa: E402
 import tap  # noqa: E402
 
@@ -184,8 +185,7 @@ def report(args, trace, described, marks, truth):
                           stdin=subprocess.DEVNULL)
     with open(f"{trace[:-6]}.report", "w") as f:
         f.write(done.stdout + done.stderr)
-    # the findings come first, up to an empty line
-    lines = done.stdout.strip().split("\n\n")[0].splitlines()
+    lines = [". ".join(card) for card in cards(done.stdout.strip())]
     if args.busy:
         lines = [line for line in lines if not foreign(line, set(truth["pids"]))]
     return Row(described, marks, lines[:LINES], measured(described, truth))

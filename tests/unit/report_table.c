@@ -26,9 +26,9 @@ static struct table *example(struct report_output *out)
 }
 
 /* The printed output; the caller frees it. */
-static char *print(const struct report_output *out, enum output_format format, s64 rows)
+static char *print_in(u32 width, const struct report_output *out, enum output_format format, s64 rows)
 {
-	struct output_options options = { .format = format, .rows = rows };
+	struct output_options options = { .format = format, .rows = rows, .width = width };
 	char *text = NULL;
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
@@ -37,6 +37,11 @@ static char *print(const struct report_output *out, enum output_format format, s
 		fputs("FAILED", f);
 	fclose(f);
 	return text;
+}
+
+static char *print(const struct report_output *out, enum output_format format, s64 rows)
+{
+	return print_in(0, out, format, rows);
 }
 
 static bool is(char *text, const char *expected)
@@ -199,6 +204,76 @@ TEST(omitted_rows_are_reported)
 	text = print(&out, OUTPUT_JSON, 2);
 	CHECK(!strstr(text, "2000000000"));
 	free(text);
+	report_output__free(&out);
+}
+
+/* In this order: several lines of heading, equal values above the table, shorter texts, no details. */
+TEST(a_table_fits_into_the_line)
+{
+	static const struct column wide[] = {
+		{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
+		{ "file", "File", VALUE_TEXT, SHOW_PLAIN },
+		{ "held", "Mostly held by", VALUE_U64, SHOW_COUNT },
+		{ "none", "Never", VALUE_U64, SHOW_COUNT },
+		{ "median_ns", "Median of all waits", VALUE_U64, SHOW_NS },
+	};
+	struct report_output out = { .name = "wide" };
+	struct table *t = REPORT_TABLE(&out, "rows", "Rows", wide);
+
+	t->details = "median_ns";
+	table__add(t, V_U64(4711), V_TEXT("/usr/lib/python3.11/threading.py"), V_U64(1), V_NONE, V_U64(1234567));
+	table__add(t, V_U64(4711), V_TEXT("/srv/app.py"), V_U64(1234), V_NONE, V_U64(999));
+	CHECK(is(print(&out, OUTPUT_TABLE, -1),
+		 "Rows\n"
+		 " PID  File                              Mostly held by  Median of all waits\n"
+		 "4711  /usr/lib/python3.11/threading.py               1             1.234 ms\n"
+		 "4711  /srv/app.py                                1,234               999 ns\n\n"));
+	CHECK(is(print_in(60, &out, OUTPUT_TABLE, -1), "Rows\n"
+						       "                                        Mostly    Median\n"
+						       "                                          held    of all\n"
+						       " PID  File                                  by     waits\n"
+						       "4711  /usr/lib/python3.11/threading.py       1  1.234 ms\n"
+						       "4711  /srv/app.py                        1,234    999 ns\n\n"));
+	CHECK(is(print_in(52, &out, OUTPUT_TABLE, -1), "Rows\n"
+						       "PID: 4711 (in all rows)\n"
+						       "                                  Mostly    Median\n"
+						       "                                    held    of all\n"
+						       "File                                  by     waits\n"
+						       "/usr/lib/python3.11/threading.py       1  1.234 ms\n"
+						       "/srv/app.py                        1,234    999 ns\n\n"));
+	CHECK(is(print_in(32, &out, OUTPUT_TABLE, -1), "Rows\n"
+						       "PID: 4711 (in all rows)\n"
+						       "                          Mostly\n"
+						       "                            held\n"
+						       "File                          by\n"
+						       "/usr/lib/py..hreading.py       1\n"
+						       "/srv/app.py                1,234\n\n"));
+	report_output__free(&out);
+}
+
+/* A headline, at most three lines of evidence, and the command, which is never broken */
+TEST(a_finding_is_a_card)
+{
+	static const u16 clauses[] = { 28, 33, 39, 49 };
+	struct report_output out = { .name = "x" };
+
+	report_output__finding(&out, "svc.py 7 waited 90%% of 1 s: one; a\x1b b; then c d; e f.");
+	report_output__clauses(&out, clauses, ARRAY_LEN(clauses));
+	report_output__next(&out, "sonde report a b");
+	REPORT_FIELDS(&out, FIELD("kind", V_TEXT("lock")), FIELD("next", V_TEXT("sonde report a b")));
+	CHECK(is(print_in(30, &out, OUTPUT_TABLE, -1), "svc.py 7 waited 90% of 1 s\n"
+						       "    one\n"
+						       "    a\\x1b b\n"
+						       "    then c d; e f\n"
+						       "    Next: `sonde report a b`.\n"));
+	CHECK(is(print_in(14, &out, OUTPUT_TABLE, -1), "svc.py 7\n"
+						       "  waited 90%\n"
+						       "  of 1 s\n"
+						       "    one\n"
+						       "    a\\x1b b\n"
+						       "    then c d;\n"
+						       "      e f\n"
+						       "    Next: `sonde report a b`.\n"));
 	report_output__free(&out);
 }
 

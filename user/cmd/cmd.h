@@ -69,6 +69,8 @@ void inputs__close(struct inputs *in);
 struct output_options;
 /* Parses the value of --format; returns false after printing an error. */
 bool cmd__parse_format(const char *command, const char *value, struct output_options *options);
+/* Characters of a line of a report that goes to no terminal */
+#define CMD_WIDTH 120
 /* Colours and the width of the lines: those of the terminal, if standard output is one and people read it. */
 void cmd__fit_terminal(struct output_options *options);
 /* Parses a number; returns false after printing an error. */

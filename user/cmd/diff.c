@@ -179,6 +179,7 @@ static int cmd_diff(int argc, char **argv)
 	if (!inputs__open_each(&in, r.files, DIFF_SIDES))
 		return EXIT_FAILED;
 	status = EXIT_FAILED;
+	r.output.width = CMD_WIDTH;
 	pager__start(&r.output);
 	if (inputs__read_each(&in, traces))
 		status = with_traces(&r, traces);

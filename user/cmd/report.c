@@ -257,6 +257,7 @@ static int cmd_report(int argc, char **argv)
 		return status;
 	if (!inputs__open(&in, r.files, r.n_files))
 		return EXIT_FAILED;
+	r.output.width = CMD_WIDTH;
 	pager__start(&r.output);
 	t = read_inputs(&in, &r);
 	if (!t)

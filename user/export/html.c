@@ -88,13 +88,17 @@ static const struct value *field_of(const struct report_finding *f, const char *
 	return NULL;
 }
 
-/* Without the command behind it, which gets an element of its own */
+/* The headline, then a line for each clause, without the command, which gets an element of its own */
 static void put_finding_text(FILE *out, const struct report_finding *f)
 {
-	char *text = strndup(f->text, f->sentence);
+	for (u32 i = 0; i <= f->n_clauses; i++) {
+		char *clause = f->n_clauses ? report_finding__clause(f, i) : strndup(f->text, f->sentence);
 
-	html__put_text(out, text ? text : "?");
-	free(text);
+		fputs(i ? "<br>" : f->n_clauses ? "<b>" : "", out);
+		html__put_text(out, clause ? clause : "?");
+		fputs(!i && f->n_clauses ? "</b>" : "", out);
+		free(clause);
+	}
 }
 
 static void put_attribute(FILE *out, const char *name, const struct value *text)
@@ -108,7 +112,7 @@ static void put_attribute(FILE *out, const char *name, const struct value *text)
 
 static void put_finding(FILE *out, const struct report_finding *f)
 {
-	const struct value *pid = field_of(f, "pid"), *evidence = field_of(f, "evidence");
+	const struct value *pid = field_of(f, "pid"), *next = field_of(f, "next");
 	const struct value *confidence = field_of(f, "confidence");
 
 	fputs("<li", out);
@@ -123,9 +127,9 @@ static void put_finding(FILE *out, const struct report_finding *f)
 	if (confidence && strcmp(confidence->text, "measured") != 0)
 		fprintf(out, " <em>(%s)</em>", confidence->text);
 	fputs("</p>", out);
-	if (evidence) {
+	if (next) {
 		fputs("<p class=\"evidence\"><code>", out);
-		html__put_text(out, evidence->text);
+		html__put_text(out, next->text);
 		fputs("</code></p>", out);
 	}
 	fputs("</li>\n", out);

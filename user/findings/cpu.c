@@ -111,7 +111,7 @@ static void describe_quota(struct finding *f, const struct quota *q, const char 
 {
 	snprintf(f->object, sizeof(f->object), "cgroup %s", cgroup);
 	snprintf(f->detail, sizeof(f->detail),
-		 "its quota is %s of CPU time in each %s; it was throttled in %llu of %llu periods, for %s",
+		 "its quota is %s of CPU time in each %s;" CLAUSE "it was throttled in %llu of %llu periods, for %s",
 		 TEXT_NS(q->quota), TEXT_NS(q->period), q->throttled_periods, q->periods, TEXT_NS(q->throttled));
 }
 

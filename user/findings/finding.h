@@ -68,6 +68,9 @@
 #define FINDING_KIND(kind, ...) kind,
 enum finding_kind { FINDING_NONE, FINDING_KINDS_LIST(FINDING_KIND) FINDING_KINDS };
 
+/* Stands in details, and in a text that is being written, between clauses; finding__write replaces it by a space. */
+#define CLAUSE "\x1f"
+
 enum finding_confidence {
 	FINDING_MEASURED, /* events record the cause and its time */
 	FINDING_ATTRIBUTED, /* the time is measured; the cause follows from samples, stacks or wakers */
@@ -121,7 +124,9 @@ struct finding {
 	char detail[512]; /* further figures, clauses */
 	char report[48]; /* the report that shows more, with its filter */
 	char advice[256]; /* "": none */
-	char text[1536]; /* written by finding__write */
+	char text[1536]; /* written by finding__write: a headline, then clauses */
+	u16 clauses[16]; /* where in text each clause begins */
+	u32 n_clauses;
 };
 
 struct findings;

@@ -28,7 +28,7 @@ static void write_gpu_idle(struct text_buffer *s, const struct finding *f, const
 	text__add(s, "%s was busy %.1f%% of %s", device(f, q, who, sizeof(who)),
 		  table__percent(f->wall_ns - f->lost_ns, f->wall_ns), TEXT_NS(f->wall_ns));
 	if (*f->counterpart.activity)
-		text__add(s, ". In %.0f%% of its idle time the launching thread %s", f->counterpart.percent,
+		text__add(s, "." CLAUSE "In %.0f%% of its idle time the launching thread %s", f->counterpart.percent,
 			  f->counterpart.activity);
 }
 
@@ -38,7 +38,7 @@ static void write_gpu_ended(struct text_buffer *s, const struct finding *f, cons
 
 	text__add(s, "%s had no work in the last %s", device(f, q, who, sizeof(who)), TEXT_NS(f->lost_ns));
 	if (*f->counterpart.activity)
-		text__add(s, ": for %.0f%% of that the thread that launched last %s", f->counterpart.percent,
+		text__add(s, ":" CLAUSE "for %.0f%% of that the thread that launched last %s", f->counterpart.percent,
 			  f->counterpart.activity);
 }
 
@@ -65,7 +65,7 @@ static void write_calls(struct text_buffer *s, const struct finding *f, const st
 	(void)q;
 	text__add(s, "%s %scall%s", TEXT_COUNT(f->times), library_of(f), text__s(f->times));
 	if (f->lost_ns)
-		text__add(s, " took %s of their threads' time; %.1f%% of that in %s", TEXT_NS(f->lost_ns),
+		text__add(s, " took %s of their threads' time;" CLAUSE "%.1f%% of that in %s", TEXT_NS(f->lost_ns),
 			  table__percent(f->call_ns, f->lost_ns), f->call);
 	else
 		text__add(s, " took an unknown time");
@@ -75,7 +75,9 @@ static void write_stuck(struct text_buffer *s, const struct finding *f, const st
 {
 	char label[64];
 
-	text__add(s, "%s %scall%s had not returned at the end of the trace; the longest was %s of %s,%s%s%s for %s",
+	text__add(s,
+		  "%s %scall%s had not returned at the end of the trace;" CLAUSE
+		  "the longest was %s of %s,%s%s%s for %s",
 		  TEXT_COUNT(f->times), library_of(f), text__s(f->times), f->call,
 		  names__label(q->names, label, sizeof(label), f->pid, f->tid), *f->object ? " " : "", f->object,
 		  *f->object ? "," : "", TEXT_NS(f->lost_ns));
@@ -84,7 +86,7 @@ static void write_stuck(struct text_buffer *s, const struct finding *f, const st
 static void write_errors(struct text_buffer *s, const struct finding *f, const struct query *q)
 {
 	char label[64], count[TEXT_NUMBER];
-	const char *most = f->times == 1 ? ":" : "; most often";
+	const char *most = f->times == 1 ? ":" : ";" CLAUSE "most often";
 
 	names__label(q->names, label, sizeof(label), f->pid, f->tid);
 	text__count(count, sizeof(count), f->times);

@@ -7,6 +7,7 @@
 #include "model/lock_kind.h"
 #include "output/table.h"
 #include "output/text.h"
+#include "util/array.h"
 
 static const struct kind {
 	const char *key, *before, *after;
@@ -158,22 +159,22 @@ static void add_calls(struct text_buffer *s, const struct finding *f)
 	if (!*f->call && !*f->object)
 		return;
 	if (f->kind == FINDING_LOCK && f->times)
-		text__add(s, ": %s wait%s%s%s, %s%s", TEXT_COUNT(f->times), f->times == 1 ? "" : "s",
+		text__add(s, ":" CLAUSE "%s wait%s%s%s, %s%s", TEXT_COUNT(f->times), f->times == 1 ? "" : "s",
 			  *f->object ? " for " : "", f->object, TEXT_NS(f->lost_ns / f->times),
 			  f->times == 1 ? "" : " each");
 	else if (!*f->call && f->kind != FINDING_DISK)
-		text__add(s, ": %s", f->object);
+		text__add(s, ":" CLAUSE "%s", f->object);
 	else if (!*f->call)
 		return;
 	else if (percent < 50)
-		text__add(s, ": most often in %s%s%s (%.0f%%), %s time%s of %s", f->call, of, f->object, percent,
-			  TEXT_COUNT(f->call_times), text__s(f->call_times),
+		text__add(s, ":" CLAUSE "most often in %s%s%s (%.0f%%), %s time%s of %s", f->call, of, f->object,
+			  percent, TEXT_COUNT(f->call_times), text__s(f->call_times),
 			  TEXT_NS(f->call_ns / (f->call_times ? f->call_times : 1)));
 	else if (f->call_times > 1)
-		text__add(s, ": %s%s times in %s%s%s, %s each", mostly(percent), TEXT_COUNT(f->call_times), f->call, of,
-			  f->object, TEXT_NS(f->call_ns / f->call_times));
+		text__add(s, ":" CLAUSE "%s%s times in %s%s%s, %s each", mostly(percent), TEXT_COUNT(f->call_times),
+			  f->call, of, f->object, TEXT_NS(f->call_ns / f->call_times));
 	else
-		text__add(s, ": %sin %s%s%s", mostly(percent), f->call, of, f->object);
+		text__add(s, ":" CLAUSE "%sin %s%s%s", mostly(percent), f->call, of, f->object);
 }
 
 static void add_counterpart(struct text_buffer *s, const struct finding *f, const struct query *q)
@@ -185,18 +186,18 @@ static void add_counterpart(struct text_buffer *s, const struct finding *f, cons
 	if (!counterpart->pid && !has_code && !*counterpart->activity)
 		return;
 	if (counterpart->cpus_percent) {
-		text__add(s, "; %s had these CPUs for %.0f%% of the time",
+		text__add(s, ";" CLAUSE "%s had these CPUs for %.0f%% of the time",
 			  names__label(q->names, label, sizeof(label), counterpart->pid, 0), counterpart->cpus_percent);
 		return;
 	}
 	if (f->kind == FINDING_CPU || f->kind == FINDING_COMPUTE || f->kind == FINDING_AFFINITY) {
-		text__add(s, "; %s preempted it most often (%.0f%% of the times)",
+		text__add(s, ";" CLAUSE "%s preempted it most often (%.0f%% of the times)",
 			  names__label(q->names, label, sizeof(label), counterpart->pid, counterpart->tid),
 			  counterpart->percent);
 		return;
 	}
 	if (counterpart->is_end_of_chain) {
-		text__add(s, "; in the end it waited for %s, which %s",
+		text__add(s, ";" CLAUSE "in the end it waited for %s, which %s",
 			  counterpart->pid ?
 				  names__label(q->names, label, sizeof(label), counterpart->pid, counterpart->tid) :
 				  "others",
@@ -204,7 +205,7 @@ static void add_counterpart(struct text_buffer *s, const struct finding *f, cons
 		finding_code__add(s, " in ", &counterpart->code);
 		return;
 	}
-	text__add(s, "; %s%s by", counterpart->percent ? mostly(counterpart->percent) : "",
+	text__add(s, ";" CLAUSE "%s%s by", counterpart->percent ? mostly(counterpart->percent) : "",
 		  counterpart->is_holder || f->kind == FINDING_GIL || f->kind == FINDING_LOCK ||
 				  f->kind == FINDING_FILE_LOCK ?
 			  "held" :
@@ -233,18 +234,30 @@ static void add_wait(struct text_buffer *s, const struct finding *f, const struc
 	finding_code__add(s, " in ", &f->code);
 	add_calls(s, f);
 	if (f->delay_ns >= f->lost_ns / 4 && f->delay_ns)
-		text__add(s, "; for %.0f%% of this time the wait was over, but it had no CPU yet",
+		text__add(s, ";" CLAUSE "for %.0f%% of this time the wait was over, but it had no CPU yet",
 			  table__percent(f->delay_ns, f->lost_ns));
 	if (f->ran_ns && f->kind != FINDING_COMPUTE && f->kind != FINDING_CPU)
-		text__add(s, "; it ran for %.0f%% of the time", table__percent(f->ran_ns, f->wall_ns));
+		text__add(s, ";" CLAUSE "it ran for %.0f%% of the time", table__percent(f->ran_ns, f->wall_ns));
 	if (is_partly_outside(f))
 		text__add(s,
-			  "; for %.0f%% of the time within this function, for %.0f%% elsewhere, such as after sleeps",
+			  ";" CLAUSE
+			  "for %.0f%% of the time within this function, for %.0f%% elsewhere, such as after sleeps",
 			  table__percent(f->in_code_ns, f->wall_ns),
 			  table__percent(f->lost_ns - f->in_code_ns, f->wall_ns));
 	if (*f->detail)
-		text__add(s, "; %s", f->detail);
+		text__add(s, ";" CLAUSE "%s", f->detail);
 	add_counterpart(s, f, q);
+}
+
+/* Replaces CLAUSE by a space, and notes where the clauses begin. */
+static void find_clauses(struct finding *f)
+{
+	f->n_clauses = 0;
+	for (char *at = f->text; (at = strchr(at, *CLAUSE)) != NULL;) {
+		*at++ = ' ';
+		if (f->n_clauses < ARRAY_LEN(f->clauses))
+			f->clauses[f->n_clauses++] = (u16)(at - f->text);
+	}
 }
 
 void finding__write(struct finding *f, const struct query *q)
@@ -257,5 +270,6 @@ void finding__write(struct finding *f, const struct query *q)
 		text__add(&s, " (a guess)");
 	text__add(&s, ".");
 	if (*f->advice)
-		text__add(&s, " %s", f->advice);
+		text__add(&s, CLAUSE "%s", f->advice);
+	find_clauses(f);
 }

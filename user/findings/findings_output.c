@@ -43,7 +43,7 @@ static void add_fields(const struct finding *f, const struct query *q, const cha
 		      FIELD("counterpart.native", V_TEXT_IF(counterpart->code.native)),
 		      FIELD("counterpart.activity", V_TEXT_IF(counterpart->activity)),
 		      FIELD("counterpart.share_percent", counterpart->percent ? V_DBL(counterpart->percent) : V_NONE),
-		      FIELD("evidence", V_TEXT(evidence)), FIELD("confidence", V_TEXT(confidences[f->confidence])),
+		      FIELD("next", V_TEXT(evidence)), FIELD("confidence", V_TEXT(confidences[f->confidence])),
 		      FIELD("advice", V_TEXT_IF(f->advice)));
 }
 
@@ -63,7 +63,7 @@ static const struct column columns[] = {
 	{ "caused_by_function", "Counterpart", VALUE_TEXT, SHOW_PLAIN },
 	{ "caused_by_file", "Counterpart's file", VALUE_TEXT, SHOW_PLAIN },
 	{ "caused_by_line", "Counterpart's line", VALUE_U64, SHOW_PLAIN },
-	{ "evidence", "Command that shows more", VALUE_TEXT, SHOW_PLAIN },
+	{ "next", "Command that shows more", VALUE_TEXT, SHOW_PLAIN },
 	{ "confidence", "Confidence", VALUE_TEXT, SHOW_PLAIN },
 	{ "text", "Text", VALUE_TEXT, SHOW_PLAIN },
 };
@@ -86,6 +86,7 @@ void finding__report(const struct finding *f, const struct query *q, bool next, 
 
 	finding__evidence(f, q, evidence, sizeof(evidence));
 	report_output__finding(out, "%s", f->text);
+	report_output__clauses(out, f->clauses, f->n_clauses);
 	if (next)
 		report_output__next(out, evidence);
 	add_fields(f, q, evidence, out);

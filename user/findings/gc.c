@@ -11,7 +11,7 @@
 #include "findings/span_sums.h"
 #include "output/text.h"
 
-#define CALLED_BY "; the allocating function was called by "
+#define CALLED_BY ";" CLAUSE "the allocating function was called by "
 
 static int complete(const struct finding_input *in, const struct span_sum *s, struct finding *f)
 {

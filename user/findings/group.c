@@ -225,7 +225,7 @@ void finding__waits_for_known(struct finding *f)
 
 void finding__add_detail(struct finding *f, const char *text)
 {
-	const char *separator = f->detail[0] ? "; " : "";
+	const char *separator = f->detail[0] ? ";" CLAUSE : "";
 	size_t len = strlen(f->detail);
 
 	/* a part of a clause would be wrong or misleading */

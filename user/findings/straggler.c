@@ -31,12 +31,12 @@ static void add(const struct ranks *r, const struct rank *k, struct findings *ou
 	snprintf(f->report, sizeof(f->report), "ranks");
 	phase = ranks__slow_phase(r, k, &own_ns, &others_ns);
 	if (k->has_number)
-		snprintf(rank, sizeof(rank), "it is rank %u; ", k->task->rank);
-	snprintf(
-		f->detail, sizeof(f->detail),
-		"%s%s a step on average, last in %llu of %llu steps; on average it needs %s of a step for %s, the others %s",
-		rank, TEXT_NS(k->delayed_ns / k->loop->n), k->last_steps, k->compared, TEXT_NS(own_ns),
-		torch_phase__name(phase), TEXT_NS(others_ns));
+		snprintf(rank, sizeof(rank), "it is rank %u;" CLAUSE, k->task->rank);
+	snprintf(f->detail, sizeof(f->detail),
+		 "%s%s a step on average, last in %llu of %llu steps;" CLAUSE
+		 "on average it needs %s of a step for %s, the others %s",
+		 rank, TEXT_NS(k->delayed_ns / k->loop->n), k->last_steps, k->compared, TEXT_NS(own_ns),
+		 torch_phase__name(phase), TEXT_NS(others_ns));
 }
 
 static int find(const struct finding_input *in, struct findings *out)

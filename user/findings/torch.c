@@ -64,7 +64,7 @@ static bool add_loader(const struct torch_loop *l, struct findings *out)
 	f->times = l->n;
 	snprintf(f->detail, sizeof(f->detail), "%s a step (median of %u), at longest %s%s",
 		 TEXT_NS(l->phase_median_ns[PHASE_DATA]), l->n, TEXT_NS(longest),
-		 own ? "; the thread that trains loads the data itself" : "");
+		 own ? ";" CLAUSE "the thread that trains loads the data itself" : "");
 	if (own)
 		snprintf(f->advice, sizeof(f->advice),
 			 "`DataLoader(num_workers=N)` loads in other processes meanwhile.");
@@ -96,11 +96,11 @@ static void add_slow(const struct torch_steps *steps, const struct torch_loop *l
 		return;
 	part = torch_loop__slow_part(l, &part_more);
 	f->times = slow;
-	snprintf(
-		f->detail, sizeof(f->detail),
-		"%llu of %u steps took longer than 1.5 times the median of %s; the longest, at %s s, took %s, %s more in %s",
-		slow, l->n, TEXT_NS(l->median_ns), TEXT_SECONDS(s->start, q->start, 3), TEXT_NS(s->end - s->start),
-		TEXT_NS(more), torch_phase__name(phase));
+	snprintf(f->detail, sizeof(f->detail),
+		 "%llu of %u steps took longer than 1.5 times the median of %s;" CLAUSE
+		 "the longest, at %s s, took %s, %s more in %s",
+		 slow, l->n, TEXT_NS(l->median_ns), TEXT_SECONDS(s->start, q->start, 3), TEXT_NS(s->end - s->start),
+		 TEXT_NS(more), torch_phase__name(phase));
 	if (part && phase != PHASE_DATA && part_more > more / 2)
 		snprintf(f->detail + strlen(f->detail), sizeof(f->detail) - strlen(f->detail), ", %s in %s itself",
 			 TEXT_NS(part_more), torch__name(steps->torch, part->name));

@@ -33,6 +33,23 @@ void report_output__finding(struct report_output *out, const char *format, ...)
 	va_end(args);
 }
 
+void report_output__clauses(struct report_output *out, const u16 *clauses, u32 n)
+{
+	struct report_finding *f = out->n_findings ? &out->findings[out->n_findings - 1] : NULL;
+
+	for (u32 i = 0; f && i < n; i++)
+		out->failed = !array__push(f->clauses, f->n_clauses, clauses[i]) || out->failed;
+}
+
+char *report_finding__clause(const struct report_finding *f, u32 i)
+{
+	size_t from = i ? f->clauses[i - 1] : 0, to = i < f->n_clauses ? f->clauses[i] : f->sentence;
+
+	while (to > from && strchr(" ;:.", f->text[to - 1]))
+		to--;
+	return strndup(f->text + from, to - from);
+}
+
 void report_output__next(struct report_output *out, const char *command)
 {
 	struct report_finding *f = out->n_findings ? &out->findings[out->n_findings - 1] : NULL;
@@ -86,6 +103,7 @@ void report_output__take(struct report_output *out, const struct report_finding 
 	if (out->n_findings == n)
 		return;
 	out->findings[n].sentence = finding->sentence;
+	report_output__clauses(out, finding->clauses, finding->n_clauses);
 	report_output__figures(out, finding->figures, finding->n_figures);
 	report_output__fields(out, finding->fields, finding->n_fields);
 }
@@ -119,6 +137,7 @@ void report_output__free_lines(struct report_output *out)
 
 		free_figures(f->figures, f->n_figures);
 		free_figures(f->fields, f->n_fields);
+		free(f->clauses);
 		free(f->text);
 	}
 	for (u32 i = 0; i < out->n_notes; i++)

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <stdlib.h>
+
 #include "output/print.h"
 
 static void add_value(struct json_writer *w, const char *key, const struct value *v)
@@ -44,6 +46,26 @@ static void add_fields(struct json_writer *w, const struct report_finding *f)
 		json_writer__end(w);
 }
 
+static void add_clause(struct json_writer *w, const char *key, const struct report_finding *f, u32 i)
+{
+	char *clause = report_finding__clause(f, i);
+
+	json_writer__text(w, key, clause ? clause : "?");
+	free(clause);
+}
+
+/* The finding in parts, if it has a headline */
+static void add_clauses(struct json_writer *w, const struct report_finding *f)
+{
+	if (!f->n_fields)
+		return;
+	add_clause(w, "headline", f, 0);
+	json_writer__list(w, "evidence");
+	for (u32 i = 1; i <= f->n_clauses; i++)
+		add_clause(w, NULL, f, i);
+	json_writer__end(w);
+}
+
 static void add_findings(struct json_writer *w, const struct report_output *out)
 {
 	json_writer__list(w, "findings");
@@ -52,6 +74,7 @@ static void add_findings(struct json_writer *w, const struct report_output *out)
 
 		json_writer__object(w, NULL);
 		json_writer__text(w, "text", f->text);
+		add_clauses(w, f);
 		add_fields(w, f);
 		json_writer__object(w, "figures");
 		for (u32 k = 0; k < f->n_figures; k++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Prints tables for people, with aligned columns, and colours on a terminal. */
+/* Prints findings and tables for people, with colours on a terminal. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +16,6 @@ const char *print__color(const struct output_options *options, const char *color
 void print__clean(FILE *file, const char *text)
 {
 	text__put_clean(file, text, strlen(text));
-}
-
-static bool is_figure(const struct column *c)
-{
-	return c->type != VALUE_TEXT;
 }
 
 /* Appends a space to a one-letter unit, so that decimal points line up. */
@@ -115,184 +110,76 @@ u32 print__rows(const struct table *t, s64 rows, bool people)
 	return n && n < t->n_rows ? (u32)n : t->n_rows;
 }
 
-static bool is_last_shown(const struct table *t, u32 column)
+#define LINES_MAX 3 /* of evidence; the last one has all further clauses */
+#define INDENT	  4
+
+/* Prints words in lines that fit; those after the first are indented further. */
+static void print_wrapped(FILE *file, const char *text, size_t indent, size_t line)
 {
-	for (column++; column < t->n_columns; column++) {
-		if (t->columns[column].show != SHOW_NEVER)
-			return false;
-	}
-	return true;
-}
+	size_t at = indent, n;
 
-/* Prints one line of cells without trailing blanks. */
-static void print_line(FILE *file, const struct table *t, char *const *cells, const size_t *widths)
-{
-	bool first = true;
-	size_t pad, len;
-	u32 c;
-
-	for (c = 0; c < t->n_columns; c++) {
-		if (t->columns[c].show == SHOW_NEVER)
-			continue;
-		if (!first)
-			fputs("  ", file);
-		first = false;
-		pad = widths[c] - text__width(cells[c]);
-		len = strlen(cells[c]);
-		for (; is_last_shown(t, c) && len && cells[c][len - 1] == ' '; len--)
-			;
-		if (is_figure(&t->columns[c]))
-			fprintf(file, "%*s%.*s", (int)pad, "", (int)len, cells[c]);
-		else
-			fprintf(file, "%s%*s", cells[c], is_last_shown(t, c) ? 0 : (int)pad, "");
-	}
-}
-
-/* No text is shortened to less than this, however narrow the terminal is. */
-#define TEXT_MIN 16
-
-/* May the column be made narrower than `width`? Not narrower than its heading. */
-static bool is_elastic(const struct column *c, size_t width)
-{
-	return c->type == VALUE_TEXT && c->show != SHOW_STRIP && c->show != SHOW_OPTION && c->show != SHOW_NEVER &&
-	       width > TEXT_MIN && width > text__width(c->heading);
-}
-
-/* The widest column that can be made narrower, or -1; *next: how wide the second widest is. */
-static int widest(const struct table *t, const size_t *widths, size_t *next)
-{
-	int found = -1;
-
-	*next = TEXT_MIN;
-	for (u32 c = 0; c < t->n_columns; c++) {
-		if (!is_elastic(&t->columns[c], widths[c]))
-			continue;
-		if (found < 0 || widths[c] > widths[found]) {
-			*next = found < 0 ? *next : widths[found];
-			found = (int)c;
-		} else if (widths[c] > *next) {
-			*next = widths[c];
+	fprintf(file, "%*s", (int)indent, "");
+	for (; *text; text += n) {
+		n = strspn(text, " ");
+		n += strcspn(text + n, " ");
+		if (at + n > line && at > indent) {
+			text += strspn(text, " ");
+			n = strcspn(text, " ");
+			at = indent + INDENT / 2;
+			fprintf(file, "\n%*s", (int)at, "");
 		}
-	}
-	return found;
-}
-
-/* Makes the widest columns of texts narrower until a line fits into the terminal, or none can be. */
-static void fit_widths(const struct table *t, size_t *widths, size_t terminal)
-{
-	size_t line = 0, next, excess;
-	int c;
-
-	for (u32 i = 0; i < t->n_columns; i++)
-		if (t->columns[i].show != SHOW_NEVER)
-			line += widths[i] + (line ? 2 : 0);
-	while (line > terminal && (c = widest(t, widths, &next)) >= 0) {
-		size_t least = text__width(t->columns[c].heading);
-
-		/* makes it as wide as the second widest; if it is that already, narrower by one */
-		next = next > least ? next : least;
-		excess = widths[c] > next ? widths[c] - next : 1;
-		excess = excess < line - terminal ? excess : line - terminal;
-		widths[c] -= excess;
-		line -= excess;
+		fprintf(file, "%.*s", (int)n, text);
+		at += n;
 	}
 }
 
-static void print_cells(FILE *file, const struct output_options *options, const struct table *t, char **cells, u32 rows)
+/* Prints clauses `from` to `to` as one line. */
+static void print_clauses(FILE *file, const struct report_finding *f, u32 from, u32 to, size_t line)
 {
-	size_t i, width, *widths = calloc(t->n_columns, sizeof(*widths));
-	u32 c;
+	char *text = NULL, *clean;
+	size_t size;
+	FILE *all = open_memstream(&text, &size);
 
-	if (!widths)
-		return;
-	/* Row 0 has the headings. */
-	for (i = 0; i < (size_t)(rows + 1) * t->n_columns; i++) {
-		width = text__width(cells[i]);
-		c = (u32)(i % t->n_columns);
-		widths[c] = width > widths[c] ? width : widths[c];
+	for (u32 i = from; all && i <= to; i++) {
+		char *clause = report_finding__clause(f, i);
+
+		fprintf(all, "%s%s", i > from ? "; " : "", clause ? clause : "?");
+		free(clause);
 	}
-	if (options->width)
-		fit_widths(t, widths, options->width);
-	for (i = 0; i < (size_t)(rows + 1) * t->n_columns; i++)
-		text__shorten(cells[i], widths[i % t->n_columns]);
-	fputs(print__color(options, COLOR_DIM), file);
-	print_line(file, t, cells, widths);
-	fprintf(file, "%s\n", print__color(options, COLOR_PLAIN));
-	for (i = 1; i <= rows; i++) {
-		print_line(file, t, cells + i * t->n_columns, widths);
+	clean = all && !fclose(all) ? text__clean(text, size) : NULL;
+	print_wrapped(file, clean ? clean : "(no memory to print this)", from ? INDENT : 0, line);
+	free(clean);
+	free(text);
+}
+
+/* A card: a headline, what shows it, and the command that shows more */
+static void print_card(FILE *file, const struct output_options *options, const struct report_finding *f)
+{
+	size_t line = options->width ? options->width : SIZE_MAX;
+	const char *next = f->text[f->sentence] ? f->text + f->sentence + 1 : NULL;
+
+	fputs(print__color(options, COLOR_BOLD), file);
+	print_clauses(file, f, 0, 0, line);
+	fputs(print__color(options, COLOR_PLAIN), file);
+	for (u32 i = 1; i <= f->n_clauses && i <= LINES_MAX; i++) {
 		putc('\n', file);
+		print_clauses(file, f, i, i < LINES_MAX ? i : f->n_clauses, line);
 	}
-	free(widths);
-}
-
-static void print_table(FILE *file, const struct output_options *options, const struct table *t)
-{
-	u32 i, c, rows = print__rows(t, options->rows, true);
-	size_t n = (size_t)(rows + 1) * t->n_columns, at = 0;
-	char **cells = calloc(n ? n : 1, sizeof(*cells));
-	bool whole = cells != NULL;
-
-	fprintf(file, "%s%s%s\n", print__color(options, COLOR_BOLD), t->title, print__color(options, COLOR_PLAIN));
-	if (!t->n_rows) {
-		fputs("(none)\n\n", file);
-		free(cells);
-		return;
+	if (next) {
+		fprintf(file, "\n%*s%s", INDENT, "", print__color(options, COLOR_DIM));
+		print__clean(file, next);
+		fputs(print__color(options, COLOR_PLAIN), file);
 	}
-	for (c = 0; whole && c < t->n_columns; c++)
-		whole = (cells[at++] = strdup(t->columns[c].heading)) != NULL;
-	for (i = 0; i < rows; i++) {
-		for (c = 0; whole && c < t->n_columns; c++)
-			whole = (cells[at++] = print__cell(&t->columns[c], &table__row(t, i)[c])) != NULL;
-	}
-	if (whole)
-		print_cells(file, options, t, cells, rows);
-	else
-		fputs("(no memory to print this)\n", file);
-	if (rows < t->n_rows)
-		fprintf(file, "%s... %u of %u rows; -n 0 shows all%s\n", print__color(options, COLOR_DIM), rows,
-			t->n_rows, print__color(options, COLOR_PLAIN));
 	putc('\n', file);
-	for (; cells && at; at--)
-		free(cells[at - 1]);
-	free(cells);
 }
 
-static void print_part(FILE *file, const char *text, size_t len)
-{
-	char *part = strndup(text, len);
-
-	print__clean(file, part ? part : "?");
-	free(part);
-}
-
-/* The bytes of its first clause, which states the cause and the code */
-static size_t first_clause(const char *text)
-{
-	size_t n = strcspn(text, ":;.");
-
-	/* in "srv.py:12" these characters do not end the clause, because no space follows */
-	while (text[n] && text[n + 1] && text[n + 1] != ' ')
-		n += 1 + strcspn(text + n + 1, ":;.");
-	return n;
-}
-
-/* On a terminal the cause of a ranked finding is bold, and the command that shows more is dim. */
 static void print_finding(FILE *file, const struct output_options *options, const struct report_finding *f)
 {
-	size_t bold = options->color && f->n_fields ? first_clause(f->text) : 0;
-	const char *next = bold ? strstr(f->text + bold, " Next: `") : NULL;
-
-	if (bold) {
-		fputs(COLOR_BOLD, file);
-		print_part(file, f->text, bold);
-		fputs(COLOR_PLAIN, file);
+	if (f->n_fields) {
+		print_card(file, options, f);
+		return;
 	}
-	print_part(file, f->text + bold, next ? (size_t)(next - f->text) - bold : strlen(f->text + bold));
-	if (next) {
-		fputs(COLOR_DIM, file);
-		print__clean(file, next);
-		fputs(COLOR_PLAIN, file);
-	}
+	print__clean(file, f->text);
 	putc('\n', file);
 }
 
@@ -308,7 +195,7 @@ static void print_people(const struct report_output *out, const struct output_op
 	for (t = out->tables; t; t = t->next) {
 		/* A finding already states that the table is empty. */
 		if (!t->machine_only && (t->n_rows || !out->n_findings))
-			print_table(file, options, t);
+			print_table__write(file, options, t);
 	}
 	for (i = 0; i < out->n_notes; i++) {
 		print__clean(file, out->notes[i]);

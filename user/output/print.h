@@ -18,5 +18,7 @@ char *print__cell(const struct column *c, const struct value *v);
 /* Returns how many rows to print: what the options request, by default all, or for people the table's own limit. */
 u32 print__rows(const struct table *t, s64 rows, bool people);
 
+/* Writes a table for people, with its title, and an empty line after it. */
+void print_table__write(FILE *file, const struct output_options *options, const struct table *t);
 void print__csv(const struct report_output *out, const struct output_options *options, FILE *file);
 void print__json(const struct report_output *out, const struct output_options *options, FILE *file);

@@ -74,6 +74,7 @@ struct table {
 	u32 n_columns;
 	struct value *cells; /* n_rows times n_columns; the table owns the texts */
 	u32 n_rows, allocated;
+	const char *details; /* keys of columns for which a narrow line has no room; NULL: the usual ones */
 	u32 limit; /* rows shown to people unless -n is given, 0: all */
 	struct column *own_columns; /* `columns` is this after table__insert; else NULL */
 	bool machine_only; /* only in CSV and JSON */
@@ -112,7 +113,7 @@ struct output_options {
 	const char *sort; /* NULL: the report's order */
 	s64 rows; /* -1: the tables' own limits, 0: all */
 	bool color;
-	u32 width; /* characters of the terminal's line: tables for people are made to fit; 0: no terminal */
+	u32 width; /* characters of a line, into which findings and tables for people fit; 0: no limit */
 };
 
 /* The source of the output, such as a trace with its losses, which every format states; all NULL: there is none. */
@@ -133,6 +134,8 @@ struct figure {
 struct report_finding {
 	char *text;
 	size_t sentence; /* length of the text without the command that follows it */
+	u16 *clauses; /* where in the text each clause after the headline begins; NULL: it is not in clauses */
+	u32 n_clauses;
 	struct figure *figures;
 	u32 n_figures;
 	struct figure *fields; /* members of the finding in JSON: "code.line" is line of object code */
@@ -152,6 +155,10 @@ struct report_output {
 };
 
 void report_output__finding(struct report_output *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* States where the clauses of the last finding begin: each is a line for people. */
+void report_output__clauses(struct report_output *out, const u16 *clauses, u32 n);
+/* Copies the i-th clause, or the headline (0), without what ends it; NULL: no memory. */
+char *report_finding__clause(const struct report_finding *f, u32 i);
 /* Adds the command that shows more to the text of the last finding. */
 void report_output__next(struct report_output *out, const char *command);
 /* Adds figures to the last finding: a list of FIGURE(key, V_...). Texts are copied. */

@@ -68,7 +68,7 @@ static void fill_calls(const struct cuda_calls *a, struct table *t)
 		g = map__value(&a->by_thread, i);
 		k = map__key(&a->by_thread, i);
 		timed = g->time.count;
-		table__add(t, V_U64(k->pid), V_U64(k->tid), V_TEXT(names__comm(a->names, k->pid, k->tid)),
+		table__add(t, V_U64(k->pid), V_U64(k->tid), V_TEXT(NAMES_TITLE(a->names, k->pid, k->tid)),
 			   V_TEXT(cuda_calls__function_name(a, k->function)), V_U64(g->time.count),
 			   V_U64(g->time.total), timed ? V_DBL(g->time.mean) : V_NONE,
 			   timed ? V_DBL(stats__median(&g->time)) : V_NONE, timed ? V_U64(g->time.min) : V_NONE,

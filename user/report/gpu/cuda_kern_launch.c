@@ -236,6 +236,8 @@ static int run(const struct query *args, struct report_output *out)
 	err = cuda_work__read(&r.work, args, on_work, &r);
 	if (!err) {
 		t->limit = 30;
+		t->details =
+			"api_max_ns api_median_ns queue_max_ns total_max_ns queue_median_ns total_median_ns kernel_median_ns";
 		fill_launches(&r, t);
 		t = REPORT_TABLE(out, "lines", "Kernel time by the line of Python that launched", line_columns);
 		t->limit = 30;

@@ -105,6 +105,8 @@ static int run(const struct query *args, struct report_output *out)
 	int err;
 
 	r.table->limit = 30;
+	r.table->details =
+		"context from_memory to_memory bytes_per_s correlation static_shared_bytes dynamic_shared_bytes";
 	err = cuda_work__read(&r.work, args, on_work, &r);
 	if (!err) {
 		table__sort(r.table, "+start_ns");

@@ -68,7 +68,7 @@ static void fill_devices(const struct gpu_report *r, struct table *t)
 
 		if (!gpu_device__time(d))
 			continue; /* all of its work was before or after the selected time */
-		table__add(t, V_U64(k->pid), V_TEXT(names__comm(b->args->names, k->pid, 0)), V_U64(k->device),
+		table__add(t, V_U64(k->pid), V_TEXT(NAMES_TITLE(b->args->names, k->pid, 0)), V_U64(k->device),
 			   V_TEXT(facts && *facts->model ? facts->model : NULL), V_U64(gpu_device__time(d)),
 			   V_DBL(table__percent(d->busy_ns, gpu_device__time(d))), V_U64(d->busy_ns),
 			   V_U64(gpu_device__idle(d)), V_U64(d->gaps), V_U64(d->longest), V_U64(d->kernel_ns),
@@ -138,7 +138,7 @@ static void fill_gaps(const struct gpu_report *r, struct table *t)
 
 		table__add(t, V_U64(i + 1), V_U64(k->pid), V_U64(k->device), report__moment(b->args, g->from),
 			   V_U64(g->to - g->from), g->tid ? V_U64(g->tid) : V_NONE,
-			   V_TEXT(g->tid ? names__comm(b->args->names, k->pid, g->tid) : NULL), V_TEXT(g->call),
+			   V_TEXT(g->tid ? NAMES_TITLE(b->args->names, k->pid, g->tid) : NULL), V_TEXT(g->call),
 			   V_TEXT(g->is_kernel && g->name ? gpu_model__short_name(b->model, g->name) : g->name),
 			   first ? V_DBL(table__percent(first->ns, g->to - g->from)) : V_NONE,
 			   V_TEXT(first ? gap_cause__key(first->cause) : NULL), V_TEXT(object),
@@ -202,7 +202,7 @@ static const struct column host_work_columns[] = {
 static void fill_host_work(const struct gpu_report *r, struct table *t)
 {
 	MAP_EACH_ENTRY(const struct gpu_host_work *a, const u32 *pid, &r->busy.host_work)
-		table__add(t, V_U64(*pid), V_TEXT(names__comm(r->busy.args->names, *pid, 0)), V_U64(a->kernels),
+		table__add(t, V_U64(*pid), V_TEXT(NAMES_TITLE(r->busy.args->names, *pid, 0)), V_U64(a->kernels),
 			   V_U64(a->graphs), V_U64(a->copies), V_U64(a->sets), V_U64(a->ns));
 	table__sort(t, "call_ns");
 }
@@ -218,6 +218,7 @@ static void fill(const struct gpu_report *r, struct report_output *out)
 		out, "host_work", "Processes without device times: what they launched, and the time in these calls",
 		host_work_columns);
 
+	devices->details = "model copy_ns depth deepest both_ns busy_ns";
 	causes->limit = 20;
 	gaps->limit = 15;
 	streams->limit = 15;

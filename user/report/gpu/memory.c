@@ -136,7 +136,7 @@ static void fill_devices(const struct memory_report *r, struct table *t)
 		const struct memory_sum *s = map__value(&r->sums.sums, i);
 		u64 all = device_memory(r, k);
 
-		table__add(t, V_U64(k->pid), V_TEXT(names__comm(r->args->names, k->pid, 0)), device_value(k),
+		table__add(t, V_U64(k->pid), V_TEXT(NAMES_TITLE(r->args->names, k->pid, 0)), device_value(k),
 			   V_TEXT(where_name(k->where)), V_U64(s->peak),
 			   all ? V_DBL(table__percent(s->peak, all)) : V_NONE, report__moment(r->args, s->peak_time),
 			   V_U64(s->live), V_U64(s->live_n), V_U64(s->allocations), V_U64(s->releases), V_U64(s->bytes),

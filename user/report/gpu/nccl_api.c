@@ -67,7 +67,7 @@ static u32 fill_ranks(struct nccl_calls *a, struct table *t)
 			if (!r->calls)
 				continue;
 			unknown += !r->size;
-			table__add(t, V_U64(k->pid), V_TEXT(names__comm(a->names, k->pid, 0)), V_U64(k->comm),
+			table__add(t, V_U64(k->pid), V_TEXT(NAMES_TITLE(a->names, k->pid, 0)), V_U64(k->comm),
 				   r->size ? V_S64(r->rank) : V_NONE, r->size ? V_S64(r->size) : V_NONE,
 				   r->device >= 0 ? V_S64(r->device) : V_NONE, V_U64(r->calls), V_U64(r->errors),
 				   V_U64(r->open), V_U64(r->ns), V_U64(r->bytes), r->hash ? V_U64(r->hash) : V_NONE);
@@ -82,7 +82,7 @@ static void fill_open(struct nccl_calls *a, struct table *t)
 	const struct nccl_open *o;
 
 	for (o = a->open; o < a->open + a->n_open; o++)
-		table__add(t, V_U64(o->pid), V_U64(o->tid), V_TEXT(names__comm(a->names, o->pid, o->tid)),
+		table__add(t, V_U64(o->pid), V_U64(o->tid), V_TEXT(NAMES_TITLE(a->names, o->pid, o->tid)),
 			   V_TEXT(nccl_calls__function_name(a, o->function)), o->comm ? V_U64(o->comm) : V_NONE,
 			   o->size ? V_S64(o->rank) : V_NONE, o->size ? V_S64(o->size) : V_NONE, V_U64(o->ns));
 	table__sort(t, "open_ns");

@@ -74,7 +74,7 @@ static void fill_ios(struct disk_report *d, struct table *t)
 	MAP_EACH_ENTRY(struct io_group *g, const struct io_key *k, &d->ios) {
 		bool any = g->time.count != 0;
 
-		table__add(t, V_U64(k->pid), V_TEXT(names__comm(d->args->names, k->pid, 0)),
+		table__add(t, V_U64(k->pid), V_TEXT(NAMES_TITLE(d->args->names, k->pid, 0)),
 			   V_TEXT(k->asker == DISK_BY_WRITEBACK ? "writeback" :
 				  k->asker == DISK_BY_KERNEL	? "kernel" :
 								  "itself"),
@@ -109,7 +109,7 @@ static void fill_memory(struct disk_report *d, struct table *t)
 	MAP_EACH_ENTRY(struct memory_group *g, const struct memory_key *k, &d->memory) {
 		bool any = g->faults.count != 0;
 
-		table__add(t, V_U64(k->pid), V_TEXT(names__comm(d->args->names, k->pid, 0)), V_U64(g->faults.count),
+		table__add(t, V_U64(k->pid), V_TEXT(NAMES_TITLE(d->args->names, k->pid, 0)), V_U64(g->faults.count),
 			   V_U64(g->faults.total), any ? V_DBL(stats__median(&g->faults)) : V_NONE,
 			   any ? V_U64(g->faults.max) : V_NONE, V_U64(g->missed), V_U64(g->written),
 			   V_TEXT(file_name(d, &k->file, k->from, file, sizeof(file))), V_U64(k->file.dev),
@@ -129,7 +129,7 @@ static const struct column stall_columns[] = {
 static void fill_stalls(struct disk_report *d, struct table *t)
 {
 	MAP_EACH_ENTRY(struct stats *s, const struct stall_key *k, &d->stalls)
-		table__add(t, V_U64(k->pid), V_TEXT(names__comm(d->args->names, k->pid, 0)),
+		table__add(t, V_U64(k->pid), V_TEXT(NAMES_TITLE(d->args->names, k->pid, 0)),
 			   V_TEXT(k->kind < ARRAY_LEN(stalls) ? stalls[k->kind] : "other"), V_U64(s->count),
 			   V_U64(s->total), V_DBL(stats__median(s)), V_U64(s->max));
 	table__sort(t, "total_ns");
@@ -147,7 +147,7 @@ static const struct column process_columns[] = {
 static void fill_processes(struct disk_report *d, struct table *t)
 {
 	MAP_EACH_ENTRY(const struct process *p, const u32 *pid, &d->processes)
-		table__add(t, V_U64(*pid), V_TEXT(names__comm(d->args->names, *pid, 0)), V_U64(p->major),
+		table__add(t, V_U64(*pid), V_TEXT(NAMES_TITLE(d->args->names, *pid, 0)), V_U64(p->major),
 			   V_U64(p->minor), V_U64(p->read), V_U64(p->written));
 	table__sort(t, "minor_faults");
 	table__sort(t, "major_faults");
@@ -200,6 +200,7 @@ static int run(const struct query *args, struct report_output *out)
 
 	t = REPORT_TABLE(out, "ios", "Block I/O by process and file", io_columns);
 	t->limit = 40;
+	t->details = "asker median_ns queued_ns";
 	fill_ios(&d, t);
 	t = REPORT_TABLE(out, "memory", "Pages that were read from a disk, by process and file", memory_columns);
 	t->limit = 40;

@@ -121,6 +121,7 @@ static void fill(struct filling *f)
 	char left_out[128];
 
 	held->limit = 30;
+	held->details = "lock activity_percent share_percent waiters chain_end";
 	signalled->limit = 20;
 	for (u32 i = 0; i < lock_blame__rows(f->blame); i++) {
 		bool is_lock = lock_blame__key(f->blame, i)->kind == LOCK_KIND_MUTEX;

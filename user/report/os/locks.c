@@ -305,7 +305,7 @@ static void fill_locks(struct locks *l, struct table *t)
 		timed = lock->time.count;
 		if (!is_owner(l, k->pid, lock))
 			lock->owner = lock->owner_n = 0;
-		table__add(t, V_U64(k->pid), V_TEXT(names__comm(l->args->names, k->pid, 0)), V_U64(k->lock),
+		table__add(t, V_U64(k->pid), V_TEXT(NAMES_TITLE(l->args->names, k->pid, 0)), V_U64(k->lock),
 			   V_U64(lock->time.count), V_U64(lock->waits), V_U64(lock->time.total),
 			   timed ? V_DBL(lock->time.mean) : V_NONE, timed ? V_DBL(stats__median(&lock->time)) : V_NONE,
 			   timed ? V_U64(lock->time.max) : V_NONE, V_U64(lock->threads), V_U64(lock->timed_out),
@@ -407,6 +407,7 @@ static int run(const struct query *args, struct report_output *out)
 		err = lock_blame_tables__add(args, out, &is_blamed);
 	locks = REPORT_TABLE(out, "locks", "Locks and conditions waited for", locks_columns);
 	locks->limit = 30;
+	locks->details = "threads timed_out median_ns episodes";
 	fill_locks(&l, locks);
 	if (!l.locks.n && !is_blamed)
 		report__nothing(args, out, "No wait for a lock was recorded", "lock");

@@ -36,7 +36,7 @@ static void fill(struct net_peers *n, struct table *t)
 		bool any = p->connect.count != 0;
 
 		net_peer_key__address(k, address, sizeof(address));
-		table__add(t, V_U64(k->pid), V_TEXT(names__comm(n->args->names, k->pid, 0)), V_TEXT(sides[k->side]),
+		table__add(t, V_U64(k->pid), V_TEXT(NAMES_TITLE(n->args->names, k->pid, 0)), V_TEXT(sides[k->side]),
 			   V_TEXT(address), V_U64(k->port), V_U64(p->connections), V_U64(p->open), V_U64(p->failed),
 			   any ? V_DBL(stats__median(&p->connect)) : V_NONE, any ? V_U64(p->connect.max) : V_NONE,
 			   V_U64(p->sent), V_U64(p->received), V_U64(p->retransmits), V_U64(p->probes),

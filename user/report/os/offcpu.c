@@ -108,7 +108,7 @@ static void fill_threads(struct offcpu *o, const struct query *args, struct tabl
 	MAP_EACH_ENTRY(const struct thread_time *t, const struct thread_key *k, &o->threads) {
 		u64 wall = t->run_ns + t->runnable_ns + t->waited_ns;
 
-		table__add(table, V_U64(k->pid), V_U64(k->tid), V_TEXT(names__comm(args->names, k->pid, k->tid)),
+		table__add(table, V_U64(k->pid), V_U64(k->tid), V_TEXT(NAMES_TITLE(args->names, k->pid, k->tid)),
 			   V_U64(wall), V_U64(t->run_ns), V_U64(t->runnable_ns), V_U64(t->waited_ns),
 			   t->top ? V_DBL(table__percent(t->top_ns, wall)) : V_NONE,
 			   V_TEXT(t->top ? activity__name(o->activity, t->top) : NULL));
@@ -168,7 +168,7 @@ static int fill_parts(struct offcpu *o, const struct query *args, struct table *
 		if (b)
 			names__label(args->names, waker, sizeof(waker), b->waker.pid, b->waker.tid);
 		table__add(table, V_U64(k->thread.pid), V_U64(k->thread.tid),
-			   V_TEXT(names__comm(args->names, k->thread.pid, k->thread.tid)),
+			   V_TEXT(NAMES_TITLE(args->names, k->thread.pid, k->thread.tid)),
 			   V_TEXT(activity__name(o->activity, k->reason)), V_U64(p->ns),
 			   V_DBL(table__percent(p->ns, t->run_ns + t->runnable_ns + t->waited_ns)), V_U64(p->times),
 			   b ? V_U64(b->waker.pid) : V_NONE, b ? V_U64(b->waker.tid) : V_NONE, V_TEXT(b ? waker : NULL),

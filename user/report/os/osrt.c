@@ -322,7 +322,7 @@ static void fill_threads(struct osrt *o, struct table *t)
 		k = map__key(&o->by_thread, i);
 		g = map__value(&o->by_thread, i);
 		timed = g->time.count;
-		table__add(t, V_U64(k->pid), V_U64(k->tid), V_TEXT(names__comm(o->args->names, k->pid, k->tid)),
+		table__add(t, V_U64(k->pid), V_U64(k->tid), V_TEXT(NAMES_TITLE(o->args->names, k->pid, k->tid)),
 			   V_TEXT(call_name(o, k->nr, name, sizeof(name))), V_U64(g->time.count), V_U64(g->time.total),
 			   off_cpu_value(o, g->off_ns), timed ? V_DBL(stats__median(&g->time)) : V_NONE,
 			   timed ? V_U64(g->time.max) : V_NONE, V_U64(g->bytes), V_U64(g->errors), V_U64(g->untimed));

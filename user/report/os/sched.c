@@ -131,7 +131,7 @@ static void fill(struct sched_report *s, const struct query *args, struct table 
 		t = map__value(&s->threads, i);
 		known = t->waker_count != 0;
 		names__label(args->names, waker, sizeof(waker), t->waker.pid, t->waker.tid);
-		table__add(table, V_U64(k->pid), V_U64(k->tid), V_TEXT(names__comm(args->names, k->pid, k->tid)),
+		table__add(table, V_U64(k->pid), V_U64(k->tid), V_TEXT(NAMES_TITLE(args->names, k->pid, k->tid)),
 			   V_U64(t->run_ns), V_U64(t->runnable_ns), V_U64(t->sleep_ns), V_U64(t->blocked_ns),
 			   V_U64(t->other_ns), V_U64(t->charged_ns), V_U64(t->waited_ns), V_U64(t->switches),
 			   V_U64(t->preempted), V_U64(t->latency.count),
@@ -190,6 +190,7 @@ static int run(const struct query *args, struct report_output *out)
 
 	t = REPORT_TABLE(out, "threads", "Threads: on the CPU, waiting for one, waiting for something else", columns);
 	t->limit = 40;
+	t->details = "preempted blocked_ns latency_p99_ns";
 	fill(&s, args, t);
 	if (!s.threads.n)
 		report__nothing(args, out, "No scheduling was recorded", "sched");

@@ -178,7 +178,7 @@ static void fill_devices(const struct timeline *t, const struct query *args, str
 				   report__moment(args, t->from + bin * t->width), V_U64(ns ? ns[bin] : 0));
 		}
 		trim(strip);
-		table__add(table, V_U64(k->pid), V_TEXT(names__comm(args->names, k->pid, 0)), V_U64(k->device),
+		table__add(table, V_U64(k->pid), V_TEXT(NAMES_TITLE(args->names, k->pid, 0)), V_U64(k->device),
 			   V_DBL(table__percent(d->busy_ns, gpu_device__time(d))), V_U64(gpu_device__time(d)),
 			   V_U64(d->busy_ns), V_TEXT(strip));
 	}
@@ -203,7 +203,7 @@ static void fill(const struct timeline *t, const struct query *args, struct tabl
 		for (u32 bin = 0; bin < BINS; bin++)
 			strcat(strip, cell(ns_of(line, bin), t->width));
 		trim(strip);
-		table__add(table, V_U64(k->pid), V_U64(k->tid), V_TEXT(names__comm(args->names, k->pid, k->tid)),
+		table__add(table, V_U64(k->pid), V_U64(k->tid), V_TEXT(NAMES_TITLE(args->names, k->pid, k->tid)),
 			   V_DBL(table__percent(line->run_ns, line->known_ns)), V_U64(line->known_ns),
 			   V_U64(line->run_ns), V_TEXT(strip));
 	}

@@ -150,7 +150,7 @@ static void fill(struct gc_report *g, const struct stacks *s, struct report_outp
 			      pause_columns);
 	pauses->limit = 20;
 	MAP_EACH_ENTRY(struct gc_group *o, const struct gc_key *k, &g->groups)
-		table__add(generations, V_U64(k->pid), V_TEXT(names__comm(g->args->names, k->pid, 0)),
+		table__add(generations, V_U64(k->pid), V_TEXT(NAMES_TITLE(g->args->names, k->pid, 0)),
 			   k->generation < 0 ? V_NONE : V_S64(k->generation), V_U64(o->time.count),
 			   V_U64(o->time.total), V_DBL(percent_of(g, o->inside)), V_DBL(stats__median(&o->time)),
 			   V_U64(stats__percentile(&o->time, 99)), V_U64(o->time.max), V_U64(o->collected),
@@ -161,7 +161,7 @@ static void fill(struct gc_report *g, const struct stacks *s, struct report_outp
 		const struct pause *p = &g->longest[i];
 
 		table__add(pauses, report__moment(g->args, p->start), V_U64(p->pid), V_U64(p->tid),
-			   V_TEXT(names__comm(g->args->names, p->pid, p->tid)),
+			   V_TEXT(NAMES_TITLE(g->args->names, p->pid, p->tid)),
 			   p->generation < 0 ? V_NONE : V_S64(p->generation), V_U64(p->ns),
 			   p->collected < 0 ? V_NONE : V_S64(p->collected),
 			   V_TEXT(code_of(s, p->stack, code, sizeof(code))));

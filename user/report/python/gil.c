@@ -198,7 +198,7 @@ static void fill_interpreters(struct gil_report *g, struct table *t)
 		const struct gil_key *gil = map__key(&g->interpreters, i);
 		struct gil_interpreter *one = map__value(&g->interpreters, i);
 
-		table__add(t, V_U64(gil->pid), V_TEXT(names__comm(g->names, gil->pid, 0)), V_U64(gil->gil),
+		table__add(t, V_U64(gil->pid), V_TEXT(NAMES_TITLE(g->names, gil->pid, 0)), V_U64(gil->gil),
 			   V_U64(one->threads), WAIT_VALUES(&one->waits),
 			   duration ? V_DBL(100 * one->busy / (double)duration) : V_NONE,
 			   one->busy > 0 ? V_DBL(one->inside / one->busy) : V_NONE,
@@ -215,7 +215,7 @@ static void fill_threads(struct gil_report *g, struct table *t)
 		const struct gil_thread_key *k = map__key(&g->threads, i);
 		struct gil_thread *w = map__value(&g->threads, i);
 
-		table__add(t, V_U64(k->gil.pid), V_U64(k->tid), V_TEXT(names__comm(g->names, k->gil.pid, k->tid)),
+		table__add(t, V_U64(k->gil.pid), V_U64(k->tid), V_TEXT(NAMES_TITLE(g->names, k->gil.pid, k->tid)),
 			   V_U64(k->gil.gil), WAIT_VALUES(&w->waits), w->switches ? V_U64(w->switches) : V_NONE,
 			   w->switches ? V_U64(saturate__u64(w->switch_ns)) : V_NONE);
 	}
@@ -292,9 +292,11 @@ static int run(const struct query *args, struct report_output *out)
 	interpreters = REPORT_TABLE(out, "interpreters",
 				    "GIL waits by interpreter (an attempt to take the GIL is one or more timed waits)",
 				    interpreter_columns);
+	interpreters->details = "gil signal timed_out depth_max median_ns";
 	gil_blame__tables(&g, out);
 	threads = REPORT_TABLE(out, "threads", "GIL waits by thread", thread_columns);
 	threads->limit = 30;
+	threads->details = "gil switches switch_ns signal timed_out median_ns";
 	fill_interpreters(&g, interpreters);
 	fill_threads(&g, threads);
 	if (!g.interpreters.n)

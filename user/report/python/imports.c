@@ -161,7 +161,7 @@ static void add_row(const struct imports *in, const struct stacks *s, const stru
 		   V_TEXT(text), V_TEXT(m->module),
 		   V_TEXT(top && stacks__frame(s, top) ? stacks__label(s, top, code, sizeof(code)) : NULL));
 	table__add(modules, V_U64(self_time(m)), V_U64(cumulative(m)), V_U64(m->pid),
-		   V_TEXT(names__comm(in->args->names, m->pid, 0)), V_TEXT(m->module));
+		   V_TEXT(NAMES_TITLE(in->args->names, m->pid, 0)), V_TEXT(m->module));
 }
 
 static void fill(const struct imports *in, u32 top, const struct stacks *s, struct report_output *out)

@@ -88,6 +88,7 @@ static int run(const struct query *args, struct report_output *out)
 	struct python_report p = {};
 	int err = sampled__read(&p.s, args);
 
+	t->details = "native_ns off_cpu_ns no_gil_ns samples";
 	t->limit = 30;
 	if (!err)
 		err = sampled__by_code(&p.s, false, &p.functions, &p.without_python);

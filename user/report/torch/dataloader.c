@@ -210,7 +210,7 @@ static void fill(const struct loaders *all, const struct finding_input *in, stru
 
 		for (u32 k = 0; k < LOADER_PARTS; k++)
 			part[k] = table__percent(w->ns[k], w->wall_ns);
-		table__add(workers, V_U64(w->pid), V_TEXT(names__comm(in->q->names, w->pid, 0)), V_U64(w->trainer),
+		table__add(workers, V_U64(w->pid), V_TEXT(NAMES_TITLE(in->q->names, w->pid, 0)), V_U64(w->trainer),
 			   V_U64(w->wall_ns), V_DBL(part[LOADER_RUN]), V_DBL(part[LOADER_DISK]),
 			   V_DBL(part[LOADER_CPU]), V_DBL(part[LOADER_NET]), V_DBL(part[LOADER_OTHER]),
 			   V_DBL(part[LOADER_IDLE]), V_DBL(table__percent(w->pickle_ns, w->wall_ns)));

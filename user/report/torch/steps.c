@@ -169,7 +169,7 @@ static int run(const struct query *args, struct report_output *out)
 
 REPORT(steps) = {
 	.name = "steps",
-	.doc = "training steps of PyTorch: time by forward and backward pass, optimizer and data loading; why one was slow",
+	.doc = "training steps of PyTorch: time by forward and backward pass, optimizer, data loading; why one was slow",
 	.kinds = "torch_range",
 	.run = run,
 };
