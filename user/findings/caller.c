@@ -38,8 +38,7 @@ static u32 caller_of(const struct stacks *stacks, const struct stack_frame *func
 	for (u32 at = function->caller; (f = stacks__frame(stacks, at)) != NULL; at = f->caller) {
 		if (classify__starts_child(f))
 			return 0;
-		if (stack_frame__is_users(f) && !stack_frame__is_package(f) && !stack_frame__is_generated(f) &&
-		    strcmp(f->file, function->file))
+		if (stack_frame__is_own(f) && !stack_frame__is_generated(f) && strcmp(f->file, function->file))
 			return at;
 	}
 	return 0;

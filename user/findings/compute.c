@@ -210,7 +210,7 @@ struct total {
 static bool is_counted(const struct stack_frame *f, bool has_python)
 {
 	if (has_python)
-		return f->line && stack_frame__is_users(f) && !stack_frame__is_package(f);
+		return f->line && stack_frame__is_own(f);
 	return f->kind == FRAME_NATIVE && *f->file && !strstr(f->name, "+0x");
 }
 

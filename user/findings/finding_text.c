@@ -62,7 +62,7 @@ void finding_code__fill_caller(struct finding_code *code, const struct stacks *s
 
 	while (caller && caller->code == f->code)
 		caller = stacks__frame(stacks, caller->caller);
-	if (caller && stack_frame__is_users(caller) && !stack_frame__is_package(caller))
+	if (caller && stack_frame__is_own(caller))
 		fill_python(code, caller);
 }
 

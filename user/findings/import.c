@@ -47,7 +47,7 @@ static struct import_stack import_stack__of(const struct stacks *stacks, u32 sta
 		} else if (!strcmp(f->name, "<module>")) {
 			module = at;
 		} else {
-			calls_user = calls_user || (stack_frame__is_users(f) && !stack_frame__is_package(f));
+			calls_user = calls_user || stack_frame__is_own(f);
 		}
 	}
 	return s;

@@ -244,7 +244,7 @@ u32 lock_kind__code(const struct stacks *s, u32 stack)
 	u32 package = 0, python = 0, native = 0;
 
 	for (u32 at = stack; (f = stacks__frame(s, at)) != NULL; at = f->caller) {
-		if (stack_frame__is_users(f) && !stack_frame__is_package(f))
+		if (stack_frame__is_own(f))
 			return at;
 		if (stack_frame__is_users(f))
 			package = package ? package : at;

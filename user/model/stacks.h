@@ -52,6 +52,8 @@ char *stacks__label(const struct stacks *s, u32 id, char *buf, size_t size);
 bool stack_frame__is_users(const struct stack_frame *f);
 /* Is it the code of an installed package? */
 bool stack_frame__is_package(const struct stack_frame *f);
+/* Is it the user's code, and no package's? */
+bool stack_frame__is_own(const struct stack_frame *f);
 /*
  * Returns whether the frame is code that a library made at run time, such as the methods of a proxy or of a data class.
  * It may also be the user's, of `python -c`; so it counts as the user's where a stack has no other.

@@ -24,6 +24,11 @@ bool stack_frame__is_package(const struct stack_frame *f)
 	return strstr(f->file, "/site-packages/") || strstr(f->file, "/dist-packages/");
 }
 
+bool stack_frame__is_own(const struct stack_frame *f)
+{
+	return stack_frame__is_users(f) && !stack_frame__is_package(f);
+}
+
 bool stack_frame__is_generated(const struct stack_frame *f)
 {
 	static const char *const files[] = { "<string>", "<attrs generated", "<decorator-gen-", "<__array_function__" };
