@@ -75,12 +75,15 @@ $(B)/gen/syscall_nr.h: scripts/syscalls.sh bpf/probes/syscall/calls.txt $(B)/gen
 	$(call say,GEN)scripts/syscalls.sh $(CC) bpf/probes/syscall/calls.txt > $@.tmp
 	@mv $@.tmp $@
 
-# Pages that the program writes, as `page`, a string of C
-$(B)/gen/%.inc: user/export/% Makefile $(B)/gen/config
+# Texts that are part of the program, as `page`, a string of C
+vpath %.html user/export
+vpath %.rules user/findings
+$(B)/gen/%.inc: % Makefile $(B)/gen/config
 	$(call say,GEN)sed 's/[\\"]/\\&/g; s/^/"/; s/$$/\\n"/; 1s/^/static const char page[] =\n/; $$s/$$/;/' $< > $@.tmp
 	@mv $@.tmp $@
 $(B)/obj/user/export/flame.o: $(B)/gen/flame.html.inc
 $(B)/obj/user/export/html.o: $(B)/gen/html.html.inc
+$(B)/obj/user/findings/rules.o: $(B)/gen/library.rules.inc
 
 $(B)/bpf/%.o: %.bpf.c $(B)/gen/config | $(B)/gen/syscall_nr.h
 	@mkdir -p $(@D)
@@ -175,6 +178,7 @@ $(B)/fuzz/obj/%.o: %.c $(B)/gen/config | $(B)/gen/sonde.skel.h
 	$(call say,CC)$(CCACHE) $(CLANG) $(SONDE_CPP) -DFUZZ -std=gnu11 -w -O1 -g1 $(FUZZ_FLAGS) $(MAP) -fsanitize=fuzzer-no-link -MMD -MP -c $< -o $@
 $(B)/fuzz/obj/user/export/flame.o: $(B)/gen/flame.html.inc
 $(B)/fuzz/obj/user/export/html.o: $(B)/gen/html.html.inc
+$(B)/fuzz/obj/user/findings/rules.o: $(B)/gen/library.rules.inc
 $(FUZZERS): $(B)/fuzz/%: $(B)/fuzz/obj/tests/fuzz/%.o $(LIB_SRCS:%.c=$(B)/fuzz/obj/%.o)
 	$(call say,LINK)$(CLANG) $(LDFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer $^ $(LDLIBS) -o $@
 fuzzers: $(FUZZERS)

@@ -31,7 +31,7 @@ _sonde()
 	export--to) mapfile -t COMPREPLY < <(compgen -W "$(_sonde_names formats)" -- "$cur") ;;
 	export--event) mapfile -t COMPREPLY < <(compgen -W "$(_sonde_names events) on-cpu off-cpu gil-wait gil-blame" -- "$cur") ;;
 	*--format) mapfile -t COMPREPLY < <(compgen -W "table csv json" -- "$cur") ;;
-	*-o | *--output) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+	*-o | *--output | *--rules) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
 	*)
 		if [[ $cur == -* ]]; then
 			words=$(sonde "$command" --help | sed '/^Examples:/q; s/such as .*//' |

@@ -26,6 +26,7 @@ static const char help[] =
 	"  --format table|csv|json  table for people (default); the others for programs: every row, exact numbers\n"
 	"  --sort COLUMN            by a column's heading or key; figures largest first, +COLUMN smallest first,\n"
 	"                           -COLUMN descending for texts\n"
+	"  --rules FILE             rules on functions of libraries, before those of sonde: docs/adding-a-rule.md\n"
 	"  -n, --rows ROWS          at most this many rows per table; 0: all\n"
 	"  --no-pager               no pager: on a terminal long output goes through $SONDE_PAGER, $PAGER or less\n"
 	"\n"
@@ -50,6 +51,7 @@ static const struct option long_options[] = {
 	{ "before", required_argument, NULL, OPT_BEFORE },
 	{ "after", required_argument, NULL, OPT_AFTER },
 	{ "pid", required_argument, NULL, 'p' },
+	RULES_OPTION,
 	TABLE_OPTIONS,
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },

@@ -8,6 +8,7 @@
 
 #include "cmd/cmd.h"
 #include "cmd/export_ranks.h"
+#include "cmd/table_options.h"
 #include "export/export.h"
 #include "output/file.h"
 #include "util/sudo.h"
@@ -22,6 +23,7 @@ static const char options_help[] =
 	"  --to FORMAT        what to write\n"
 	"  -o, --output OUT   output file (default: standard output), readable only by its owner\n"
 	"  -f, --force        overwrite OUT if it exists\n"
+	"  --rules FILE       rules on functions of libraries, for findings: docs/adding-a-rule.md\n"
 	"  --event KIND       for csv: the kind of event to write; `sonde info FILE` lists those in a trace. For\n"
 	"                     folded, flame, pprof and speedscope: on-cpu, off-cpu, gil-wait, gil-blame, or a kind\n"
 	"                     of event with a stack, and its field if it has several (gil_drop, gil_wait:holder_stack);\n"
@@ -63,9 +65,13 @@ static int help(void)
 }
 
 static const struct option long_options[] = {
-	{ "to", required_argument, NULL, 't' }, { "output", required_argument, NULL, 'o' },
-	{ "force", no_argument, NULL, 'f' },	{ "event", required_argument, NULL, 'e' },
-	{ "help", no_argument, NULL, 'h' },	{ 0 },
+	{ "to", required_argument, NULL, 't' },
+	{ "output", required_argument, NULL, 'o' },
+	{ "force", no_argument, NULL, 'f' },
+	{ "event", required_argument, NULL, 'e' },
+	RULES_OPTION,
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
 };
 
 /* Returns an exit status, or -1 to continue. */
@@ -91,8 +97,8 @@ static int parse(struct request *r, int argc, char **argv)
 		case 'h':
 			return help();
 		default:
-			fputs("Try 'sonde export --help'.\n", stderr);
-			return EXIT_USAGE;
+			if (!table_options__take(NULL, "export", c, optarg))
+				return EXIT_USAGE;
 		}
 	}
 	if (argc == optind)

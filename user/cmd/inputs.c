@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cmd/cmd.h"
+#include "cmd/rule_files.h"
 #include "model/merge.h"
 #include "sandbox/memory_limit.h"
 #include "sandbox/privileges.h"
@@ -148,6 +149,7 @@ static bool open_all(struct inputs *in, char *const *paths, u32 n)
 {
 	char why[512];
 
+	rule_files__add_folder();
 	*in = (struct inputs){ .paths = paths, .n = n, .fds = malloc(n * sizeof(int)), .merged = -1 };
 	for (u32 i = 0; in->fds && i < n; i++)
 		in->fds[i] = -1;

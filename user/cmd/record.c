@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "cmd/cmd.h"
 #include "cmd/record.h"
+#include "cmd/rule_files.h"
 #include "cmd/shim.h"
 #include "cmd/status_line.h"
+#include "cmd/table_options.h"
 #include "model/line.h"
 #include "output/file.h"
 
@@ -18,7 +20,7 @@ static const char help[] =
 	"                    [--step RANGE] [--schedule skip_first=N,wait=N,warmup=N,active=N,repeat=N] [--no-args]\n"
 	"                    [--scope self|user|all] [--trusted-files] [--remote-files] [--FAMILY=OPTION]\n"
 	"                    [--FAMILY-OPTION NUMBER] [--cost-limit PERCENT|none] [--debuginfod] [--inject]\n"
-	"                    [--print] [--report] [-q] [-- CMD ARGS]\n"
+	"                    [--print] [--report] [--rules FILE] [-q] [-- CMD ARGS]\n"
 	"\n"
 	"Traces what the filters select, and writes a trace file. Without a filter it traces calls of CUDA and\n"
 	"NCCL, waits for the GIL and starts of processes everywhere; the scheduler, samples and waits of processes\n"
@@ -78,6 +80,7 @@ static const char help[] =
 	"                        (`sonde inject --help`); adds family gpu\n"
 	"      --print           also print each event when it arrives, one per line\n"
 	"      --report          print the summary (`sonde report FILE`) once the recording has ended\n"
+	"      --rules FILE      rules on functions of libraries, for findings: docs/adding-a-rule.md\n"
 	"  -q, --quiet           print only errors, warnings and losses\n"
 	"  -h, --help            this text\n"
 	"  -- CMD ARGS           run CMD, and trace it and what it starts, from its first instruction to its end.\n"
@@ -246,6 +249,7 @@ static int parse(struct record_args *a, int argc, char **argv)
 		{ "cost-limit", required_argument, NULL, 'L' },
 		{ "quiet", no_argument, NULL, 'q' },
 		{ "report", no_argument, NULL, 'R' },
+		RULES_OPTION,
 		SCOPE_OPTIONS,
 		{ "help", no_argument, NULL, 'h' },
 		{},
@@ -323,6 +327,9 @@ static int parse(struct record_args *a, int argc, char **argv)
 			break;
 		case 'R':
 			a->report = true;
+			break;
+		case TABLE_OPTION_RULES:
+			err = rule_files__add(optarg) ? 0 : -EINVAL;
 			break;
 		case 'I':
 			a->inject = true;
@@ -410,6 +417,8 @@ static int cmd_record(int argc, char **argv)
 		ret = -EINVAL;
 	}
 	a.session.command = a.session.no_args ? "(kept out: --no-args)" : command;
+	if (!ret)
+		rule_files__add_folder();
 	if (ret)
 		ret = ret > 0 ? EXIT_DONE : a.has_command ? EXIT_OWN_FAILURE : EXIT_USAGE;
 	else

@@ -33,6 +33,7 @@ static const char options_help[] =
 	"                           +COLUMN in ascending, -COLUMN in descending order\n"
 	"  --group-by KEY           report torch: rows by name and by shape, stack or module\n"
 	"  --peak-tflops N          report torch: the machine's peak rate; the report states which share of it was used\n"
+	"  --rules FILE             rules on functions of libraries, before those of sonde: docs/adding-a-rule.md\n"
 	"  -n, --rows ROWS          at most this many rows per table; 0: all\n"
 	"  --no-pager               no pager: on a terminal long output goes through $SONDE_PAGER, $PAGER or less\n"
 	"\n"
@@ -87,6 +88,7 @@ static const struct option long_options[] = {
 	{ "tid", required_argument, NULL, OPT_TID },
 	{ "group-by", required_argument, NULL, OPT_GROUP_BY },
 	{ "peak-tflops", required_argument, NULL, OPT_PEAK },
+	RULES_OPTION,
 	TABLE_OPTIONS,
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },

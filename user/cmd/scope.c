@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cmd/cmd.h"
@@ -118,23 +117,21 @@ static bool take_line(struct scope *s, char *line, const char *command, const ch
 static bool read_configuration(struct scope *s, const char *command)
 {
 	const char *other = secure_getenv("SONDE_CONF"), *path = other ? other : CONFIGURATION;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+	int fd = file__open_trusted(AT_FDCWD, path, 0);
 	char line[256];
-	struct stat st;
 	bool good;
 	FILE *f;
 
-	if (fd < 0 && errno == ENOENT)
+	if (fd == -ENOENT)
 		return true;
-	if (fd < 0) {
-		cmd__error("%s can't be read: %s", path, strerror(errno));
-		return false;
-	}
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || (st.st_uid && st.st_uid != geteuid()) || st.st_mode & 022) {
+	if (fd == -EPERM) {
 		cmd__error(
 			"%s can be written by other users than root: `chown root:root` and `chmod 644` it, or remove it",
 			path);
-		close(fd);
+		return false;
+	}
+	if (fd < 0) {
+		cmd__error("%s can't be read: %s", path, strerror(-fd));
 		return false;
 	}
 	f = fdopen(fd, "r");

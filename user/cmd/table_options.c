@@ -5,6 +5,7 @@
 
 #include "cmd/cmd.h"
 #include "cmd/pager.h"
+#include "cmd/rule_files.h"
 
 bool table_options__take(struct output_options *o, const char *command, int option, const char *value)
 {
@@ -19,6 +20,8 @@ bool table_options__take(struct output_options *o, const char *command, int opti
 	case TABLE_OPTION_NO_PAGER:
 		pager__disable();
 		return true;
+	case TABLE_OPTION_RULES:
+		return rule_files__add(value);
 	case 'n':
 		if (!cmd__parse_number(command, "-n", value, 0, 0xffffffff, &rows))
 			return false;

@@ -2,6 +2,7 @@
 /* `sonde top` shows what Python does now: GIL load, holders, waiters, functions. It writes no trace. */
 #include "cmd/cmd.h"
 #include "cmd/pids.h"
+#include "cmd/rule_files.h"
 #include "cmd/scope.h"
 #include "cmd/top.h"
 
@@ -182,6 +183,7 @@ static int parse(struct top *t, int argc, char **argv)
 	t->session.n_pids = t->pids.n;
 	if (!scope__apply(&t->scope, &t->session, "top", false))
 		return EXIT_USAGE;
+	rule_files__add_folder();
 	t->session.families = t->hz ? "proc,gil,sample" : "proc,gil";
 	snprintf(t->hz_option, sizeof(t->hz_option), "sample-hz=%llu", t->hz);
 	t->options[0] = t->hz ? t->hz_option : NULL;

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "cmd/cmd.h"
-#include "cmd/pager.h"
 #include "cmd/pids.h"
+#include "cmd/rule_files.h"
 #include "cmd/status_line.h"
 #include "cmd/subcommand.h"
 #include "cmd/table_options.h"
@@ -19,7 +19,7 @@
 #define SECONDS "5"
 
 static const char help[] =
-	"Usage: sonde why [-d SECONDS] [--format table|csv|json] [--no-pager] PID..\n"
+	"Usage: sonde why [-d SECONDS] [--format table|csv|json] [--rules FILE] [--no-pager] PID..\n"
 	"\n"
 	"Records these processes and their descendants for five seconds, with the default set of `sonde\n"
 	"record`, and prints what they did with their time: the summary of `sonde report`, and before it, for one\n"
@@ -28,6 +28,7 @@ static const char help[] =
 	"\n"
 	"  -d, --duration SEC    record for this many seconds, fractions allowed\n"
 	"      --format FORMAT   table, csv or json\n"
+	"      --rules FILE      rules on functions of libraries, before those of sonde: docs/adding-a-rule.md\n"
 	"      --no-pager        no pager: on a terminal long output goes through $SONDE_PAGER, $PAGER or less\n"
 	"  -h, --help            this text\n"
 	"\n"
@@ -48,8 +49,9 @@ static bool parse(struct why_args *a, int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "duration", required_argument, NULL, 'd' },
-		{ "format", required_argument, NULL, 'F' },
+		FORMAT_OPTION,
 		PAGER_OPTION,
+		RULES_OPTION,
 		{ "help", no_argument, NULL, 'h' },
 		{},
 	};
@@ -59,14 +61,12 @@ static bool parse(struct why_args *a, int argc, char **argv)
 	while ((c = getopt_long(argc, argv, "d:h", options, NULL)) != -1) {
 		if (c == 'd')
 			a->seconds = optarg;
-		else if (c == 'F' && cmd__parse_format("why", optarg, &format))
-			a->format = optarg;
-		else if (c == TABLE_OPTION_NO_PAGER)
-			pager__disable();
 		else if (c == 'h')
 			a->is_help = true;
-		else
+		else if (!table_options__take(&format, "why", c, optarg))
 			return false;
+		else if (c == TABLE_OPTION_FORMAT)
+			a->format = optarg;
 	}
 	if (a->is_help) {
 		fputs(help, stdout);
@@ -140,6 +140,7 @@ static int cmd_why(int argc, char **argv)
 		return EXIT_USAGE;
 	if (a.is_help)
 		return EXIT_DONE;
+	rule_files__add_folder();
 	snprintf(folder, sizeof(folder), "%s/sonde-why-XXXXXX", tmp && *tmp == '/' ? tmp : "/tmp");
 	if (!mkdtemp(folder)) {
 		cmd__error("%s: cannot make a folder for the trace: %s; set TMPDIR to another folder", folder,

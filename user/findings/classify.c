@@ -11,150 +11,24 @@
 
 #include "findings/classify_semaphore.h"
 #include "findings/classify_short.h"
+#include "findings/rules.h"
 #include "model/gc_stack.h"
 #include "model/lock_kind.h"
+#include "output/text.h"
 #include "util/array.h"
 #include "util/path.h"
 
-/* Functions of libraries, by the end of the file's path and the last part of the name; NULL: the file's functions. */
-static const struct rule {
-	const char *file, *function; /* function: names separated by spaces */
-	enum finding_kind kind; /* FINDING_NONE: does not classify the wait */
-	/* Calls the user's code for each task (RUNS), request (SERVES) or callback of an event loop (LOOPS). */
-	enum { CALLED, RUNS, SERVES, LOOPS } role;
-} rules[] = {
-	{ "/threading.py", "wait wait_for", FINDING_CONDITION, CALLED },
-	{ "/threading.py", "acquire", FINDING_SEMAPHORE, CALLED },
-	{ "/threading.py", "join _wait_for_tstate_lock _shutdown", FINDING_RESULT, CALLED },
-	{ "/queue.py", "get", FINDING_IDLE, CALLED },
-	{ "/queue.py", "put join", FINDING_QUEUE, CALLED },
-	{ "/concurrent/futures/thread.py", "_worker run", FINDING_IDLE, RUNS },
-	{ "/concurrent/futures/thread.py", "shutdown", FINDING_RESULT, CALLED },
-	{ "/concurrent/futures/process.py", "run wait_result_broken_or_wakeup _process_worker", FINDING_IDLE, RUNS },
-	{ "/concurrent/futures/process.py", "shutdown", FINDING_RESULT, CALLED },
-	{ "/concurrent/futures/_base.py", "result exception wait as_completed result_iterator", FINDING_RESULT,
-	  CALLED },
-	{ "/multiprocessing/pool.py", "worker _handle_workers _handle_tasks _handle_results", FINDING_IDLE, RUNS },
-	{ "/multiprocessing/pool.py", "get wait map starmap apply next", FINDING_RESULT, CALLED },
-	{ "/multiprocessing/pool.py", "join", FINDING_CHILD, CALLED },
-	{ "/multiprocess/pool.py", "worker _handle_workers _handle_tasks _handle_results", FINDING_IDLE, RUNS },
-	{ "/multiprocess/pool.py", "get wait map starmap apply next", FINDING_RESULT, CALLED },
-	{ "/multiprocess/pool.py", "join", FINDING_CHILD, CALLED },
-	{ "/gevent/threadpool.py", NULL, FINDING_NONE, RUNS },
-	{ "/pebble/pool/", NULL, FINDING_NONE, RUNS },
-	{ "/multiprocessing/queues.py", "get _feed", FINDING_IDLE, CALLED },
-	{ "/multiprocessing/queues.py", "put", FINDING_QUEUE, CALLED },
-	{ "/multiprocessing/process.py", "join", FINDING_CHILD, CALLED },
-	{ "/multiprocessing/popen_fork.py", "poll wait", FINDING_CHILD, CALLED },
-	{ "/multiprocessing/connection.py", "accept", FINDING_IDLE, CALLED },
-	{ "/multiprocessing/resource_tracker.py", "main", FINDING_IDLE, CALLED },
-	{ "/multiprocessing/forkserver.py", "main", FINDING_IDLE, SERVES },
-	{ "/multiprocessing/managers.py", "accepter handle_request serve_client serve_forever", FINDING_IDLE, SERVES },
-	{ "/subprocess.py", NULL, FINDING_CHILD, CALLED },
-	{ "/selectors.py", "select", FINDING_IDLE, CALLED },
-	{ "/select.py", "select poll", FINDING_IDLE, CALLED },
-	{ "/socket.py", "accept", FINDING_IDLE, CALLED },
-	{ "/socketserver.py", "serve_forever handle_request", FINDING_IDLE, SERVES },
-	{ "/socketserver.py", "process_request process_request_thread finish_request", FINDING_NONE, SERVES },
-	{ "/http/server.py", "handle_one_request handle", FINDING_IDLE, SERVES },
-	{ "/asyncio/base_events.py", "_run_once run_forever run_until_complete", FINDING_IDLE, LOOPS },
-	{ "/asyncio/events.py", "_run", FINDING_NONE, LOOPS },
-	{ "/asyncio/runners.py", "run", FINDING_IDLE, LOOPS },
-	{ "/torch/utils/data/_utils/worker.py", "_worker_loop", FINDING_IDLE, RUNS },
-	{ "/torch/autograd/graph.py", "_engine_run_backward", FINDING_RESULT, CALLED },
-	{ "/torch/distributed/distributed_c10d.py", NULL, FINDING_RANKS, CALLED },
-	{ "/torch/utils/data/dataloader.py", "_try_get_data _get_data _next_data", FINDING_LOADER, CALLED },
-	{ "/gunicorn/arbiter.py", NULL, FINDING_IDLE, CALLED },
-	{ "/gunicorn/http/unreader.py", NULL, FINDING_IDLE, CALLED },
-	{ "/gunicorn/workers/", NULL, FINDING_IDLE, SERVES },
-	{ "/billiard/", NULL, FINDING_IDLE, SERVES },
-	{ "/kombu/", NULL, FINDING_IDLE, SERVES },
-	{ "/celery/", NULL, FINDING_IDLE, SERVES },
-	{ "/uvicorn/", NULL, FINDING_IDLE, SERVES },
-	{ "/waitress/", NULL, FINDING_IDLE, SERVES },
-	{ "/werkzeug/serving.py", NULL, FINDING_IDLE, SERVES },
-	{ "/anyio/_backends/", "run", FINDING_IDLE, SERVES },
-	{ "/starlette/", NULL, FINDING_NONE, SERVES },
-	{ "/flask/app.py", NULL, FINDING_NONE, SERVES },
-	{ "/django/core/handlers/", NULL, FINDING_NONE, SERVES },
-	{ "/logging/handlers.py", "_monitor", FINDING_IDLE, CALLED },
-	{ "/tqdm/_monitor.py", NULL, FINDING_IDLE, CALLED },
-	{ "/redis/commands/core.py", "blpop brpop blmove blmpop brpoplpush bzpopmin bzpopmax bzmpop xread xreadgroup",
-	  FINDING_IDLE, CALLED },
-	{ "/redis/client.py", "listen get_message", FINDING_IDLE, CALLED },
-	{ "/kafka/consumer/group.py", "poll __next__ next_v2 _message_generator _message_generator_v2", FINDING_IDLE,
-	  CALLED },
-	{ "/pika/", "start_consuming process_data_events", FINDING_IDLE, CALLED },
-};
-
-/* Matches "get" in "Queue.get" and in "get", as older Pythons have no qualified names. */
-static bool is_function(const char *list, const char *name)
-{
-	const char *last = strrchr(name, '.');
-	size_t len;
-
-	last = last ? last + 1 : name;
-	len = strlen(last);
-	for (const char *at = list; (at = strstr(at, last)) != NULL && len; at += len)
-		if ((at == list || at[-1] == ' ') && (!at[len] || at[len] == ' '))
-			return true;
-	return false;
-}
-
-static bool is_in(const char *file, const char *part)
-{
-	size_t len = strlen(part), all = strlen(file);
-
-	if (part[len - 1] == '/')
-		return strstr(file, part) != NULL;
-	return (all >= len && !strcmp(file + all - len, part)) || !strcmp(file, part + 1);
-}
-
-static const struct rule *rule_of(const struct stack_frame *f)
-{
-	for (size_t i = 0; f->kind == FRAME_PYTHON && i < ARRAY_LEN(rules); i++)
-		if (is_in(f->file, rules[i].file) && (!rules[i].function || is_function(rules[i].function, f->name)))
-			return &rules[i];
-	return NULL;
-}
-
 u8 classify__rule(const struct stack_frame *f)
 {
-	const struct rule *rule = rule_of(f);
+	const struct rule *rule = rule__of(f);
 
 	return rule ? (u8)rule->kind : FINDING_NONE;
 }
 
-/* Returns whether a part of the path begins with "pool", as psycopg_pool/ and pooling.py, or is connectionpool.py. */
-static bool names_pool(const char *path)
-{
-	if (strstr(path, "connectionpool"))
-		return true;
-	for (const char *at = path; (at = strstr(at, "pool")) != NULL; at++)
-		if (at > path && strchr("/_-.", at[-1]))
-			return true;
-	return false;
-}
-
-bool classify__is_pool(const struct stack_frame *f)
-{
-	static const char takes[] =
-		"get _get _do_get get_conn _get_conn getconn _getconn get_connection _get_connection get_socket "
-		"connection acquire _acquire checkout _checkout connect borrow "
-		"wait_for_connection _wait_for_available_connection";
-	const char *in = strstr(f->file, "-packages/");
-
-	if (f->kind != FRAME_PYTHON || !in || !stack_frame__is_package(f) || rule_of(f))
-		return false;
-	return is_function(takes, f->name) &&
-	       (names_pool(in) || strstr(f->name, "Pool") || strstr(f->name, "wait_for_available_connection") ||
-		strstr(f->name, "wait_for_connection"));
-}
-
 bool classify__starts_child(const struct stack_frame *f)
 {
-	return is_function("_bootstrap", f->name) &&
-	       (is_in(f->file, "/multiprocessing/process.py") || is_in(f->file, "/billiard/process.py"));
+	return path__ends_with(f->name, "_bootstrap") && (path__ends_with(f->file, "multiprocessing/process.py") ||
+							  path__ends_with(f->file, "billiard/process.py"));
 }
 
 /* What a stack shows, as found from the outermost frame inwards: each frame adds to what its caller has. */
@@ -171,16 +45,12 @@ struct frame_parts {
 	bool is_known;
 };
 
-static bool is_own_code(const struct stack_frame *f)
-{
-	return stack_frame__is_users(f) && !stack_frame__is_package(f);
-}
-
 /* Adds what a Python frame shows as a caller of the frames further in, or as the user's code. */
 static void add_called_by(struct frame_parts *p, const struct stack_frame *f, u32 at)
 {
-	const struct rule *rule = rule_of(f);
-	bool is_own = is_own_code(f), is_loop = rule && rule->role == LOOPS;
+	const struct rule *rule = rule__of(f);
+	bool is_own = stack_frame__is_own(f), is_loop = rule && rule->role == RULE_LOOPS;
+	bool calls_user = rule && rule->role >= RULE_RUNS;
 	enum finding_kind outer_rule = is_own ? FINDING_NONE : p->parts.rule;
 	struct stack_parts *parts = &p->parts;
 
@@ -194,12 +64,15 @@ static void add_called_by(struct frame_parts *p, const struct stack_frame *f, u3
 		parts->waits_in_loop = false;
 		parts->pool = 0;
 	}
-	/* the outermost rule that the user's code called decides, but the innermost pool */
-	parts->rule = outer_rule || !rule ? outer_rule : rule->kind;
-	parts->pool = classify__is_pool(f) ? at : parts->pool;
+	/*
+	 * The outermost rule that the user's code called decides, but the innermost pool. Below a function of kind
+	 * `none` that calls the user's code a server is at work, so its own rule no longer makes waits idle.
+	 */
+	parts->rule = calls_user && !rule->kind ? FINDING_NONE : outer_rule || !rule ? outer_rule : rule->kind;
+	parts->pool = rule && rule->role == RULE_POOL ? at : parts->pool;
 	parts->waits_in_loop = parts->waits_in_loop || is_loop;
-	p->role.serves = p->role.serves || (rule && rule->role != CALLED);
-	p->role.in_request = p->role.in_request || (rule && rule->role >= SERVES);
+	p->role.serves = p->role.serves || calls_user;
+	p->role.in_request = p->role.in_request || (rule && rule->role >= RULE_SERVES);
 	p->role.loop = p->role.loop || is_loop;
 	p->role.outermost = is_loop ? 0 : is_own && !p->role.outermost ? at : p->role.outermost;
 }
@@ -212,9 +85,9 @@ static void add_innermost(struct frame_parts *p, const struct stack_frame *f, u3
 	parts->python = at;
 	parts->called = 0;
 	parts->is_foreign = parts->retries_database = false;
-	parts->passes_data = is_in(f->file, "/multiprocessing/connection.py") ||
-			     is_in(f->file, "/multiprocessing/queues.py") ||
-			     is_in(f->file, "/multiprocessing/reduction.py");
+	parts->passes_data = path__ends_with(f->file, "multiprocessing/connection.py") ||
+			     path__ends_with(f->file, "multiprocessing/queues.py") ||
+			     path__ends_with(f->file, "multiprocessing/reduction.py");
 	p->native_rule = FINDING_NONE;
 }
 
@@ -222,15 +95,6 @@ static void add_innermost(struct frame_parts *p, const struct stack_frame *f, u3
 static bool is_callable(const struct stack_frame *f)
 {
 	return !path__is_interpreter(f->file) && !path__is_foreign_call(f->file);
-}
-
-static enum finding_kind rule_of_native(const struct stack_frame *f)
-{
-	/* C++'s mangled name of what is in namespace c10d, PyTorch's collectives */
-	if (path__begins_with(f->name, "_ZN4c10d") || path__begins_with(f->name, "_ZNK4c10d"))
-		return FINDING_RANKS;
-	/* a thread of the autograd engine waits for backward nodes; in Tensor.backward() it is a wait for the result */
-	return path__begins_with(f->name, "_ZN5torch8autograd10ReadyQueue3pop") ? FINDING_IDLE : FINDING_NONE;
 }
 
 static void add_native(struct frame_parts *p, const struct stacks *stacks, const struct stack_frame *f, u32 at)
@@ -248,7 +112,7 @@ static void add_native(struct frame_parts *p, const struct stacks *stacks, const
 	p->parts.collects = p->parts.collects || gc_stack__is_collector(f);
 	if (path__begins_with(path__file_name(f->file), "libsqlite3.") || path__begins_with(f->name, "sqlite3"))
 		p->parts.retries_database = true;
-	p->native_rule = p->native_rule ? p->native_rule : rule_of_native(f);
+	p->native_rule = p->native_rule ? p->native_rule : classify__rule(f);
 }
 
 static void add_frame(struct frame_parts *p, const struct stacks *stacks, u32 at)
@@ -332,7 +196,7 @@ static bool is_call(const struct finding_input *in, u32 reason, const char *list
 {
 	const char *name = activity__name(in->activity, reason);
 
-	return name && is_function(list, name);
+	return name && text__has_item(list, ' ', name);
 }
 
 /* Classifies a futex without a rule by the functions that wait for it. */

@@ -27,8 +27,6 @@ struct stack_parts {
 };
 /* Returns what this function of a library waits for, an enum finding_kind; FINDING_NONE: not known. */
 u8 classify__rule(const struct stack_frame *f);
-/* Returns whether a package's function takes an object from a pool, such as a connection. */
-bool classify__is_pool(const struct stack_frame *f);
 /* Returns whether it is the first function of a child process; frames of its callers are copies of the parent's. */
 bool classify__starts_child(const struct stack_frame *f);
 struct stack_parts stack_parts__of(const struct stacks *stacks, u32 stack);

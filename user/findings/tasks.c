@@ -11,30 +11,10 @@
 
 #include "findings/classify.h"
 #include "findings/group.h"
+#include "findings/rules.h"
 #include "model/query.h"
-#include "util/array.h"
 #include "util/path.h"
 #include "util/python_library.h"
-
-/* Functions of asyncio and what a coroutine waits for in them; `name` is the begin of a qualified name. */
-static const struct rule {
-	const char *file, *name;
-	enum finding_kind kind; /* FINDING_NONE: this is no lost time */
-	bool sends; /* the task has data to send, so it is not idle however long the wait is */
-} rules[] = {
-	{ "/asyncio/locks.py", "Lock.", FINDING_LOCK, false },
-	{ "/asyncio/locks.py", "Semaphore.", FINDING_SEMAPHORE, false },
-	{ "/asyncio/locks.py", "", FINDING_NONE, false },
-	{ "/asyncio/queues.py", "Queue.get", FINDING_IDLE, false },
-	{ "/asyncio/queues.py", "Queue.", FINDING_QUEUE, false },
-	{ "/asyncio/streams.py", "StreamWriter.drain", FINDING_PEER, true },
-	{ "/asyncio/streams.py", "", FINDING_PEER, false },
-	{ "/asyncio/subprocess.py", "", FINDING_CHILD, false },
-	{ "/asyncio/base_events.py", "Server.", FINDING_NONE, false },
-	{ "/asyncio/base_events.py", "", FINDING_PEER, false },
-	{ "/asyncio/selector_events.py", "", FINDING_PEER, false },
-	{ "/asyncio/", "", FINDING_NONE, false },
-};
 
 static const struct rule *rule_of(const struct stack_frame *f)
 {
@@ -44,15 +24,7 @@ static const struct rule *rule_of(const struct stack_frame *f)
 	/* `async with` of a lock or a semaphore calls its `acquire` through this class */
 	if (path__begins_with(f->name, "_ContextManagerMixin."))
 		return NULL;
-	for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
-		size_t len = strlen(rules[i].file);
-		bool is_file = rules[i].file[len - 1] == '/' ? strstr(f->file, rules[i].file) != NULL :
-							       path__ends_with(f->file, rules[i].file);
-
-		if (is_file && path__begins_with(f->name, rules[i].name))
-			return &rules[i];
-	}
-	return NULL;
+	return rule__of_task(f);
 }
 
 /* What the tasks of a reading waited for, and in which of the user's functions. */
@@ -93,11 +65,11 @@ static struct task_wait wait_of(const struct stacks *stacks, u32 stack, bool ser
 	const struct stack_frame *f;
 
 	for (u32 at = stack; (f = stacks__frame(stacks, at)) != NULL && !w.user; at = f->caller) {
-		const struct rule *rule = rule_of(f);
+		const struct rule *rule = rule_of(f), *pool;
 
 		if (rule) {
 			w.kind = rule->kind;
-			w.sends = rule->sends;
+			w.sends = rule->role == RULE_SENDS;
 			w.in = f->name;
 		} else if (stack_frame__is_package(f)) {
 			/*
@@ -107,7 +79,8 @@ static struct task_wait wait_of(const struct stacks *stacks, u32 stack, bool ser
 			if (w.kind == FINDING_IDLE || !*w.in)
 				w.kind = *w.in ? FINDING_QUEUE : FINDING_PEER;
 			/* only if innermost: a pool's outer functions also call users of its connections */
-			if (classify__is_pool(f) && (!w.is_package || strstr(f->name, "wait_for"))) {
+			pool = rule__of(f);
+			if (pool && pool->role == RULE_POOL && (!w.is_package || strstr(f->name, "wait_for"))) {
 				w.kind = FINDING_QUEUE;
 				w.in = f->name;
 			}
@@ -199,18 +172,13 @@ static void end_reading(struct pool *p)
 	p->getting = p->using = 0;
 }
 
-static bool is_own_code(const struct stack_frame *f)
-{
-	return stack_frame__is_users(f) && !stack_frame__is_package(f);
-}
-
 /* Returns whether a request or another function of the user called this one. */
 static bool is_called(const struct stacks *stacks, u32 stack, const struct stack_frame *function)
 {
 	const struct stack_frame *f = function;
 
 	for (u32 i = 0; i < POOL_DEPTH && (f = stacks__frame(stacks, f->caller)) != NULL; i++)
-		if (is_own_code(f) && f->code != function->code)
+		if (stack_frame__is_own(f) && f->code != function->code)
 			return true;
 	return is_in_request(stacks, stack);
 }
@@ -226,7 +194,7 @@ static int add_to_pools(struct sums *c, const struct reading *r, const struct ta
 		struct pool_key key = { r->pid, f->code };
 		struct pool *p;
 
-		if (!is_own_code(f))
+		if (!stack_frame__is_own(f))
 			continue;
 		p = c->pools.n < POOLS_MAX ? map__get(&c->pools, &key) : map__find(&c->pools, &key);
 		if (!p && c->pools.n < POOLS_MAX)

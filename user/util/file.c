@@ -33,6 +33,23 @@ int file__open_regular(const char *path)
 	return at < 0 ? -errno : file__reopen_regular(at);
 }
 
+int file__open_trusted(int dir, const char *path, int flags)
+{
+	int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | flags), err;
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	err = fstat(fd, &st)						? -errno :
+	      !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)		? -EINVAL :
+	      (st.st_uid && st.st_uid != geteuid()) || st.st_mode & 022 ? -EPERM :
+									  0;
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
+}
+
 char *file__first_line(const char *path, char *buf, size_t size)
 {
 	FILE *f = fopen(path, "re");

@@ -11,6 +11,12 @@
  */
 int file__open_regular(const char *path);
 
+/*
+ * Opens a file or folder in the folder dir that belongs to root or to the user who runs sonde. -EPERM: others own it,
+ * or can write to it.
+ */
+int file__open_trusted(int dir, const char *path, int flags);
+
 /* Reads the first line of a file into buf, without its newline; "": it can't be read. Returns buf. */
 char *file__first_line(const char *path, char *buf, size_t size);
 
