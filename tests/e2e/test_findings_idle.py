@@ -146,6 +146,21 @@ def check_child(folder):
            "one for a child that runs on and on is none", [f["text"] for f in found])
 
 
+def check_request(folder):
+    """A server's thread waits in a library for its next request, or while it handles one. No code of the user's is on the stack"""
+    site = "/usr/lib/python3/dist-packages"
+    for inner in ((), (f"Flask.dispatch_request {site}/flask/app.py 9",)):
+        stack, frame = code(1, f"SyncWorker.run {site}/gunicorn/workers/sync.py 9", *inner, f"Cache.get {site}/cache/client.py 9")
+        lines = [*process(10, "a"), *stack]
+        for i in range(30):
+            at = 0.5 + i * 0.2
+            lines += [off(10, 10, at, at + 0.15, at + 0.15, "SCHED_SLEEP"), off_stack(10, 10, at, at + 0.15, frame, "SYS_recvfrom"),
+                      run(10, 10, at + 0.15, at + 0.2)]
+        found = findings(folder, *lines)
+        ok(bool(first_of(found, kind="peer")) == bool(inner), "a server that handles a request is not idle" if inner else
+           "one that waits for a request is", [f["text"] for f in found])
+
+
 def check_stopped(folder):
     """A thread computes for 30 ms and is stopped for 120 ms by another process, also while it is in a call"""
     stack, frame = code(1, "transcode /app/a.py 7")
@@ -164,7 +179,7 @@ def check_stopped(folder):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         for check in (check_turns, check_timeouts, check_semaphore, check_semaphore_server, check_batch, check_reader,
-                      check_native_sleep, check_rust, check_child, check_stopped):
+                      check_native_sleep, check_rust, check_child, check_request, check_stopped):
             check(folder)
     done()
 
