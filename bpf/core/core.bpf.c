@@ -111,6 +111,16 @@ static __always_inline u32 account_of(struct task_struct *task)
 	return owner ? owner : BPF_CORE_READ(task, cred, euid.val);
 }
 
+#define PATH_SIZE 4096
+
+/* Only one process runs core_vmas at a time. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, char[PATH_SIZE]);
+} core_path SEC(".maps");
+
 SEC("?iter/task_vma")
 int core_vmas(struct bpf_iter__task_vma *ctx)
 {
@@ -119,11 +129,11 @@ int core_vmas(struct bpf_iter__task_vma *ctx)
 	struct task_struct *task = ctx->task;
 	struct vma_record r = {};
 	struct file *file;
-	char path[256] = ""; /* older verifiers require that memory passed to a helper is initialized */
-	u32 len;
+	u32 len, zero = 0;
+	char *path = bpf_map_lookup_elem(&core_path, &zero);
 	long n;
 
-	if (!task || !vma || task->pid != task->tgid)
+	if (!path || !task || !vma || task->pid != task->tgid)
 		return 0;
 	file = vma->vm_file;
 	if (!file || !(vma->vm_flags & VM_EXEC))
@@ -138,14 +148,14 @@ int core_vmas(struct bpf_iter__task_vma *ctx)
 	r.pid = task->tgid;
 	r.uid = account_of(task);
 	bpf_probe_read_kernel_str(r.comm, sizeof(r.comm), task->comm);
-	n = bpf_d_path(&file->f_path, path, sizeof(path));
-	r.path_len = n > 0 && n <= (long)sizeof(path) ? n : 0;
+	n = bpf_d_path(&file->f_path, path, PATH_SIZE);
+	r.path_len = n > 0 && n <= PATH_SIZE ? n : 0;
 	bpf_seq_write(seq, &r, sizeof(r));
 	len = r.path_len;
 	if (!len)
 		return 0;
 	KEEP_BOUND(len);
-	if (len <= sizeof(path))
+	if (len <= PATH_SIZE)
 		bpf_seq_write(seq, path, len);
 	return 0;
 }

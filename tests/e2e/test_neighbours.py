@@ -21,6 +21,7 @@ SOON = 2_000_000_000  # ns from the mapping of a victim's library until it is pr
 LARGE = 140 << 20
 HUNG = 30
 REFUSED = 600
+EACH = 20  # of which a subordinate user maps
 WARNINGS = 16  # LINES_MAX of user/record/shares.c
 SUBUIDS = 100000
 VICTIM = f"""import ctypes, mmap, sys
@@ -216,15 +217,24 @@ def refused(who, tmp):
         os.mkdir(folder)
         paths.append(os.path.join(folder, "libcudart.so.13"))
         refused_library(paths[-1])
-        os.chown(paths[-1], SUBUIDS + 1 + i, SUBUIDS + 1 + i)
+        os.chown(paths[-1], who.subuids + i, who.subuids + i)
 
-    def attack():
-        p = subprocess.Popen(who.command("/usr/bin/python3", "-c", MAPPER, *paths), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def attack(command=who.command, of=paths):
+        p = subprocess.Popen(command("/usr/bin/python3", "-c", MAPPER, *of), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         p.stdout.readline()
         return [p]
 
-    for name, is_first in ((f"{REFUSED} planted files", False), (f"{REFUSED} planted files that are there before", True)):
-        messages = beside(name, tmp, attack, is_first)
+    def attack_as_many():
+        """As programs whose set-user-ID bits were given in a namespace, and are valid outside of it"""
+        found = []
+        for i in range(0, REFUSED, EACH):
+            ids = [f"--ruid={who.uid}", f"--euid={who.subuids + i}", f"--regid={who.gid}", "--clear-groups"]
+            found += attack(lambda *words, ids=ids: ["setpriv", *ids, *words], paths[i:i + EACH])
+        return found
+
+    for name, is_first, by in ((f"{REFUSED} planted files", False, attack), (f"{REFUSED} planted files that are there before", True, attack),
+                               (f"{REFUSED} planted files of {REFUSED // EACH} subordinate users", False, attack_as_many)):
+        messages = beside(name, tmp, by, is_first)
         named = messages.count("/refused-")
         ok(named == WARNINGS, f"{name}: {WARNINGS} of them are named", named)
         count = f"{REFUSED - WARNINGS} more warnings about files and processes of user {who.uid} are not printed"

@@ -19,8 +19,19 @@ def run_with_account(test):
     done()
 
 
+def first_subuid(name):
+    """As useradd(8) has chosen it, if it gives subordinate ids"""
+    with open("/etc/subuid", "a+", encoding="ascii") as f:
+        f.seek(0)
+        for line in f:
+            if line.startswith(name + ":"):
+                return int(line.split(":")[1])
+        print(f"{name}:{1 << 30}:65536", file=f)
+    return 1 << 30
+
+
 class Account:
-    """`with Account() as a` sets a.name, a.uid and a.gid, or a.why if none can be made. `end` is a suffix of the name, for a second account."""
+    """`with Account() as a` sets a.name, a.uid, a.gid and a.subuids, the first of 65536 subordinate ids, or a.why if none can be made. `end` is a suffix of the name, for a second account."""
 
     def __init__(self, end=""):
         self.end = end
@@ -38,6 +49,7 @@ class Account:
                 self.why = "useradd: " + " ".join(r.stderr.split())
             else:
                 self.uid, self.gid = pwd.getpwnam(self.name)[2:4]
+                self.subuids = first_subuid(self.name)
         return self
 
     def __exit__(self, *args):

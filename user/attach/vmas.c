@@ -2,6 +2,7 @@
 #include "attach/vmas.h"
 
 #include "core/maps.h"
+#include "util/account.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,26 +20,10 @@ int iter__read_all(struct attacher *a, const struct program *p, u32 pid, char **
 	return err;
 }
 
-/* bpf_d_path had no room for a very long path: reads it from the opened file. */
-static const char *read_path(struct attacher *a, const struct mapping *m, char *buf, size_t size)
-{
-	char link[32];
-	int fd = attacher__open(a, m);
-	ssize_t n = -1;
-
-	if (fd >= 0) {
-		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-		n = readlink(link, buf, size - 1);
-		close(fd);
-	}
-	buf[n > 0 ? n : 0] = '\0';
-	return buf;
-}
-
 int vmas__scan(struct attacher *a, const struct program *p, u32 pid, void (*fn)(const struct mapping *m, void *arg),
 	       void *arg)
 {
-	char *buf, path[4096];
+	char *buf;
 	size_t len, pos = 0;
 	int err = iter__read_all(a, p, pid, &buf, &len);
 
@@ -61,12 +46,12 @@ int vmas__scan(struct attacher *a, const struct program *p, u32 pid, void (*fn)(
 			.ino = r.ino,
 			.generation = r.generation,
 			.magic = r.magic,
-			.uid = r.uid,
+			.uid = account__owner(r.uid),
 		};
 		memcpy(m.comm, r.comm, sizeof(m.comm));
 		if (r.path_len)
 			buf[pos + r.path_len - 1] = '\0';
-		m.path = r.path_len ? buf + pos : read_path(a, &m, path, sizeof(path));
+		m.path = r.path_len ? buf + pos : "";
 		pos += r.path_len;
 		fn(&m, arg);
 	}

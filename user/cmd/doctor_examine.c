@@ -6,6 +6,7 @@
 #include "record/family.h"
 #include "sandbox/message.h"
 #include "sandbox/sandbox.h"
+#include "util/account.h"
 #include "util/array.h"
 #include "util/path.h"
 #include "util/test_switch.h"
@@ -23,9 +24,13 @@
 #define END_MS	   500
 #define FAILED_MAX 2 /* failures, after which no more files of that user are examined */
 
+#define ACCOUNT_MS 3000 /* ms that the files of one account may take; those of all but root three times as much */
+
+/* What the files of one account cost */
 struct failures {
 	uid_t user;
 	u32 n;
+	u64 ms;
 };
 
 struct note_taker {
@@ -34,6 +39,7 @@ struct note_taker {
 	struct stat st; /* the first file that the child parsed */
 	struct failures *failures;
 	u32 n_failures;
+	u64 others_ms; /* that the files of all accounts but root took */
 };
 
 /* A reply of the child; only the first n notes are sent. */
@@ -210,7 +216,7 @@ static struct failures *failures_of(struct note_taker *e, uid_t user)
 	for (u32 i = 0; i < e->n_failures; i++)
 		if (e->failures[i].user == user)
 			return &e->failures[i];
-	return array__push(e->failures, e->n_failures, ((struct failures){ user, 0 })) ?
+	return array__push(e->failures, e->n_failures, ((struct failures){ .user = user })) ?
 		       &e->failures[e->n_failures - 1] :
 		       NULL;
 }
@@ -219,6 +225,7 @@ int note_taker__ask(struct note_taker *e, int fd, const char *path, struct note 
 {
 	struct failures *f;
 	struct stat st;
+	u64 begun;
 	int n;
 
 	if (fd < 0)
@@ -227,9 +234,10 @@ int note_taker__ask(struct note_taker *e, int fd, const char *path, struct note 
 		return -ENAMETOOLONG;
 	if (fstat(fd, &st))
 		return -errno;
-	f = failures_of(e, st.st_uid);
-	if (!f || (st.st_uid && f->n >= FAILED_MAX))
+	f = failures_of(e, account__owner(st.st_uid));
+	if (!f || (f->user && (f->n >= FAILED_MAX || f->ms >= ACCOUNT_MS || e->others_ms >= 3 * ACCOUNT_MS)))
 		return -EBUSY;
+	begun = message__now();
 	/* A child that replies before it got a request is compromised. */
 	if (e->child.sock >= 0 && (!may_share(&e->st, &st) || message__pending(e->child.sock)))
 		end_child(e);
@@ -240,5 +248,7 @@ int note_taker__ask(struct note_taker *e, int fd, const char *path, struct note 
 	if (n < 0 && n != -ETIMEDOUT)
 		n = ask_child(e, fd, path, out);
 	f->n += n < 0;
+	f->ms += message__now() - begun;
+	e->others_ms += f->user ? message__now() - begun : 0;
 	return n;
 }

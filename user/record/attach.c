@@ -4,6 +4,8 @@
 #include "record/objects.h"
 #include "record/refused.h"
 #include "site/verify_site.h"
+#include "util/account.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -209,19 +211,26 @@ static void write_object(struct session *s, struct object *o, u16 family, u32 si
  */
 static void note_hidden(struct session *s, const struct object *o, const struct schema_family *f, const char *why)
 {
-	if (!s->hidden.text && asprintf(&s->hidden.text, "%s: family %s: %s (`sonde info` names all such files)",
-					o->path, f->name, why) < 0)
-		s->hidden.text = NULL;
-	s->hidden.family = f;
+	struct hidden_note note = { .family = f, .account = o->account };
+
+	if (!session__is_first(s, o->account, FIRST_HIDDEN))
+		return;
+	if (asprintf(&note.text, "%s: family %s: %s (`sonde info` names all such files)", o->path, f->name, why) >= 0 &&
+	    !array__push(s->hidden.notes, s->hidden.n, note))
+		free(note.text);
 }
 
 void session__warn_hidden(struct session *s)
 {
-	const struct family_host *h = s->hidden.text ? family_host__find(s->hidden.family->name) : NULL;
-	const struct schema_family *other = h && h->covered_by ? schema__family(s->schema, h->covered_by) : NULL;
+	for (u32 i = 0; i < s->hidden.n; i++) {
+		const struct hidden_note *n = &s->hidden.notes[i];
+		const struct family_host *h = family_host__find(n->family->name);
+		const struct schema_family *other = h && h->covered_by ? schema__family(s->schema, h->covered_by) :
+									 NULL;
 
-	if (h && !(other && s->hidden.probed & FAMILY_BIT(other->id)))
-		session__warn(s, "%s", s->hidden.text);
+		if (h && !(other && s->hidden.probed & FAMILY_BIT(other->id)))
+			session__warn_of(s, n->account, "%s", n->text);
+	}
 }
 
 /*
@@ -302,7 +311,7 @@ static void attach_family(struct session *s, struct object *o, const struct exam
 		return;
 	}
 	strcpy(why, e->family.why);
-	p.owner = fstat(o->fd, &st) ? UNKNOWN_OWNER : st.st_uid;
+	p.owner = fstat(o->fd, &st) ? UNKNOWN_OWNER : account__owner(st.st_uid);
 	number_sites(&p, x, e);
 	o->families |= FAMILY_BIT(f->id);
 	err = attach_programs(&p, f, &attached, &span);

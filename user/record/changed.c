@@ -45,10 +45,10 @@ int changed__open(struct session *s)
 static void note_unwatched(struct session *s, struct object *o, int err)
 {
 	o->watch = 0;
-	if (s->counts.unwatched++)
+	if (!session__is_first(s, o->account, FIRST_UNWATCHED))
 		return;
-	session__warn(
-		s,
+	session__warn_of(
+		s, o->account,
 		"%s: sonde can't notice writes to it (%s%s): if it is overwritten in place while it is probed, programs that "
 		"map it then may crash. Replace it by renaming (mv, install); the same holds for other such files",
 		o->path, strerror(err),

@@ -10,6 +10,7 @@
 #include "record/shares.h"
 
 #include "sandbox/message.h"
+#include "util/account.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -51,7 +52,7 @@ static int stat_file(int fd, struct file_of *f)
 	*f = (struct file_of){
 		.dev = makedev(st.stx_dev_major, st.stx_dev_minor),
 		.ino = st.stx_ino,
-		.uid = st.stx_uid,
+		.uid = account__owner(st.stx_uid),
 		.gid = st.stx_gid,
 		.size = st.stx_size,
 		.stored = st.stx_blocks * 512,

@@ -149,13 +149,24 @@ struct session {
 		bool tracepoints_alone[FAMILY_MAX]; /* by family id: it only uses tracepoints */
 		u32 not_attached;
 		u32 since_wait; /* sites that were attached since session__link() last waited */
-		u32 unwatched; /* objects whose files can't be watched */
 	} counts;
 	struct {
-		char *text; /* the warning about the first object that contains a library with stripped symbols */
-		const struct schema_family *family; /* that probes the library */
+		/* the warning about each account's first object that contains a library with stripped symbols */
+		struct hidden_note {
+			char *text;
+			const struct schema_family *family; /* that probes the library */
+			u32 account;
+		} * notes;
+		u32 n;
 		u64 probed; /* FAMILY_BIT of those that probe an object */
 	} hidden;
+	struct {
+		struct first {
+			u32 account;
+			enum first_of { FIRST_HIDDEN, FIRST_UNWATCHED } what;
+		} * list;
+		u32 n;
+	} firsts; /* of which warnings the accounts had the first */
 	struct {
 		char **texts;
 		u32 n, next;
@@ -285,6 +296,8 @@ void preattach__free(struct session *s);
 /* In missed.c: counts libraries that were mapped too late to be probed. Called when the traced time has ended. */
 void missed__finish(struct session *s);
 /* attach.c: warns that a library with stripped symbols is not probed, unless another family records its work. */
+/* Returns whether this is the first such warning about a file of the account. */
+bool session__is_first(struct session *s, u32 account, enum first_of what);
 void session__warn_hidden(struct session *s);
 
 /*

@@ -21,12 +21,27 @@
 #include <string.h>
 #include <time.h>
 
+/* A warning is one line: a name with a line end must not look like another one. */
 static void __attribute__((format(printf, 2, 0))) add_warning(struct session *s, const char *fmt, va_list ap)
 {
 	char *text;
 
-	if (vasprintf(&text, fmt, ap) >= 0 && !array__push(s->warnings.texts, s->warnings.n, text))
+	if (vasprintf(&text, fmt, ap) < 0)
+		return;
+	for (char *end; (end = strchr(text, '\n')) != NULL;)
+		*end = '?';
+	if (!array__push(s->warnings.texts, s->warnings.n, text))
 		free(text);
+}
+
+#define FIRSTS_MAX 256
+
+bool session__is_first(struct session *s, u32 account, enum first_of what)
+{
+	for (u32 i = 0; i < s->firsts.n; i++)
+		if (s->firsts.list[i].account == account && s->firsts.list[i].what == what)
+			return false;
+	return s->firsts.n < FIRSTS_MAX && array__push(s->firsts.list, s->firsts.n, ((struct first){ account, what }));
 }
 
 void session__warn(struct session *s, const char *fmt, ...)

@@ -13,6 +13,7 @@
 #include "sandbox/syscalls.h"
 #include "sandbox/usage.h"
 #include "sonde.skel.h"
+#include "util/account.h"
 #include "util/priority.h"
 #include "util/test_switch.h"
 #include "util/timing.h"
@@ -83,6 +84,7 @@ int session__open(struct session **out, const struct session_args *args, char *e
 	ret = memory__raise_files(err, len);
 	if (ret)
 		return ret;
+	account__load();
 	/* both run in parallel with what follows */
 	features__begin(&s->features);
 	kernel_btf__begin();
@@ -455,7 +457,10 @@ void session__free(struct session *s)
 	attacher__free(s->attacher);
 	fetcher__free(s->fetcher);
 	remote__free(s);
-	free(s->hidden.text);
+	for (u32 i = 0; i < s->hidden.n; i++)
+		free(s->hidden.notes[i].text);
+	free(s->hidden.notes);
+	free(s->firsts.list);
 	drain__close(s);
 	hosts__free(s);
 	mmaps__close(s->mmaps);

@@ -3,6 +3,7 @@
 
 #include "record/internal.h"
 #include "sandbox/usage.h"
+#include "util/account.h"
 #include "util/recent.h"
 
 #include <stdint.h>
@@ -219,11 +220,13 @@ u32 shares__user(struct session *s, u32 pid)
 u32 shares__owner(struct session *s, int fd, u32 mapper)
 {
 	struct stat st;
+	u32 owner;
 
 	if (fstat(fd, &st))
 		return mapper;
+	owner = account__owner(st.st_uid);
 	/* sonde itself maps what it finds on disk */
-	return mapper == geteuid() || find_share(s->shares, st.st_uid) ? st.st_uid : mapper;
+	return mapper == geteuid() || find_share(s->shares, owner) ? owner : mapper;
 }
 
 s64 shares__left(struct session *s, u32 uid)

@@ -3,10 +3,70 @@
 
 #include <fcntl.h>
 #include <linux/nsfs.h>
+#include <pwd.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "util/array.h"
+
+struct subordinates {
+	uid_t owner;
+	u64 first, n;
+};
+
+static struct {
+	struct subordinates *list;
+	u32 n;
+	bool is_loaded;
+} all;
+
+/* Only /etc/passwd is asked: a directory service may not answer. false: it has no such user. */
+static bool find_user(const char *name, uid_t *uid)
+{
+	struct passwd *user;
+	FILE *f = fopen("/etc/passwd", "re");
+	bool found = false;
+
+	while (f && !found && (user = fgetpwent(f)) != NULL) {
+		found = !strcmp(user->pw_name, name);
+		*uid = found ? user->pw_uid : *uid;
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+void account__load(void)
+{
+	char line[512], name[256];
+	struct subordinates s;
+	FILE *f = all.is_loaded ? NULL : fopen("/etc/subuid", "re");
+
+	all.is_loaded = true;
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, " %255[^:#]:%llu:%llu", name, &s.first, &s.n) != 3)
+			continue;
+		if (sscanf(name, "%u", &s.owner) != 1 && !find_user(name, &s.owner))
+			continue;
+		/* what root's containers do is not trusted as root is */
+		if (s.owner && !array__push(all.list, all.n, s))
+			break;
+	}
+	if (f)
+		fclose(f);
+}
+
+uid_t account__owner(uid_t uid)
+{
+	account__load();
+	for (u32 i = 0; i < all.n; i++)
+		if (uid - all.list[i].first < all.list[i].n)
+			return all.list[i].owner;
+	return uid;
+}
 
 /* The user who made the outermost user namespace of a process below the first one; 0: root, or there is none. */
 static uid_t namespace_maker(u32 pid)
@@ -36,6 +96,6 @@ bool account__of(u32 pid, uid_t *uid)
 	if (stat(path, &st))
 		return false;
 	maker = namespace_maker(pid);
-	*uid = maker ? maker : st.st_uid;
+	*uid = account__owner(maker ? maker : st.st_uid);
 	return true;
 }
