@@ -66,7 +66,7 @@ static void put_functions(FILE *out, const struct call_functions *f)
 	putc(']', out);
 }
 
-static void put_doc(FILE *out, const struct profile *p)
+static void put_doc(FILE *out, const struct stack_profile *p)
 {
 	char text[256], least[TEXT_NUMBER];
 
@@ -79,7 +79,7 @@ static void put_doc(FILE *out, const struct profile *p)
 	html__put_json(out, text);
 }
 
-static void put_view(FILE *out, const struct profile *p)
+static void put_view(FILE *out, const struct stack_profile *p)
 {
 	fputs("{\"id\":", out);
 	html__put_json(out, p->kind.name);

@@ -47,7 +47,7 @@ static int put_line(const struct call_node *path[], u32 n, void *arg)
 static int end(struct export *e)
 {
 	struct profiles *p = e->data;
-	const struct profile *first;
+	const struct stack_profile *first;
 	struct writing w = { .e = e };
 	int err = 0;
 

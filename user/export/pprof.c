@@ -115,7 +115,7 @@ static void put_type(struct pprof *p, const char *type, const char *unit)
 }
 
 /* Returns a name that is easy to type for pprof's users: "on_cpu". */
-static const char *value_name(const struct profile *profile, char *buf, size_t size)
+static const char *value_name(const struct stack_profile *profile, char *buf, size_t size)
 {
 	snprintf(buf, size, "%s", profile->kind.name);
 	for (char *c = buf; *c; c++)
@@ -129,7 +129,7 @@ static void put_types(struct pprof *p)
 	char name[128], events[160];
 
 	for (u32 i = 0; i < p->profiles.n; i++) {
-		const struct profile *profile = &p->profiles.list[i];
+		const struct stack_profile *profile = &p->profiles.list[i];
 
 		if (!profile->events)
 			continue;
@@ -219,7 +219,7 @@ static void put_values(struct pprof *p, const struct call_node *node, bool in_ns
 
 struct writing {
 	struct export *e;
-	const struct profile *profile;
+	const struct stack_profile *profile;
 };
 
 /* path[0] is the process, which is written as a label, not as a frame. */

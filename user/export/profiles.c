@@ -77,11 +77,11 @@ static const struct schema_field *period_field(const struct schema_event *e)
 
 static int add_profile(struct profiles *p, const struct profile_kind *kind, bool lines)
 {
-	struct profile *new = &p->list[p->n++];
+	struct stack_profile *new = &p->list[p->n++];
 	const struct schema_event *e = schema__event(trace__schema(p->e->trace), kind->event);
 	const struct schema_field *stack = stack_field(e, kind->stack);
 
-	*new = (struct profile){ .kind = *kind };
+	*new = (struct stack_profile){ .kind = *kind };
 	if (stack) {
 		new->event = e;
 		new->stack = stack;
@@ -182,7 +182,7 @@ static bool is_traced(const struct profiles *p, u64 from, u64 to)
 	return false;
 }
 
-static u64 weight(const struct profiles *p, const struct profile *profile, const struct rows *rows,
+static u64 weight(const struct profiles *p, const struct stack_profile *profile, const struct rows *rows,
 		  const struct common_fields *f, u32 i)
 {
 	if (profile->period)
@@ -194,7 +194,7 @@ static u64 weight(const struct profiles *p, const struct profile *profile, const
 	return inside(p, rows__u64(rows, f->start, i), rows__u64(rows, f->time, i));
 }
 
-static void add_amount(struct profile *profile, u32 node, u32 stack, u64 amount)
+static void add_amount(struct stack_profile *profile, u32 node, u32 stack, u64 amount)
 {
 	profile->tree.nodes[node].self += amount;
 	profile->tree.nodes[node].count++;
@@ -204,15 +204,15 @@ static void add_amount(struct profile *profile, u32 node, u32 stack, u64 amount)
 }
 
 /* Finds or adds the node of a stack beneath its process. */
-static int find_node(struct profiles *p, struct profile *profile, u32 pid, u32 stack, u32 *node)
+static int find_node(struct profiles *p, struct stack_profile *profile, u32 pid, u32 stack, u32 *node)
 {
 	int err = process_node(p, &profile->tree, pid, node);
 
 	return err ? err : call_tree__stack(&profile->tree, *node, stack, node);
 }
 
-static int add_row(struct profiles *p, struct profile *profile, const struct rows *rows, const struct common_fields *f,
-		   u32 i)
+static int add_row(struct profiles *p, struct stack_profile *profile, const struct rows *rows,
+		   const struct common_fields *f, u32 i)
 {
 	u32 stack = (u32)rows__u64(rows, profile->stack, i), node = 0;
 	u64 end = rows__u64(rows, f->time, i);
@@ -226,7 +226,7 @@ static int add_row(struct profiles *p, struct profile *profile, const struct row
 	return err;
 }
 
-static struct profile *find_profile(struct profiles *p, u32 from)
+static struct stack_profile *find_profile(struct profiles *p, u32 from)
 {
 	for (u32 i = 0; i < p->n; i++)
 		if (p->list[i].event && p->list[i].kind.from == from)
@@ -236,7 +236,7 @@ static struct profile *find_profile(struct profiles *p, u32 from)
 
 static int on_wait(const struct gil_timed_wait *w, void *arg)
 {
-	struct profile *profile = find_profile(arg, PROFILE_GIL_WAITS);
+	struct stack_profile *profile = find_profile(arg, PROFILE_GIL_WAITS);
 	u32 node = 0;
 	int err;
 
@@ -250,7 +250,7 @@ static int on_wait(const struct gil_timed_wait *w, void *arg)
 
 static int on_segment(const struct gil_segment *segment, void *arg)
 {
-	struct profile *profile = find_profile(arg, PROFILE_GIL_SEGMENTS);
+	struct stack_profile *profile = find_profile(arg, PROFILE_GIL_SEGMENTS);
 	u32 node = 0;
 	int err;
 
@@ -306,7 +306,7 @@ int profiles__limit(struct profiles *p, u32 nodes)
 	return err ? err : call_functions__drop_unused(&p->functions, trees, p->n);
 }
 
-const struct profile *profiles__first(const struct profiles *p)
+const struct stack_profile *profiles__first(const struct profiles *p)
 {
 	for (u32 i = 0; i < p->n; i++)
 		if (p->list[i].events)
@@ -327,7 +327,7 @@ static void note_broken(const struct profiles *p, char *buf, size_t size)
 }
 
 /* Notes which kinds a format with a single kind omits. */
-static void note_others(const struct profiles *p, const struct profile *first, char *buf, size_t size)
+static void note_others(const struct profiles *p, const struct stack_profile *first, char *buf, size_t size)
 {
 	char others[128] = "";
 	size_t used = 0;
@@ -342,7 +342,7 @@ static void note_others(const struct profiles *p, const struct profile *first, c
 
 void profiles__note(const struct profiles *p, bool only_one, char *buf, size_t size)
 {
-	const struct profile *first = profiles__first(p);
+	const struct stack_profile *first = profiles__first(p);
 
 	*buf = 0;
 	if (!first && p->n == 1)

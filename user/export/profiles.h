@@ -20,7 +20,7 @@ struct profile_kind {
 	const char *doc; /* what is summed, and how to record it */
 };
 
-struct profile {
+struct stack_profile {
 	struct profile_kind kind;
 	const struct schema_event *event; /* NULL: the trace has no such kind, or without stacks */
 	const struct schema_field *stack;
@@ -38,7 +38,7 @@ struct profiles {
 	const struct export *e;
 	struct call_functions functions;
 	struct map processes; /* u32 pid -> u32 number of its function plus one */
-	struct profile list[PROFILES];
+	struct stack_profile list[PROFILES];
 	u32 n;
 	char name[128]; /* of a kind that is not predefined */
 };
@@ -63,4 +63,4 @@ int profiles__end(struct export *e, int (*put)(struct export *e, const struct pr
 /* Writes a note if nothing can be shown or more than one kind could be; "" if there is no need. */
 void profiles__note(const struct profiles *p, bool only_one, char *buf, size_t size);
 /* Returns the first profile with events, NULL if there is none. */
-const struct profile *profiles__first(const struct profiles *p);
+const struct stack_profile *profiles__first(const struct profiles *p);

@@ -49,7 +49,7 @@ static int put_sample(const struct call_node *path[], u32 n, void *arg)
 	return ferror(out) ? -EIO : 0;
 }
 
-static int put_profile(struct export *e, const struct profile *p)
+static int put_profile(struct export *e, const struct stack_profile *p)
 {
 	struct writing w = { .e = e };
 	int err;
