@@ -38,6 +38,32 @@ TEST(has_state_and_cause)
 	forget();
 }
 
+TEST(can_be_read_again)
+{
+	static const struct record records[] = {
+		{ .start = 1000, .time = 1400, .pid = 1, .tid = 1, .id = RUN },
+		{ .start = 1000, .time = 1300, .wake = 1300, .pid = 1, .tid = 2, .id = OFF, .state = SLEEP },
+		{ .start = 1010, .time = 1290, .pid = 1, .tid = 2, .id = GIL, .waker_tid = 1, .number = 1 },
+		{ .start = 1300, .time = 1500, .pid = 1, .tid = 2, .id = RUN },
+	};
+	struct read first;
+
+	REQUIRE(prepare(records, sizeof(records) / sizeof(*records)));
+	r = (struct read){ .tid = 2 };
+	REQUIRE(!activity__new(&r.activity, &query, ACTIVITY_DETAILS | ACTIVITY_HOLDERS));
+	REQUIRE(!activity__read(r.activity, take, NULL));
+	first = r;
+	/* a part of it is loaded in between, of one thread */
+	activity__remove_threads(r.activity);
+	REQUIRE(!activity__add_thread(r.activity, 1, 1) && !activity__load(r.activity, 1100, 1200));
+	r = (struct read){ .tid = 2, .activity = first.activity };
+	REQUIRE(!activity__read(r.activity, take, NULL));
+	CHECK_TEXT(r.text, first.text);
+	CHECK(!r.torn && r.sum[1] && r.sum[2] && !memcmp(&r, &first, sizeof(r)));
+	activity__free(r.activity);
+	forget();
+}
+
 TEST(a_gap_with_lost_records_has_that_cause)
 {
 	static const struct record records[] = {

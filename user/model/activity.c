@@ -339,6 +339,17 @@ u32 activity__windows(const struct activity *a, struct trace_window *all)
 	return all->to > all->from ? windows(t, all) : 0;
 }
 
+/* Frees what was loaded, and forgets which threads were added. */
+static void unload(struct activity *a)
+{
+	activity__remove_threads(a);
+	waits__choose(a->waits, NULL);
+	waits__forget(a->waits);
+	gil_model__free(a->gil);
+	a->gil = NULL;
+	a->chosen = false;
+}
+
 int activity__read(struct activity *a, int (*fn)(const struct activity_interval *i, void *arg), void *arg)
 {
 	struct trace_window all;
@@ -346,6 +357,7 @@ int activity__read(struct activity *a, int (*fn)(const struct activity_interval 
 	u64 step = n ? (all.to - all.from) / n + 1 : 0;
 	int err = 0;
 
+	unload(a);
 	for (u64 at = all.from, end; !err && at < all.to; at = end) {
 		end = trace_window__step_end(at, step, all.to);
 		err = activity__load_window(a, at, end);
@@ -358,6 +370,7 @@ int activity__read(struct activity *a, int (*fn)(const struct activity_interval 
 			err = emit_thread(&c, all);
 		}
 	}
+	unload(a);
 	return err;
 }
 

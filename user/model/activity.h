@@ -76,7 +76,10 @@ struct activity;
 int activity__new(struct activity **out, const struct query *q, u32 flags);
 void activity__free(struct activity *a);
 
-/* Calls fn for all intervals of the selected time and threads. Returns 0, fn's first other result or negative errno. */
+/*
+ * Calls fn for all intervals of the selected time and threads, each time that it is called. Returns 0, fn's first other
+ * result or negative errno.
+ */
 int activity__read(struct activity *a, int (*fn)(const struct activity_interval *i, void *arg), void *arg);
 
 /*

@@ -81,6 +81,8 @@ void waits__forget(struct waits *w)
 		free(t->segments);
 	}
 	map__free(&w->threads);
+	free(w->details);
+	w->details = NULL;
 	w->n_details = 0;
 }
 
@@ -93,7 +95,6 @@ void waits__free(struct waits *w)
 	for (u32 i = 0; i < w->n_reasons; i++)
 		free(w->reasons[i].text);
 	free(w->reasons);
-	free(w->details);
 	free(w->kinds);
 	free(w);
 }
