@@ -8,6 +8,7 @@
 #include "findings/classify.h"
 #include "findings/compute.h"
 #include "findings/import.h"
+#include "util/array.h"
 
 #define HOPS_MAX 4
 
@@ -24,30 +25,12 @@ struct link {
 	bool is_waited_for; /* by a thread that is known */
 };
 
-/*
- * Returns what a thread did in a wait, as the verb of a sentence. "": this kind of wait explains nothing by itself, and
- * what the thread that ended it did explains more.
- */
-static const char *activity_of(enum finding_kind kind)
+/* Does this kind of wait explain something by itself? Of others, what the thread that ended it did explains more. */
+static bool is_explanation(enum finding_kind kind)
 {
-	static const char *const activities[FINDING_KINDS] = {
-		[FINDING_DISK] = "waited for the disk",
-		[FINDING_SLEEP] = "slept",
-		[FINDING_CONDITION] = "waited until a timeout",
-		[FINDING_LOCK] = "waited for a lock",
-		[FINDING_GIL] = "waited for the GIL",
-		[FINDING_FILE_LOCK] = "waited for a file lock",
-		[FINDING_CALL] = "waited in a system call",
-		[FINDING_PEER] = "waited for another process or machine",
-		[FINDING_CHILD] = "waited for a child process",
-		[FINDING_MEMORY] = "waited for the kernel to reclaim or compact memory",
-		[FINDING_BLOCKED] = "waited uninterruptibly",
-		[FINDING_LIBRARY] = "waited in a library",
-		[FINDING_GPU_WAIT] = "waited for a GPU",
-		[FINDING_NCCL] = "waited in NCCL",
-	};
-
-	return activities[kind] ? activities[kind] : "";
+	return IS_ONE_OF(kind, FINDING_DISK, FINDING_SLEEP, FINDING_CONDITION, FINDING_LOCK, FINDING_GIL,
+			 FINDING_FILE_LOCK, FINDING_CALL, FINDING_PEER, FINDING_CHILD, FINDING_MEMORY, FINDING_BLOCKED,
+			 FINDING_LIBRARY, FINDING_GPU_WAIT, FINDING_NCCL);
 }
 
 static void add_waker(struct map *wakers, struct link *l, struct thread_key caused_by, u64 ns)
@@ -168,7 +151,7 @@ static struct link link_of(const struct finding_input *in, struct thread_key thr
 
 		enum finding_kind kind = kind_of(p, key, cell, l.is_waited_for);
 
-		if (thread_key__is_same(key->thread, thread) && key->state == ACTIVITY_BLOCKED && *activity_of(kind))
+		if (thread_key__is_same(key->thread, thread) && key->state == ACTIVITY_BLOCKED && is_explanation(kind))
 			add_wait(&kinds, &l, kind, key, cell);
 	}
 	map__free(&kinds);
@@ -250,7 +233,10 @@ static struct finding_counterpart describe(const struct finding_input *in, const
 	finding_code__fill(&by.code, in->stacks, l->stack);
 	add_caller(in, l, &by.code);
 	by.is_pause = l->kind == FINDING_SLEEP && !stack_parts__of(in->stacks, l->stack).serves;
-	snprintf(by.activity, sizeof(by.activity), "%s", activity_of(l->kind));
+	if (l->kind == FINDING_CONDITION)
+		snprintf(by.activity, sizeof(by.activity), "waited until a timeout");
+	else
+		finding_kind__phrase(l->kind, by.activity, sizeof(by.activity));
 	return by;
 }
 
