@@ -98,12 +98,12 @@ TEST(a_table_is_escaped_and_cut)
 	report_output__free(&out);
 }
 
-static u64 share_sum(const struct timeline_line *l, enum activity_mark mark)
+static u64 share_sum(const struct timeline_line *l, enum finding_colour colour)
 {
 	double sum = 0;
 
 	for (u32 i = 0; i < l->n; i++)
-		sum += (double)l->runs[i].shares[mark] * l->runs[i].n * (double)l->width;
+		sum += (double)l->runs[i].shares[colour] * l->runs[i].n * (double)l->width;
 	return (u64)(sum + 0.5);
 }
 
@@ -117,11 +117,11 @@ TEST(a_time_line_has_a_bound_and_keeps_the_sums)
 
 	timeline_runs_max = 1000;
 	html_timeline__init(&t, 1000, 1000001000);
-	REQUIRE(!html_timeline__add(&t, quiet, 1000, 300001000, ACTIVITY_MARK_DISK, 7));
-	REQUIRE(!html_timeline__add(&t, quiet, 300001000, 1000001000, ACTIVITY_MARK_IDLE, 8));
+	REQUIRE(!html_timeline__add(&t, quiet, 1000, 300001000, COLOUR_DISK, 7));
+	REQUIRE(!html_timeline__add(&t, quiet, 300001000, 1000001000, COLOUR_IDLE, 8));
 	for (u64 at = 1000; at < 1000001000; at += 10000) {
-		REQUIRE(!html_timeline__add(&t, busy, at, at + 2500, ACTIVITY_MARK_RUN, 1));
-		REQUIRE(!html_timeline__add(&t, busy, at + 2500, at + 10000, ACTIVITY_MARK_GIL, 2));
+		REQUIRE(!html_timeline__add(&t, busy, at, at + 2500, COLOUR_RUN, 1));
+		REQUIRE(!html_timeline__add(&t, busy, at + 2500, at + 10000, COLOUR_GIL, 2));
 	}
 	CHECK(t.runs <= 1000);
 	l = map__find(&t.lines, &quiet);
@@ -129,8 +129,8 @@ TEST(a_time_line_has_a_bound_and_keeps_the_sums)
 	CHECK(l->known_ns == 1000000000 && l->busy_ns == 300000000);
 	l = map__find(&t.lines, &busy);
 	CHECK(l->n <= 1000 && l->busy_ns == 1000000000);
-	CHECK(share_sum(l, ACTIVITY_MARK_RUN) / 1000000 == 250 || share_sum(l, ACTIVITY_MARK_RUN) / 1000000 == 249);
-	CHECK(share_sum(l, ACTIVITY_MARK_GIL) / 1000000 == 750 || share_sum(l, ACTIVITY_MARK_GIL) / 1000000 == 749);
+	CHECK(share_sum(l, COLOUR_RUN) / 1000000 == 250 || share_sum(l, COLOUR_RUN) / 1000000 == 249);
+	CHECK(share_sum(l, COLOUR_GIL) / 1000000 == 750 || share_sum(l, COLOUR_GIL) / 1000000 == 749);
 	html_timeline__free(&t);
 	timeline_runs_max = before;
 }
@@ -141,8 +141,8 @@ TEST(a_time_line_may_be_as_long_as_numbers_are)
 	struct html_timeline t;
 
 	html_timeline__init(&t, 0, ~0ULL);
-	REQUIRE(!html_timeline__add(&t, (struct timeline_key){ 1, 1, 0 }, 5, ~0ULL - 5, ACTIVITY_MARK_RUN, 1));
-	REQUIRE(!html_timeline__add(&t, (struct timeline_key){ 1, 1, 0 }, ~0ULL - 5, ~0ULL, ACTIVITY_MARK_IDLE, 2));
+	REQUIRE(!html_timeline__add(&t, (struct timeline_key){ 1, 1, 0 }, 5, ~0ULL - 5, COLOUR_RUN, 1));
+	REQUIRE(!html_timeline__add(&t, (struct timeline_key){ 1, 1, 0 }, ~0ULL - 5, ~0ULL, COLOUR_IDLE, 2));
 	CHECK(t.runs >= 1 && t.runs <= 4);
 	html_timeline__free(&t);
 }
@@ -163,9 +163,9 @@ TEST(a_thread_is_no_gpu)
 	REQUIRE(out && made_trace__of(&made, schema, NULL, 0, 0));
 	q.names = made.names;
 	html_timeline__init(&t, 0, 1000);
-	REQUIRE(!html_timeline__add(&t, thread, 0, 100, ACTIVITY_MARK_RUN, 1));
-	REQUIRE(!html_timeline__add(&t, same, 0, 300, ACTIVITY_MARK_RUN, WHAT_GPU_BUSY));
-	REQUIRE(!html_timeline__add(&t, gpu, 0, 200, ACTIVITY_MARK_RUN, WHAT_GPU_BUSY));
+	REQUIRE(!html_timeline__add(&t, thread, 0, 100, COLOUR_RUN, 1));
+	REQUIRE(!html_timeline__add(&t, same, 0, 300, COLOUR_RUN, WHAT_GPU_BUSY));
+	REQUIRE(!html_timeline__add(&t, gpu, 0, 200, COLOUR_RUN, WHAT_GPU_BUSY));
 	CHECK(t.lines.n == 3);
 	REQUIRE(!html_timeline__write(&t, &q, out));
 	fclose(out);
@@ -178,14 +178,15 @@ TEST(a_thread_is_no_gpu)
 TEST(intervals_have_in_common_what_they_were)
 {
 	struct what wait = { .reason = 5, .stack = 7, .caused_by = { 1, 2 } }, other = { .reason = 5, .stack = 8 };
-	struct what run = { .reason = 6 };
+	struct what run = { .reason = 6 }, idle = { .reason = 5, .colour = COLOUR_IDLE };
 	struct whats w;
-	u32 numbers[3];
+	u32 numbers[4];
 
 	whats__init(&w);
 	numbers[0] = whats__number(&w, &wait);
 	numbers[1] = whats__number(&w, &other);
 	numbers[2] = whats__number(&w, &run);
+	numbers[3] = whats__number(&w, &idle);
 	CHECK(numbers[0] != numbers[1] && numbers[0] == whats__number(&w, &wait));
 	CHECK(whats__get(&w, numbers[0])->stack == 7 && whats__get(&w, numbers[0])->caused_by.tid == 2);
 	CHECK(whats__common(&w, numbers[0], numbers[0]) == numbers[0]);
@@ -193,6 +194,7 @@ TEST(intervals_have_in_common_what_they_were)
 	CHECK(whats__get(&w, whats__common(&w, numbers[0], numbers[1]))->reason == 5);
 	CHECK(!whats__get(&w, whats__common(&w, numbers[0], numbers[1]))->stack);
 	CHECK(whats__common(&w, numbers[0], numbers[2]) == WHAT_MIXED);
+	CHECK(whats__common(&w, numbers[0], numbers[3]) == WHAT_MIXED);
 	CHECK(whats__common(&w, numbers[0], WHAT_GPU_BUSY) == WHAT_MIXED && !whats__get(&w, WHAT_MIXED));
 	whats__free(&w);
 }
@@ -207,7 +209,7 @@ TEST(many_threads_have_a_bound)
 	for (u32 i = 0; i < 100; i++)
 		for (u64 at = 0; at < 1000000000; at += 1000000)
 			REQUIRE(!html_timeline__add(&t, (struct timeline_key){ 1, 1 + i, 0 }, at,
-						    at + 100000 * (1 + i % 7), ACTIVITY_MARK_RUN, 1));
+						    at + 100000 * (1 + i % 7), COLOUR_RUN, 1));
 	CHECK(t.runs <= 2000);
 	html_timeline__free(&t);
 	timeline_runs_max = before;

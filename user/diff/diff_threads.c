@@ -70,10 +70,10 @@ static bool is_of_process(enum finding_kind kind)
 }
 
 /*
- * Replaces FINDING_QUOTA and FINDING_AFFINITY by FINDING_CPU. Which of the three a finding has follows from the sum of
- * its cells, so a single cell can't be assigned to one of them.
+ * Replaces FINDING_QUOTA and FINDING_AFFINITY by FINDING_CPU: which of the three it is follows from shares of a
+ * process's time, which in two runs may lie on both sides of a limit.
  */
-static enum finding_kind kind_of_cells(enum finding_kind kind)
+static enum finding_kind compared_kind(enum finding_kind kind)
 {
 	return kind == FINDING_QUOTA || kind == FINDING_AFFINITY ? FINDING_CPU : kind;
 }
@@ -105,7 +105,9 @@ static int add_cell(struct threads *t, struct function_sums *functions, const st
 	struct diff *d = t->d;
 	const struct stacks *stacks = findings__input(d->findings[t->side])->stacks;
 	const struct diff_role *role = diff_role__of(d, t->side, &t->roles, key->thread);
-	struct diff_key cause = { .section = DIFF_CAUSES, .kind = cell->kind }, finding = { .section = DIFF_FINDINGS };
+	enum finding_kind kind = compared_kind(cell->kind);
+	struct diff_key cause = { .section = DIFF_CAUSES, .kind = kind };
+	struct diff_key finding = { .section = DIFF_FINDINGS, .kind = kind };
 	char name[STACK_LABEL];
 	int err;
 
@@ -116,8 +118,7 @@ static int add_cell(struct threads *t, struct function_sums *functions, const st
 	err = add_to_process(d, t->side, role->process, time->bins, cell->kind == FINDING_COMPUTE);
 	if (!err)
 		err = add_bins(d, t->side, &cause, time->bins);
-	finding.kind = kind_of_cells(cell->kind);
-	if (!err && cell->code && !is_of_process(finding.kind))
+	if (!err && cell->code && !is_of_process(kind))
 		finding.name = diff__text(d, stacks__function(stacks, cell->code, name, sizeof(name)), &err);
 	if (!err)
 		err = add_bins(d, t->side, &finding, time->bins);
@@ -131,7 +132,7 @@ static u32 name_of(struct diff *d, const struct finding *f, int *err)
 {
 	char text[STACK_LABEL];
 
-	if (!*f->code.function || is_of_process(kind_of_cells(f->kind)))
+	if (!*f->code.function || is_of_process(compared_kind(f->kind)))
 		return 0;
 	snprintf(text, sizeof(text), *f->code.file ? "%s (%s)" : "%s", f->code.function, path__file_name(f->code.file));
 	return diff__text(d, text, err);
@@ -155,7 +156,7 @@ static int add_findings(struct threads *t)
 	int err = 0;
 
 	for (u32 i = 0; !err && (f = findings__ranked(d->findings[t->side], i)) != NULL; i++) {
-		struct diff_key key = { .section = DIFF_FINDINGS, .kind = kind_of_cells(f->kind) };
+		struct diff_key key = { .section = DIFF_FINDINGS, .kind = compared_kind(f->kind) };
 		struct thread_key thread = { f->pid, f->pid };
 		const struct diff_role *role = diff_role__of(d, t->side, &t->roles, thread);
 		struct diff_measure *m;

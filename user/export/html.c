@@ -25,6 +25,7 @@
 struct html {
 	struct export *e;
 	struct query q; /* all of the traced time */
+	struct findings *findings; /* of q */
 	struct trace_facts facts;
 	struct profiles profiles;
 	struct report_output summary;
@@ -52,6 +53,20 @@ static int put_about(struct html *h)
 	fputs(": <code>", out);
 	html__put_text(out, head->command ? head->command : "?");
 	fputs("</code>", out);
+	return 0;
+}
+
+static int put_light(struct html *h)
+{
+	for (enum finding_colour i = 0; i < FINDING_COLOURS; i++)
+		fprintf(h->e->out, " --%u: %s;", i, finding_colour__text(i)->light);
+	return 0;
+}
+
+static int put_dark(struct html *h)
+{
+	for (enum finding_colour i = 0; i < FINDING_COLOURS; i++)
+		fprintf(h->e->out, " --%u: %s;", i, finding_colour__text(i)->dark);
 	return 0;
 }
 
@@ -272,9 +287,9 @@ static const struct {
 	const char *mark;
 	int (*put)(struct html *h);
 } marks[] = {
-	{ "@TITLE@", put_title },	{ "@ABOUT@", put_about },	{ "@LOSSES@", put_losses },
-	{ "@FINDINGS@", put_findings }, { "@TIMELINE@", put_timeline }, { "@FLAME@", put_flame },
-	{ "@REPORTS@", put_reports },
+	{ "@LIGHT@", put_light },	{ "@DARK@", put_dark },	    { "@TITLE@", put_title },
+	{ "@ABOUT@", put_about },	{ "@LOSSES@", put_losses }, { "@FINDINGS@", put_findings },
+	{ "@TIMELINE@", put_timeline }, { "@FLAME@", put_flame },   { "@REPORTS@", put_reports },
 };
 
 /* The mark that comes next in the text, and where; NULL: none is left. */
@@ -317,7 +332,11 @@ static int begin(struct export *e)
 	e->data = h;
 	h->e = e;
 	h->facts = *e->facts;
-	h->q = (struct query){ .trace = e->trace, .start = e->facts->start, .names = e->names, .facts = &h->facts };
+	h->q = (struct query){ .trace = e->trace,
+			       .start = e->facts->start,
+			       .names = e->names,
+			       .facts = &h->facts,
+			       .findings = &h->findings };
 	h->summary = (struct report_output){ .name = "summary", .for_people = true };
 	return profiles__init(&h->profiles, e, false);
 }
@@ -343,6 +362,7 @@ static int end(struct export *e)
 	if (!err)
 		err = report_output__failed(&h->summary) ? -ENOMEM : put_page(h);
 	report_output__free(&h->summary);
+	findings__free(h->findings);
 	profiles__free(&h->profiles);
 	free(h);
 	return err;

@@ -18,7 +18,7 @@ struct page_label {
 /* A number is the index in the map. */
 struct what_numbers {
 	u32 number; /* plus one */
-	u32 reason_number; /* of the one with the same reason, and no details */
+	u32 reason_number; /* of the one with the same reason and colour, and no details */
 };
 
 void whats__init(struct whats *w)
@@ -46,7 +46,7 @@ static u32 add(struct whats *w, const struct what *what, u32 plain)
 
 u32 whats__number(struct whats *w, const struct what *what)
 {
-	struct what alone = { .reason = what->reason };
+	struct what alone = { .reason = what->reason, .colour = what->colour };
 	u32 plain = add(w, &alone, ~0u);
 
 	if (plain == ~0u || (!what->stack && !what->caused_by_stack && !what->caused_by.tid) ||

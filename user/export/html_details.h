@@ -19,6 +19,7 @@
 /* Zero the padding. */
 struct what {
 	u32 reason; /* of struct activity_interval */
+	u32 colour; /* enum finding_colour */
 	u32 stack, caused_by_stack; /* 0: not known */
 	struct thread_key caused_by; /* tid 0: not known */
 };
@@ -29,9 +30,9 @@ struct whats {
 
 void whats__init(struct whats *w);
 void whats__free(struct whats *w);
-/* Returns its number; where too many have details, that of its reason alone. ~0u: no memory */
+/* Returns its number; where too many have details, that of its reason and colour alone. ~0u: no memory */
 u32 whats__number(struct whats *w, const struct what *what);
-/* Returns the number of what two intervals have in common: WHAT_MIXED if they have different reasons. */
+/* Returns the number of what two intervals have in common: WHAT_MIXED if their reasons or colours differ. */
 u32 whats__common(const struct whats *w, u32 a, u32 b);
 const struct what *whats__get(const struct whats *w, u32 number);
 

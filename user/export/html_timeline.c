@@ -24,7 +24,7 @@ static bool is_equal(const struct timeline_run *a, const struct timeline_run *b)
 static void join_runs(const struct whats *w, struct timeline_run *to, const struct timeline_run *from)
 {
 	to->what = whats__common(w, to->what, from->what);
-	for (u32 i = 0; i < ACTIVITY_MARKS; i++)
+	for (u32 i = 0; i < FINDING_COLOURS; i++)
 		to->shares[i] += from->shares[i];
 }
 
@@ -59,7 +59,7 @@ static int append_half(const struct whats *w, struct timeline_line *l, struct ti
 {
 	run.cell = cell / 2;
 	run.n = 1;
-	for (u32 i = 0; i < ACTIVITY_MARKS; i++)
+	for (u32 i = 0; i < FINDING_COLOURS; i++)
 		run.shares[i] /= 2;
 	return append(w, l, run);
 }
@@ -115,7 +115,7 @@ static int limit_all(struct html_timeline *t)
 }
 
 /* A part of one cell, or whole cells */
-static int add_cells(const struct whats *w, struct timeline_line *l, u64 from, u64 to, u32 mark, u32 what)
+static int add_cells(const struct whats *w, struct timeline_line *l, u64 from, u64 to, u32 colour, u32 what)
 {
 	struct timeline_run run = { .cell = (u32)(from / l->width), .n = 1, .what = what };
 	u64 whole = from % l->width ? 0 : (to - from) / l->width, rest = l->width - from % l->width, end;
@@ -123,17 +123,17 @@ static int add_cells(const struct whats *w, struct timeline_line *l, u64 from, u
 
 	if (whole) {
 		run.n = (u32)whole;
-		run.shares[mark] = 1;
+		run.shares[colour] = 1;
 		end = from + whole * l->width;
 	} else {
 		end = rest < to - from ? from + rest : to;
-		run.shares[mark] = (float)(end - from) / (float)l->width;
+		run.shares[colour] = (float)(end - from) / (float)l->width;
 	}
 	err = append(w, l, run);
-	return err || end == to ? err : add_cells(w, l, end, to, mark, what);
+	return err || end == to ? err : add_cells(w, l, end, to, colour, what);
 }
 
-int html_timeline__add(struct html_timeline *t, struct timeline_key key, u64 from, u64 to, enum activity_mark mark,
+int html_timeline__add(struct html_timeline *t, struct timeline_key key, u64 from, u64 to, enum finding_colour colour,
 		       u32 what)
 {
 	struct timeline_line *l = t->line;
@@ -152,9 +152,9 @@ int html_timeline__add(struct html_timeline *t, struct timeline_key key, u64 fro
 	if (!l->width)
 		l->width = (t->to - t->from) / CELLS_MAX + 1;
 	l->known_ns += to - from;
-	l->busy_ns += mark == ACTIVITY_MARK_IDLE || mark == ACTIVITY_MARK_ASLEEP ? 0 : to - from;
+	l->busy_ns += colour == COLOUR_IDLE || colour == COLOUR_ASLEEP ? 0 : to - from;
 	before = l->n;
-	err = add_cells(&t->whats, l, from - t->from, to - t->from, mark, what);
+	err = add_cells(&t->whats, l, from - t->from, to - t->from, colour, what);
 	t->runs += l->n - before;
 	if (!err)
 		err = limit_line(t, l);
@@ -164,12 +164,13 @@ int html_timeline__add(struct html_timeline *t, struct timeline_key key, u64 fro
 static int on_interval(const struct activity_interval *i, void *arg)
 {
 	struct timeline_key key = { .pid = i->thread.pid, .tid = i->thread.tid };
-	struct what what = { .reason = i->reason };
 	struct html_timeline *t = arg;
+	struct what what = { .reason = i->reason };
 	u32 number;
 
 	if (i->state == ACTIVITY_UNKNOWN)
 		return 0;
+	what.colour = findings__colour(t->findings, i);
 	if (i->state == ACTIVITY_BLOCKED) {
 		what.stack = i->off_stack ? i->off_stack : i->stack;
 		what.caused_by_stack = i->caused_by_stack;
@@ -178,7 +179,7 @@ static int on_interval(const struct activity_interval *i, void *arg)
 	number = whats__number(&t->whats, &what);
 	if (number == ~0u)
 		return -ENOMEM;
-	return html_timeline__add(t, key, i->from, i->to, activity_cause__mark(i->cause), number);
+	return html_timeline__add(t, key, i->from, i->to, what.colour, number);
 }
 
 void html_timeline__init(struct html_timeline *t, u64 from, u64 to)
@@ -203,10 +204,10 @@ static int on_busy(u32 device, u64 from, u64 to, void *arg)
 	int err = until ? 0 : -ENOMEM;
 
 	if (!err && *until)
-		err = html_timeline__add(g->timeline, line, *until, from, ACTIVITY_MARK_IDLE, WHAT_GPU_IDLE);
+		err = html_timeline__add(g->timeline, line, *until, from, COLOUR_IDLE, WHAT_GPU_IDLE);
 	if (!err) {
 		*until = to;
-		err = html_timeline__add(g->timeline, line, from, to, ACTIVITY_MARK_RUN, WHAT_GPU_BUSY);
+		err = html_timeline__add(g->timeline, line, from, to, COLOUR_RUN, WHAT_GPU_BUSY);
 	}
 	return err;
 }
@@ -229,11 +230,9 @@ int html_timeline__read(struct html_timeline *t, const struct query *q)
 	int err;
 
 	html_timeline__init(t, w.from, w.to);
-	err = activity__new(&t->activity, q, ACTIVITY_DETAILS | ACTIVITY_HOLDERS);
+	err = findings__read(&t->findings, q, NULL);
 	if (!err)
-		err = stacks__load(&t->stacks, q->trace);
-	if (!err)
-		err = activity__read(t->activity, on_interval, t);
+		err = activity__read(findings__activity(t->findings), on_interval, t);
 	return err ? err : read_gpus(t, q);
 }
 
@@ -243,6 +242,5 @@ void html_timeline__free(struct html_timeline *t)
 		free(((struct timeline_line *)map__value(&t->lines, i))->runs);
 	map__free(&t->lines);
 	whats__free(&t->whats);
-	stacks__free(t->stacks);
-	activity__free(t->activity);
+	findings__free(t->findings);
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "export/html_details.h"
+#include "findings/findings.h"
 #include "util/map.h"
 
 /* Processes that come first at most */
@@ -18,7 +19,7 @@
 struct timeline_run {
 	u32 cell, n; /* of the line's cells */
 	u32 what; /* number of struct what, or WHAT_MIXED */
-	float shares[ACTIVITY_MARKS]; /* of the time of each cell, 1 at most in all */
+	float shares[FINDING_COLOURS]; /* of the time of each cell, 1 at most in all */
 };
 
 /* A line is a thread's or a GPU's. Ids of threads may have any of 32 bits, so that none of them can mark a GPU. */
@@ -42,8 +43,7 @@ struct html_timeline {
 	struct timeline_line *line;
 	u32 runs; /* of all lines */
 	u32 line_max; /* runs of a line at most */
-	struct activity *activity;
-	struct stacks *stacks;
+	struct findings *findings; /* NULL: none were read */
 	struct whats whats;
 	u32 first[TIMELINE_FIRST_MAX]; /* pids: the processes that come before all others, as findings name them */
 	u32 n_first;
@@ -57,14 +57,14 @@ int html_timeline__read(struct html_timeline *t, const struct query *q);
 void html_timeline__free(struct html_timeline *t);
 /* For html_timeline__read, and for tests. from < to, ns */
 void html_timeline__init(struct html_timeline *t, u64 from, u64 to);
-int html_timeline__add(struct html_timeline *t, struct timeline_key key, u64 from, u64 to, enum activity_mark mark,
+int html_timeline__add(struct html_timeline *t, struct timeline_key key, u64 from, u64 to, enum finding_colour colour,
 		       u32 what);
 /*
- * Writes it as a JSON object: from, to (ns of the trace), names of calls with their kinds, and threads by process,
- * those that were busy longest first; a GPU is a thread with number -1 of the process that used it. A run is three
- * numbers: the cells since the end of the previous run, its cells, and what it shows. A positive third number is that
- * of a name. A negative one contains the shares of a mixed cell in sevenths, three bits for each enum activity_mark. A
- * name is followed, if they are known, by the number of its stack from 1, the thread that ended the wait or held the
- * lock, and the number of that thread's stack. 0 or -ENOMEM.
+ * Writes it as a JSON object: from, to (ns of the trace), the phrases of colours, names of calls with their colours,
+ * and threads by process, those that were busy longest first; a GPU is a thread with number -1 of the process that used
+ * it. A run is three numbers: the cells since the end of the previous run, its cells, and what it shows. A positive
+ * third number is that of a name. A negative one contains the shares of a mixed cell in sevenths, three bits for each
+ * enum finding_colour. A name is followed, if they are known, by the number of its stack from 1, the thread that ended
+ * the wait or held the lock, and the number of that thread's stack. 0 or -ENOMEM.
  */
 int html_timeline__write(const struct html_timeline *t, const struct query *q, FILE *out);

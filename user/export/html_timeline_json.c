@@ -113,7 +113,7 @@ static float share_of(const struct timeline_run *run, const struct timeline_run 
 {
 	if (run->what == WHAT_MIXED || (run->cell + run->n != cell->cell && cell->cell + 1 != run->cell))
 		return -1;
-	for (u32 i = 0; i < ACTIVITY_MARKS; i++)
+	for (u32 i = 0; i < FINDING_COLOURS; i++)
 		if (run->shares[i] > 0)
 			return cell->shares[i];
 	return -1;
@@ -130,7 +130,7 @@ static const struct timeline_run *neighbour_of(const struct timeline_line *l, u3
 
 	if (cell->n != 1)
 		return NULL;
-	for (u32 k = 0; k < ACTIVITY_MARKS; k++)
+	for (u32 k = 0; k < FINDING_COLOURS; k++)
 		sum += cell->shares[k];
 	for (u32 k = i ? i - 1 : i + 1; k <= i + 1 && k < l->n; k += 2) {
 		float share = share_of(&l->runs[k], cell);
@@ -151,12 +151,12 @@ static s64 value_of(struct numbers *n, const struct timeline_line *l, u32 i)
 	float sum = 0;
 
 	run = run ? run : &l->runs[i];
-	for (u32 k = 0; k < ACTIVITY_MARKS; k++)
+	for (u32 k = 0; k < FINDING_COLOURS; k++)
 		sum += run->shares[k];
 	/* a call's name is worth more than the rest of the cell, in which the thread's state is not known */
 	if (run->what != WHAT_MIXED && sum > 0.5f)
 		return number_of(n, run->what);
-	for (u32 k = 0; k < ACTIVITY_MARKS; k++)
+	for (u32 k = 0; k < FINDING_COLOURS; k++)
 		shares |= (s64)(run->shares[k] * 7 + 0.5f > 7 ? 7 : run->shares[k] * 7 + 0.5f) << 3 * k;
 	return -shares;
 }
@@ -225,22 +225,32 @@ static void write_name(const struct html_timeline *t, const struct query *q, str
 {
 	const struct what *what = whats__get(&t->whats, number);
 	const char *name = NULL;
-	int mark = 0;
+	u32 colour = COLOUR_RUN;
 
 	if (number == WHAT_GPU_BUSY) {
 		name = "busy: a kernel, copy or set ran";
 	} else if (number == WHAT_GPU_IDLE) {
 		name = "idle: no kernel, copy or set ran";
-		mark = ACTIVITY_MARK_IDLE;
-	} else if (t->activity && what) {
-		name = activity__name(t->activity, what->reason);
-		mark = (int)activity_cause__mark(activity__cause(t->activity, what->reason));
+		colour = COLOUR_IDLE;
+	} else if (t->findings && what) {
+		name = activity__name(findings__activity(t->findings), what->reason);
+		colour = what->colour;
 	}
 	putc('[', n->out);
 	html__put_json(n->out, name ? name : "");
-	fprintf(n->out, ",%d", mark);
+	fprintf(n->out, ",%u", colour);
 	write_details(q, n, what);
 	putc(']', n->out);
+}
+
+static void write_phrases(FILE *out)
+{
+	fputs("\"phrases\":[", out);
+	for (enum finding_colour i = 0; i < FINDING_COLOURS; i++) {
+		fputs(i ? "," : "", out);
+		html__put_json(out, finding_colour__text(i)->phrase);
+	}
+	fputs("],", out);
 }
 
 static void write_names(const struct html_timeline *t, const struct query *q, struct numbers *n)
@@ -263,9 +273,11 @@ int html_timeline__write(const struct html_timeline *t, const struct query *q, F
 	if (!list)
 		return -ENOMEM;
 	map__init(&numbers.by_what, sizeof(u32), sizeof(u32));
-	page_stacks__init(&numbers.stacks, t->stacks);
-	fprintf(out, "{\"from\":%lld,\"to\":%lld,\"left_out\":%u,\"threads\":[", (s64)(t->from - q->start),
-		(s64)(t->to - q->start), t->lines.n - n);
+	page_stacks__init(&numbers.stacks, t->findings ? findings__input(t->findings)->stacks : NULL);
+	fprintf(out, "{\"from\":%lld,\"to\":%lld,\"left_out\":%u,", (s64)(t->from - q->start), (s64)(t->to - q->start),
+		t->lines.n - n);
+	write_phrases(out);
+	fputs("\"threads\":[", out);
 	for (u32 i = 0; i < n; i++) {
 		fputs(i ? ",\n" : "\n", out);
 		write_thread(&numbers, &list[i], q);

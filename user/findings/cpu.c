@@ -199,6 +199,17 @@ static u64 in_code(const struct finding_input *in, const struct group *g, const 
 	return 10 * known >= 9 * all ? ns : 0;
 }
 
+/* Has the group's waits for a CPU counted as waits of one kind. */
+static void set_kind(const struct finding_input *in, const struct group *g, enum finding_kind kind)
+{
+	for (u32 i = 0; i < g->n; i++) {
+		struct profile_cell *cell = profile__cell(in->profile, g->cells[i]);
+
+		if (cell->kind != FINDING_COMPUTE)
+			cell->decided = kind;
+	}
+}
+
 /* Describes why it waited for a CPU, and which processes used the CPUs meanwhile. */
 static void describe_wait(const struct cpus *c, const struct group *g, const struct demand *d, struct finding *f)
 {
@@ -221,6 +232,7 @@ static void describe_wait(const struct cpus *c, const struct group *g, const str
 	} else if (d->throttled > d->waited / 2) {
 		f->kind = FINDING_QUOTA;
 	}
+	set_kind(c->in, g, f->kind == FINDING_COMPUTE ? FINDING_CPU : f->kind);
 	if (f->kind != FINDING_QUOTA)
 		cpus__add_users(c, g, f);
 }

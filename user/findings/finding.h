@@ -14,56 +14,83 @@
 #include "util/registry.h"
 
 /*
- * A closed list: the kind, its key in JSON, the words before and after the share in a sentence ("waited 83% of 5.1 s
- * for the disk"), and the factor by which its lost time is multiplied to rank it.
+ * The colours of time lines, each for several kinds of findings: its letter in text, its phrase, and the colour itself
+ * on light and dark pages.
  */
-#define FINDING_KINDS_LIST(X)                                                                                 \
-	X(FINDING_COMPUTE, "compute", "ran on a CPU", "", 1)                                                  \
-	X(FINDING_GIL, "gil", "waited", " for the GIL", 1)                                                    \
-	X(FINDING_LOCK, "lock", "waited", " for a lock", 1)                                                   \
-	X(FINDING_FILE_LOCK, "file-lock", "waited", " for a file lock", 1)                                    \
-	X(FINDING_DISK, "disk", "waited", " for the disk", 1)                                                 \
-	X(FINDING_MEMORY, "memory", "waited", " for the kernel to reclaim or compact memory", 1)              \
-	X(FINDING_QUOTA, "cpu-quota", "waited", " for a CPU: it was throttled by its CPU quota", 1)           \
-	X(FINDING_CPU, "cpu", "waited", " for a CPU while other threads ran", 0.7)                            \
-	X(FINDING_STOPPED, "stopped", "was stopped", " by a signal, a tracer or its cgroup", 1)               \
-	X(FINDING_AFFINITY, "affinity", "waited", " for the only CPU that it ran on", 1.1)                    \
-	X(FINDING_PEER, "peer", "waited", " for another process or machine", 0.9)                             \
-	X(FINDING_SLEEP, "sleep", "slept", "", 0.06)                                                          \
-	X(FINDING_CHILD, "child", "waited", " for a child process", 0.3)                                      \
-	X(FINDING_RESULT, "result", "waited", " for another thread's or process's result", 0.3)               \
-	X(FINDING_QUEUE, "queue", "waited", " for a queue", 0.9)                                              \
-	X(FINDING_LOADER, "data-loader", "waited", " for batches of its DataLoader", 1)                       \
-	X(FINDING_SEMAPHORE, "semaphore", "waited", " for a semaphore (for example of a connection pool)", 1) \
-	X(FINDING_BARRIER, "barrier", "waited", " for other threads at a barrier", 0.3)                       \
-	X(FINDING_RANKS, "other-ranks", "waited", " for other ranks of its job", 0.9)                         \
-	X(FINDING_CONDITION, "condition", "waited", " for a condition or an event", 0.1)                      \
-	X(FINDING_GC, "gc", "collected garbage in", "", 1.3)                                                  \
-	X(FINDING_IMPORT, "import", "imported modules in", "", 1.3)                                           \
-	X(FINDING_STRAGGLER, "straggler", "made the other ranks wait for", "", 1.3)                           \
-	X(FINDING_STEP, "slow-steps", "lost", " to slow steps of training", 1.1)                              \
-	X(FINDING_OVERHEAD, "small-operators", "spent", " between small operators of PyTorch", 0.8)           \
-	X(FINDING_TENSOR_COPIES, "tensor-copies", "spent", " copying tensors or reading their values", 0.9)   \
-	X(FINDING_FALLBACK, "cpu-fallback", "spent", " in operators that fell back to the CPU", 1)            \
-	X(FINDING_COMPILE, "compile", "spent", " compiling with torch.compile", 1.3)                          \
-	X(FINDING_GPU_WAIT, "gpu-wait", "waited", " for a GPU", 0.9)                                          \
-	X(FINDING_NCCL, "nccl", "waited", " in NCCL", 0.9)                                                    \
-	X(FINDING_LIBRARY, "library", "waited", " in a library", 0.9)                                         \
-	X(FINDING_CALL, "syscall", "waited", " in a system call", 0.8)                                        \
-	X(FINDING_BLOCKED, "blocked", "waited uninterruptibly", " (for example for a disk)", 0.8)             \
-	X(FINDING_ASLEEP, "asleep", "waited", " for an unknown reason", 0.02)                                 \
-	X(FINDING_IDLE, "idle", "was idle", "", 0.001)                                                        \
-	X(FINDING_GPU_IDLE, "gpu-idle", "had an idle GPU in", "", 1)                                          \
-	X(FINDING_GPU_ENDED, "gpu-ended", "had a GPU without work in", "", 1)                                 \
-	X(FINDING_GPU_KERNEL, "gpu-kernel", "ran a kernel on GPUs in", "", 1)                                 \
-	X(FINDING_COPIES, "copies", "requested small copies in", "", 1)                                       \
-	X(FINDING_CALLS, "calls", "was in calls of a library in", "", 0.4)                                    \
-	X(FINDING_STUCK, "stuck", "was in a call that had not returned", "", 1)                               \
-	X(FINDING_ERRORS, "errors", "got errors from calls", "", 0)                                           \
-	X(FINDING_RESENT, "resent", "retransmitted segments", "", 0)                                          \
-	X(FINDING_FAULTS, "page-faults", "had page faults", "", 0)                                            \
-	X(FINDING_GROWTH, "memory-growth", "left memory allocated in each step", "", 0)                       \
-	X(FINDING_UNRECORDED, "unrecorded", "did something that was not recorded", "", 0)
+#define FINDING_COLOURS_LIST(X)                                                        \
+	X(COLOUR_RUN, "", "on a CPU", "#2f9e44", "#37b24d")                            \
+	X(COLOUR_CPU, "w", "waiting for a CPU", "#f08c00", "#f08c00")                  \
+	X(COLOUR_GIL, "g", "waiting for the GIL", "#e03131", "#f03e3e")                \
+	X(COLOUR_LOCK, "l", "waiting for a lock", "#c2255c", "#e64980")                \
+	X(COLOUR_NCCL, "n", "in NCCL", "#9c36b5", "#be4bdb")                           \
+	X(COLOUR_LIBRARY, "c", "in CUDA or another library", "#5f3dc4", "#845ef7")     \
+	X(COLOUR_CALL, "s", "in a system call", "#1c7ed6", "#339af0")                  \
+	X(COLOUR_DISK, "d", "waiting for a disk", "#8d6e48", "#a98a63")                \
+	X(COLOUR_IDLE, "i", "idle: waiting for something to do", "#ced4da", "#495057") \
+	X(COLOUR_ASLEEP, ".", "asleep", "#e9ecef", "#343a40")
+
+#define FINDING_COLOUR(colour, ...) colour,
+enum finding_colour { FINDING_COLOURS_LIST(FINDING_COLOUR) FINDING_COLOURS };
+
+struct finding_colour_text {
+	const char *letter, *phrase, *light, *dark;
+};
+
+/*
+ * What the time of threads means, as tables, findings and time lines state it. A closed list: the kind, its key in
+ * JSON, the words before and after the share in a sentence ("waited 83% of 5.1 s for the disk"), the factor by which
+ * its lost time is multiplied to rank it, and its colour. What was recorded of this time is an enum activity_cause,
+ * which is a list of its own: waits in the same call may mean different things.
+ */
+#define FINDING_KINDS_LIST(X)                                                                                   \
+	X(FINDING_COMPUTE, "compute", "ran on a CPU", "", 1, COLOUR_RUN)                                        \
+	X(FINDING_GIL, "gil", "waited", " for the GIL", 1, COLOUR_GIL)                                          \
+	X(FINDING_LOCK, "lock", "waited", " for a lock", 1, COLOUR_LOCK)                                        \
+	X(FINDING_FILE_LOCK, "file-lock", "waited", " for a file lock", 1, COLOUR_LOCK)                         \
+	X(FINDING_DISK, "disk", "waited", " for the disk", 1, COLOUR_DISK)                                      \
+	X(FINDING_MEMORY, "memory", "waited", " for the kernel to reclaim or compact memory", 1, COLOUR_DISK)   \
+	X(FINDING_QUOTA, "cpu-quota", "waited", " for a CPU: it was throttled by its CPU quota", 1, COLOUR_CPU) \
+	X(FINDING_CPU, "cpu", "waited", " for a CPU while other threads ran", 0.7, COLOUR_CPU)                  \
+	X(FINDING_STOPPED, "stopped", "was stopped", " by a signal, a tracer or its cgroup", 1, COLOUR_ASLEEP)  \
+	X(FINDING_AFFINITY, "affinity", "waited", " for the only CPU that it ran on", 1.1, COLOUR_CPU)          \
+	X(FINDING_PEER, "peer", "waited", " for another process or machine", 0.9, COLOUR_CALL)                  \
+	X(FINDING_SLEEP, "sleep", "slept", "", 0.06, COLOUR_CALL)                                               \
+	X(FINDING_CHILD, "child", "waited", " for a child process", 0.3, COLOUR_CALL)                           \
+	X(FINDING_RESULT, "result", "waited", " for another thread's or process's result", 0.3, COLOUR_CALL)    \
+	X(FINDING_QUEUE, "queue", "waited", " for a queue", 0.9, COLOUR_CALL)                                   \
+	X(FINDING_LOADER, "data-loader", "waited", " for batches of its DataLoader", 1, COLOUR_CALL)            \
+	X(FINDING_SEMAPHORE, "semaphore", "waited", " for a semaphore (for example of a connection pool)", 1,   \
+	  COLOUR_CALL)                                                                                          \
+	X(FINDING_BARRIER, "barrier", "waited", " for other threads at a barrier", 0.3, COLOUR_CALL)            \
+	X(FINDING_RANKS, "other-ranks", "waited", " for other ranks of its job", 0.9, COLOUR_CALL)              \
+	X(FINDING_CONDITION, "condition", "waited", " for a condition or an event", 0.1, COLOUR_CALL)           \
+	X(FINDING_GC, "gc", "collected garbage in", "", 1.3, COLOUR_LIBRARY)                                    \
+	X(FINDING_IMPORT, "import", "imported modules in", "", 1.3, COLOUR_RUN)                                 \
+	X(FINDING_STRAGGLER, "straggler", "made the other ranks wait for", "", 1.3, COLOUR_RUN)                 \
+	X(FINDING_STEP, "slow-steps", "lost", " to slow steps of training", 1.1, COLOUR_RUN)                    \
+	X(FINDING_OVERHEAD, "small-operators", "spent", " between small operators of PyTorch", 0.8, COLOUR_RUN) \
+	X(FINDING_TENSOR_COPIES, "tensor-copies", "spent", " copying tensors or reading their values", 0.9,     \
+	  COLOUR_RUN)                                                                                           \
+	X(FINDING_FALLBACK, "cpu-fallback", "spent", " in operators that fell back to the CPU", 1, COLOUR_RUN)  \
+	X(FINDING_COMPILE, "compile", "spent", " compiling with torch.compile", 1.3, COLOUR_RUN)                \
+	X(FINDING_GPU_WAIT, "gpu-wait", "waited", " for a GPU", 0.9, COLOUR_LIBRARY)                            \
+	X(FINDING_NCCL, "nccl", "waited", " in NCCL", 0.9, COLOUR_NCCL)                                         \
+	X(FINDING_LIBRARY, "library", "waited", " in a library", 0.9, COLOUR_LIBRARY)                           \
+	X(FINDING_CALL, "syscall", "waited", " in a system call", 0.8, COLOUR_CALL)                             \
+	X(FINDING_BLOCKED, "blocked", "waited uninterruptibly", " (for example for a disk)", 0.8, COLOUR_DISK)  \
+	X(FINDING_ASLEEP, "asleep", "waited", " for an unknown reason", 0.02, COLOUR_ASLEEP)                    \
+	X(FINDING_IDLE, "idle", "was idle", "", 0.001, COLOUR_IDLE)                                             \
+	X(FINDING_GPU_IDLE, "gpu-idle", "had an idle GPU in", "", 1, COLOUR_RUN)                                \
+	X(FINDING_GPU_ENDED, "gpu-ended", "had a GPU without work in", "", 1, COLOUR_RUN)                       \
+	X(FINDING_GPU_KERNEL, "gpu-kernel", "ran a kernel on GPUs in", "", 1, COLOUR_RUN)                       \
+	X(FINDING_COPIES, "copies", "requested small copies in", "", 1, COLOUR_RUN)                             \
+	X(FINDING_CALLS, "calls", "was in calls of a library in", "", 0.4, COLOUR_RUN)                          \
+	X(FINDING_STUCK, "stuck", "was in a call that had not returned", "", 1, COLOUR_RUN)                     \
+	X(FINDING_ERRORS, "errors", "got errors from calls", "", 0, COLOUR_RUN)                                 \
+	X(FINDING_RESENT, "resent", "retransmitted segments", "", 0, COLOUR_RUN)                                \
+	X(FINDING_FAULTS, "page-faults", "had page faults", "", 0, COLOUR_RUN)                                  \
+	X(FINDING_GROWTH, "memory-growth", "left memory allocated in each step", "", 0, COLOUR_RUN)             \
+	X(FINDING_UNRECORDED, "unrecorded", "did something that was not recorded", "", 0, COLOUR_RUN)
 
 #define FINDING_KIND(kind, ...) kind,
 enum finding_kind { FINDING_NONE, FINDING_KINDS_LIST(FINDING_KIND) FINDING_KINDS };
@@ -165,6 +192,8 @@ struct finding *findings__add(struct findings *out, enum finding_kind kind);
 
 /* finding_text.c */
 const char *finding_kind__key(enum finding_kind kind);
+enum finding_colour finding_kind__colour(enum finding_kind kind);
+const struct finding_colour_text *finding_colour__text(enum finding_colour colour);
 /* Writes "waited for the disk", "ran on a CPU". Returns buf. */
 char *finding_kind__phrase(enum finding_kind kind, char *buf, size_t size);
 /* Returns the weight of an ns of this kind in ranking: 1 costs time, less is a consequence, next to nothing idles. */

@@ -12,14 +12,30 @@
 static const struct kind {
 	const char *key, *before, *after;
 	double weight;
+	enum finding_colour colour;
 } kinds[FINDING_KINDS] = {
 #define KIND_ROW(kind, ...) [kind] = { __VA_ARGS__ },
 	FINDING_KINDS_LIST(KIND_ROW)
 };
 
+static const struct finding_colour_text colours[FINDING_COLOURS] = {
+#define COLOUR_ROW(colour, ...) [colour] = { __VA_ARGS__ },
+	FINDING_COLOURS_LIST(COLOUR_ROW)
+};
+
 const char *finding_kind__key(enum finding_kind kind)
 {
 	return kinds[kind].key;
+}
+
+enum finding_colour finding_kind__colour(enum finding_kind kind)
+{
+	return kinds[kind].colour;
+}
+
+const struct finding_colour_text *finding_colour__text(enum finding_colour colour)
+{
+	return &colours[colour];
 }
 
 char *finding_kind__phrase(enum finding_kind kind, char *buf, size_t size)

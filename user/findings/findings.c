@@ -20,6 +20,7 @@
 REGISTRY(finding_module, sonde_findings);
 
 struct findings {
+	u32 users; /* calls of findings__free that are to come */
 	struct activity *activity;
 	struct stacks *stacks;
 	struct profile *profile;
@@ -58,7 +59,7 @@ struct finding *findings__add(struct findings *out, enum finding_kind kind)
 
 void findings__free(struct findings *f)
 {
-	if (!f)
+	if (!f || --f->users)
 		return;
 	profile__free(f->profile);
 	lock_blame__free(f->locks);
@@ -90,6 +91,14 @@ const struct finding_input *findings__input(const struct findings *f)
 	return &f->input;
 }
 
+enum finding_colour findings__colour(const struct findings *f, const struct activity_interval *i)
+{
+	const struct profile_cell *cell = profile__find(f->profile, i);
+
+	/* the profile counts the time after a wait in which the thread was runnable with that wait */
+	return finding_kind__colour(!cell || cell->is_delay ? FINDING_CPU : cell->kind);
+}
+
 u64 findings__left_out(const struct findings *f)
 {
 	return f && f->locks ? lock_blame__left_out(f->locks) : 0;
@@ -114,14 +123,17 @@ COMPARE_BY(by_weight, struct finding, DESCENDING(weight), ASCENDING(pid))
 #define LITTLE_PART   20
 #define LITTLE_FACTOR 0.01
 
-static void weigh_small(struct findings *f)
+double findings__short_factor(u64 ns, u64 measured)
+{
+	return ns < LITTLE_NS && ns < measured / LITTLE_PART ? LITTLE_FACTOR : 1;
+}
+
+static void weigh_short(struct findings *f)
 {
 	for (u32 i = f->n_ranked; i < f->n; i++) {
-		const struct finding *one = &f->list[i];
-		u64 ns = one->has_device ? one->wall_ns : one->lost_ns;
+		struct finding *one = &f->list[i];
 
-		if (ns < LITTLE_NS && ns < f->duration / LITTLE_PART)
-			f->list[i].weight *= LITTLE_FACTOR;
+		one->weight *= findings__short_factor(one->has_device ? one->wall_ns : one->lost_ns, f->duration);
 	}
 }
 
@@ -209,7 +221,7 @@ static int rank(struct findings *f)
 
 	if (!f->n)
 		return 0;
-	weigh_small(f);
+	weigh_short(f);
 	weigh_measured_parts(f);
 	qsort(f->list, f->n, sizeof(*f->list), by_weight);
 	err = finding__merge(f->list, &kept, f->input.q ? f->input.q->names : NULL);
@@ -319,18 +331,16 @@ static int run_modules(struct findings *f)
 
 	REGISTRY_EACH(sonde_findings, m)
 		err = err ? err : (*m)->find(&f->input, f);
+	/* not earlier, so that the order of the modules does not matter */
+	MAP_EACH(struct profile_cell *cell, &f->profile->cells)
+		cell->kind = cell->decided ? cell->decided : cell->kind;
 	return err;
 }
 
-int findings__read(struct findings **out, const struct query *q, const struct findings_listener *listener)
+static int read_findings(struct findings *f, const struct query *q)
 {
-	struct findings *f = calloc(1, sizeof(*f));
 	int err;
 
-	*out = f;
-	if (!f)
-		return -ENOMEM;
-	f->listener = listener;
 	f->whole = query__duration(q);
 	f->duration = query__measured(q);
 	err = profile__new(&f->profile, q);
@@ -369,6 +379,32 @@ int findings__read(struct findings **out, const struct query *q, const struct fi
 		err = complete(f);
 	for (u32 i = 0; i < f->n; i++)
 		finding__write(&f->list[i], q);
+	return err;
+}
+
+static struct findings *share(struct findings *f)
+{
+	f->users++;
+	return f;
+}
+
+int findings__read(struct findings **out, const struct query *q, const struct findings_listener *listener)
+{
+	struct findings *f;
+	int err;
+
+	if (q->findings && *q->findings) {
+		*out = share(*q->findings);
+		return 0;
+	}
+	f = *out = calloc(1, sizeof(*f));
+	if (!f)
+		return -ENOMEM;
+	f->users = 1;
+	f->listener = listener;
+	err = read_findings(f, q);
+	if (!err && q->findings)
+		*q->findings = share(f);
 	return err;
 }
 

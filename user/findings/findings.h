@@ -11,7 +11,10 @@ struct findings_listener {
 	void *arg;
 };
 
-/* 0 or negative errno; findings__free in any case. listener may be NULL. */
+/*
+ * 0 or negative errno; findings__free in any case. listener may be NULL. If q->findings is set, the first call stores
+ * the findings there, and later ones return them.
+ */
 int findings__read(struct findings **out, const struct query *q, const struct findings_listener *listener);
 void findings__free(struct findings *f);
 /* Returns the i-th finding by rank; NULL: there are fewer. */
@@ -20,6 +23,11 @@ const struct finding *findings__ranked(const struct findings *f, u32 i);
 struct activity *findings__activity(const struct findings *f);
 /* Returns what the modules got. The wait profile is classified once findings__read has returned. */
 const struct finding_input *findings__input(const struct findings *f);
+
+/* Returns the factor of the weight of a time that is short, also compared to query__measured(); 1 for other times. */
+double findings__short_factor(u64 ns, u64 measured);
+/* Returns the colour of an interval that is read again from findings__activity, of a state that is known. */
+enum finding_colour findings__colour(const struct findings *f, const struct activity_interval *i);
 
 /* Returns the ns of waits for locks without holders, because there were too many waits. */
 u64 findings__left_out(const struct findings *f);

@@ -38,12 +38,15 @@ static struct member *members(const struct finding_input *in, u64 kinds, enum gr
 	for (u32 i = 0; list && i < p->cells.n; i++) {
 		const struct profile_key *key = profile__key(p, i);
 		const struct profile_cell *cell = profile__cell(p, i);
-		u32 frame = by == GROUPS_HOLDER ? stacks__top_user(in->stacks, key->caused_by_stack) :
-			    by == GROUPS_CODE	? cell->code :
-						  0;
+		u32 code;
 
-		if (kinds & FINDING_BIT(cell->kind))
-			list[(*n)++] = (struct member){ key->thread.pid, code_of(in, frame), key->thread.tid, i };
+		if (!(kinds & FINDING_BIT(cell->kind)))
+			continue;
+		code = by == GROUPS_HOLDER ? code_of(in, stacks__top_user(in->stacks, key->caused_by_stack)) :
+		       by == GROUPS_CODE   ? code_of(in, cell->code) :
+		       by == GROUPS_KIND   ? cell->kind :
+					     0;
+		list[(*n)++] = (struct member){ key->thread.pid, code, key->thread.tid, i };
 	}
 	if (list)
 		qsort(list, *n, sizeof(*list), by_group);
@@ -191,12 +194,19 @@ void group__weigh(const struct finding_input *in, const struct group *g, struct 
 	f->weight = (double)ns * finding_kind__weight(f->kind) * (is_long ? BACKGROUND : 1);
 }
 
+void group__set_kind(const struct finding_input *in, const struct group *g, struct finding *f, enum finding_kind kind)
+{
+	f->kind = kind;
+	for (u32 i = 0; i < g->n; i++)
+		profile__cell(in->profile, g->cells[i])->decided = kind;
+	group__weigh(in, g, f);
+}
+
 void group__set_idle(const struct finding_input *in, const struct group *g, struct finding *f)
 {
-	f->kind = FINDING_IDLE;
 	f->counterpart = (struct finding_counterpart){ 0 };
 	*f->code.caller = '\0';
-	group__weigh(in, g, f);
+	group__set_kind(in, g, f, FINDING_IDLE);
 }
 
 void group__add_ender(const struct finding_input *in, const struct group *g, struct finding *f)

@@ -6,7 +6,7 @@
 
 struct group {
 	u32 pid;
-	u32 code; /* number of the cells' function (struct stack_frame.code); 0: none */
+	u32 code; /* number of the cells' function (struct stack_frame.code), 0: none; with GROUPS_KIND their kind */
 	u32 threads;
 	u64 ns, wall_ns, times;
 	u64 delay_ns; /* of ns: runnable after these waits */
@@ -25,6 +25,7 @@ enum grouping {
 	GROUPS_CODE, /* by the code that waited */
 	GROUPS_HOLDER, /* by the code that held the lock or GIL */
 	GROUPS_PROCESS, /* by process alone */
+	GROUPS_KIND, /* by process and kind */
 };
 
 #define FINDING_BIT(kind) (1ull << (kind))
@@ -51,6 +52,8 @@ int groups__each_finding(const struct finding_input *in, enum finding_kind kind,
 
 /* Names the thread of another process that ended most of the group's waits, if there is one. */
 void group__add_ender(const struct finding_input *in, const struct group *g, struct finding *f);
+/* Makes the finding one of this kind, and so the group's cells once all modules have run. */
+void group__set_kind(const struct finding_input *in, const struct group *g, struct finding *f, enum finding_kind kind);
 /* Makes the finding one about waits for something to do. */
 void group__set_idle(const struct finding_input *in, const struct group *g, struct finding *f);
 /* Adds a finding with the group's times, code, call and stack; NULL: no memory, or it took too little time. */

@@ -294,10 +294,8 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 			f, "another connection had the SQLite database locked, so SQLite slept and tried again");
 		return 0;
 	}
-	if (f->kind == FINDING_LOCK && !is_native_lock(in, g)) {
-		f->kind = kind_with_most_time(rows, g);
-		group__weigh(in, g, f);
-	}
+	if (f->kind == FINDING_LOCK && !is_native_lock(in, g))
+		group__set_kind(in, g, f, kind_with_most_time(rows, g));
 	/* rows of a mutex name its holder; a condition has none, and its rows name the thread that ended the wait */
 	b = blamed_of(rows, g, f->kind == FINDING_LOCK);
 	if (f->kind == FINDING_QUEUE)

@@ -32,7 +32,8 @@ struct profile_cell {
 	/* waits before which the thread was busy for PROFILE_LONG or longer; the longest of these times, ns */
 	u64 busy_times, busy_longest;
 	enum activity_cause cause;
-	u32 kind; /* enum finding_kind, by findings/classify.c */
+	u32 kind; /* enum finding_kind, by findings/classify.c; once findings__read has returned, by `decided` if set */
+	u32 decided; /* enum finding_kind, by the module that has a finding of it; FINDING_NONE: it agrees with `kind` */
 	u32 code; /* id of the frame that findings name: the innermost of the user's code, else of Python; 0: none */
 	bool is_delay; /* the thread was runnable after a wait of this kind, by findings/classify.c */
 };

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* All causes that an interval of a thread's activity may have. */
+/*
+ * All causes that an interval of a thread's activity may have: what the kernel's and the probes' records state of this
+ * moment. What the time means is an enum finding_kind (findings/finding.h), which stacks and the other time of the
+ * thread decide, too: a poll may wait for a peer or for something to do.
+ */
 #pragma once
 
 #include "core/types.h"
@@ -43,23 +47,6 @@ enum activity_cause {
 	ACTIVITY_CAUSES
 };
 
-/* Groups of causes that time lines show as one */
-enum activity_mark {
-	ACTIVITY_MARK_RUN,
-	ACTIVITY_MARK_CPU, /* runnable */
-	ACTIVITY_MARK_GIL,
-	ACTIVITY_MARK_LOCK,
-	ACTIVITY_MARK_NCCL,
-	ACTIVITY_MARK_LIBRARY, /* in a call of CUDA or of another library */
-	ACTIVITY_MARK_CALL, /* in a system call */
-	ACTIVITY_MARK_DISK,
-	ACTIVITY_MARK_IDLE, /* waits for something to do */
-	ACTIVITY_MARK_ASLEEP,
-	ACTIVITY_MARKS
-};
-
-/* cause: not one of a thread whose state is unknown */
-enum activity_mark activity_cause__mark(enum activity_cause cause);
 /* Returns a text such as "waiting for a CPU"; NULL: reports print the name of the call instead */
 const char *activity_cause__text(enum activity_cause cause);
 /* Returns the cause of intervals in a system call. name: without SYS_, such as "futex" */

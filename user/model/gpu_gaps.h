@@ -2,6 +2,7 @@
 /*
  * What the thread that launched the work after a gap did during the gap. A gap is cut into parts of one cause each that
  * tile it. Until the launch returned, the cause is the thread's activity; after that it is the device or the stream.
+ * So these causes are a list of their own, beside those of threads' time (findings/finding.h).
  */
 #pragma once
 

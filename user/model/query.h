@@ -6,6 +6,8 @@
 #include "model/names.h"
 #include "trace/reader.h"
 
+struct findings;
+
 struct query {
 	struct trace *trace; /* NULL: events that are not in a trace; only functions that read none may be called */
 	u64 from, to; /* CLOCK_MONOTONIC ns, as in struct trace_filter */
@@ -16,6 +18,7 @@ struct query {
 	const char *group_by; /* one of the report's groups; NULL: as usual */
 	double peak_tflops; /* of the machine, as the user gave it; 0: not given */
 	const char *subject; /* a process, thread or function, as the user named it; NULL: none */
+	struct findings **findings; /* of this query, which several readers share (findings/findings.h); NULL: none do */
 };
 
 /*

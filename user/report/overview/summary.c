@@ -14,7 +14,6 @@ struct summary {
 	struct gil_report gil;
 	struct sched_report sched;
 	struct findings *findings;
-	struct causes *causes;
 };
 
 static const struct column thread_columns[] = {
@@ -40,11 +39,6 @@ static void fill_threads(struct summary *s, struct table *t)
 	table__sort(t, "run_ns");
 }
 
-static int add_interval(const struct activity_interval *i, void *arg)
-{
-	return causes__add(arg, i);
-}
-
 /* Adds the findings of report gil, unless findings/ has one on the GIL already. */
 static void add_gil_findings(const struct summary *s, struct report_output *out)
 {
@@ -62,7 +56,6 @@ static void add_gil_findings(const struct summary *s, struct report_output *out)
 
 static int read_all(struct summary *s)
 {
-	struct findings_listener listener = { add_interval, NULL };
 	int err = summary_processes__read(&s->processes, s->args);
 
 	if (!err)
@@ -70,10 +63,7 @@ static int read_all(struct summary *s)
 	if (!err)
 		err = sched_report__read(&s->sched, s->args);
 	if (!err)
-		err = causes__new(&s->causes, s->args);
-	listener.arg = s->causes;
-	if (!err)
-		err = findings__read(&s->findings, s->args, &listener);
+		err = findings__read(&s->findings, s->args, NULL);
 	return err ? err :
 		     summary_processes__add(&s->processes, findings__input(s->findings)->cuda, &s->gil, &s->sched);
 }
@@ -87,7 +77,7 @@ static int fill(struct summary *s, struct report_output *out)
 	int err;
 
 	findings__add_to(s->findings, s->args, out);
-	err = causes__report(s->causes, findings__activity(s->findings), s->args, out);
+	err = causes__report(s->findings, out);
 	if (err)
 		return err;
 	uninteresting = summary_processes__table(&s->processes, out, &shown);
@@ -115,7 +105,6 @@ static int run(const struct query *args, struct report_output *out)
 
 	if (!err)
 		err = fill(&s, out);
-	causes__free(s.causes);
 	findings__free(s.findings);
 	gil_report__free(&s.gil);
 	sched_report__free(&s.sched);

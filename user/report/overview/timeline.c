@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/activity.h"
+#include "findings/findings.h"
 #include "model/gpu_busy.h"
 #include "output/text.h"
 #include "report/report.h"
@@ -13,7 +13,7 @@
 #define BINS 60
 
 struct bin {
-	u64 ns[ACTIVITY_MARKS];
+	u64 ns[FINDING_COLOURS];
 };
 
 /* In a trace with many threads most live only briefly, so a line stores only the bins from `first` on. */
@@ -24,7 +24,7 @@ struct line {
 };
 
 struct timeline {
-	struct activity *activity;
+	struct findings *findings;
 	u64 from, width; /* ns: start of the first part, length of each */
 	struct map lines; /* struct thread_key -> struct line */
 	struct thread_key last; /* intervals arrive thread by thread: the current thread's line */
@@ -57,18 +57,19 @@ static const u64 *ns_of(const struct line *l, u32 bin)
 static int on_interval(const struct activity_interval *i, void *arg)
 {
 	struct timeline *t = arg;
-	u32 mark = activity_cause__mark(i->cause);
 	struct line *line = t->line;
+	enum finding_colour colour;
 
 	if (i->state == ACTIVITY_UNKNOWN)
 		return 0;
+	colour = findings__colour(t->findings, i);
 	if (!line || i->thread.tid != t->last.tid || i->thread.pid != t->last.pid)
 		line = t->line = map__get(&t->lines, &i->thread);
 	if (!line)
 		return -ENOMEM;
 	t->last = i->thread;
 	line->known_ns += i->to - i->from;
-	line->run_ns += mark == ACTIVITY_MARK_RUN ? i->to - i->from : 0;
+	line->run_ns += colour == COLOUR_RUN ? i->to - i->from : 0;
 	for (u64 from = i->from < t->from ? t->from : i->from; from < i->to;) {
 		u64 bin = (from - t->from) / t->width, end = t->from + (bin + 1) * t->width;
 		u64 *ns = bin < BINS ? bin_of(line, bin) : NULL;
@@ -79,7 +80,7 @@ static int on_interval(const struct activity_interval *i, void *arg)
 			return -ENOMEM;
 		if (end > i->to)
 			end = i->to;
-		ns[mark] += end - from;
+		ns[colour] += end - from;
 		from = end;
 	}
 	return 0;
@@ -122,17 +123,14 @@ static void trim(char *strip)
 /* Returns the character for the activity that fills most of a part; running is a bar. */
 static const char *cell(const u64 *ns, u64 width)
 {
-	static const char letters[][2] = { "", "w", "g", "l", "n", "c", "s", "d", "i", "." };
-	u32 best = 0, i;
+	enum finding_colour best = COLOUR_RUN;
 
-	for (i = 1; i < ACTIVITY_MARKS; i++)
+	for (enum finding_colour i = best + 1; i < FINDING_COLOURS; i++)
 		if (ns[i] > ns[best])
 			best = i;
 	if (!ns[best])
 		return " ";
-	if (best)
-		return letters[best];
-	return bar(ns[0], width);
+	return best == COLOUR_RUN ? bar(ns[best], width) : finding_colour__text(best)->letter;
 }
 
 /* Returns a blank before the first and after the last work, and a dot while the GPU was idle in between. */
@@ -249,6 +247,18 @@ static int run_devices(struct timeline *t, const struct query *args, struct repo
 	return err;
 }
 
+static void add_legend(const struct timeline *t, struct report_output *out)
+{
+	char text[512];
+	struct text_buffer s = { .buf = text, .size = sizeof(text) };
+
+	text__add(&s, "Each character stands for %s, and shows what filled most of it: ▁ to █ %s", TEXT_NS(t->width),
+		  finding_colour__text(COLOUR_RUN)->phrase);
+	for (enum finding_colour i = COLOUR_RUN + 1; i < FINDING_COLOURS; i++)
+		text__add(&s, ", %s %s", finding_colour__text(i)->letter, finding_colour__text(i)->phrase);
+	report_output__note(out, "%s.", text);
+}
+
 static void free_lines(struct timeline *t)
 {
 	for (u32 i = 0; i < t->lines.n; i++)
@@ -262,29 +272,24 @@ static int run(const struct query *args, struct report_output *out)
 	struct table *bins = REPORT_MACHINE_TABLE(out, "parts", "Parts of the time", bin_columns);
 	struct trace_window w = query__window(args);
 	struct timeline t = { .from = w.from, .width = (w.to - w.from) / BINS + 1 };
-	int err = activity__new(&t.activity, args, 0);
+	int err = findings__read(&t.findings, args, NULL);
 
 	lines->limit = 40;
 	map__init(&t.lines, sizeof(struct thread_key), sizeof(struct line));
 	map__init(&t.devices, sizeof(u32), BINS * sizeof(u64));
 	if (!err)
-		err = activity__read(t.activity, on_interval, &t);
+		err = activity__read(findings__activity(t.findings), on_interval, &t);
 	fill(&t, args, lines);
 	fill_bins(&t, args, bins);
 	if (!t.lines.n)
 		report__nothing(args, out, "No scheduling was recorded", "sched");
 	else
-		report_output__note(
-			out,
-			"Each character stands for %s, and shows what filled most of it: ▁ to █ on a CPU; waiting: w for a CPU, "
-			"g for the GIL, l for a lock, n in NCCL, c in CUDA or another library, s in a system "
-			"call, d for a disk, i idle (for something to do), . asleep.",
-			TEXT_NS(t.width));
+		add_legend(&t, out);
 	if (!err)
 		err = run_devices(&t, args, out);
 	free_lines(&t);
 	map__free(&t.devices);
-	activity__free(t.activity);
+	findings__free(t.findings);
 	return err;
 }
 
