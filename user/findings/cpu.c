@@ -311,6 +311,7 @@ static int find(const struct finding_input *in, struct findings *out)
 	const struct trace_facts *facts = in->q->facts;
 	struct cpus c = { .in = in, .online = facts && facts->head ? facts->head->cpus : 0 };
 	struct groups groups = { 0 };
+	struct map sampled;
 	int err;
 
 	map__init(&c.run, sizeof(struct cpu_key), sizeof(struct spent));
@@ -318,13 +319,16 @@ static int find(const struct finding_input *in, struct findings *out)
 	map__init(&c.takers, sizeof(struct taker_key), sizeof(u64));
 	map__init(&c.processes, sizeof(u32), sizeof(struct on_cpus));
 	map__init(&c.quotas, sizeof(struct quota_key), sizeof(struct quota));
+	map__init(&sampled, sizeof(u32), sizeof(u8));
 	err = read(&c);
+	if (!err)
+		err = cpus__add_sampled(&c, &sampled, out);
 	if (!err)
 		err = groups__make(&groups, in, kinds, GROUPS_PROCESS);
 	for (u32 i = 0; !err && i < groups.n; i++)
-		err = add_demand(&c, &groups.list[i], out);
+		err = map__find(&sampled, &groups.list[i].pid) ? 0 : add_demand(&c, &groups.list[i], out);
 	groups__free(&groups);
-	MAPS_FREE(&c.run, &c.waited, &c.takers, &c.processes, &c.quotas);
+	MAPS_FREE(&c.run, &c.waited, &c.takers, &c.processes, &c.quotas, &sampled);
 	return err;
 }
 

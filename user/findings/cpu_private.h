@@ -49,5 +49,11 @@ struct cpus {
 	struct map quotas; /* struct quota_key -> struct quota */
 };
 
+/*
+ * Adds findings on processes whose samples show at least twice the time on CPUs that the scheduler's events show: these
+ * were not recorded, or the threads ran on without one. pids gets the numbers of these processes (u32 -> u8). 0 or
+ * -ENOMEM.
+ */
+int cpus__add_sampled(const struct cpus *c, struct map *pids, struct findings *out);
 /* Adds the process that had the CPUs for which the group's threads waited, and whether the kernel prefers it. */
 void cpus__add_users(const struct cpus *c, const struct group *g, struct finding *f);
