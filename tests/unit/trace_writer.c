@@ -281,6 +281,35 @@ TEST(buffers_shrink_to_what_chunks_use)
 	trace__close(t);
 }
 
+TEST(rewound)
+{
+	struct made m;
+	struct trace *t = NULL;
+	char err[256];
+	u32 id;
+
+	REQUIRE(begin(&m));
+	for (u32 i = 0; i < 100; i++)
+		CHECK(!support_append(m.w, i));
+	id = trace_writer__intern(m.w, "old", 3);
+	CHECK(!trace_writer__finish(m.w));
+	REQUIRE(!trace__open(&t, m.path, err, sizeof(err)));
+	CHECK(trace__summary(t)->events == 101);
+	CHECK_TEXT(trace__string(t, id), "old");
+	CHECK(!trace_writer__rewind(m.w));
+	for (u32 i = 0; i < 3; i++)
+		CHECK(!support_append(m.w, i));
+	CHECK(trace_writer__intern(m.w, "old", 3) == id + 1);
+	CHECK(!trace_writer__finish(m.w) && !trace__reopen(t, err, sizeof(err)));
+	CHECK(trace__summary(t)->events == 4 && trace__summary(t)->chunks == 1 && trace__summary(t)->has_index);
+	CHECK_TEXT(trace__string(t, id), "");
+	CHECK_TEXT(trace__string(t, id + 1), "old");
+	trace__close(t);
+	t = end(&m);
+	CHECK(t && trace__summary(t)->events == 4);
+	trace__close(t);
+}
+
 TEST(pipe_as_output)
 {
 	struct schema *s = support_schema();

@@ -300,6 +300,41 @@ static int load_texts(struct opening *o)
 	return 0;
 }
 
+static int read_all_chunks(struct opening *o)
+{
+	int err = find_chunks(o);
+
+	if (!err)
+		err = summarize(o);
+	return err ? err : load_texts(o);
+}
+
+/* Frees what is known of the records. */
+static void forget_chunks(struct trace *t)
+{
+	chunk_table__free(&t->table);
+	bytes__free(&t->text);
+	free(t->texts);
+	free(t->text_slots);
+	free(t->kinds);
+}
+
+int trace__reopen(struct trace *t, char *err, size_t err_len)
+{
+	struct opening o = { t, err, err_len };
+	int res;
+
+	forget_chunks(t);
+	t->texts = NULL;
+	t->text_slots = NULL;
+	t->kinds = NULL;
+	t->n_texts = t->n_text_slots = t->n_kinds = 0;
+	t->damaged = t->damaged_texts = 0;
+	t->summary = (struct trace_summary){};
+	res = measure(&o);
+	return res ? res : read_all_chunks(&o);
+}
+
 int trace__open_fd(struct trace **out, int fd, char *err, size_t err_len)
 {
 	struct opening o = { calloc(1, sizeof(struct trace)), err, err_len };
@@ -315,11 +350,7 @@ int trace__open_fd(struct trace **out, int fd, char *err, size_t err_len)
 	if (!res)
 		res = read_head(&o);
 	if (!res)
-		res = find_chunks(&o);
-	if (!res)
-		res = summarize(&o);
-	if (!res)
-		res = load_texts(&o);
+		res = read_all_chunks(&o);
 	if (res)
 		trace__close(o.t);
 	else
@@ -341,13 +372,9 @@ void trace__close(struct trace *t)
 		return;
 	if (t->fd >= 0)
 		close(t->fd);
-	chunk_table__free(&t->table);
+	forget_chunks(t);
 	schema__free(t->schema);
 	cJSON_Delete(t->json);
-	bytes__free(&t->text);
-	free(t->texts);
-	free(t->text_slots);
-	free(t->kinds);
 	free(t);
 }
 

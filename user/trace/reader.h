@@ -44,6 +44,8 @@ int trace__open(struct trace **out, const char *path, char *err, size_t err_len)
 /* trace__open in two steps, to drop privileges in between. trace__open_fd takes over the descriptor. */
 int trace__open_file(const char *path, char *err, size_t err_len);
 int trace__open_fd(struct trace **out, int fd, char *err, size_t err_len);
+/* Reads the records of a file that its writer has rewound and finished again. As trace__open. */
+int trace__reopen(struct trace *t, char *err, size_t err_len);
 void trace__close(struct trace *t);
 
 const struct schema *trace__schema(const struct trace *t);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include <errno.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include "core/meta.h"
@@ -76,6 +77,7 @@ int trace_writer__create(struct trace_writer **out, int fd, const struct schema 
 		json = head__print(schema, head);
 		err = json ? write_head(w, json) : -ENOMEM;
 		free(json);
+		w->head_size = w->offset;
 	}
 	if (err)
 		trace_writer__free(w);
@@ -247,6 +249,18 @@ int trace_writer__finish(struct trace_writer *w)
 	report_refused(w);
 	err = trace_writer__cut_chunk(w);
 	return err ? err : trace_writer__write_index(w, INDEX_FINAL);
+}
+
+int trace_writer__rewind(struct trace_writer *w)
+{
+	if (!w->error && (ftruncate(w->fd, (off_t)w->head_size) || lseek(w->fd, (off_t)w->head_size, SEEK_SET) < 0))
+		w->error = -errno;
+	w->offset = w->head_size;
+	w->chunks = w->index_before = 0;
+	w->finished = false;
+	memset(w->refused, 0, sizeof(w->refused));
+	strings__forget(&w->strings);
+	return w->error;
 }
 
 u64 trace_writer__refused(const struct trace_writer *w, u32 family, u64 *first, u64 *last)

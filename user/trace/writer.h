@@ -53,6 +53,8 @@ int trace_writer__tick(struct trace_writer *w, u64 now);
 int trace_writer__flush(struct trace_writer *w);
 /* Flushes and writes the index. */
 int trace_writer__finish(struct trace_writer *w);
+/* Removes all records from the file, after trace_writer__finish or before. 0 or negative errno. */
+int trace_writer__rewind(struct trace_writer *w);
 /* Returns the number of a family's refused records, after the end; first and last are their times. */
 u64 trace_writer__refused(const struct trace_writer *w, u32 family, u64 *first, u64 *last);
 u64 trace_writer__bytes(const struct trace_writer *w);

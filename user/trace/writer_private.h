@@ -27,6 +27,7 @@ struct trace_writer {
 	struct refused refused[FAMILY_MAX];
 	u64 rows, raw; /* number of the records that wait for the next chunk, and their bytes */
 	u64 chunks, events, offset;
+	u64 head_size; /* bytes of the file before its first chunk */
 	u64 now; /* of the last tick */
 	u64 waiting_since; /* 0: not known yet */
 	u64 last_time; /* latest time of the records so far */
