@@ -60,6 +60,7 @@ probes()
 }
 
 echo '/* made by scripts/syscalls.sh */'
+echo '#pragma once'
 echo 'enum syscall_nr {'
 { numbers $native; probes; } | enumerators SYS_ 0
 if has asm/unistd_32.h; then

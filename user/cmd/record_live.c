@@ -4,13 +4,13 @@
 #include <string.h>
 
 #include "cmd/record.h"
-#include "findings/classify.h"
-#include "findings/live_finding.h"
+#include "findings/findings.h"
+#include "model/live.h"
 #include "output/text.h"
 
 struct record_live {
 	struct live *live;
-	int error; /* of live__new or live__feed: there are no findings from then on */
+	int error; /* of one of its functions: there are no findings from then on */
 	u64 cut; /* time of the last live__cut, ns */
 	u64 unmeasured_ns; /* session_status.unmeasured_ns at that time */
 	struct finding finding;
@@ -25,7 +25,7 @@ static void on_record(const struct schema *schema, const void *record, u32 size,
 	struct record_live *l = arg;
 
 	if (!l->live && !l->error)
-		l->error = live__new(&l->live, schema, classify__rule);
+		l->error = live__new(&l->live, schema);
 	if (!l->error)
 		l->error = live__feed(l->live, record, size);
 }
@@ -45,7 +45,7 @@ struct record_live *record_live__follow(struct session_args *a)
 const char *record_live__finding(struct record_live *l, u64 now, u64 unmeasured_ns)
 {
 	u64 unmeasured = l ? unmeasured_ns - l->unmeasured_ns : 0;
-	struct live_view view;
+	const struct query *interval;
 	char *clean;
 
 	if (!l || !l->live || l->error)
@@ -56,11 +56,9 @@ const char *record_live__finding(struct record_live *l, u64 now, u64 unmeasured_
 	l->cut = now;
 	l->unmeasured_ns = unmeasured_ns;
 	*l->text = '\0';
-	live__set_unmeasured(l->live, unmeasured);
-	l->error = live__cut(l->live, now, &view);
-	/* the first call only begins the first interval */
-	if (l->error || view.from == view.to || !live_finding__first(&view, live__names(l->live), &l->finding))
-		return "";
+	l->error = live__cut(l->live, now, unmeasured, &interval);
+	if (!l->error && interval)
+		l->error = findings__first(&l->finding, interval);
 	clean = text__clean(l->finding.text, strlen(l->finding.text));
 	snprintf(l->text, sizeof(l->text), "%s", clean ? clean : "");
 	free(clean);

@@ -168,6 +168,9 @@ static int run(struct session *s, struct record_args *a, enum end_reason *reason
 		}
 		if (a->session.duration && end - now < 100000000ULL)
 			timeout = (end - now) / 1000000 + 1;
+		/* the line of this second covers the records until now */
+		if (now >= next)
+			timeout = 0;
 		if (takes_pauses)
 			session__set_paused(s, pauses);
 		ret = session__poll(s, timeout, err, len);

@@ -14,11 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "findings/classify.h"
-#include "findings/live_finding.h"
+#include "model/live.h"
 #include "output/print.h"
 #include "record/session.h"
-#include "util/compare.h"
 #include "util/timing.h"
 
 #define LINES_EACH 10 /* lines of each kind in an update, without a terminal */
@@ -73,9 +71,8 @@ struct top {
 	bool has_figures; /* the first interval has ended */
 	struct live *live;
 	int error; /* returned by live__feed */
-	u64 lost; /* waits that were dropped for lack of room */
+	struct top_view view;
 	char message[256];
-	struct finding finding; /* the first one of the last interval; its text is empty if there was none */
 };
 
 static volatile sig_atomic_t stopped;
@@ -85,23 +82,12 @@ static void on_signal(int sig)
 	stopped = 1;
 }
 
-COMPARE_BY(compare_totals, struct live_function, DESCENDING(total_ns), DESCENDING(self_ns))
-
-COMPARE_BY(compare_selfs, struct live_function, DESCENDING(self_ns), DESCENDING(total_ns))
-
-void top__sort(struct live_view *v, enum top_sort sort)
-{
-	if (v->n_functions)
-		qsort(v->functions, v->n_functions, sizeof(*v->functions),
-		      sort == TOP_TOTAL ? compare_totals : compare_selfs);
-}
-
 static void on_record(const struct schema *schema, const void *record, u32 size, void *arg)
 {
 	struct top *t = arg;
 
 	if (!t->live && !t->error)
-		t->error = live__new(&t->live, schema, classify__rule);
+		t->error = live__new(&t->live, schema);
 	if (!t->error)
 		t->error = live__feed(t->live, record, size);
 }
@@ -195,7 +181,7 @@ static int parse(struct top *t, int argc, char **argv)
 	return -1;
 }
 
-static void print_lines(const struct live_view *v, const struct top_status *status)
+static void print_lines(const struct top_view *v, const struct top_status *status)
 {
 	time_t now = time(NULL);
 	char clock[16];
@@ -205,13 +191,13 @@ static void print_lines(const struct live_view *v, const struct top_status *stat
 	strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
 	printf("%s %.2f s%s\n", clock, (double)(v->to - v->from) / 1e9,
 	       v->sliced ? ", GIL waits estimated: they come too fast to be measured all the time" : "");
-	if (*status->finding) {
+	if (*v->finding.text) {
 		fputs("finding ", stdout);
-		print__clean(stdout, status->finding);
+		print__clean(stdout, v->finding.text);
 		puts("");
 	}
 	for (u32 i = 0; i < v->n_gils && i < LINES_EACH; i++) {
-		const struct live_gil *g = &v->gils[i];
+		const struct top_gil *g = &v->gils[i];
 
 		printf("gil %u %u %.1f%% %llu %llu %u ", g->pid, g->number, g->load_percent, g->waits, g->wait_ns,
 		       g->threads);
@@ -219,7 +205,7 @@ static void print_lines(const struct live_view *v, const struct top_status *stat
 		puts("");
 	}
 	for (u32 i = 0; i < v->n_pairs && i < LINES_EACH; i++) {
-		const struct live_pair *p = &v->pairs[i];
+		const struct gil_blamed *p = &v->pairs[i];
 
 		printf("blame %u %.1f%% %llu %llu ", p->pid, p->share_percent, p->waits, p->wait_ns);
 		print__clean(stdout, p->holder);
@@ -228,7 +214,7 @@ static void print_lines(const struct live_view *v, const struct top_status *stat
 		puts("");
 	}
 	for (u32 i = 0; i < v->n_functions && i < LINES_EACH; i++) {
-		const struct live_function *f = &v->functions[i];
+		const struct top_function *f = &v->functions[i];
 
 		printf("cpu %.1f%% %.1f%% %llu ", f->self_percent, f->total_percent, f->self_ns);
 		print__clean(stdout, f->name);
@@ -257,76 +243,75 @@ static struct top_status status_of(struct session *s, const struct top *t)
 	session__status(s, &st);
 	wall = st.wall_ns ? (double)st.wall_ns : 1;
 	return (struct top_status){
-		.lost = st.lost + t->lost,
+		.lost = st.lost + (t->live ? live__lost(t->live) : 0),
 		.targets_percent = 100 * (double)st.probes_ns / wall,
 		.own_percent = 100 * (double)st.cpu_ns / wall,
 		.sampling = t->hz,
 		.has_figures = t->has_figures,
 		.message = t->message,
-		.finding = t->finding.text,
 	};
 }
 
 /* Prints or draws one update. 0 or negative errno; -EPIPE: standard output was closed. */
-static int update(struct session *s, struct top *t, bool screen, struct live_view *view, u64 now)
+static int update(struct session *s, struct top *t, bool screen, u64 now)
 {
+	const struct query *interval = NULL;
 	struct top_status status;
-	int err = t->live ? live__cut(t->live, now, view) : 0;
+	int err = t->live ? live__cut(t->live, now, 0, &interval) : 0;
 
+	if (!err && interval)
+		err = top_view__read(&t->view, interval);
 	if (err)
 		return err;
 	t->has_figures = true;
-	if (!t->live || !live_finding__first(view, live__names(t->live), &t->finding))
-		*t->finding.text = '\0';
-	t->lost += view->lost;
 	status = status_of(s, t);
 	if (screen) {
-		top_screen__draw(view, &status);
+		top_screen__draw(&t->view, &status);
 		return 0;
 	}
-	print_lines(view, &status);
+	print_lines(&t->view, &status);
 	return fflush(stdout) || ferror(stdout) ? -EPIPE : 0;
 }
 
-static void redraw(struct session *s, const struct top *t, const struct live_view *view)
+static void redraw(struct session *s, struct top *t)
 {
 	struct top_status status = status_of(s, t);
 
-	top_screen__draw(view, &status);
+	top_screen__draw(&t->view, &status);
 }
 
 /* Returns how many ms to wait for records: at most 100, since keys and the targets' ends are polled too. */
 static int timeout(u64 now, u64 due)
 {
-	return due > now && due - now < 100000000 ? (int)((due - now) / 1000000) + 1 : 100;
+	if (due <= now)
+		return 0;
+	return due - now < 100000000 ? (int)((due - now) / 1000000) + 1 : 100;
 }
 
 static int run(struct session *s, struct top *t, bool screen, char *err, size_t len)
 {
 	u64 step = (u64)(t->interval * 1e9), next, due, now = timing__now(), updates = 0;
 	bool early = screen && step > FIRST_NS; /* an additional update, which is not counted */
-	struct live_view view = {};
-	int ret = 0;
+	const struct query *none;
+	int ret = t->live ? live__cut(t->live, now, 0, &none) : 0;
 
-	/* Records that arrived before this are dropped. */
-	if (t->live)
-		ret = live__cut(t->live, now, &view);
 	next = now + step;
 	due = early ? now + FIRST_NS : next;
 	if (!ret && screen)
-		redraw(s, t, &view);
+		redraw(s, t);
 	while (!ret && !stopped) {
 		enum top_key key = screen ? top_screen__key() : TOP_NOTHING;
 
-		ret = session__poll(s, timeout(timing__now(), due), err, len);
+		/* all records up to this moment arrive in the poll */
+		now = timing__now();
+		ret = session__poll(s, timeout(now, due), err, len);
 		take_warnings(s, t, screen);
 		if (!ret && (ret = t->error))
 			snprintf(err, len, "out of memory");
 		if (key == TOP_QUIT || session__targets_ended(s))
 			break;
-		now = timing__now();
 		if (!ret && now >= due && !(screen && top_screen__paused())) {
-			ret = update(s, t, screen, &view, now);
+			ret = update(s, t, screen, now);
 			if (!early && t->count && ++updates == t->count)
 				break;
 			if (!early)
@@ -334,7 +319,7 @@ static int run(struct session *s, struct top *t, bool screen, char *err, size_t 
 			early = false;
 			due = next;
 		} else if (!ret && key == TOP_REDRAW) {
-			redraw(s, t, &view);
+			redraw(s, t);
 		}
 	}
 	return ret == -EPIPE ? 0 : ret;
@@ -348,6 +333,7 @@ static int top(struct top *t)
 	bool screen = false, usage;
 	int ret;
 
+	top_view__init(&t->view);
 	if (isatty(STDERR_FILENO))
 		fputs("loading programs into the kernel ...", stderr);
 	t->session.stop = &stopped;
@@ -377,6 +363,7 @@ static int top(struct top *t)
 		cmd__error("%s", err);
 	session__free(s);
 	live__free(t->live);
+	top_view__free(&t->view);
 	if (ret)
 		return usage ? EXIT_USAGE : EXIT_FAILED;
 	return st.not_attached ? EXIT_PARTLY : EXIT_DONE;

@@ -117,12 +117,12 @@ static void draw_help(void)
 	draw_line(0, "Functions: CPU time of all traced processes, by samples; self is without what a function calls.");
 }
 
-static void draw_gils(const struct live_view *v, int rows)
+static void draw_gils(const struct top_view *v, int rows)
 {
 	draw_line(A_REVERSE, "%8s %-16s %4s %6s %9s %12s %8s %8s", "PID", "PROCESS", "GIL", "LOAD%", "WAITS", "WAITED",
 		  "THREADS", "DEEPEST");
 	for (u32 i = 0; i < v->n_gils && (int)i < rows; i++) {
-		const struct live_gil *g = &v->gils[i];
+		const struct top_gil *g = &v->gils[i];
 
 		draw_line(0, "%8u %-16s %4u %6.1f %9llu %12s %8u %8u", g->pid, g->name, g->number, g->load_percent,
 			  g->waits, TEXT_NS(g->wait_ns), g->threads, g->deepest);
@@ -131,34 +131,33 @@ static void draw_gils(const struct live_view *v, int rows)
 		draw_line(A_DIM, "%8s no thread waited for a GIL", "");
 }
 
-static void draw_pairs(const struct live_view *v, int rows)
+static void draw_pairs(const struct top_view *v, int rows)
 {
 	draw_line(A_REVERSE, "%8s %6s %12s %9s  %s", "PID", "SHARE%", "WAITED", "WAITS", "HOLDER -> WAITER");
 	for (u32 i = 0; i < v->n_pairs && (int)i < rows; i++) {
-		const struct live_pair *p = &v->pairs[i];
+		const struct gil_blamed *p = &v->pairs[i];
 
 		draw_line(0, "%8u %6.1f %12s %9llu  %s -> %s", p->pid, p->share_percent, TEXT_NS(p->wait_ns), p->waits,
 			  p->holder, p->waiter);
 	}
 }
 
-static void draw_functions(const struct live_view *v)
+static void draw_functions(const struct top_view *v)
 {
 	draw_line(A_REVERSE, "%6s%c %6s%c %12s  %s", "SELF%", s.sort == TOP_SELF ? '*' : ' ', "TOTAL%",
 		  s.sort == TOP_TOTAL ? '*' : ' ', "SELF", "FUNCTION");
 	for (u32 i = 0; i < v->n_functions && s.row < LINES; i++) {
-		const struct live_function *f = &v->functions[i];
+		const struct top_function *f = &v->functions[i];
 
 		draw_line(0, "%6.1f  %6.1f  %12s  %s", f->self_percent, f->total_percent, TEXT_NS(f->self_ns), f->name);
 	}
 }
 
-void top_screen__draw(const struct live_view *v, const struct top_status *status)
+void top_screen__draw(struct top_view *v, const struct top_status *status)
 {
-	struct live_view sorted = *v;
 	int rows = LINES > 24 ? (LINES - 9) / 4 : 4;
 
-	top__sort(&sorted, s.sort);
+	top_view__sort(v, s.sort);
 	s.row = 0;
 	erase();
 	if (s.help) {
@@ -168,8 +167,8 @@ void top_screen__draw(const struct live_view *v, const struct top_status *status
 		draw_line(A_DIM, "%s", status->message);
 	} else {
 		draw_line(A_BOLD, "%s",
-			  *status->finding ?
-				  status->finding :
+			  *v->finding.text ?
+				  v->finding.text :
 				  "No thread waited for a GIL or ran for long: `sonde why PID` shows other waits.");
 		draw_line(
 			A_DIM,
@@ -187,7 +186,7 @@ void top_screen__draw(const struct live_view *v, const struct top_status *status
 		draw_pairs(v, rows);
 		draw_line(0, " ");
 		if (status->sampling)
-			draw_functions(&sorted);
+			draw_functions(v);
 	}
 	refresh();
 }

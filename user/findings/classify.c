@@ -18,11 +18,11 @@
 #include "util/array.h"
 #include "util/path.h"
 
-u8 classify__rule(const struct stack_frame *f)
+static enum finding_kind kind_by_rule(const struct stack_frame *f)
 {
 	const struct rule *rule = rule__of(f);
 
-	return rule ? (u8)rule->kind : FINDING_NONE;
+	return rule ? rule->kind : FINDING_NONE;
 }
 
 bool classify__starts_child(const struct stack_frame *f)
@@ -112,7 +112,7 @@ static void add_native(struct frame_parts *p, const struct stacks *stacks, const
 	p->parts.collects = p->parts.collects || gc_stack__is_collector(f);
 	if (path__begins_with(path__file_name(f->file), "libsqlite3.") || path__begins_with(f->name, "sqlite3"))
 		p->parts.retries_database = true;
-	p->native_rule = p->native_rule ? p->native_rule : classify__rule(f);
+	p->native_rule = p->native_rule ? p->native_rule : kind_by_rule(f);
 }
 
 static void add_frame(struct frame_parts *p, const struct stacks *stacks, u32 at)

@@ -25,8 +25,6 @@ struct stack_parts {
 	bool collects; /* the innermost code is Python's collector, and not code that it called, such as a finalizer */
 	bool retries_database; /* SQLite sleeps, and then tries again whether the database is locked */
 };
-/* Returns what this function of a library waits for, an enum finding_kind; FINDING_NONE: not known. */
-u8 classify__rule(const struct stack_frame *f);
 /* Returns whether it is the first function of a child process; frames of its callers are copies of the parent's. */
 bool classify__starts_child(const struct stack_frame *f);
 struct stack_parts stack_parts__of(const struct stacks *stacks, u32 stack);

@@ -408,6 +408,22 @@ int findings__read(struct findings **out, const struct query *q, const struct fi
 	return err;
 }
 
+/* Less than this part of the time is not worth a line of its own. */
+#define FIRST_PART 20
+
+int findings__first(struct finding *first, const struct query *q)
+{
+	struct findings *f;
+	int err = findings__read(&f, q, NULL);
+	const struct finding *best = err ? NULL : findings__ranked(f, 0);
+
+	*first = (struct finding){ 0 };
+	if (best && best->weight >= (double)query__duration(q) / FIRST_PART)
+		*first = *best;
+	findings__free(f);
+	return err;
+}
+
 int findings__add_about(const struct finding_input *in,
 			int (*find)(const struct finding_input *in, struct findings *out), struct report_output *out)
 {

@@ -28,6 +28,8 @@ const struct finding_input *findings__input(const struct findings *f);
 double findings__short_factor(u64 ns, u64 measured);
 /* Returns the colour of an interval that is read again from findings__activity, of a state that is known. */
 enum finding_colour findings__colour(const struct findings *f, const struct activity_interval *i);
+/* Copies the first finding of the selected time; an empty one: none cost enough of it. 0 or negative errno. */
+int findings__first(struct finding *first, const struct query *q);
 
 /* Returns the ns of waits for locks without holders, because there were too many waits. */
 u64 findings__left_out(const struct findings *f);

@@ -116,7 +116,7 @@ static bool is_in_one_of(const struct stack_frame *f, const char *const *objects
 	return false;
 }
 
-enum lock_kind lock_kind__of_native(const struct stack_frame *f)
+static enum lock_kind of_native(const struct stack_frame *f)
 {
 	if (is_in_one_of(f, openmp, ARRAY_LEN(openmp)))
 		return LOCK_KIND_BARRIER;
@@ -150,7 +150,7 @@ static enum lock_kind of_python(const struct stack_frame *f)
 static enum lock_kind add_native(enum lock_kind kind, const struct stack_frame *f)
 {
 	if (!kind)
-		return lock_kind__of_native(f);
+		return of_native(f);
 	for (size_t i = 0; kind == LOCK_KIND_CONDITION && i < ARRAY_LEN(java_rules); i++)
 		if (strstr(f->name, java_rules[i].text))
 			return java_rules[i].kind;

@@ -19,8 +19,6 @@ enum lock_kind {
 
 /* LOCK_KIND_UNKNOWN for stack 0 */
 enum lock_kind lock_kind__of_stack(const struct stacks *s, u32 stack);
-/* The kind of a wait in this function of the C library or another one that is not Python code */
-enum lock_kind lock_kind__of_native(const struct stack_frame *f);
 /*
  * Is it a wait in a function of the C library that is for locks alone, such as pthread_rwlock_rdlock()? Another lock,
  * as those of Python, may be used to signal something.

@@ -289,7 +289,9 @@ int names__load(struct names *n, struct trace *t)
 
 const char *names__string(const struct names *n, u32 id)
 {
-	const char *text = n->trace ? trace__string(n->trace, id) : recent_texts__find(&n->strings, &id);
+	/* a text is sent once, so its use is marked; callers do not see this */
+	const char *text = n->trace ? trace__string(n->trace, id) :
+				      recent_texts__use((struct recent_texts *)&n->strings, &id);
 
 	return text ? text : "";
 }

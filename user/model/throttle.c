@@ -6,20 +6,6 @@ struct reading {
 	void *arg;
 };
 
-struct throttle throttle__of(const struct view *v)
-{
-	return (struct throttle){
-		.pid = (u32)view__get(v, "pid"),
-		.since = (u64)view__get(v, "since"),
-		.time = (u64)view__get(v, "time"),
-		.quota = (u64)view__get(v, "quota"),
-		.period = (u64)view__get(v, "period"),
-		.throttled = (u64)view__get(v, "throttled"),
-		.periods = (u64)view__get(v, "periods"),
-		.throttled_periods = (u64)view__get(v, "throttled_periods"),
-	};
-}
-
 static int on_rows(const struct rows *rows, void *arg)
 {
 	FIELDS_OF(rows__event(rows), cgroup);
@@ -27,7 +13,16 @@ static int on_rows(const struct rows *rows, void *arg)
 	int err = 0;
 
 	ROWS_WHILE(!err, v, rows) {
-		struct throttle t = throttle__of(&v);
+		struct throttle t = {
+			.pid = (u32)view__get(&v, "pid"),
+			.since = (u64)view__get(&v, "since"),
+			.time = (u64)view__get(&v, "time"),
+			.quota = (u64)view__get(&v, "quota"),
+			.period = (u64)view__get(&v, "period"),
+			.throttled = (u64)view__get(&v, "throttled"),
+			.periods = (u64)view__get(&v, "periods"),
+			.throttled_periods = (u64)view__get(&v, "throttled_periods"),
+		};
 
 		t.cgroup = view__text(&v, cgroup, &t.cgroup_len);
 		err = r->fn(&t, r->arg);

@@ -11,7 +11,7 @@ struct throttle {
 	u64 quota, period; /* ns */
 	u64 throttled; /* ns, summed over CPUs */
 	u64 periods, throttled_periods;
-	const char *cgroup; /* of throttles__read: not terminated; valid during the call */
+	const char *cgroup; /* not terminated; valid during the call */
 	u32 cgroup_len;
 };
 
@@ -21,7 +21,5 @@ static inline bool throttle__in_most(u64 throttled_periods, u64 periods)
 	return throttled_periods && 2 * throttled_periods >= periods;
 }
 
-/* Returns what the record counts, without the cgroup. */
-struct throttle throttle__of(const struct view *v);
 /* Calls fn for each record of the selected time and processes. Returns 0, fn's first other result or negative errno. */
 int throttles__read(const struct query *q, int (*fn)(const struct throttle *t, void *arg), void *arg);

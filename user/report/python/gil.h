@@ -89,6 +89,15 @@ int gil_blame__init(struct gil_blame *b, const struct query *args);
 void gil_blame__free(struct gil_blame *b);
 /* ns: the part of the segment's time that counts. */
 int gil_blame__add(struct gil_report *g, const struct gil_segment *p, double ns);
+/* One of the pairs of functions, by index from 0 on */
+struct gil_blamed {
+	u32 pid;
+	char holder[STACK_LABEL], waiter[STACK_LABEL]; /* functions, without lines */
+	u64 waits, wait_ns;
+	double share_percent; /* of all waiting */
+};
+/* Returns false if there are fewer. */
+bool gil_blame__pair(const struct gil_report *g, u32 i, struct gil_blamed *out);
 void gil_blame__tables(const struct gil_report *g, struct report_output *out);
 /* Adds the findings on which code caused the waiting. */
 void gil_blame__add_findings(const struct gil_report *g, struct report_output *out);

@@ -185,9 +185,12 @@ int gil_blame__add(struct gil_report *g, const struct gil_segment *p, double ns)
 	return add_pair(b, &b->pairs, PAIRS_MAX, &key, ns, new, p) ?: add_stacks(b, p, ns, new);
 }
 
-static void label(const struct gil_report *g, const struct gil_side *side, const struct gil_side_sum *sum, char *buf,
-		  size_t size)
+/* name: stacks__label or stacks__function */
+static void name_side(const struct gil_report *g, u32 i, char *(*name)(const struct stacks *, u32, char *, size_t),
+		      char *buf, size_t size)
 {
+	const struct gil_side *side = map__key(&g->blame.sides, i);
+	const struct gil_side_sum *sum = map__value(&g->blame.sides, i);
 	char who[64];
 
 	if (side->kind == SIDE_NONE)
@@ -197,7 +200,12 @@ static void label(const struct gil_report *g, const struct gil_side *side, const
 	else if (side->kind == SIDE_THREAD)
 		snprintf(buf, size, "%s", names__label(g->names, who, sizeof(who), side->gil.pid, side->id));
 	else
-		stacks__label(g->blame.stacks, sum->frame.id, buf, size);
+		name(g->blame.stacks, sum->frame.id, buf, size);
+}
+
+static void label(const struct gil_report *g, u32 side, char *buf, size_t size)
+{
+	name_side(g, side, stacks__label, buf, size);
 }
 
 static const struct column blame_columns[] = {
@@ -232,6 +240,23 @@ static double share_of(const struct gil_blame *b, double ns)
 	return b->ns > 0 ? 100 * ns / b->ns : 0;
 }
 
+bool gil_blame__pair(const struct gil_report *g, u32 i, struct gil_blamed *out)
+{
+	const struct gil_blame *b = &g->blame;
+	const struct gil_pair_key *k = i < b->pairs.n ? map__key(&b->pairs, i) : NULL;
+	const struct gil_pair *p = k ? map__value(&b->pairs, i) : NULL;
+
+	if (!k)
+		return false;
+	out->pid = ((const struct gil_side *)map__key(&b->sides, k->holder))->gil.pid;
+	out->waits = saturate__round(p->waits);
+	out->wait_ns = saturate__round(p->ns);
+	out->share_percent = share_of(b, p->ns);
+	name_side(g, k->holder, stacks__function, out->holder, sizeof(out->holder));
+	name_side(g, k->waiter, stacks__function, out->waiter, sizeof(out->waiter));
+	return true;
+}
+
 static void fill_pairs(const struct gil_report *g, struct table *t)
 {
 	const struct gil_blame *b = &g->blame;
@@ -247,8 +272,8 @@ static void fill_pairs(const struct gil_report *g, struct table *t)
 		struct gil_native_share part;
 		const char *native = gil_natives__main_function(&b->natives, k->holder, &part);
 
-		label(g, side, sum, holder, sizeof(holder));
-		label(g, map__key(&b->sides, k->waiter), map__value(&b->sides, k->waiter), waiter, sizeof(waiter));
+		label(g, k->holder, holder, sizeof(holder));
+		label(g, k->waiter, waiter, sizeof(waiter));
 		if (below)
 			stacks__label(b->stacks, sum->inside.id, inside, sizeof(inside));
 		table__add(t, V_U64(side->gil.pid), V_U64(side->gil.gil), V_TEXT(holder), V_TEXT(below ? inside : NULL),
@@ -406,8 +431,8 @@ void gil_blame__add_findings(const struct gil_report *g, struct report_output *o
 
 	if (affected == ~0u)
 		return;
-	label(g, map__key(&b->sides, worst.main_side), map__value(&b->sides, worst.main_side), holder, sizeof(holder));
-	label(g, map__key(&b->sides, affected), map__value(&b->sides, affected), waiter, sizeof(waiter));
+	label(g, worst.main_side, holder, sizeof(holder));
+	label(g, affected, waiter, sizeof(waiter));
 	text__ns(held, sizeof(held), worst.longest_ns);
 	native = gil_natives__main_function(&b->natives, worst.main_side, &in_c);
 	if (in_c.mostly)

@@ -119,17 +119,21 @@ static int add_to_codes(struct sampled *s, u32 number, bool by_line, struct map 
 	static u32 path[STACKS_DEEPEST]; /* the outermost first */
 	u32 n = stacks__path(s->stacks, *(const u32 *)map__key(&s->by_stack, number), path, STACKS_DEEPEST);
 	int top = (int)n - 1;
+	bool counts_native;
 
 	while (top >= 0 && stacks__frame(s->stacks, path[top])->kind != FRAME_PYTHON)
 		top--;
-	if (top < 0)
+	counts_native = top < 0 && !without_python;
+	if (counts_native)
+		top = (int)n - 1;
+	else if (top < 0)
 		sampled__add(without_python, w);
 	for (int i = 0; i <= top; i++) {
 		const struct stack_frame *frame = stacks__frame(s->stacks, path[i]);
 		struct sampled_code_key key = { frame->code, by_line ? frame->line : 0 };
 		struct sampled_code *c;
 
-		if (frame->kind != FRAME_PYTHON)
+		if (counts_native ? !frame->code : frame->kind != FRAME_PYTHON)
 			continue;
 		c = map__get(codes, &key);
 		if (!c)

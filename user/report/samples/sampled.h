@@ -25,7 +25,7 @@ struct sampled {
 int sampled__read(struct sampled *s, const struct query *args);
 void sampled__free(struct sampled *s);
 void sampled__add(struct sampled_weight *to, const struct sampled_weight *w);
-/* A Python function, or a line of one */
+/* A function, or a line of one */
 struct sampled_code {
 	struct sampled_weight self, total;
 	u64 native_ns; /* the part of self that is in C */
@@ -37,7 +37,10 @@ struct sampled_code_key {
 	u32 code, line; /* line 0: the function */
 };
 
-/* Fills codes (struct sampled_code_key -> struct sampled_code) and the sum of stacks without Python. 0 or -ENOMEM. */
+/*
+ * Fills codes (struct sampled_code_key -> struct sampled_code) and the sum of stacks without Python. without_python
+ * NULL: codes get the native functions of such stacks. 0 or -ENOMEM.
+ */
 int sampled__by_code(struct sampled *s, bool by_line, struct map *codes, struct sampled_weight *without_python);
 /* Adds notes on the limits of the figures; returns false, after adding a finding, if there are no samples. */
 bool sampled__add_notes(const struct sampled *s, const struct query *args, struct report_output *out);
