@@ -31,7 +31,10 @@ def first_subuid(name):
 
 
 class Account:
-    """`with Account() as a` sets a.name, a.uid, a.gid and a.subuids, the first of 65536 subordinate ids, or a.why if none can be made. `end` is a suffix of the name, for a second account."""
+    """
+    `with Account() as a` sets a.name, a.uid, a.gid and a.subuids, the first of 65536 subordinate ids, or a.why if none can be made. `end`
+    is a suffix of the name, for a second account.
+    """
 
     def __init__(self, end=""):
         self.end = end

@@ -65,8 +65,8 @@ int chrome__end(struct export *e);
 /* chrome_lanes.c */
 void chrome__init_lanes(struct chrome *c);
 /*
- * Writes the number of the thread on which a span is drawn to *out. lane: the name of the one beside the thread that has
- * all such spans; NULL: the thread itself, or one named after their kind. Returns 0 or -ENOMEM.
+ * Writes the number of the thread on which a span is drawn to *out. lane: the name of the one beside the thread that
+ * has all such spans; NULL: the thread itself, or one named after their kind. Returns 0 or -ENOMEM.
  */
 int chrome__place(struct export *e, u32 pid, u32 tid, const char *kind, const char *lane, const struct interval *span,
 		  u32 *out);

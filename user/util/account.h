@@ -7,10 +7,10 @@
 #include <sys/types.h>
 
 /*
- * The account that is responsible for a process: its effective user, or in a user namespace that another user than root
- * has made the maker of the outermost one; of a subordinate id (subuid(5)) its owner. No file system but /proc is asked,
- * and no lock of the process is taken. false: the process has ended. core_vmas (bpf/core/core.bpf.c) finds the same, but
- * for subordinate ids.
+ * The account that is responsible for a process: its effective user, or in a user namespace that another user than
+ * root has made the maker of the outermost one; of a subordinate id (subuid(5)) its owner. No file system but /proc is
+ * asked, and no lock of the process is taken. false: the process has ended. core_vmas (bpf/core/core.bpf.c) finds the
+ * same, but for subordinate ids.
  */
 bool account__of(u32 pid, uid_t *uid);
 /*
