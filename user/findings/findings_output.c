@@ -18,11 +18,10 @@ static struct value share_of(const struct finding *f)
 static void add_fields(const struct finding *f, const struct query *q, const char *evidence, struct report_output *out)
 {
 	const struct finding_counterpart *counterpart = &f->counterpart;
-	char title[64], counterpart_title[64];
 
 	REPORT_FIELDS(out, FIELD("kind", V_TEXT(finding_kind__key(f->kind))), FIELD("pid", V_U64(f->pid)),
 		      FIELD("tid", V_U64_IF(f->tid)), FIELD("device", f->has_device ? V_U64(f->device) : V_NONE),
-		      FIELD("process", V_TEXT(names__title(q->names, title, sizeof(title), f->pid, 0))),
+		      FIELD("process", V_TEXT(NAMES_TITLE(q->names, f->pid, 0))),
 		      FIELD("processes", V_U64(f->processes)), FIELD("threads", V_U64(f->threads)),
 		      FIELD("lost_ns", V_U64(f->lost_ns)), FIELD("wall_ns", V_U64_IF(f->wall_ns)),
 		      FIELD("share_percent", share_of(f)), FIELD("times", V_U64_IF(f->times)),
@@ -33,9 +32,7 @@ static void add_fields(const struct finding *f, const struct query *q, const cha
 		      FIELD("object", V_TEXT_IF(f->object)), FIELD("counterpart.pid", V_U64_IF(counterpart->pid)),
 		      FIELD("counterpart.tid", V_U64_IF(counterpart->tid)),
 		      FIELD("counterpart.process",
-			    V_TEXT(counterpart->pid ? names__title(q->names, counterpart_title,
-								   sizeof(counterpart_title), counterpart->pid, 0) :
-						      NULL)),
+			    V_TEXT(counterpart->pid ? NAMES_TITLE(q->names, counterpart->pid, 0) : NULL)),
 		      FIELD("counterpart.function", V_TEXT_IF(counterpart->code.function)),
 		      FIELD("counterpart.file", V_TEXT_IF(counterpart->code.file)),
 		      FIELD("counterpart.line", V_U64_IF(counterpart->code.line)),

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "util/path.h"
+
 REGISTRY(family_meaning, sonde_meanings);
 
 static bool fits(const char *pattern, const char *name)
@@ -16,9 +18,13 @@ const struct event_meaning *meaning__of(const struct schema_event *e)
 {
 	static const struct event_meaning call = { "*", .cause = ACTIVITY_LIBRARY, .rank = RANK_CALL };
 
-	REGISTRY_EACH(sonde_meanings, family)
+	REGISTRY_EACH(sonde_meanings, family) {
+		/* the names of a family's events begin with its own; exports ask for each event */
+		if (!path__begins_with(e->name, (*family)->name))
+			continue;
 		for (const struct event_meaning *m = (*family)->events; m->event; m++)
 			if (fits(m->event, e->name))
 				return m;
+	}
 	return &call;
 }

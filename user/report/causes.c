@@ -33,15 +33,14 @@ static void add_row(const struct finding_input *in, const struct group *g, struc
 {
 	struct group_most reason = group__most(in, g, GROUP_REASON);
 	const char *call = NULL;
-	char title[64];
 
 	/* the call of a wait for a CPU is that of the wait before it */
 	if (reason.value < ACTIVITY_CAUSE_BASE && finding_kind__colour(g->code) != COLOUR_CPU)
 		call = activity__name(in->activity, (u32)reason.value);
-	table__add(t, V_U64(g->pid), V_TEXT(names__title(in->q->names, title, sizeof(title), g->pid, 0)),
-		   V_TEXT(finding_kind__key(g->code)), V_U64(g->ns), V_DBL(table__percent(g->ns, g->wall_ns)),
-		   V_U64(g->threads), V_U64(g->times), g->times ? V_DBL((double)g->ns / (double)g->times) : V_NONE,
-		   V_TEXT(call), call ? V_U64(reason.ns) : V_NONE, call ? V_U64(reason.times) : V_NONE);
+	table__add(t, V_U64(g->pid), V_TEXT(NAMES_TITLE(in->q->names, g->pid, 0)), V_TEXT(finding_kind__key(g->code)),
+		   V_U64(g->ns), V_DBL(table__percent(g->ns, g->wall_ns)), V_U64(g->threads), V_U64(g->times),
+		   g->times ? V_DBL((double)g->ns / (double)g->times) : V_NONE, V_TEXT(call),
+		   call ? V_U64(reason.ns) : V_NONE, call ? V_U64(reason.times) : V_NONE);
 }
 
 /* Ranks causes as findings are ranked. */

@@ -13,7 +13,8 @@
 #include "util/array.h"
 
 struct subordinates {
-	uid_t owner;
+	char name[64]; /* or the number, of the owner */
+	uid_t owner; /* 0: not known, or root: what its containers do is not trusted as root is */
 	u64 first, n;
 };
 
@@ -23,47 +24,44 @@ static struct {
 	bool is_loaded;
 } all;
 
-/* Only /etc/passwd is asked: a directory service may not answer. false: it has no such user. */
-static bool find_user(const char *name, uid_t *uid)
+/* Only /etc/passwd is asked: a directory service may not answer. */
+static void name_owners(void)
 {
 	struct passwd *user;
 	FILE *f = fopen("/etc/passwd", "re");
-	bool found = false;
+	char number[16];
 
-	while (f && !found && (user = fgetpwent(f)) != NULL) {
-		found = !strcmp(user->pw_name, name);
-		*uid = found ? user->pw_uid : *uid;
+	while (f && (user = fgetpwent(f)) != NULL) {
+		snprintf(number, sizeof(number), "%u", user->pw_uid);
+		for (u32 i = 0; i < all.n; i++)
+			if (!strcmp(all.list[i].name, user->pw_name) || !strcmp(all.list[i].name, number))
+				all.list[i].owner = user->pw_uid;
 	}
 	if (f)
 		fclose(f);
-	return found;
 }
 
 void account__load(void)
 {
-	char line[512], name[256];
-	struct subordinates s;
+	char line[512];
+	struct subordinates s = { .owner = 0 };
 	FILE *f = all.is_loaded ? NULL : fopen("/etc/subuid", "re");
 
 	all.is_loaded = true;
-	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, " %255[^:#]:%llu:%llu", name, &s.first, &s.n) != 3)
-			continue;
-		if (sscanf(name, "%u", &s.owner) != 1 && !find_user(name, &s.owner))
-			continue;
-		/* what root's containers do is not trusted as root is */
-		if (s.owner && !array__push(all.list, all.n, s))
+	if (!f)
+		return;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "%63[^:#]:%llu:%llu", s.name, &s.first, &s.n) == 3 && !array__push(all.list, all.n, s))
 			break;
-	}
-	if (f)
-		fclose(f);
+	fclose(f);
+	name_owners();
 }
 
 uid_t account__owner(uid_t uid)
 {
 	account__load();
-	for (u32 i = 0; i < all.n; i++)
-		if (uid - all.list[i].first < all.list[i].n)
+	for (u32 i = 0; uid && i < all.n; i++)
+		if (all.list[i].owner && uid - all.list[i].first < all.list[i].n)
 			return all.list[i].owner;
 	return uid;
 }

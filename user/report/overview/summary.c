@@ -26,14 +26,12 @@ static void fill_threads(struct summary *s, struct table *t)
 {
 	const struct sched_thread *thread;
 	const struct sched_key *k;
-	char title[64];
 	u32 i;
 
 	for (i = 0; i < s->sched.threads.n; i++) {
 		thread = map__value(&s->sched.threads, i);
 		k = map__key(&s->sched.threads, i);
-		table__add(t, V_U64(k->pid), V_U64(k->tid),
-			   V_TEXT(names__title(s->args->names, title, sizeof(title), k->pid, k->tid)),
+		table__add(t, V_U64(k->pid), V_U64(k->tid), V_TEXT(NAMES_TITLE(s->args->names, k->pid, k->tid)),
 			   V_U64(thread->run_ns), V_U64(thread->runnable_ns), V_U64(thread->switches));
 	}
 	table__sort(t, "run_ns");

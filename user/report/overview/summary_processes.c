@@ -238,7 +238,6 @@ u32 summary_processes__table(struct summary_processes *s, struct report_output *
 	const struct summary_process *p;
 	const struct task *task;
 	const char *command, *container, *pod;
-	char title[64];
 	char families[128];
 	u32 i, pid, uninteresting = 0;
 
@@ -255,11 +254,10 @@ u32 summary_processes__table(struct summary_processes *s, struct report_output *
 		command = task ? names__string(args->names, task->command) : "";
 		names__container_of(args->names, task, &container, &pod);
 		family_list(trace__schema(args->trace), p->families, families, sizeof(families));
-		table__add(t, V_U64(pid),
-			   V_TEXT(task ? names__title(args->names, title, sizeof(title), task->id, 0) : NULL),
-			   V_U64(p->events), p->cpu_ns ? V_U64(p->cpu_ns) : V_NONE,
-			   p->cuda_calls ? V_U64(p->cuda_calls) : V_NONE, p->cuda_calls ? V_U64(p->cuda_ns) : V_NONE,
-			   p->gil_waits ? V_U64(p->gil_waits) : V_NONE, p->gil_waits ? V_U64(p->gil_ns) : V_NONE,
+		table__add(t, V_U64(pid), V_TEXT(task ? NAMES_TITLE(args->names, task->id, 0) : NULL), V_U64(p->events),
+			   p->cpu_ns ? V_U64(p->cpu_ns) : V_NONE, p->cuda_calls ? V_U64(p->cuda_calls) : V_NONE,
+			   p->cuda_calls ? V_U64(p->cuda_ns) : V_NONE, p->gil_waits ? V_U64(p->gil_waits) : V_NONE,
+			   p->gil_waits ? V_U64(p->gil_ns) : V_NONE,
 			   task && task->start ? V_S64((s64)(task->start - args->start)) : V_NONE,
 			   task && task->end ? V_S64((s64)(task->end - args->start)) : V_NONE, V_TEXT(families),
 			   V_TEXT(*p->runtimes ? p->runtimes : NULL), V_TEXT(*container ? container : NULL),

@@ -194,12 +194,11 @@ static void fill(const struct loaders *all, const struct finding_input *in, stru
 	struct table *loaders = REPORT_TABLE(out, "loaders", "Training processes and their loaders", loader_columns);
 	struct table *workers = REPORT_TABLE(out, "workers", "Workers: what their main threads did", worker_columns);
 	bool lacks_steps = false;
-	char title[64];
 
 	workers->limit = 20;
 	MAP_EACH(const struct loader *l, &all->list) {
 		table__add(loaders, V_U64(l->pid), l->tid ? V_U64(l->tid) : V_NONE,
-			   V_TEXT(names__title(in->q->names, title, sizeof(title), l->pid, 0)),
+			   V_TEXT(NAMES_TITLE(in->q->names, l->pid, 0)),
 			   l->n_workers || l->is_own ? V_U64(l->n_workers) : V_NONE, V_U64(l->n_started),
 			   l->batches ? V_U64(l->batches) : V_NONE, l->tid ? V_U64(l->wait_ns) : V_NONE,
 			   l->tid ? V_DBL(in_loader(l)) : V_NONE, V_TEXT(bounds[bound_of(l, query__duration(in->q))]));

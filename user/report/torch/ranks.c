@@ -33,7 +33,6 @@ static const struct column rank_columns[] = {
 static void fill(const struct ranks *r, const struct query *args, struct report_output *out)
 {
 	struct table *t = REPORT_TABLE(out, "ranks", "Ranks: the time of their steps, by phase", rank_columns);
-	char title[64];
 
 	for (u32 i = 0; i < r->n; i++) {
 		const struct rank *k = &r->list[i];
@@ -42,11 +41,11 @@ static void fill(const struct ranks *r, const struct query *args, struct report_
 
 		table__add(t, k->has_number ? V_U64(k->task->rank) : V_NONE,
 			   V_TEXT(k->has_number ? names__string(args->names, k->task->host) : ""), V_U64(l->pid),
-			   V_TEXT(names__title(args->names, title, sizeof(title), l->pid, 0)), V_U64(l->n),
-			   V_DBL((double)l->median_ns), V_U64(l->steps[l->slowest].end - l->steps[l->slowest].start),
-			   V_U64(ns[PHASE_DATA]), V_U64(ns[PHASE_FORWARD]), V_U64(ns[PHASE_BACKWARD]),
-			   V_U64(ns[PHASE_OPTIMIZER]), V_U64(ns[PHASE_OTHER]), V_U64(ns[PHASE_COLLECTIVE]),
-			   V_U64(k->waited_ns), V_U64(k->last_steps), V_U64(k->delayed_ns));
+			   V_TEXT(NAMES_TITLE(args->names, l->pid, 0)), V_U64(l->n), V_DBL((double)l->median_ns),
+			   V_U64(l->steps[l->slowest].end - l->steps[l->slowest].start), V_U64(ns[PHASE_DATA]),
+			   V_U64(ns[PHASE_FORWARD]), V_U64(ns[PHASE_BACKWARD]), V_U64(ns[PHASE_OPTIMIZER]),
+			   V_U64(ns[PHASE_OTHER]), V_U64(ns[PHASE_COLLECTIVE]), V_U64(k->waited_ns),
+			   V_U64(k->last_steps), V_U64(k->delayed_ns));
 	}
 }
 

@@ -39,15 +39,13 @@ static void fill_loop(const struct torch_loop *l, const struct query *args, stru
 {
 	const struct torch_step *slowest = &l->steps[l->slowest];
 	double percent[PHASES];
-	char title[64];
 
 	for (u32 p = 0; p < PHASES; p++)
 		percent[p] = table__percent(l->phase_total_ns[p], l->total_ns);
-	table__add(t, V_U64(l->pid), V_U64(l->tid), V_TEXT(names__title(args->names, title, sizeof(title), l->pid, 0)),
-		   V_U64(l->n), V_DBL((double)l->median_ns), V_U64(slowest->end - slowest->start),
-		   V_DBL(percent[PHASE_DATA]), V_DBL(percent[PHASE_FORWARD]), V_DBL(percent[PHASE_BACKWARD]),
-		   V_DBL(percent[PHASE_OPTIMIZER]), V_DBL(percent[PHASE_COLLECTIVE]), V_DBL(percent[PHASE_OTHER]),
-		   V_TEXT(l->boundary));
+	table__add(t, V_U64(l->pid), V_U64(l->tid), V_TEXT(NAMES_TITLE(args->names, l->pid, 0)), V_U64(l->n),
+		   V_DBL((double)l->median_ns), V_U64(slowest->end - slowest->start), V_DBL(percent[PHASE_DATA]),
+		   V_DBL(percent[PHASE_FORWARD]), V_DBL(percent[PHASE_BACKWARD]), V_DBL(percent[PHASE_OPTIMIZER]),
+		   V_DBL(percent[PHASE_COLLECTIVE]), V_DBL(percent[PHASE_OTHER]), V_TEXT(l->boundary));
 }
 
 static void fill_steps(const struct torch_loop *l, const struct query *args, struct table *t)

@@ -276,11 +276,9 @@ static void fill_modules(const struct torch_report *r, struct table *t)
 
 static void fill_processes(struct torch_report *r, struct table *t)
 {
-	char title[64];
-
 	MAP_EACH_ENTRY(const struct process *p, const u32 *pid, &r->processes)
-		table__add(t, V_U64(*pid), V_TEXT(names__title(r->args->names, title, sizeof(title), *pid, 0)),
-			   V_U64(p->calls), V_U64(p->nodes), V_U64(p->self_ns),
+		table__add(t, V_U64(*pid), V_TEXT(NAMES_TITLE(r->args->names, *pid, 0)), V_U64(p->calls),
+			   V_U64(p->nodes), V_U64(p->self_ns),
 			   V_DBL(table__percent(p->outer_ns, query__duration(r->args))));
 	table__sort(t, "self_ns");
 	t->limit = 15;

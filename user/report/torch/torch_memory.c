@@ -82,13 +82,10 @@ static const char *line_of(const struct memory_report *r, u32 stack, char *buf, 
 
 static void fill_processes(const struct memory_report *r, struct table *t, struct table *timeline)
 {
-	char title[64];
-
 	MAP_EACH_ENTRY(const struct torch_memory_sum *s, const u32 *pid, &r->memory->sums) {
-		table__add(t, V_U64(*pid), V_TEXT(names__title(r->args->names, title, sizeof(title), *pid, 0)),
-			   V_U64(s->peak), s->peak ? report__moment(r->args, s->peak_time) : V_NONE, V_U64(s->live),
-			   V_U64(s->live_n), V_U64(s->allocations), V_U64(s->releases), V_U64(s->bytes),
-			   V_U64(s->unknown_releases));
+		table__add(t, V_U64(*pid), V_TEXT(NAMES_TITLE(r->args->names, *pid, 0)), V_U64(s->peak),
+			   s->peak ? report__moment(r->args, s->peak_time) : V_NONE, V_U64(s->live), V_U64(s->live_n),
+			   V_U64(s->allocations), V_U64(s->releases), V_U64(s->bytes), V_U64(s->unknown_releases));
 		for (u32 k = 0; s->slots && k < TORCH_MEMORY_SLOTS; k++)
 			if (!k || s->slots[k] != s->slots[k - 1])
 				table__add(timeline, V_U64(*pid),
