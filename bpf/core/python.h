@@ -32,6 +32,7 @@ struct python_layout {
 	u16 state_next, state_interp, state_thread_id; /* PyThreadState; `prev` is the member before `next` */
 	u16 state_status; /* ._status, from 3.12 on */
 	u16 state_frame; /* .frame, .current_frame; 3.11, 3.12: .cframe */
+	u16 state_cframe; /* 3.10 to 3.12: .cframe, which points to the C stack while Python code runs */
 	u16 cframe_frame; /* _PyCFrame.current_frame */
 	u16 by_cframe; /* 1: state_frame points to a _PyCFrame */
 	u16 frame_code, frame_previous;
@@ -49,12 +50,24 @@ struct python_layout {
 	u16 bytes_data;
 };
 
-/* A value of map python_processes (key: tgid). */
-struct python_process {
+/* A CPython in a process. */
+struct python_at {
 	u64 runtime; /* address of _PyRuntime */
 	u64 code_type; /* address of PyCode_Type */
 	u32 layout; /* number of its layout */
+	u32 pad;
+};
+
+/* A process may have two: a program that contains one, and a libpython that a library loads. A power of two. */
+#define PYTHON_RUNTIMES 2
+
+/* A value of map python_processes (key: tgid). */
+struct python_process {
+	struct python_at at[PYTHON_RUNTIMES];
+	u32 n;
 	u32 id; /* unique among all processes of this recording */
+	u32 has_foreign; /* a thread was seen that uses a thread state of another thread, as uWSGI's do; BPF sets it */
+	u32 pad;
 };
 
 /* A file that contains CPython, identified by its backing inode. */

@@ -8,11 +8,9 @@
 #define GIL_SIZE 256 /* struct _gil_runtime_state and more: conditions and mutexes */
 
 /* The address of the GIL of a thread state in the current process; 0: it is not known. */
-static __always_inline u64 python__gil_of(u64 state, u64 runtime, const struct python_layout *l)
+static __always_inline u64 python__gil_of_state(u64 state, u64 runtime, const struct python_layout *l)
 {
-	if (l->interp_gil)
-		return python__word(python__word(state + l->state_interp, NULL) + l->interp_gil, NULL);
-	return l->runtime_gil ? runtime + l->runtime_gil : 0;
+	return python__gil_of(l->interp_gil ? python__word(state + l->state_interp, NULL) : 0, runtime, l, NULL);
 }
 
 /* The address of the GIL of a thread of the current process, as far as its thread state was found before; else 0. */
@@ -21,7 +19,7 @@ static __always_inline __attribute__((unused)) u64 python__known_gil(struct task
 	const struct python_layout *l = NULL;
 	u64 runtime = 0, state = python__last_state(task, &runtime, &l);
 
-	return state && l ? python__gil_of(state, runtime, l) : 0;
+	return state && l ? python__gil_of_state(state, runtime, l) : 0;
 }
 
 /*
@@ -36,7 +34,7 @@ static __always_inline u32 python__gil_held(struct task_struct *task, u64 *gil)
 
 	if (!state || !l)
 		return GIL_HELD_UNKNOWN;
-	at = python__gil_of(state, runtime, l);
+	at = python__gil_of_state(state, runtime, l);
 	if (!at || bpf_probe_read_user(head, sizeof(head), (const void *)at))
 		return GIL_HELD_UNKNOWN;
 	if (gil)

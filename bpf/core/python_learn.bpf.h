@@ -44,9 +44,10 @@ static long python__on_code(struct task_struct *task, struct vm_area_struct *vma
 		return 0;
 	base = vma->vm_start - (vma->vm_pgoff << 12);
 	l->file = key;
-	l->process.runtime = base + file->runtime;
-	l->process.code_type = base + file->code_type;
-	l->process.layout = file->layout;
+	l->process.at[0].runtime = base + file->runtime;
+	l->process.at[0].code_type = base + file->code_type;
+	l->process.at[0].layout = file->layout;
+	l->process.n = 1;
 	l->is_python = 1;
 	return 0;
 }
@@ -87,7 +88,7 @@ __weak __noinline int python__learn(u64 code)
 	u32 tgid = me->tgid;
 
 	if (bpf_find_vma(me, code, python__on_code, &l, 0) || !l.is_python ||
-	    !python__in_file(me, &l, l.process.runtime) || !python__in_file(me, &l, l.process.code_type))
+	    !python__in_file(me, &l, l.process.at[0].runtime) || !python__in_file(me, &l, l.process.at[0].code_type))
 		return 0;
 	l.process.id = __sync_fetch_and_add(&python_last_id, 2) + 2;
 	if (bpf_map_update_elem(&python_processes, &tgid, &l.process, BPF_ANY)) {

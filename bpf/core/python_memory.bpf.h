@@ -11,6 +11,7 @@
 #include "core/python.h"
 
 #define PYTHON_GENERATOR   1 /* FRAME_OWNED_BY_GENERATOR in pycore_frame.h, 3.11 to 3.15 */
+#define PYTHON_STACK_MAX   (1ULL << 30) /* bytes of a C stack, at most */
 #define PYTHON_STATES	   8192 /* thread states that are read in one search, at most */
 #define PYTHON_FRAME_WORDS 16
 #define PYTHON_CODE_WORDS  32
@@ -59,6 +60,8 @@ struct python_cursor {
 	u32 process; /* its id */
 	u32 is_current; /* the walked thread is the current one: its stack does not change during the walk */
 	u32 agreed; /* two walks agreed, or is_current: the stack is consistent */
+	u32 is_searched; /* the state was searched for, so its frames have to be on the walked thread's stack */
+	u32 is_foreign; /* they are not: another thread runs it */
 	u32 layout;
 	u32 pid;
 	u32 n_left; /* frames still to be looked up, from the outermost one inwards */
@@ -75,6 +78,12 @@ struct python_search {
 	u64 self;
 	u64 gil; /* only of the interpreter with this GIL; 0: of any */
 	u64 found;
+	u64 frame; /* of the state whose place on the C stack is searched */
+	u64 stack; /* the searched thread's stack pointer */
+	u64 stack_size; /* bytes from there to the end of the stack; 0: it does not run on the stack it was made with */
+	u64 runtime;
+	u32 has_foreign; /* ask for what lies on the stack: the process has threads that use another one's state */
+	u32 asks_holder;
 };
 
 /* The part of a code object that is being sent. */
@@ -117,12 +126,14 @@ struct python_thread {
 	u32 process; /* id of the process that the state belongs to */
 	/* a walk is in progress; an interrupt or the scheduler may start another one, see struct python_nested */
 	u32 busy;
+	u32 which; /* the process's CPython that knew the thread last: an index in python_process.at */
+	u32 pad;
 	struct python_cursor cursor;
 	struct python_search search;
 	struct python_text sending;
 	struct python_stack_key last; /* the stack that was walked last */
 	u32 last_id; /* its id, 0: none */
-	u32 pad;
+	u32 misses; /* searches that found no thread state */
 	u64 walks;
 	u64 words[PYTHON_STATE_WORDS]; /* of a thread state */
 	u64 frame[PYTHON_FRAME_WORDS];

@@ -20,6 +20,92 @@ static __always_inline bool python__active(const struct python_layout *l, u64 st
 }
 
 /*
+ * Which thread runs a thread state? The state's thread_id is that of the thread that it was made for, but another one
+ * may use it: uWSGI's threads do so for each application but the first. While Python code runs, something of it lies
+ * on the C stack: the _PyCFrame of the interpreter's innermost loop (3.10 to 3.12), or the frame that the loop itself
+ * adds (from 3.13 on). Before 3.10 only thread_id can be asked.
+ */
+
+/* The searched thread's stack, from its stack pointer to struct pthread, or to the main thread's arguments. */
+static __always_inline void python__read_stack(struct python_search *s, struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	u64 end = task->pid == task->tgid ? BPF_CORE_READ(task, mm, start_stack) : s->self;
+
+	s->stack = BPF_CORE_READ(regs, sp);
+	s->stack_size = end - s->stack;
+	/* a signal's or a coroutine's own stack */
+	if (s->stack_size > PYTHON_STACK_MAX)
+		s->stack_size = 0;
+}
+
+static __always_inline bool python__on_stack(const struct python_search *s, u64 address)
+{
+	return address - s->stack < s->stack_size;
+}
+
+static __always_inline long python__to_entry(struct python_walk *w, struct task_struct *task)
+{
+	struct python_search *s = &w->t->search;
+	u8 owner;
+
+	if (!s->frame || python__read(&owner, sizeof(owner), s->frame + w->l->frame_owner, task))
+		return 1;
+	if (owner >= w->l->owner_skipped)
+		return 1;
+	s->frame = python__word(s->frame + w->l->frame_previous, task);
+	return 0;
+}
+
+static long python__to_entry_here(u32 i, struct python_walk *w)
+{
+	return python__to_entry(w, NULL);
+}
+
+#ifdef PYTHON_WALK_TASKS
+static long python__to_entry_there(u32 i, struct python_walk *w)
+{
+	return python__to_entry(w, w->task);
+}
+#endif
+
+/* Is what the thread state has on the C stack on the searched thread's one? */
+static __always_inline bool python__runs_here(struct python_walk *w, u64 state, struct task_struct *task)
+{
+	const struct python_layout *l = w->l;
+	struct python_search *s = &w->t->search;
+
+	if (!s->stack_size)
+		return false;
+	if (l->state_cframe)
+		return python__on_stack(s, python__word(state + l->state_cframe, task));
+	if (!l->owner_skipped)
+		return false;
+	s->frame = python__first_frame(l, state, task);
+	PYTHON_LOOP(STACK_FRAMES, python__to_entry, w, task);
+	return python__on_stack(s, s->frame);
+}
+
+/* The address of the GIL of an interpreter; 0: it is not known. */
+static __always_inline u64 python__gil_of(u64 interp, u64 runtime, const struct python_layout *l,
+					  struct task_struct *task)
+{
+	if (l->interp_gil)
+		return python__word(interp + l->interp_gil, task);
+	return l->runtime_gil ? runtime + l->runtime_gil : 0;
+}
+
+/* The thread state that holds the interpreter's GIL, if the searched thread runs it; else 0. */
+static __always_inline u64 python__held_here(struct python_walk *w, u64 runtime, struct task_struct *task)
+{
+	u64 gil = python__gil_of(w->t->search.interp, runtime, w->l, task), head[3]; /* interval, last_holder, locked */
+
+	if (!gil || python__read(head, sizeof(head), gil, task) || (u32)head[2] != 1 || !head[1])
+		return 0;
+	return python__runs_here(w, head[1], task) ? head[1] : 0;
+}
+
+/*
  * A thread has a thread state in each interpreter that it has entered. The active one is the right one. If none is
  * active, as in a thread that waits, take the first one with a frame: new interpreters come first in the list.
  */
@@ -35,9 +121,12 @@ static __always_inline long python__search(struct python_walk *w, struct task_st
 			return 1;
 		s->state = python__word(s->interp + l->interp_threads, task);
 		s->next = python__word(s->interp + l->interp_next, task);
-		return 0;
+		if (s->asks_holder)
+			s->found = python__held_here(w, s->runtime, task);
+		return s->found != 0;
 	}
-	if (python__word(s->state + l->state_thread_id, task) == s->self &&
+	if ((s->has_foreign ? python__runs_here(w, s->state, task) :
+			      python__word(s->state + l->state_thread_id, task) == s->self) &&
 	    (!s->gil || !l->interp_gil || python__word(s->interp + l->interp_gil, task) == s->gil) &&
 	    python__first_frame(l, s->state, task)) {
 		active = python__active(l, s->state, task);
@@ -78,12 +167,10 @@ static __always_inline bool python__read_state(struct python_thread *t, const st
 	       state;
 }
 
-/* Does the thread state that was read belong to this thread, and to the interpreter with this GIL (0: any)? */
-static __always_inline bool python__is_own(const struct python_thread *t, const struct python_layout *l, u64 self,
-					   u64 gil, struct task_struct *task)
+/* Is the thread state that was read one of the interpreter with this GIL (0: any)? */
+static __always_inline bool python__has_gil(const struct python_thread *t, const struct python_layout *l, u64 gil,
+					    struct task_struct *task)
 {
-	if (state_word(t, l->state_thread_id) != self)
-		return false;
 	return !gil || !l->interp_gil || python__word(state_word(t, l->state_interp) + l->interp_gil, task) == gil;
 }
 
@@ -94,6 +181,27 @@ static __always_inline bool python__one_interpreter(const struct python_layout *
 	u64 interp = python__word(runtime + l->interpreters, task);
 
 	return interp && !python__word(interp + l->interp_next, task);
+}
+
+static __always_inline const struct python_at *python__at(const struct python_process *p, u32 which)
+{
+	return &p->at[which & (PYTHON_RUNTIMES - 1)];
+}
+
+/*
+ * Which CPython of the process to ask for a thread: the one that knew it last. One that was never initialised is
+ * passed over.
+ */
+static __always_inline u32 python__which(const struct python_thread *t, const struct python_process *p,
+					 struct task_struct *task)
+{
+	u32 which = !task && t->process == p->id ? t->which : 0, layout = python__at(p, which)->layout;
+	const struct python_layout *l;
+
+	if (p->n < 2)
+		return 0;
+	l = bpf_map_lookup_elem(&python_layouts, &layout);
+	return l && python__word(python__at(p, which)->runtime + l->interpreters, task) ? which : !which;
 }
 
 /*
@@ -108,8 +216,8 @@ static __always_inline u64 python__last_state(struct task_struct *task, u64 *run
 
 	if (!t || !p || t->process != p->id || !t->state)
 		return 0;
-	layout = p->layout;
-	*runtime = p->runtime;
+	layout = python__at(p, t->which)->layout;
+	*runtime = python__at(p, t->which)->runtime;
 	*l = bpf_map_lookup_elem(&python_layouts, &layout);
 	return *l ? t->state : 0;
 }
@@ -138,7 +246,7 @@ static __always_inline __attribute__((unused)) bool python__position(struct task
 
 	if (!t || !p || t->process != p->id || !t->state)
 		return false;
-	layout = p->layout;
+	layout = python__at(p, t->which)->layout;
 	l = bpf_map_lookup_elem(&python_layouts, &layout);
 	*frame = l ? python__first_frame(l, t->state, NULL) : 0;
 	if (!*frame || bpf_probe_read_user(instr, sizeof(*instr), (const void *)(*frame + l->frame_instr)))
@@ -157,31 +265,45 @@ static __always_inline __attribute__((unused)) const struct python_layout *pytho
 
 	if (!p)
 		return NULL;
-	layout = p->layout;
+	layout = p->at[0].layout;
 	return bpf_map_lookup_elem(&python_layouts, &layout);
 }
 
-/* Finds and reads the thread state of the thread with this FS base. The current task's state is cached. */
-static __always_inline u64 python__own_state(struct python_walk *w, const struct python_process *p, u64 self, u64 gil,
-					     struct task_struct *task)
+/*
+ * Finds and reads the thread state of the thread with this FS base. The current task's state is cached. A thread
+ * without a state of its own may run another one's: the first searches for it ask the GIL's holder, and then one in 64,
+ * as most such threads run no Python code.
+ */
+static __always_inline u64 python__own_state(struct python_walk *w, struct python_process *p, u32 which, u64 self,
+					     u64 gil, struct task_struct *me, struct task_struct *task)
 {
+	u64 runtime = python__at(p, which)->runtime;
 	const struct python_layout *l = w->l;
 	struct python_thread *t = w->t;
 	struct python_search *s = &t->search;
 
-	if (!task && t->process == p->id && python__read_state(t, l, t->state, NULL) &&
-	    python__is_own(t, l, self, gil, NULL) &&
-	    ((l->state_status && state_word(t, l->state_status) & 1 << 4) ||
-	     python__one_interpreter(l, p->runtime, NULL)))
+	s->self = self;
+	python__read_stack(s, me);
+	s->has_foreign = p->has_foreign && s->stack_size;
+	if (!task && t->process == p->id && t->which == which && python__read_state(t, l, t->state, NULL) &&
+	    (s->has_foreign ? python__runs_here(w, t->state, NULL) : state_word(t, l->state_thread_id) == self) &&
+	    python__has_gil(t, l, gil, NULL) &&
+	    ((l->state_status && state_word(t, l->state_status) & 1 << 4) || python__one_interpreter(l, runtime, NULL)))
 		return t->state;
 	s->interp = s->state = s->found = 0;
-	s->self = self;
 	s->gil = gil;
-	s->next = python__word(p->runtime + l->interpreters, task);
+	s->runtime = runtime;
+	s->next = python__word(runtime + l->interpreters, task);
+	s->asks_holder = s->stack_size && (t->misses < 4 || !(t->misses & 63));
 	PYTHON_LOOP(PYTHON_STATES, python__search, w, task);
+	if (!s->found)
+		t->misses++;
+	else if (python__word(s->found + l->state_thread_id, task) != self)
+		p->has_foreign = 1;
 	if (!task) {
 		t->state = s->found;
 		t->process = p->id;
+		t->which = s->found || p->n < 2 ? which : !which;
 	}
 	return python__read_state(t, l, s->found, task) ? s->found : 0;
 }

@@ -61,8 +61,13 @@ static __always_inline long python__step(struct python_walk *w, struct task_stru
 		return 1;
 	}
 	owner = l->owner_skipped ? frame_word(t, l->frame_owner) >> (l->frame_owner & 7) * 8 & 0xff : 0;
-	if (l->owner_skipped && owner >= l->owner_skipped)
-		return 0;
+	if (l->owner_skipped && owner >= l->owner_skipped) {
+		if (!n || !c->is_searched)
+			return 0;
+		c->is_searched = 0;
+		c->is_foreign = t->search.stack_size && !python__on_stack(&t->search, frame);
+		return c->is_foreign;
+	}
 	/* from 3.14 on the lowest bits are a tag */
 	code = frame_word(t, l->frame_code) & ~7ULL;
 	bad = python__know(w, code, &check, task);
@@ -221,6 +226,11 @@ static __always_inline void python__walk(struct python_walk *w, struct task_stru
 	c->frame = state_word(t, l->state_frame);
 	if (l->by_cframe && c->frame)
 		c->frame = python__word(c->frame + l->cframe_frame, task);
+	if (l->state_cframe && c->is_searched && t->search.stack_size && c->frame &&
+	    !python__on_stack(&t->search, state_word(t, l->state_cframe))) {
+		c->is_foreign = 1;
+		return;
+	}
 	/* leave room for interpreter frames and incomplete frames, which are skipped */
 	PYTHON_LOOP(STACK_FRAMES * 2, python__step, w, task);
 	if (c->frame && !c->is_cut && !c->loss)
@@ -242,6 +252,8 @@ static __always_inline long python__try(struct python_walk *w, struct task_struc
 		return 1;
 	}
 	python__walk(w, task);
+	if (c->is_foreign)
+		return 1;
 	c->same = c->loss ? 0 : python__mix(c->hash, c->n << 1 | c->is_cut);
 	c->agreed = !c->loss && (c->is_current || c->same == before);
 	return c->is_current || c->agreed;
@@ -267,8 +279,8 @@ static __always_inline u32 python__walk_thread(struct python_thread *t, struct p
 					       struct task_struct *me, u64 state, u64 gil, u32 frames,
 					       struct task_struct *task)
 {
-	u32 pid = me->tgid, layout, id;
-	const struct python_process *p = bpf_map_lookup_elem(&python_processes, &pid);
+	u32 pid = me->tgid, layout, which, id;
+	struct python_process *p = bpf_map_lookup_elem(&python_processes, &pid);
 	struct python_cursor *c = &t->cursor;
 	struct python_walk w = { .t = t, .known = known };
 	u64 self = me->thread.fsbase;
@@ -279,28 +291,35 @@ static __always_inline u32 python__walk_thread(struct python_thread *t, struct p
 	w.task = task;
 #endif
 	/* a copy on the stack: the verifier of 6.1 accepts no map key in memory that a global function was passed */
-	layout = p->layout;
+	which = python__which(t, p, task);
+	layout = python__at(p, which)->layout;
 	c->layout = layout;
 	w.l = bpf_map_lookup_elem(&python_layouts, &layout);
 	if (!w.l)
 		return 0;
 	c->is_current = !task;
+	c->is_searched = !state;
+	c->is_foreign = 0;
 	if (!state)
-		state = python__own_state(&w, p, self, gil, task);
+		state = python__own_state(&w, p, which, self, gil, me, task);
 	else if (!python__read_state(t, w.l, state, task))
 		state = 0;
 	else if (c->is_current)
-		c->is_current = python__is_own(t, w.l, self, 0, NULL);
+		c->is_current = state_word(t, w.l->state_thread_id) == self;
 	if (!state)
 		return 0;
 	c->state = state;
 	c->pid = pid;
-	c->code_type = p->code_type;
+	c->code_type = python__at(p, which)->code_type;
 	c->process = p->id;
 	c->max = frames;
 	c->now = w.l->interp_epoch ? 0 : bpf_ktime_get_ns() >> 20;
 	c->same = c->agreed = 0;
 	PYTHON_LOOP(PYTHON_TRIES, python__try, &w, task);
+	if (c->is_foreign) {
+		p->has_foreign = 1;
+		return 0;
+	}
 	if (!c->agreed) {
 		loss__count(0, c->loss ?: LOSS_TORN, bpf_ktime_get_ns());
 		return 0;

@@ -66,7 +66,7 @@ static void try_kernel(void)
 /* Writes to maps directly, and by requests to the attacher for steering maps. */
 static void try_maps(struct session *s)
 {
-	struct python_process process = { .runtime = (u64)(uintptr_t)s, .code_type = (u64)(uintptr_t)s };
+	struct python_process process = { .at[0] = { (u64)(uintptr_t)s, (u64)(uintptr_t)s }, .n = 1 };
 	struct python_layout layout = { .interpreters = 64U << 20 };
 	struct python_file where = { .layout = PYTHON_LAYOUTS };
 	struct python_file_key file = {};

@@ -124,9 +124,11 @@ static const char *stack_text(const struct snapshot_thread *t)
 
 static char *version_of(const struct snapshot *l, char *buf, size_t size)
 {
-	u32 version = l->layout.version;
+	size_t n = 0;
 
-	snprintf(buf, size, "%u.%u", version >> 8, version & 0xff);
+	for (u32 i = 0; i < l->n_runtimes; i++)
+		n += (size_t)snprintf(buf + n, size - n, "%s%u.%u", i ? " and " : "",
+				      l->runtimes[i].layout.version >> 8, l->runtimes[i].layout.version & 0xff);
 	return buf;
 }
 
@@ -173,7 +175,7 @@ static int print_tables(const struct dump *d)
 {
 	struct report_output out = { .name = "dump" };
 	struct table *processes, *interpreters, *threads, *frames, *tasks;
-	char version[16];
+	char version[32];
 	int status;
 
 	processes = REPORT_TABLE(&out, "processes", "Processes", process_columns);
@@ -244,7 +246,7 @@ static void print_thread(const struct dump *d, const struct snapshot *l, const s
 /* Prints for people: a heading, then the GIL's holder, its waiters, other Python threads, other threads. */
 static int print_people(const struct dump *d)
 {
-	char version[16];
+	char version[32];
 	bool first = true;
 
 	for (u32 i = 0; i < d->n; i++) {

@@ -26,6 +26,8 @@
  * a thread.
  */
 #define PTHREAD_TID 720
+#define STACK_MAX   (16 << 20) /* bytes of a stack that are searched for it */
+#define PAGE	    4096
 
 /* The members of struct _gil_runtime_state (3.7 to 3.15) before its condition and mutex. */
 struct gil_head {
@@ -161,21 +163,50 @@ static void read_asyncio(struct snapshot *l)
 	}
 }
 
+static void use_runtime(struct snapshot *l, u32 i)
+{
+	l->layout = l->runtimes[i].layout;
+	l->runtime = l->runtimes[i].runtime;
+	l->code_type = l->runtimes[i].code_type;
+}
+
+/*
+ * Adds the CPython in a mapped file. Returns 0; -ENOENT: there is none; -EAGAIN: it is not initialized, as a libpython
+ * that a library loaded beside the interpreter that runs; -ENOTSUP with a reason.
+ */
+static int add_runtime(struct snapshot *l, u32 file, char *why, size_t len)
+{
+	struct python_runtime found;
+	struct elf *elf;
+	u64 bias;
+	int err;
+
+	if (elf__open(&elf, l->files[file]))
+		return -ENOENT;
+	err = python__identify(elf, &found, why, len);
+	if (!err && !bias_of(elf, l, file, &bias))
+		err = -ENOENT;
+	elf__close(elf);
+	if (err)
+		return err;
+	if (!snapshot__word(l, found.runtime + bias + found.layout.interpreters))
+		return -EAGAIN;
+	l->runtimes[l->n_runtimes++] = (struct snapshot_runtime){
+		.layout = found.layout,
+		.runtime = found.runtime + bias,
+		.code_type = found.code_type + bias,
+	};
+	return 0;
+}
+
 int snapshot__identify(struct snapshot *l, char *err, size_t len)
 {
-	struct python_runtime runtime;
 	char why[160] = "";
-	struct elf *elf;
-	u64 bias = 0;
-	int ret = -ENOENT;
+	int ret = -ENOENT, added;
 
-	for (u32 i = 0; i < l->n_files && ret == -ENOENT; i++) {
-		if (elf__open(&elf, l->files[i]))
-			continue;
-		ret = python__identify(elf, &runtime, why, sizeof(why));
-		if (!ret && !bias_of(elf, l, i, &bias))
-			ret = -ENOENT;
-		elf__close(elf);
+	for (u32 i = 0; i < l->n_files && l->n_runtimes < PYTHON_RUNTIMES; i++) {
+		added = add_runtime(l, i, why, sizeof(why));
+		ret = l->n_runtimes ? 0 : added == -ENOENT ? ret : added;
 	}
 	if (ret == -ENOENT && l->remote)
 		snprintf(
@@ -186,13 +217,13 @@ int snapshot__identify(struct snapshot *l, char *err, size_t len)
 	else if (ret == -ENOENT)
 		snprintf(err, len, "process %u does not run CPython (%s)", l->pid,
 			 *l->exe ? l->exe : "a kernel thread");
+	else if (ret == -EAGAIN)
+		snprintf(err, len, "process %u: its CPython is not initialized", l->pid);
 	else if (ret)
 		snprintf(err, len, "process %u: %s", l->pid, *why ? why : strerror(-ret));
 	if (ret)
 		return ret;
-	l->layout = runtime.layout;
-	l->runtime = runtime.runtime + bias;
-	l->code_type = runtime.code_type + bias;
+	use_runtime(l, 0);
 	read_asyncio(l);
 	return 0;
 }
@@ -204,6 +235,14 @@ static int compare_tids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+static const struct snapshot_task *main_task(const struct snapshot *l)
+{
+	for (u32 i = 0; i < l->n_tasks; i++)
+		if (l->tasks[i].tid == l->pid)
+			return &l->tasks[i];
+	return NULL;
+}
+
 /* The thread with this tid in the process's own pid namespace, which is the tid that its memory contains. */
 static const struct snapshot_task *task_of(const struct snapshot *l, u32 tid)
 {
@@ -213,17 +252,43 @@ static const struct snapshot_task *task_of(const struct snapshot *l, u32 tid)
 }
 
 /*
- * Returns the thread that a thread state belongs to. From 3.11 on the thread state has its tid. In older versions, or
- * if that is no thread of the process, the tid is read from glibc's struct pthread.
+ * The thread on whose C stack the address is. glibc has a thread's struct pthread at the end of its stack, so it is the
+ * first one above the address; the main thread has none there. NULL: it is on no such stack.
+ */
+static const struct snapshot_task *task_at(const struct snapshot *l, u64 address)
+{
+	u64 words[PAGE / 8], n, at = address & ~63ULL;
+	u32 tid;
+
+	if (!address)
+		return NULL;
+	/* a page at a time, as what follows it may be a guard, which can't be read */
+	for (; at < address + STACK_MAX; at += n) {
+		n = PAGE - at % PAGE;
+		if (!snapshot__read(l, at, words, n))
+			break;
+		/* aligned to 64 bytes; the first and third members are its own address (tcbhead_t.tcb and .self) */
+		for (u64 i = 0; i + 2 < n / 8; i += 8)
+			if (words[i] == at + i * 8 && words[i + 2] == words[i] &&
+			    snapshot__read(l, words[i] + PTHREAD_TID, &tid, sizeof(tid)))
+				return task_of(l, tid);
+	}
+	return l->stack - address < at - address ? main_task(l) : NULL;
+}
+
+/*
+ * Returns the thread that a thread state belongs to. From 3.11 on the thread state has the tid of the thread that it
+ * was made for. In older versions, or if that is no thread of the process, the tid is read from glibc's struct pthread.
+ * Another thread may run it, as uWSGI's do: the one on whose stack the interpreter's loop is.
  */
 static const struct snapshot_task *owner_of(const struct snapshot *l, u64 state)
 {
+	const struct snapshot_task *t = task_at(l, snapshot__c_stack(l, state));
 	u64 ids[2] = {};
 	u32 tid = 0;
-	const struct snapshot_task *t = NULL;
 
-	if (!snapshot__read(l, state + l->layout.state_thread_id, ids, sizeof(ids)))
-		return NULL;
+	if (t || !snapshot__read(l, state + l->layout.state_thread_id, ids, sizeof(ids)))
+		return t;
 	if (l->layout.version >= 0x030b && ids[1] <= 0x7fffffff)
 		t = task_of(l, (u32)ids[1]);
 	if (!t && ids[0] && snapshot__read(l, ids[0] + PTHREAD_TID, &tid, sizeof(tid)))
@@ -305,15 +370,11 @@ static int read_interpreters(struct snapshot *l)
 	return err;
 }
 
-static void forget(struct snapshot *l)
+static void forget_from(struct snapshot *l, u32 threads, u32 interpreters)
 {
-	for (u32 i = 0; i < l->n_threads; i++)
-		free(l->threads[i].frames);
-	free(l->threads);
-	free(l->interpreters);
-	l->threads = NULL;
-	l->interpreters = NULL;
-	l->n_threads = l->n_interpreters = 0;
+	while (l->n_threads > threads)
+		free(l->threads[--l->n_threads].frames);
+	l->n_interpreters = interpreters;
 }
 
 static bool has_state(const struct snapshot *l, u32 tid)
@@ -350,20 +411,33 @@ static void set_gil_role(struct snapshot *l, struct snapshot_thread *t)
 		   t->task.arg - waited_on < GIL_WAIT_BYTES;
 }
 
-int snapshot__threads(struct snapshot *l)
+/* Reads the interpreters, threads and stacks of the runtime in use. */
+static int read_runtime(struct snapshot *l)
 {
+	u32 first = l->n_threads, interpreters = l->n_interpreters;
 	int err = -EAGAIN;
 
-	qsort(l->tasks, l->n_tasks, sizeof(*l->tasks), compare_tids);
 	for (u32 i = 0; i < 5 && err == -EAGAIN; i++) {
-		forget(l);
+		forget_from(l, first, interpreters);
 		err = read_interpreters(l);
 	}
-	if (!err && !l->n_interpreters)
+	if (!err && l->n_interpreters == interpreters)
 		err = snapshot__word(l, l->runtime) ? -EAGAIN : -ESRCH;
-	for (u32 i = 0; i < l->n_threads && !err; i++) {
+	for (u32 i = first; i < l->n_threads && !err; i++) {
 		set_gil_role(l, &l->threads[i]);
 		err = snapshot__stack(l, &l->threads[i]);
+	}
+	return err;
+}
+
+int snapshot__threads(struct snapshot *l)
+{
+	int err = 0;
+
+	qsort(l->tasks, l->n_tasks, sizeof(*l->tasks), compare_tids);
+	for (u32 i = l->n_runtimes; i-- && !err;) {
+		use_runtime(l, i);
+		err = read_runtime(l);
 	}
 	return err ? err : add_others(l);
 }
@@ -377,7 +451,9 @@ void snapshot__close_files(struct snapshot *l)
 
 void snapshot__free(struct snapshot *l)
 {
-	forget(l);
+	forget_from(l, 0, 0);
+	free(l->threads);
+	free(l->interpreters);
 	snapshot__forget_objects(l);
 	free(l->tasks);
 	snapshot__close_files(l);

@@ -74,9 +74,16 @@ struct snapshot {
 
 	struct snapshot_task *tasks;
 	u32 n_tasks;
+	u64 stack; /* where the main thread's C stack ends */
 
+	struct snapshot_runtime {
+		struct python_layout layout;
+		u64 runtime, code_type; /* their addresses in the process */
+	} runtimes[PYTHON_RUNTIMES]; /* that are initialized */
+	u32 n_runtimes;
+	/* of the runtime that is read at the moment; that is the first one, except in snapshot__threads */
 	struct python_layout layout;
-	u64 runtime, code_type; /* their addresses in the process */
+	u64 runtime, code_type;
 	u64 asyncio[ASYNCIO_OFFSETS]; /* _AsyncioDebug (3.14 and later, python/task_layout.h); 0: there is none */
 	struct map codes; /* by address: struct snapshot_code */
 	u64 code_bytes; /* of these code objects */
@@ -107,6 +114,11 @@ void snapshot__free(struct snapshot *l);
 /* For the files that implement this header: reads all of the bytes, or returns false. */
 bool snapshot__read(const struct snapshot *l, u64 address, void *to, size_t size);
 u64 snapshot__word(const struct snapshot *l, u64 address);
+/*
+ * In snapshot_frames.c: an address on the C stack of the thread that runs the thread state; 0: there is none, as it
+ * runs no Python code or is one of 3.8 or 3.9.
+ */
+u64 snapshot__c_stack(const struct snapshot *l, u64 state);
 /* In snapshot_frames.c: reads the stack of a thread, with retries. Returns 0 or -ENOMEM. */
 int snapshot__stack(struct snapshot *l, struct snapshot_thread *t);
 /*

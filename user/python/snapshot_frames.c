@@ -127,6 +127,28 @@ static int walk_frames(const struct snapshot *l, u64 state, struct walk *w)
 	return 0;
 }
 
+u64 snapshot__c_stack(const struct snapshot *l, u64 state)
+{
+	const struct python_layout *p = &l->layout;
+	u64 at;
+	u8 owner;
+
+	if (p->state_cframe)
+		return snapshot__word(l, state + p->state_cframe);
+	if (!p->owner_skipped)
+		return 0;
+	/* from 3.13 on the loop of the interpreter adds a frame, which is a variable on its C stack */
+	at = snapshot__word(l, state + p->state_frame);
+	for (u32 i = 0; at && i < FRAMES_MAX; i++) {
+		if (!snapshot__read(l, at + p->frame_owner, &owner, sizeof(owner)))
+			return 0;
+		if (owner >= p->owner_skipped)
+			return at;
+		at = snapshot__word(l, at + p->frame_previous);
+	}
+	return 0;
+}
+
 /* Do two walks agree? The position in the innermost frame may differ: it changes while the stack stays the same. */
 static bool is_same(const struct walk *a, const struct walk *b)
 {

@@ -107,10 +107,10 @@ static void clocks__done(struct clocks *c)
 }
 
 /*
- * Parses "TID (COMM) S ...", whose 39th field is the CPU. The name may contain any characters but a newline, which the
- * kernel escapes.
+ * Parses "TID (COMM) S ...", whose 28th field is where the main thread's C stack ends, and the 39th the CPU. The name
+ * may contain any characters but a newline, which the kernel escapes.
  */
-static bool parse_stat(const char *text, struct snapshot_task *t, int *cpu)
+static bool parse_stat(const char *text, struct snapshot_task *t, int *cpu, u64 *stack)
 {
 	const char *from = strchr(text, '('), *p = strrchr(text, ')');
 
@@ -120,8 +120,11 @@ static bool parse_stat(const char *text, struct snapshot_task *t, int *cpu)
 	t->state = p[2];
 	*cpu = -1;
 	p += 2;
-	for (u32 field = 3; field < 39 && p; field++)
+	for (u32 field = 3; field < 39 && p; field++) {
 		p = strchr(p + 1, ' ');
+		if (field == 27 && p)
+			*stack = strtoull(p + 1, NULL, 10);
+	}
 	if (p)
 		*cpu = atoi(p + 1);
 	return true;
@@ -149,7 +152,7 @@ static u32 innermost_tid(int dir, const char *name)
 }
 
 /* Reads three small files per thread, four in a container; most of the time is spent on opening them. */
-static void read_task(struct snapshot_task *t, int tasks, bool container, struct clocks *clocks)
+static void read_task(struct snapshot_task *t, int tasks, bool container, struct clocks *clocks, u64 *stack)
 {
 	char text[1024], path[32];
 	u64 seen, now;
@@ -162,7 +165,7 @@ static void read_task(struct snapshot_task *t, int tasks, bool container, struct
 		t->own_tid = innermost_tid(tasks, path) ?: t->tid;
 	}
 	snprintf(path, sizeof(path), "%u/stat", t->tid);
-	if (!read_file(tasks, path, text, sizeof(text)) || !parse_stat(text, t, &cpu))
+	if (!read_file(tasks, path, text, sizeof(text)) || !parse_stat(text, t, &cpu, stack))
 		return;
 	if (t->state != 'S' && t->state != 'D')
 		return;
@@ -210,7 +213,7 @@ int snapshot__read_tasks(struct snapshot *l)
 		}
 		task = &l->tasks[l->n_tasks];
 		*task = (struct snapshot_task){ .tid = (u32)atoi(d->d_name) };
-		read_task(task, dirfd(dir), container, clocks);
+		read_task(task, dirfd(dir), container, clocks, &l->stack);
 		l->n_tasks += task->state != 0;
 	}
 	clocks__done(clocks);

@@ -49,7 +49,13 @@ static bool check_process(const void *key, const void *value)
 	u32 pid;
 
 	memcpy(&pid, key, sizeof(pid));
-	return p->layout < PYTHON_LAYOUTS && steering__in_file(pid, p->runtime) && steering__in_file(pid, p->code_type);
+	if (p->n > PYTHON_RUNTIMES)
+		return false;
+	for (u32 i = 0; i < p->n; i++)
+		if (p->at[i].layout >= PYTHON_LAYOUTS || !steering__in_file(pid, p->at[i].runtime) ||
+		    !steering__in_file(pid, p->at[i].code_type))
+			return false;
+	return true;
 }
 
 STEERING(processes) = {
@@ -81,7 +87,7 @@ STEERING(files) = {
 struct late {
 	u32 pid;
 	u64 until; /* ns: dropped after that */
-	struct python_process process;
+	struct python_at at;
 };
 
 struct python_known {
@@ -136,7 +142,7 @@ static struct python_file_key key_of(u64 dev, u64 ino, u32 generation)
 }
 
 /* Makes the BPF programs recognize processes that run the file as soon as they do. */
-static void enter_file(struct session *s, const struct mapping *m, const struct python_process *p)
+static void enter_file(struct session *s, const struct mapping *m, const struct python_at *p)
 {
 	struct python_file_key key = key_of(m->dev, m->ino, m->generation);
 	u64 base = m->start - m->offset;
@@ -157,26 +163,35 @@ void python__forget_file(struct session *s, u64 dev, u64 ino, u32 generation)
 	session__map_set(s, "python_files", &key, NULL, 0);
 }
 
-static bool is_entered(struct session *s, u32 pid, const struct python_process *p)
+/* Adds a CPython to those of the process: 0, or -EPERM if the attacher refused it. */
+static int enter(struct session *s, u32 pid, const struct python_at *at)
 {
-	struct python_process old;
+	struct python_process p;
 
-	return !bpf_map_lookup_elem(session__map_fd(s, "python_processes"), &pid, &old) && old.runtime == p->runtime &&
-	       old.code_type == p->code_type && old.layout == p->layout;
+	if (bpf_map_lookup_elem(session__map_fd(s, "python_processes"), &pid, &p))
+		p = (struct python_process){};
+	for (u32 i = 0; i < p.n; i++)
+		if (!memcmp(&p.at[i], at, sizeof(*at)))
+			return 0;
+	if (p.n == PYTHON_RUNTIMES)
+		return 0;
+	if (!p.n)
+		p.id = s->python->last_id += 2;
+	p.at[p.n++] = *at;
+	return session__test_switch("refuse-python") ? -EPERM : session__set_process(s, "python_processes", pid, &p);
 }
 
-static void enter_process(struct session *s, u32 pid, const struct python_process *p)
+static void enter_process(struct session *s, u32 pid, const struct python_at *at)
 {
 	struct python_known *known = s->python;
-	int err = session__test_switch("refuse-python") ? -EPERM : session__set_process(s, "python_processes", pid, p);
 	u32 i = 0;
 
-	if (err != -EPERM)
+	if (enter(s, pid, at) != -EPERM)
 		return;
-	while (i < known->n_late && known->late[i].pid != pid)
+	while (i < known->n_late && (known->late[i].pid != pid || memcmp(&known->late[i].at, at, sizeof(*at))))
 		i++;
 	if (i < LATE_MAX)
-		known->late[i] = (struct late){ .pid = pid, .until = session__now(s) + LATE_NS, .process = *p };
+		known->late[i] = (struct late){ .pid = pid, .until = session__now(s) + LATE_NS, .at = *at };
 	if (i == known->n_late && i < LATE_MAX)
 		known->n_late++;
 }
@@ -195,8 +210,7 @@ void python__enter_late(struct session *s)
 	for (u32 i = 0; i < known->n_late; i++) {
 		const struct late *l = &known->late[i];
 
-		if (!is_entered(s, l->pid, &l->process) && now < l->until &&
-		    session__set_process(s, "python_processes", l->pid, &l->process) == -EPERM)
+		if (now < l->until && enter(s, l->pid, &l->at) == -EPERM)
 			known->late[left++] = *l;
 	}
 	known->n_late = left;
@@ -206,7 +220,7 @@ void python__enter_late(struct session *s)
  * Computes the runtime's address in the mapping, and identifies its layout. false: its stacks can't be walked, which
  * is reported once.
  */
-static bool locate(struct session *s, struct file_facts *f, const struct mapping *m, struct python_process *p)
+static bool locate(struct session *s, struct file_facts *f, const struct mapping *m, struct python_at *p)
 {
 	const struct python_runtime *r = &f->python.runtime;
 	int number;
@@ -224,7 +238,7 @@ static bool locate(struct session *s, struct file_facts *f, const struct mapping
 				 strerror(-number));
 		return false;
 	}
-	*p = (struct python_process){
+	*p = (struct python_at){
 		.runtime = r->runtime + bias,
 		.code_type = r->code_type + bias,
 		.layout = number,
@@ -243,19 +257,16 @@ bool python__is_walked(const struct session *s)
 
 void python__examined(struct session *s, struct file_facts *f, const struct mapping *m)
 {
-	struct python_process p;
+	struct python_at at;
 
 	if (python__is_walked(s))
-		locate(s, f, m, &p);
+		locate(s, f, m, &at);
 }
 
 void python__mapped(struct session *s, struct file_facts *f, const struct mapping *m)
 {
-	struct python_process p;
+	struct python_at at;
 
-	/* several families call this for one mapping, and BPF may have found the process by itself */
-	if (!f || !locate(s, f, m, &p) || is_entered(s, m->pid, &p) || session__test_switch("late-python"))
-		return;
-	p.id = s->python->last_id += 2;
-	enter_process(s, m->pid, &p);
+	if (f && locate(s, f, m, &at) && !session__test_switch("late-python"))
+		enter_process(s, m->pid, &at);
 }

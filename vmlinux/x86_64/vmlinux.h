@@ -499,7 +499,7 @@ struct task_struct {
 };
 
 struct mm_struct {
-	unsigned long start_code;
+	unsigned long start_code, start_stack;
 	unsigned long arg_start, arg_end;
 	struct file *exe_file;
 };

@@ -24,7 +24,7 @@ static __always_inline u64 lock_of(struct task_struct *waiter, struct task_struc
 	p = bpf_map_lookup_elem(&python_processes, &tgid);
 	if (!p)
 		return futex;
-	layout = p->layout;
+	layout = p->at[0].layout;
 	l = bpf_map_lookup_elem(&python_layouts, &layout);
 	if (!l || l->version < 0x030d || native__read(&lock, sizeof(lock), futex - 8, other))
 		return futex;
