@@ -166,6 +166,8 @@ static int open_elf(struct elf **out, const struct elf *file)
 	}
 	*elf = *file;
 	elf_version(EV_CURRENT);
+	if (elf__lacks_sections(elf))
+		elf__make_sections(elf);
 	err = check_sections(elf);
 	if (!err) {
 		begin(elf);

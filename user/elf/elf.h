@@ -101,6 +101,12 @@ int elf__debuglink(struct elf *elf, char *name, size_t len, u32 *crc);
 bool elf__section_holds(struct elf *elf, const char *section, const char *text);
 /* The address of the first such text there. 0 or -ENOENT. */
 int elf__find_text(struct elf *elf, const char *section, const char *text, u64 *addr);
+/* The address and size of a section with contents; false: there is none. */
+bool elf__section_range(struct elf *elf, const char *name, u64 *addr, u64 *size);
+/* Calls fn for each place in read-only memory with this text and its NUL, until it returns false. */
+void elf__each_constant(struct elf *elf, const char *text, bool (*fn)(u64 addr, void *arg), void *arg);
+/* Calls fn for each place in writable memory that points to the address, until it returns false. */
+void elf__each_pointer(struct elf *elf, u64 addr, bool (*fn)(u64 at, void *arg), void *arg);
 /* Does the file need a library whose name begins like this (DT_NEEDED)? */
 bool elf__needs(struct elf *elf, const char *library);
 /* DT_SONAME, "" if there is none; valid as long as the elf. */

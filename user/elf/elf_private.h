@@ -52,6 +52,9 @@ struct elf_symbols {
 	u64 names_size;
 };
 
+/* In elf_sections.c: reads a file without section headers into memory, and adds those of the tables in PT_DYNAMIC. */
+bool elf__lacks_sections(const struct elf *elf);
+void elf__make_sections(struct elf *elf);
 /* As elf__open, for a file in memory, which is always freed. */
 int elf__open_image(struct elf **out, u8 *image, u64 size);
 /*

@@ -6,6 +6,7 @@
  */
 #include "python/layouts.h"
 
+#include "python/stripped.h"
 #include "util/array.h"
 
 #include <errno.h>
@@ -331,10 +332,9 @@ static u32 version_of(struct elf *elf)
 	return has_symbol(elf, "PyInterpreterState_GetID") ? 0x0307 : 0;
 }
 
-static int layout_of(struct elf *elf, const struct elf_symbol *runtime, struct python_layout *out, char *why,
-		     size_t len)
+/* version 0: that of _Py_DebugOffsets */
+static int layout_of(struct elf *elf, u32 version, u64 runtime, struct python_layout *out, char *why, size_t len)
 {
-	u32 version = version_of(elf);
 	u64 words[128], size = sizeof(words);
 	const u8 *bytes;
 
@@ -344,27 +344,39 @@ static int layout_of(struct elf *elf, const struct elf_symbol *runtime, struct p
 		*out = layouts[i];
 		return 0;
 	}
-	if (version < 0x030d) {
-		snprintf(why, len,
-			 version ? "sonde does not know the layout of CPython %u.%u" :
-				   "its version can't be determined",
-			 version >> 8, version & 0xff);
+	if (version && version < 0x030d) {
+		snprintf(why, len, "sonde does not know the layout of CPython %u.%u", version >> 8, version & 0xff);
 		return -ENOTSUP;
 	}
-	bytes = elf__bytes(elf, runtime->addr, &size);
+	bytes = elf__bytes(elf, runtime, &size);
 	if (!bytes)
 		size = 0;
 	memcpy(words, bytes ?: (const u8 *)"", size);
 	return python__layout_of_offsets(words, size / sizeof(u64), out, why, len);
 }
 
+bool python__is_cpython(struct elf *elf)
+{
+	return elf__provides(elf, "_PyRuntime") || stripped__is_cpython(elf);
+}
+
 int python__identify(struct elf *elf, struct python_runtime *out, char *why, size_t len)
 {
 	struct elf_symbol runtime, code_type;
+	struct stripped found;
 
-	if (elf__find_symbol(elf, "_PyRuntime", &runtime) || elf__find_symbol(elf, "PyCode_Type", &code_type))
+	if (!elf__find_symbol(elf, "_PyRuntime", &runtime) && !elf__find_symbol(elf, "PyCode_Type", &code_type)) {
+		out->runtime = runtime.addr;
+		out->code_type = code_type.addr;
+		return layout_of(elf, version_of(elf), out->runtime, &out->layout, why, len);
+	}
+	if (!stripped__is_cpython(elf))
 		return -ENOENT;
-	out->runtime = runtime.addr;
-	out->code_type = code_type.addr;
-	return layout_of(elf, &runtime, &out->layout, why, len);
+	if (!stripped__find(elf, &found)) {
+		snprintf(why, len, "it has no symbols, and its PyCode_Type can't be found without them");
+		return -ENOTSUP;
+	}
+	out->runtime = found.runtime;
+	out->code_type = found.code_type;
+	return layout_of(elf, found.version, out->runtime, &out->layout, why, len);
 }

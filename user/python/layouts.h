@@ -11,6 +11,8 @@ struct python_runtime {
 	u64 code_type; /* address of PyCode_Type in the file */
 };
 
+/* Does the file contain a CPython? */
+bool python__is_cpython(struct elf *elf);
 /*
  * Returns 0; -ENOENT: the file is not a CPython; -ENOTSUP: it is one whose stacks can't be walked, and why (of size
  * len) is a text that continues "Python stacks are not walked: ".

@@ -380,7 +380,7 @@ static void send_sites(struct find *p, const struct site_list *list)
 static bool find_sites(struct find *p, const struct schema_family *f, void *own, struct found_family *out)
 {
 	const struct family_host *h = family_host__find(f->name);
-	bool python = family_host__python_requested(p->s, h) && elf__provides(p->elf, "_PyRuntime");
+	bool python = family_host__python_requested(p->s, h) && python__is_cpython(p->elf);
 	struct site_list sites = {};
 
 	if (!h || !h->is_runtime || !h->is_runtime(p->elf, p->q->path, p->q->hints & FAMILY_BIT(f->id)))
@@ -445,7 +445,7 @@ int find__file(struct session *s, struct elf *elf, int sock, const struct file_q
 	if (!p)
 		return -ENOMEM;
 	*p = (struct find){ .s = s, .elf = elf, .sock = sock, .q = q };
-	if (python__is_walked(s) && elf__provides(elf, "_PyRuntime")) {
+	if (python__is_walked(s) && python__is_cpython(elf)) {
 		fill_facts(elf, facts);
 		err = answer__send(sock, ANSWER_FACTS, 0, facts, sizeof(*facts));
 	}

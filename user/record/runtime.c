@@ -3,6 +3,7 @@
 #include "record/family.h"
 
 #include "attach/library.h"
+#include "python/layouts.h"
 #include "util/array.h"
 
 bool runtime__is_one(struct elf *elf, const char *path, bool hint)
@@ -18,5 +19,5 @@ bool runtime__is_one(struct elf *elf, const char *path, bool hint)
 	for (u32 i = 0; i < ARRAY_LEN(libraries); i++)
 		if (library__is(elf, libraries[i].name, libraries[i].function))
 			return true;
-	return elf__provides(elf, "PyGILState_Ensure");
+	return elf__provides(elf, "PyGILState_Ensure") || python__is_cpython(elf);
 }

@@ -16,13 +16,15 @@
 #include <string.h>
 
 #include "gil_find_private.h"
+#include "python/stripped.h"
 
 /* instructions from the call to the jump, at most */
 #define DISTANCE_MAX 8
 
 bool gil_find__is_cpython(struct elf *elf)
 {
-	return elf__exports(elf, "PyEval_RestoreThread") && elf__exports(elf, "_PyRuntime");
+	return (elf__exports(elf, "PyEval_RestoreThread") && elf__exports(elf, "_PyRuntime")) ||
+	       stripped__is_cpython(elf);
 }
 
 bool gil_find__is_free_threaded(struct elf *elf)

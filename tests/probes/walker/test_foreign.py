@@ -89,7 +89,7 @@ def check(python, folder):
 
 def main():
     with tempfile.TemporaryDirectory(prefix="sonde-foreign-") as folder:
-        subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread", os.path.join(HERE, "foreign.c"),
+        subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread", os.path.join(HERE, "built", "foreign.c"),
                         "-o", os.path.join(folder, "foreign.so")], check=True)
         gil_lib.each_python("foreign thread states", lambda python: check(python, folder))
     done()
