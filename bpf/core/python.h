@@ -19,6 +19,8 @@
 struct python_layout {
 	u16 version; /* 0x030b: CPython 3.11 */
 	u16 frame_size; /* bytes of a frame that are read, at most 128 */
+	u16 head; /* of an object: sizeof(PyObject), which ends with ob_type; larger in a free-threaded build */
+	u16 pad;
 	u32 interpreters; /* _PyRuntimeState.interpreters.head */
 	u32 interp_next, interp_threads; /* PyInterpreterState */
 	u32 interp_gil; /* .ceval.gil, a pointer from 3.12 on */

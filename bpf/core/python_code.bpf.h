@@ -11,7 +11,7 @@ static __always_inline u64 python__check_text(struct python_thread *t, const str
 	u64 *words = t->text, state, end;
 
 	/* length, hash, state */
-	if (python__read(words, 24, text + 16, task))
+	if (python__read(words, 24, text + l->head, task))
 		return hash;
 	hash = python__mix(python__mix(hash, words[0]), words[1]);
 	if (words[1] != ~0ULL)
@@ -40,7 +40,7 @@ static __always_inline u64 python__check(struct python_thread *t, const struct p
 	if (l->code_version)
 		return hash;
 	/* ob_size and the first bytes */
-	if (!python__read(t->text, 32, lines + 16, task))
+	if (!python__read(t->text, 32, lines + l->head, task))
 		hash = python__mix(python__mix(python__mix(hash, t->text[0]), t->text[2]), t->text[3]);
 	return python__check_text(t, l, python__check_text(t, l, hash, name, task), file, task);
 }
@@ -67,7 +67,7 @@ static __always_inline u32 python__know(struct python_walk *w, u64 code, u64 *ch
 	}
 	if (python__read(t->code, PYTHON_CODE_READ, code, task))
 		return LOSS_READ;
-	if (t->code[1] != c->code_type)
+	if (code_word(t, w->l->head - 8) != c->code_type)
 		return LOSS_TORN;
 	*check = python__check(t, w->l, task);
 	if (m->code != code || m->check != *check)
@@ -130,18 +130,19 @@ static __always_inline void python__text(struct python_walk *w, u64 object, stru
 
 	x->total = 0;
 	raw->width = 0;
-	if (!object || python__read(t->text, 40, object, task))
+	/* length, hash, state */
+	if (!object || python__read(t->text, 24, object + l->head, task))
 		return;
-	state = (u32)t->text[4] >> l->str_kind_shift;
+	state = (u32)t->text[2] >> l->str_kind_shift;
 	kind = state & 7;
 	/* not compact, or an invalid kind */
 	if (!(state & 8) || (kind != 1 && kind != 2 && kind != 4))
 		return;
 	x->from = object + (state & 16 ? l->str_ascii : l->str_compact);
 	raw->width = kind;
-	if (t->text[2] > PYTHON_TEXT_MAX)
-		t->text[2] = PYTHON_TEXT_MAX;
-	x->total = t->text[2] * kind;
+	if (t->text[0] > PYTHON_TEXT_MAX)
+		t->text[0] = PYTHON_TEXT_MAX;
+	x->total = t->text[0] * kind;
 }
 
 /*
@@ -162,7 +163,7 @@ static __always_inline int python__send_part(struct python_walk *w, u32 part, st
 		object = code_word(t, l->code_lines);
 		raw->width = 1;
 		x->from = object + l->bytes_data;
-		x->total = python__word(object + 16, task);
+		x->total = python__word(object + l->head, task);
 		if (x->total > PYTHON_LINES_MAX)
 			x->total = 0;
 	} else {

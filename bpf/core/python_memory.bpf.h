@@ -19,7 +19,7 @@
 #define PYTHON_STATE_READ  184 /* bytes of a thread state that are read */
 #define PYTHON_TRIES	   4 /* walks of another thread's stack until two of them agree */
 #define PYTHON_MEMOS	   128
-#define PYTHON_CODE_READ   (18 * 8) /* bytes that are read: all members in use lie in them, in all versions */
+#define PYTHON_CODE_READ   (20 * 8) /* bytes that are read: all members in use lie in them, in all versions */
 
 /* A frame as the walk has read it. */
 struct python_frame {
@@ -62,6 +62,8 @@ struct python_cursor {
 	u32 agreed; /* two walks agreed, or is_current: the stack is consistent */
 	u32 is_searched; /* the state was searched for, so its frames have to be on the walked thread's stack */
 	u32 is_foreign; /* they are not: another thread runs it */
+	u32 which; /* the CPython that is asked: an index in python_process.at */
+	u32 pad;
 	u32 layout;
 	u32 pid;
 	u32 n_left; /* frames still to be looked up, from the outermost one inwards */
@@ -78,12 +80,15 @@ struct python_search {
 	u64 self;
 	u64 gil; /* only of the interpreter with this GIL; 0: of any */
 	u64 found;
-	u64 frame; /* of the state whose place on the C stack is searched */
+	u64 candidate; /* the state that is examined; 0: none yet */
+	u64 frame; /* of the candidate */
 	u64 stack; /* the searched thread's stack pointer */
 	u64 stack_size; /* bytes from there to the end of the stack; 0: it does not run on the stack it was made with */
 	u64 runtime;
 	u32 has_foreign; /* ask for what lies on the stack: the process has threads that use another one's state */
 	u32 asks_holder;
+	u32 is_holder; /* the candidate is the GIL's holder, not one of the list */
+	u32 pad;
 };
 
 /* The part of a code object that is being sent. */

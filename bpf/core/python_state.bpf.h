@@ -30,8 +30,10 @@ static __always_inline bool python__active(const struct python_layout *l, u64 st
 static __always_inline void python__read_stack(struct python_search *s, struct task_struct *task)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	u64 end = task->pid == task->tgid ? BPF_CORE_READ(task, mm, start_stack) : s->self;
+	u64 end;
 
+	s->self = task->thread.fsbase;
+	end = task->pid == task->tgid ? BPF_CORE_READ(task, mm, start_stack) : s->self;
 	s->stack = BPF_CORE_READ(regs, sp);
 	s->stack_size = end - s->stack;
 	/* a signal's or a coroutine's own stack */
@@ -44,48 +46,6 @@ static __always_inline bool python__on_stack(const struct python_search *s, u64 
 	return address - s->stack < s->stack_size;
 }
 
-static __always_inline long python__to_entry(struct python_walk *w, struct task_struct *task)
-{
-	struct python_search *s = &w->t->search;
-	u8 owner;
-
-	if (!s->frame || python__read(&owner, sizeof(owner), s->frame + w->l->frame_owner, task))
-		return 1;
-	if (owner >= w->l->owner_skipped)
-		return 1;
-	s->frame = python__word(s->frame + w->l->frame_previous, task);
-	return 0;
-}
-
-static long python__to_entry_here(u32 i, struct python_walk *w)
-{
-	return python__to_entry(w, NULL);
-}
-
-#ifdef PYTHON_WALK_TASKS
-static long python__to_entry_there(u32 i, struct python_walk *w)
-{
-	return python__to_entry(w, w->task);
-}
-#endif
-
-/* Is what the thread state has on the C stack on the searched thread's one? */
-static __always_inline bool python__runs_here(struct python_walk *w, u64 state, struct task_struct *task)
-{
-	const struct python_layout *l = w->l;
-	struct python_search *s = &w->t->search;
-
-	if (!s->stack_size)
-		return false;
-	if (l->state_cframe)
-		return python__on_stack(s, python__word(state + l->state_cframe, task));
-	if (!l->owner_skipped)
-		return false;
-	s->frame = python__first_frame(l, state, task);
-	PYTHON_LOOP(STACK_FRAMES, python__to_entry, w, task);
-	return python__on_stack(s, s->frame);
-}
-
 /* The address of the GIL of an interpreter; 0: it is not known. */
 static __always_inline u64 python__gil_of(u64 interp, u64 runtime, const struct python_layout *l,
 					  struct task_struct *task)
@@ -95,14 +55,49 @@ static __always_inline u64 python__gil_of(u64 interp, u64 runtime, const struct 
 	return l->runtime_gil ? runtime + l->runtime_gil : 0;
 }
 
-/* The thread state that holds the interpreter's GIL, if the searched thread runs it; else 0. */
-static __always_inline u64 python__held_here(struct python_walk *w, u64 runtime, struct task_struct *task)
+/* The thread state that holds the interpreter's GIL; 0: none. */
+static __always_inline u64 python__holder(struct python_walk *w, u64 runtime, struct task_struct *task)
 {
 	u64 gil = python__gil_of(w->t->search.interp, runtime, w->l, task), head[3]; /* interval, last_holder, locked */
 
-	if (!gil || python__read(head, sizeof(head), gil, task) || (u32)head[2] != 1 || !head[1])
+	return !gil || python__read(head, sizeof(head), gil, task) || (u32)head[2] != 1 ? 0 : head[1];
+}
+
+/* Continues with the next interpreter. Its GIL's holder is the candidate, if that is to be asked. */
+static __always_inline long python__next_interpreter(struct python_walk *w, struct task_struct *task)
+{
+	const struct python_layout *l = w->l;
+	struct python_search *s = &w->t->search;
+
+	s->interp = s->next;
+	if (!s->interp)
+		return 1;
+	s->state = python__word(s->interp + l->interp_threads, task);
+	s->next = python__word(s->interp + l->interp_next, task);
+	s->candidate = s->asks_holder ? python__holder(w, s->runtime, task) : 0;
+	s->frame = s->candidate ? python__first_frame(l, s->candidate, task) : 0;
+	s->is_holder = s->candidate != 0;
+	return 0;
+}
+
+/*
+ * Is what the candidate has on the C stack on the searched thread's one? -1: one of its frames was passed over, ask
+ * again. (A loop of its own would need more stack than Linux before 6.13 gives to all functions of a program.)
+ */
+static __always_inline int python__runs_here(struct python_walk *w, struct task_struct *task)
+{
+	const struct python_layout *l = w->l;
+	struct python_search *s = &w->t->search;
+	u8 owner;
+
+	if (l->state_cframe)
+		return s->frame && python__on_stack(s, python__word(s->candidate + l->state_cframe, task));
+	if (!s->frame || !l->owner_skipped || python__read(&owner, sizeof(owner), s->frame + l->frame_owner, task))
 		return 0;
-	return python__runs_here(w, head[1], task) ? head[1] : 0;
+	if (owner >= l->owner_skipped)
+		return python__on_stack(s, s->frame);
+	s->frame = python__word(s->frame + l->frame_previous, task);
+	return -1;
 }
 
 /*
@@ -113,29 +108,33 @@ static __always_inline long python__search(struct python_walk *w, struct task_st
 {
 	const struct python_layout *l = w->l;
 	struct python_search *s = &w->t->search;
-	bool active;
+	bool active, is_holder;
+	int here;
 
-	if (!s->state) {
-		s->interp = s->next;
-		if (!s->interp)
-			return 1;
-		s->state = python__word(s->interp + l->interp_threads, task);
-		s->next = python__word(s->interp + l->interp_next, task);
-		if (s->asks_holder)
-			s->found = python__held_here(w, s->runtime, task);
-		return s->found != 0;
+	if (!s->state && !s->candidate)
+		return python__next_interpreter(w, task);
+	is_holder = s->candidate && s->candidate != s->state;
+	if (!s->candidate) {
+		s->frame = python__first_frame(l, s->state, task);
+		s->candidate = s->state;
 	}
-	if ((s->has_foreign ? python__runs_here(w, s->state, task) :
-			      python__word(s->state + l->state_thread_id, task) == s->self) &&
-	    (!s->gil || !l->interp_gil || python__word(s->interp + l->interp_gil, task) == s->gil) &&
-	    python__first_frame(l, s->state, task)) {
-		active = python__active(l, s->state, task);
+	if (is_holder || s->has_foreign)
+		here = python__runs_here(w, task);
+	else
+		here = s->frame && python__word(s->state + l->state_thread_id, task) == s->self;
+	if (here < 0)
+		return 0;
+	if (here &&
+	    (is_holder || !s->gil || !l->interp_gil || python__word(s->interp + l->interp_gil, task) == s->gil)) {
+		active = is_holder || python__active(l, s->candidate, task);
 		if (active || !s->found)
-			s->found = s->state;
+			s->found = s->candidate;
 		if (active || !s->next)
 			return 1;
 	}
-	s->state = python__word(s->state + l->state_next, task);
+	s->candidate = 0;
+	if (!is_holder)
+		s->state = python__word(s->state + l->state_next, task);
 	return 0;
 }
 
@@ -270,35 +269,34 @@ static __always_inline __attribute__((unused)) const struct python_layout *pytho
 }
 
 /*
- * Finds and reads the thread state of the thread with this FS base. The current task's state is cached. A thread
+ * Finds and reads the thread state of the thread whose stack was read. The current task's state is cached. A thread
  * without a state of its own may run another one's: the first searches for it ask the GIL's holder, and then one in 64,
  * as most such threads run no Python code.
  */
-static __always_inline u64 python__own_state(struct python_walk *w, struct python_process *p, u32 which, u64 self,
-					     u64 gil, struct task_struct *me, struct task_struct *task)
+static __always_inline u64 python__own_state(struct python_walk *w, struct python_process *p, u64 gil,
+					     struct task_struct *task)
 {
-	u64 runtime = python__at(p, which)->runtime;
 	const struct python_layout *l = w->l;
 	struct python_thread *t = w->t;
 	struct python_search *s = &t->search;
+	u32 which = t->cursor.which;
 
-	s->self = self;
-	python__read_stack(s, me);
-	s->has_foreign = p->has_foreign && s->stack_size;
-	if (!task && t->process == p->id && t->which == which && python__read_state(t, l, t->state, NULL) &&
-	    (s->has_foreign ? python__runs_here(w, t->state, NULL) : state_word(t, l->state_thread_id) == self) &&
+	s->runtime = python__at(p, which)->runtime;
+	if (!task && !s->has_foreign && t->process == p->id && t->which == which &&
+	    python__read_state(t, l, t->state, NULL) && state_word(t, l->state_thread_id) == s->self &&
 	    python__has_gil(t, l, gil, NULL) &&
-	    ((l->state_status && state_word(t, l->state_status) & 1 << 4) || python__one_interpreter(l, runtime, NULL)))
+	    ((l->state_status && state_word(t, l->state_status) & 1 << 4) ||
+	     python__one_interpreter(l, s->runtime, NULL)))
 		return t->state;
-	s->interp = s->state = s->found = 0;
+	s->interp = s->state = s->found = s->candidate = 0;
+	s->is_holder = 0;
 	s->gil = gil;
-	s->runtime = runtime;
-	s->next = python__word(runtime + l->interpreters, task);
+	s->next = python__word(s->runtime + l->interpreters, task);
 	s->asks_holder = s->stack_size && (t->misses < 4 || !(t->misses & 63));
 	PYTHON_LOOP(PYTHON_STATES, python__search, w, task);
 	if (!s->found)
 		t->misses++;
-	else if (python__word(s->found + l->state_thread_id, task) != self)
+	else if (python__word(s->found + l->state_thread_id, task) != s->self)
 		p->has_foreign = 1;
 	if (!task) {
 		t->state = s->found;

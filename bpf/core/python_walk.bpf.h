@@ -279,21 +279,26 @@ static __always_inline u32 python__walk_thread(struct python_thread *t, struct p
 					       struct task_struct *me, u64 state, u64 gil, u32 frames,
 					       struct task_struct *task)
 {
-	u32 pid = me->tgid, layout, which, id;
+	u32 pid = me->tgid, layout, id;
 	struct python_process *p = bpf_map_lookup_elem(&python_processes, &pid);
 	struct python_cursor *c = &t->cursor;
 	struct python_walk w = { .t = t, .known = known };
-	u64 self = me->thread.fsbase;
 
 	if (!p)
 		return 0;
 #ifdef PYTHON_WALK_TASKS
 	w.task = task;
 #endif
+	python__read_stack(&t->search, me);
+	t->search.has_foreign = p->has_foreign && t->search.stack_size;
 	/* a copy on the stack: the verifier of 6.1 accepts no map key in memory that a global function was passed */
-	which = python__which(t, p, task);
-	layout = python__at(p, which)->layout;
+	c->which = python__which(t, p, task);
+	layout = python__at(p, c->which)->layout;
 	c->layout = layout;
+	c->code_type = python__at(p, c->which)->code_type;
+	c->process = p->id;
+	c->pid = pid;
+	c->max = frames;
 	w.l = bpf_map_lookup_elem(&python_layouts, &layout);
 	if (!w.l)
 		return 0;
@@ -301,23 +306,22 @@ static __always_inline u32 python__walk_thread(struct python_thread *t, struct p
 	c->is_searched = !state;
 	c->is_foreign = 0;
 	if (!state)
-		state = python__own_state(&w, p, which, self, gil, me, task);
+		state = python__own_state(&w, p, gil, task);
 	else if (!python__read_state(t, w.l, state, task))
 		state = 0;
 	else if (c->is_current)
-		c->is_current = state_word(t, w.l->state_thread_id) == self;
+		c->is_current = state_word(t, w.l->state_thread_id) == t->search.self;
 	if (!state)
 		return 0;
 	c->state = state;
-	c->pid = pid;
-	c->code_type = python__at(p, which)->code_type;
-	c->process = p->id;
-	c->max = frames;
 	c->now = w.l->interp_epoch ? 0 : bpf_ktime_get_ns() >> 20;
 	c->same = c->agreed = 0;
 	PYTHON_LOOP(PYTHON_TRIES, python__try, &w, task);
 	if (c->is_foreign) {
-		p->has_foreign = 1;
+		/* looked up again, as older kernels give all functions together 512 bytes of stack */
+		p = bpf_map_lookup_elem(&python_processes, &pid);
+		if (p)
+			p->has_foreign = 1;
 		return 0;
 	}
 	if (!c->agreed) {

@@ -197,6 +197,9 @@ static const struct offset_indices indices[] = {
 };
 
 #define COOKIE "xdebugpy"
+/* sizeof(PyObject), Include/object.h */
+#define HEAD		   16
+#define HEAD_FREE_THREADED 32
 /*
  * _Py_DebugOffsets of 3.13 lacks the offset of func_state.next_version (python_layout.interp_epoch). It is EPOCH_313 if
  * PyInterpreterState has the size SIZE_313, as in Include/internal/pycore_interp.h of 3.13.0.
@@ -207,13 +210,13 @@ static const struct offset_indices indices[] = {
 #define STATE_MAX 184
 /* The most bytes that the walker reads of a frame and of a code object. */
 #define FRAME_MAX 128
-#define CODE_MAX  144
+#define CODE_MAX  160
 
 /*
  * The walker relies on some properties of the layout, and reads only the first bytes of each struct. The offsets come
  * from an untrusted file, so they are used only if they fit that.
  */
-static bool is_plausible(const u64 *w, const struct offset_indices *p)
+static bool is_plausible(const u64 *w, const struct offset_indices *p, u64 head)
 {
 	const u8 pointers[] = { p->code_file, p->code_name, p->code_lines, p->code_line };
 
@@ -230,29 +233,32 @@ static bool is_plausible(const u64 *w, const struct offset_indices *p)
 	       w[p->interp_threads] < 1 << 20 && w[p->interp_gil] < 1 << 20 && w[p->interp_id] < 1 << 20 &&
 	       (!p->interp_epoch || w[p->interp_epoch] < 1 << 20) && w[p->code_names] >= 48 + 16 &&
 	       w[p->code_names] <= CODE_MAX && w[p->code_start] > w[p->code_lines] + 16 && w[p->code_start] < 4096 &&
-	       w[p->type] == 8 && w[p->bytes_data] == 32 && w[p->str_state] == 32 && w[p->str_length] == 16 &&
-	       w[p->str_ascii] == 40;
+	       w[p->type] == head - 8 && w[p->bytes_data] == head + 16 && w[p->str_state] == head + 16 &&
+	       w[p->str_length] == head && w[p->str_ascii] == head + 24;
 }
 
 int python__layout_of_offsets(const u64 *words, u32 n, struct python_layout *out, char *why, size_t len)
 {
 	u32 version = n > 2 ? words[1] >> 16 & 0xffff : 0, minor = version & 0xff;
 	const struct offset_indices *p;
+	u16 head;
 
 	if (n < PYTHON_OFFSET_WORDS || memcmp(words, COOKIE, 8)) {
 		snprintf(why, len, "it has no _Py_DebugOffsets at the start of _PyRuntime");
-		return -ENOTSUP;
-	}
-	if (words[2]) {
-		snprintf(why, len, "it is a free-threaded CPython %u.%u", version >> 8, minor);
 		return -ENOTSUP;
 	}
 	if (version >> 8 != 3 || minor < 13 || minor >= ARRAY_LEN(indices)) {
 		snprintf(why, len, "sonde does not know the layout of CPython %u.%u", version >> 8, minor);
 		return -ENOTSUP;
 	}
+	/* from 3.14 on each thread of a free-threaded CPython has its own copy of the bytecode */
+	if (words[2] && minor > 13) {
+		snprintf(why, len, "it is a free-threaded CPython %u.%u", version >> 8, minor);
+		return -ENOTSUP;
+	}
 	p = &indices[minor];
-	if (!is_plausible(words, p)) {
+	head = words[2] ? HEAD_FREE_THREADED : HEAD;
+	if (!is_plausible(words, p, head)) {
 		snprintf(why, len, "its _Py_DebugOffsets are not those of a CPython %u.%u", version >> 8, minor);
 		return -ENOTSUP;
 	}
@@ -262,7 +268,9 @@ int python__layout_of_offsets(const u64 *words, u32 n, struct python_layout *out
 		.interpreters = words[p->interpreters],
 		.interp_next = words[p->interp_next],
 		.interp_threads = words[p->interp_threads],
-		.interp_gil = words[p->interp_gil],
+		.head = head,
+		/* a free-threaded CPython has one that it does not use by default */
+		.interp_gil = words[2] ? 0 : words[p->interp_gil],
 		.interp_id = words[p->interp_id],
 		.interp_epoch = p->interp_epoch	     ? words[p->interp_epoch] :
 				words[6] == SIZE_313 ? EPOCH_313 :
@@ -342,6 +350,7 @@ static int layout_of(struct elf *elf, u32 version, u64 runtime, struct python_la
 		if (layouts[i].version != version)
 			continue;
 		*out = layouts[i];
+		out->head = HEAD;
 		return 0;
 	}
 	if (version && version < 0x030d) {

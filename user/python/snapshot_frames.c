@@ -115,7 +115,7 @@ static int walk_frames(const struct snapshot *l, u64 state, struct walk *w)
 		f.code = word_in(frame, p->frame_code) & ~7ULL;
 		/* a code object that was read before need not be checked again */
 		if (!map__find(&l->codes, &f.code) &&
-		    (!snapshot__read(l, f.code + 8, &type, sizeof(type)) || type != l->code_type))
+		    (!snapshot__read(l, f.code + p->head - 8, &type, sizeof(type)) || type != l->code_type))
 			return -EAGAIN;
 		f.offset = snapshot__offset(l, frame, f.code);
 		if (!w->n && is_incomplete(l, f.code, f.offset, owner))
@@ -165,19 +165,19 @@ static bool is_same(const struct walk *a, const struct walk *b)
 static char *read_text(const struct snapshot *l, u64 str)
 {
 	const struct python_layout *p = &l->layout;
-	u64 head[5], length, at;
+	u64 words[3], length, at; /* length, hash, state */
 	u32 state, kind;
 	char *text;
 	u8 *chars;
 
-	if (!str || !snapshot__read(l, str, head, sizeof(head)))
+	if (!str || !snapshot__read(l, str + p->head, words, sizeof(words)))
 		return NULL;
-	state = (u32)head[4] >> p->str_kind_shift;
+	state = (u32)words[2] >> p->str_kind_shift;
 	kind = state & 7;
 	/* only compact strings, whose characters directly follow the head */
 	if (!(state & 8) || (kind != 1 && kind != 2 && kind != 4))
 		return NULL;
-	length = head[2] < TEXT_MAX / kind ? head[2] : TEXT_MAX / kind;
+	length = words[0] < TEXT_MAX / kind ? words[0] : TEXT_MAX / kind;
 	at = str + (state & 16 ? p->str_ascii : p->str_compact);
 	chars = malloc(length * kind + 1);
 	text = chars && snapshot__read(l, at, chars, length * kind) ? python__utf8(chars, length * kind, kind) : NULL;
@@ -189,7 +189,7 @@ static void read_lines(const struct snapshot *l, struct snapshot_code *c, u64 by
 {
 	u64 size;
 
-	if (!bytes || !snapshot__read(l, bytes + 16, &size, sizeof(size)) || !size || size > LINES_MAX)
+	if (!bytes || !snapshot__read(l, bytes + l->layout.head, &size, sizeof(size)) || !size || size > LINES_MAX)
 		return;
 	c->lines = malloc(size);
 	if (c->lines && snapshot__read(l, bytes + l->layout.bytes_data, c->lines, size))

@@ -109,6 +109,9 @@ static int read_published(const struct snapshot *l, const struct published *p, s
 
 int task_layout__of(const struct snapshot *l, struct task_layout *out)
 {
+	/* the offsets of objects here are those of builds with a GIL */
+	if (l->layout.head != 16)
+		return -ENOTSUP;
 	for (u32 i = 0; i < ARRAY_LEN(published); i++)
 		if (published[i].version == l->layout.version)
 			return read_published(l, &published[i], out);
