@@ -68,11 +68,17 @@ static const struct column interpreter_columns[] = {
 };
 
 static const struct column thread_columns[] = {
-	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },      { "tid", "TID", VALUE_U64, SHOW_PLAIN },
-	{ "name", "Thread", VALUE_TEXT, SHOW_PLAIN }, { "interpreter", "Interpreter", VALUE_U64, SHOW_PLAIN },
-	{ "state", "State", VALUE_TEXT, SHOW_PLAIN }, { "syscall", "System call", VALUE_TEXT, SHOW_PLAIN },
-	{ "sleep_ns", "Asleep", VALUE_U64, SHOW_NS }, { "gil", "GIL", VALUE_TEXT, SHOW_PLAIN },
-	{ "stack", "Stack", VALUE_TEXT, SHOW_PLAIN }, { "frames", "Frames", VALUE_U64, SHOW_COUNT },
+	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
+	{ "tid", "TID", VALUE_U64, SHOW_PLAIN },
+	{ "name", "Thread", VALUE_TEXT, SHOW_PLAIN },
+	{ "python_name", "Python's name", VALUE_TEXT, SHOW_PLAIN },
+	{ "interpreter", "Interpreter", VALUE_U64, SHOW_PLAIN },
+	{ "state", "State", VALUE_TEXT, SHOW_PLAIN },
+	{ "syscall", "System call", VALUE_TEXT, SHOW_PLAIN },
+	{ "sleep_ns", "Asleep", VALUE_U64, SHOW_NS },
+	{ "gil", "GIL", VALUE_TEXT, SHOW_PLAIN },
+	{ "stack", "Stack", VALUE_TEXT, SHOW_PLAIN },
+	{ "frames", "Frames", VALUE_U64, SHOW_COUNT },
 };
 
 static const struct column frame_columns[] = {
@@ -159,7 +165,7 @@ static void fill_threads(const struct dump *d, const struct snapshot *l, struct 
 	for (u32 i = 0; i < l->n_threads; i++) {
 		const struct snapshot_thread *t = &l->threads[i];
 
-		table__add(threads, V_U64(l->pid), V_U64(t->task.tid), V_TEXT(t->task.comm),
+		table__add(threads, V_U64(l->pid), V_U64(t->task.tid), V_TEXT(t->task.comm), V_TEXT(t->name),
 			   t->state ? V_U64(number_of(l, t)) : V_NONE, V_TEXT(state_name(t->task.state)),
 			   V_TEXT(call_name(d, &t->task)),
 			   t->task.asleep_ns >= 0 ? V_U64((u64)t->task.asleep_ns) : V_NONE, V_TEXT(gil_text(t)),
@@ -222,7 +228,7 @@ static void print_thread(const struct dump *d, const struct snapshot *l, const s
 	const char *call = call_name(d, &t->task);
 
 	printf("\n%u ", t->task.tid);
-	print__clean(stdout, t->task.comm);
+	print__clean(stdout, t->name ? t->name : t->task.comm);
 	fputs(": ", stdout);
 	if (t->waits)
 		printf("waits for the GIL");

@@ -10,8 +10,11 @@
 #define TYPE_NAME	 24
 #define TYPE_BASIC_SIZE	 32
 #define TYPE_DICT_OFFSET 288
-#define TYPES_MAX	 16384
-#define NAME_MAX_	 40
+/* PyHeapTypeObject.ht_cached_keys: 3.11, and later */
+#define TYPE_KEYS_311 872
+#define TYPE_KEYS     880
+#define TYPES_MAX     16384
+#define NAME_MAX_     40
 
 /* Include/internal/pycore_dict.h: PyDictKeysObject, and Include/cpython/dictobject.h: PyDictObject */
 #define DICT_KEYS    32
@@ -53,6 +56,7 @@ static enum object_type named(const char *name)
 		{ "method", OBJECT_METHOD },
 		{ "function", OBJECT_FUNCTION },
 		{ "module", OBJECT_MODULE },
+		{ "int", OBJECT_INT },
 		{ "StreamReader", OBJECT_STREAM },
 	};
 
@@ -148,42 +152,103 @@ u64 object__item(struct snapshot *l, u64 dict, const char *key)
 	return 0;
 }
 
+/* Where the keys and the values of an instance's attributes are. values 0: the values are among the keys' entries. */
+struct attributes {
+	u64 keys, values;
+};
+
 /*
- * The address of an instance's attributes, in the order in which they were set first: until 3.10 it has a dictionary,
- * 3.11 and 3.12 point to them before the object, 3.13 has them behind it.
+ * Until 3.10 an instance has a dictionary. 3.11 and 3.12 point to its values before the object, 3.13 has them behind
+ * it, and the keys are those of its type; there too it may have got a dictionary.
  */
-static u64 attributes_of(struct snapshot *l, u64 instance)
+static bool attributes_of(struct snapshot *l, u64 instance, struct attributes *out)
 {
 	u64 type = snapshot__word(l, instance + OBJECT_TYPE), at;
 	u32 version = l->layout.version;
-	struct keys keys;
 
-	if (version == 0x030b && (at = snapshot__word(l, instance - 32)) != 0)
-		return at;
+	if (version == 0x030b && (out->values = snapshot__word(l, instance - 32)) != 0)
+		goto of_type;
 	if (version < 0x030b)
 		at = snapshot__word(l, instance + snapshot__word(l, type + TYPE_DICT_OFFSET));
 	else
 		at = snapshot__word(l, instance - 24);
-	if (version == 0x030c && (at & 1))
-		return at + 1;
-	if (version == 0x030d && !at)
-		return instance + snapshot__word(l, type + TYPE_BASIC_SIZE) + 8;
+	if (version == 0x030c && (at & 1)) {
+		out->values = at + 1;
+		goto of_type;
+	}
+	if (version == 0x030d && !at) {
+		out->values = instance + snapshot__word(l, type + TYPE_BASIC_SIZE) + 8;
+		goto of_type;
+	}
 	if (object__type(l, at) != OBJECT_DICT)
+		return false;
+	out->keys = snapshot__word(l, at + DICT_KEYS);
+	out->values = snapshot__word(l, at + DICT_VALUES);
+	out->values += out->values && version == 0x030d ? 8 : 0;
+	return out->keys != 0;
+of_type:
+	out->keys = snapshot__word(l, type + (version < 0x030c ? TYPE_KEYS_311 : TYPE_KEYS));
+	return true;
+}
+
+u64 object__attribute(struct snapshot *l, u64 instance, const char *name)
+{
+	struct attributes a;
+	u64 entry[3];
+	struct keys k;
+
+	if (!object__is_address(instance) || !attributes_of(l, instance, &a) || !read_keys(l, a.keys, &k))
 		return 0;
-	/* it has a dictionary: split, or with its own entries */
-	if (snapshot__word(l, at + DICT_VALUES))
-		return snapshot__word(l, at + DICT_VALUES) + (version == 0x030d ? 8 : 0);
-	return read_keys(l, snapshot__word(l, at + DICT_KEYS), &keys) ? keys.at : 0;
+	for (u64 i = 0; i < k.n; i++) {
+		if (!snapshot__read(l, k.at + i * k.words * sizeof(u64), entry, k.words * sizeof(u64)))
+			return 0;
+		if (is_text(l, entry[k.words - 2], name))
+			return a.values ? snapshot__word(l, a.values + i * sizeof(u64)) : entry[k.words - 1];
+	}
+	return 0;
+}
+
+s64 object__number(struct snapshot *l, u64 object)
+{
+	u64 words[2]; /* ob_size, from 3.12 on lv_tag; the first digit of 30 bits, and more */
+	u64 one = l->layout.version < 0x030c ? 1 : 1 << 3;
+
+	if (object__type(l, object) != OBJECT_INT || !snapshot__read(l, object + 16, words, sizeof(words)) ||
+	    words[0] != one)
+		return -1;
+	return (s64)(words[1] & 0x3fffffff);
+}
+
+void object__each_value(struct snapshot *l, u64 dict, u32 max, void (*fn)(struct snapshot *l, u64 value, void *arg),
+			void *arg)
+{
+	u64 keys = object__type(l, dict) == OBJECT_DICT ? snapshot__word(l, dict + DICT_KEYS) : 0, entry[3];
+	struct keys k;
+
+	if (!keys || !read_keys(l, keys, &k))
+		return;
+	for (u64 i = 0; i < k.n && max; i++) {
+		if (!snapshot__read(l, k.at + i * k.words * sizeof(u64), entry, k.words * sizeof(u64)))
+			return;
+		/* 0: removed */
+		if (!entry[k.words - 1])
+			continue;
+		fn(l, entry[k.words - 1], arg);
+		max--;
+	}
 }
 
 #define ATTRIBUTES_MAX 8
 
 u64 object__first_set(struct snapshot *l, u64 instance)
 {
-	u64 at = object__is_address(instance) ? attributes_of(l, instance) : 0;
 	u64 words[ATTRIBUTES_MAX];
+	struct attributes a;
+	struct keys k;
 
-	if (!at || !snapshot__read(l, at, words, sizeof(words)))
+	if (!object__is_address(instance) || !attributes_of(l, instance, &a) ||
+	    (!a.values && !read_keys(l, a.keys, &k)) ||
+	    !snapshot__read(l, a.values ? a.values : k.at, words, sizeof(words)))
 		return 0;
 	for (u32 i = 0; i < ATTRIBUTES_MAX; i++)
 		if (object__type(l, words[i]) == OBJECT_SET)

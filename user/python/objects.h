@@ -13,6 +13,7 @@ enum object_type {
 	OBJECT_METHOD, /* a bound method */
 	OBJECT_FUNCTION,
 	OBJECT_MODULE,
+	OBJECT_INT,
 	OBJECT_STREAM, /* asyncio.StreamReader */
 };
 
@@ -32,6 +33,13 @@ static inline bool object__is_address(u64 address)
 enum object_type object__type(struct snapshot *l, u64 object);
 /* The value of a key, an ASCII str, in a dict; 0: it is not there. */
 u64 object__item(struct snapshot *l, u64 dict, const char *key);
+/* The value of an attribute of an instance of a class without slots; 0: there is none. */
+u64 object__attribute(struct snapshot *l, u64 instance, const char *name);
+/* The value of an int from 0 to 2^30 - 1; -1: it is something else. */
+s64 object__number(struct snapshot *l, u64 object);
+/* Calls fn for up to max values of a dict that is not split, such as one without instance. */
+void object__each_value(struct snapshot *l, u64 dict, u32 max, void (*fn)(struct snapshot *l, u64 value, void *arg),
+			void *arg);
 /* The first attribute that is a set, of an instance of a class without slots; 0: there is none. */
 u64 object__first_set(struct snapshot *l, u64 instance);
 /*

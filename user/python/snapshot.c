@@ -12,6 +12,7 @@
 #include "process/mapped.h"
 #include "process/procs.h"
 #include "python/layouts.h"
+#include "python/names.h"
 #include "python/task_layout.h"
 #include "sandbox/bounded.h"
 #include "sandbox/privileges.h"
@@ -372,8 +373,11 @@ static int read_interpreters(struct snapshot *l)
 
 static void forget_from(struct snapshot *l, u32 threads, u32 interpreters)
 {
-	while (l->n_threads > threads)
-		free(l->threads[--l->n_threads].frames);
+	while (l->n_threads > threads) {
+		l->n_threads--;
+		free(l->threads[l->n_threads].frames);
+		free(l->threads[l->n_threads].name);
+	}
 	l->n_interpreters = interpreters;
 }
 
@@ -411,6 +415,15 @@ static void set_gil_role(struct snapshot *l, struct snapshot_thread *t)
 		   t->task.arg - waited_on < GIL_WAIT_BYTES;
 }
 
+static void on_name(u32 own_tid, const char *name, void *arg)
+{
+	struct snapshot *l = arg;
+
+	for (u32 i = 0; i < l->n_threads; i++)
+		if (l->threads[i].task.own_tid == own_tid && !l->threads[i].name)
+			l->threads[i].name = strdup(name);
+}
+
 /* Reads the interpreters, threads and stacks of the runtime in use. */
 static int read_runtime(struct snapshot *l)
 {
@@ -427,6 +440,7 @@ static int read_runtime(struct snapshot *l)
 		set_gil_role(l, &l->threads[i]);
 		err = snapshot__stack(l, &l->threads[i]);
 	}
+	snapshot__names(l, on_name, l);
 	return err;
 }
 

@@ -54,6 +54,7 @@ struct snapshot_thread {
 	struct snapshot_task task;
 	u64 state; /* address of the PyThreadState; 0: the thread does not run Python code */
 	u32 interpreter; /* index in `interpreters` */
+	char *name; /* Python's name of the thread, NULL: it has none */
 	bool holds; /* it holds the GIL */
 	bool waits; /* it waits for the GIL */
 	bool torn; /* its stack changed at each attempt to read it */
@@ -111,6 +112,10 @@ void snapshot__close_files(struct snapshot *l);
 int snapshot__threads(struct snapshot *l);
 void snapshot__free(struct snapshot *l);
 
+/* A str of the process as UTF-8, malloc'ed; NULL: it is not a str, or there is no memory. */
+char *snapshot__text(const struct snapshot *l, u64 str);
+/* In tasks.c: the address of the main interpreter; 0: there is none. */
+u64 snapshot__main_interpreter(const struct snapshot *l);
 /* For the files that implement this header: reads all of the bytes, or returns false. */
 bool snapshot__read(const struct snapshot *l, u64 address, void *to, size_t size);
 u64 snapshot__word(const struct snapshot *l, u64 address);

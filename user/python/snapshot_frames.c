@@ -161,8 +161,7 @@ static bool is_same(const struct walk *a, const struct walk *b)
 	return true;
 }
 
-/* A str of the process as UTF-8, malloc'ed; NULL: it is not a str, or there is no memory. */
-static char *read_text(const struct snapshot *l, u64 str)
+char *snapshot__text(const struct snapshot *l, u64 str)
 {
 	const struct python_layout *p = &l->layout;
 	u64 words[3], length, at; /* length, hash, state */
@@ -214,8 +213,8 @@ static struct snapshot_code *code_at(struct snapshot *l, u64 code)
 	if (!c || p->code_name > 248 || p->code_file > 248 || p->code_lines > 248 || p->code_line > 248 ||
 	    !snapshot__read(l, code, head, sizeof(head)))
 		return c;
-	c->name = read_text(l, word_in(head, p->code_name));
-	c->file = read_text(l, word_in(head, p->code_file));
+	c->name = snapshot__text(l, word_in(head, p->code_name));
+	c->file = snapshot__text(l, word_in(head, p->code_file));
 	c->first_line = (u32)word_in(head, p->code_line);
 	read_lines(l, c, word_in(head, p->code_lines));
 	l->code_bytes += sizeof(*c) + (c->name ? strlen(c->name) : 0) + (c->file ? strlen(c->file) : 0) + c->lines_size;
@@ -242,7 +241,7 @@ bool snapshot__name_frame(struct snapshot *l, u64 code, u64 str, struct snapshot
 	struct snapshot_code *c = code_at(l, code);
 
 	if (c && !c->qualified) {
-		c->qualified = read_text(l, str);
+		c->qualified = snapshot__text(l, str);
 		l->code_bytes += c->qualified ? strlen(c->qualified) : 0;
 	}
 	if (c && c->qualified)

@@ -55,7 +55,7 @@ struct reading {
 };
 
 /* The main interpreter: the last one of the list, which begins with the newest one. */
-static u64 main_interpreter(struct snapshot *l)
+u64 snapshot__main_interpreter(const struct snapshot *l)
 {
 	u64 interpreter = snapshot__word(l, l->runtime + l->layout.interpreters), next;
 
@@ -68,7 +68,7 @@ static u64 main_interpreter(struct snapshot *l)
 /* Finds the set of weak references to all tasks: the attribute `data` of the WeakSet in module asyncio.tasks. */
 static u64 set_of(struct snapshot *l, const struct task_layout *p)
 {
-	u64 interpreter = main_interpreter(l), module;
+	u64 interpreter = snapshot__main_interpreter(l), module;
 
 	if (!interpreter)
 		return 0;
@@ -227,7 +227,7 @@ static int read_list_anew(struct snapshot *l, struct reading *r, u64 head)
 /* Reads the lists of the main interpreter: those of its threads, and that of the tasks of threads that have ended. */
 static int read_lists(struct snapshot *l, struct reading *r)
 {
-	u64 interpreter = main_interpreter(l), state;
+	u64 interpreter = snapshot__main_interpreter(l), state;
 	int err = interpreter ? read_list_anew(l, r, interpreter + r->layout.interp_tasks) : 0;
 
 	state = interpreter ? snapshot__word(l, interpreter + l->layout.interp_threads) : 0;
