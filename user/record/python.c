@@ -178,7 +178,7 @@ static int enter(struct session *s, u32 pid, const struct python_at *at)
 	if (!p.n)
 		p.id = s->python->last_id += 2;
 	p.at[p.n++] = *at;
-	return session__test_switch("refuse-python") ? -EPERM : session__set_process(s, "python_processes", pid, &p);
+	return session__set_process(s, "python_processes", pid, &p);
 }
 
 static void enter_process(struct session *s, u32 pid, const struct python_at *at)
@@ -186,7 +186,7 @@ static void enter_process(struct session *s, u32 pid, const struct python_at *at
 	struct python_known *known = s->python;
 	u32 i = 0;
 
-	if (enter(s, pid, at) != -EPERM)
+	if (!session__test_switch("refuse-python") && enter(s, pid, at) != -EPERM)
 		return;
 	while (i < known->n_late && (known->late[i].pid != pid || memcmp(&known->late[i].at, at, sizeof(*at))))
 		i++;
