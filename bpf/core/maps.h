@@ -16,7 +16,7 @@ enum process_flags {
 	PROCESS_CGROUP = 32, /* --cgroup: it is in one of them now */
 	PROCESS_USER = 64, /* --scope user: its user is now the one to whom the recording is limited */
 	/* it was selected recently, and the families are being given its threads, even if it has left the set again */
-	PROCESS_JOINING = 128,
+	PROCESS_PASSED_ON = 128,
 };
 
 /* How spans observe returns; const volatile span_mode. */

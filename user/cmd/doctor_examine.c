@@ -68,7 +68,7 @@ static bool find_library(const struct embedded *embedded, const struct schema_fa
 			snprintf(n->how, sizeof(n->how), "its functions, by name");
 			return true;
 		}
-		/* NVIDIA's static libraries have such symbols; record/attach.c detects them in the same way. */
+		/* NVIDIA's static libraries have such symbols; record/attach/attach.c detects them in the same way. */
 		snprintf(text, sizeof(text), "%.*s_static_", (int)strcspn(p->section.library, "."), p->section.library);
 		if (elf && elf__names_hold(elf, text)) {
 			snprintf(n->runtime, sizeof(n->runtime), "%s, linked in", p->section.library);

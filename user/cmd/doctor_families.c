@@ -2,8 +2,8 @@
 /* Reports which families of probes are usable, and what a hit of each costs here. */
 #include "cmd/doctor.h"
 
-#include "record/calibrate.h"
-#include "record/refused.h"
+#include "record/load/calibrate.h"
+#include "record/load/refused.h"
 #include "util/test_switch.h"
 
 #include <errno.h>
@@ -109,7 +109,7 @@ static void add_family(struct doctor *d, struct table *table, const struct schem
 		 k.tracepoints		? "kernel tracepoints" :
 					  "");
 	table__add(table, V_TEXT(f->name), V_TEXT(usable), V_TEXT(f->by_default ? "yes" : "with -t"),
-		   ns ? V_U64(ns) : V_NONE, c->foreign ? V_U64(c->foreign) : V_NONE, V_TEXT(hit),
+		   ns ? V_U64(ns) : V_NONE, c->unfollowed ? V_U64(c->unfollowed) : V_NONE, V_TEXT(hit),
 		   V_TEXT(*why ? why : f->doc));
 }
 

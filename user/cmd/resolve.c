@@ -8,7 +8,6 @@
 #include "process/mounts.h"
 #include "process/procs.h"
 #include "record/family.h"
-#include "record/file_facts.h"
 #include "sandbox/bounded.h"
 #include "sandbox/memory_limit.h"
 #include "sandbox/privileges.h"

@@ -443,6 +443,6 @@ FAMILY_HOST(gil_host) = {
 	.event = event,
 	.tick = tick,
 	.has_more_records = has_more_records,
-	.has_slices = true,
+	.detaches = true,
 	.set_slice = set_slice,
 };

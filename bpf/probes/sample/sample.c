@@ -14,7 +14,6 @@
 
 #include "kernel/features.h"
 #include "record/family.h"
-#include "record/native.h"
 #include "util/array.h"
 #include "util/recent.h"
 
@@ -226,8 +225,7 @@ static void emit_cpu(struct session *s, const struct raw_sample *raw, u32 stack)
 
 static u32 stack_of(struct session *s, struct native_thread *thread)
 {
-	struct native *native = session__native(s);
-	u32 stack = native ? native__stack(native, thread) : thread->python;
+	u32 stack = session__native_stack(s, thread);
 
 	state_of(s)->unstacked += !stack;
 	return stack;
