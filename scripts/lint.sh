@@ -116,7 +116,8 @@ directions() {
 	return $bad
 }
 
-# The part of a recording (user/record/parts.h) that a member of struct session belongs to: its folder or its file
+# The files that use the fields of a part of a recording (user/record/parts.h): its folder or its file. The fields of
+# `load` are also read where files are examined and probes attached.
 declare -A owner=(
 	[load]="load/ attach/ examine/ drain/ hosts metadata session" [refused]="load/" [targets]="select/" [filter]="select/"
 	[objects]="discover/" [preattach]="discover/" [shares]="discover/" [hung]="discover/" [remote]="discover/"
@@ -129,7 +130,7 @@ declare -A owner=(
 parts() {
 	local part bad=0
 	for part in "${!owner[@]}"; do
-		grep -rnE "\bs->$part(\.|->)" --include='*.c' user/record |
+		grep -rnE "\b(s|session)->$part(\.|->)" --include='*.c' user/record |
 			grep -vE "^user/record/(status\.c|${owner[$part]// /|}(\.c)?)" && bad=1
 	done
 	grep -nE '#include "record/' bpf/probes/*/* | grep -v '"record/family.h"' && bad=1

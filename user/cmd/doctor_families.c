@@ -29,9 +29,7 @@ static struct kinds kinds_of(const struct doctor *d, const struct schema_family 
 {
 	struct kinds k = {};
 
-	for (u32 i = 0; i < d->embedded.probes.n_programs; i++) {
-		const struct program *p = &d->embedded.probes.programs[i];
-
+	PROGRAMS_EACH(p, &d->embedded.probes) {
 		if (p->family != f)
 			continue;
 		k.calls += p->section.kind == SECTION_SPAN;
@@ -70,9 +68,7 @@ static const char *judge(const struct doctor *d, const struct schema_family *f, 
 		snprintf(why, len, "%s", t->refusals[f->id].text);
 		return t->refusals[f->id].is_whole_family ? "no" : "partly";
 	}
-	for (u32 i = 0; i < d->embedded.probes.n_programs; i++) {
-		const struct program *p = &d->embedded.probes.programs[i];
-
+	PROGRAMS_EACH(p, &d->embedded.probes) {
 		if (p->family != f)
 			continue;
 		if (p->section.kind == SECTION_TRACEPOINT && !features__tracepoint(p->section.rest) &&

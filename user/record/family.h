@@ -241,10 +241,8 @@ const char *session__path(const struct session *s, const char *path);
 struct event session__event(const struct session *s, u16 id);
 /* Writes such a record. */
 int session__emit(struct session *s, const void *record, u32 size);
-/* Runs an iterator program and writes the records that it emits (iter__write). */
-int session__run_iter(struct session *s, const char *program);
-/* As session__run_iter over the tasks of one process; pid 0: of all. */
-int session__run_iter_of(struct session *s, const char *program, u32 pid);
+/* Runs an iterator program over the tasks of a process (0: of all), and writes the records that it emits. */
+int session__run_iter(struct session *s, const char *program, u32 pid);
 /*
  * Returns how often all rings were read to their end. A record that a process emitted before a call of this function
  * has been passed to .event once a later call returns a higher number.
@@ -292,7 +290,7 @@ bool session__detaches_slowly(const struct session *s);
 void session__add_probing(struct session *s, u64 run_ns, u64 cost_ns);
 /* -ESRCH: the process has ended. */
 int session__image(struct session *s, u32 pid, struct process_image *out);
-/* The effective user of a process; ~0: not known. */
+/* The account of a process (util/account.h); ~0: it has ended. */
 u32 session__user(struct session *s, u32 pid);
 /* Opens /proc/PID/maps for reading; NULL: failed. */
 FILE *session__maps(struct session *s, u32 pid);

@@ -5,11 +5,9 @@
 #include "record/discover/objects.h"
 #include "record/parts.h"
 #include "record/stacks/python.h"
-#include "util/array.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 REGISTRY(family_host, sonde_family_hosts);
 
@@ -60,7 +58,7 @@ static struct host_state *begin_host(struct session *s, const struct family_host
 	if (h->begin)
 		h->begin(s);
 	if (family_host__follows(s, h))
-		session__run_iter(s, h->follow_iterator);
+		session__run_iter(s, h->follow_iterator, 0);
 	return state;
 }
 
@@ -85,7 +83,7 @@ static void pass_selected(struct session *s, const struct family_host *h, u8 fam
 {
 	begin_host(s, h, family);
 	if (family_host__follows(s, h))
-		session__run_iter_of(s, h->follow_iterator, *(u32 *)arg);
+		session__run_iter(s, h->follow_iterator, *(u32 *)arg);
 	if (h->process_selected)
 		h->process_selected(s, *(u32 *)arg);
 }
@@ -124,7 +122,7 @@ static void follow_process(struct session *s, const struct family_host *h, struc
 	if (!family_host__follows(s, h) || pid == state->last_followed || session__option(s, h->name, "all"))
 		return;
 	state->last_followed = pid;
-	session__run_iter_of(s, h->follow_iterator, pid);
+	session__run_iter(s, h->follow_iterator, pid);
 }
 
 static void follow_busy(struct session *s, const struct family_host *h, u8 family, void *arg)

@@ -21,7 +21,6 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 

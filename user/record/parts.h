@@ -84,5 +84,11 @@ struct session {
  */
 int session__open_trial(struct session **out, const struct session_args *args, const struct features *f, char *err,
 			size_t len);
+/*
+ * In privileged.c: runs the last operations for which this process needs privileges. Afterwards it reads data of
+ * targets, and requests from the attacher what needs privileges. Of /proc it reads only the parents of processes before
+ * it drops its privileges, because the mount option `hidepid` hides these from a process without privileges.
+ */
+int privileged__start(struct session *s, char *err, size_t len);
 /* Returns whether the user wants to stop. Steps that take long are then skipped. */
 bool session__is_stopping(const struct session *s);

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Takes the last steps of a recording's start that need privileges, and then drops the privileges. */
-#include "record/privileged.h"
-
 #include "attach/fetcher.h"
 #include "kernel/loader.h"
 #include "record/discover/objects.h"
-#include "record/discover/preattach.h"
 #include "record/examine/examine.h"
 #include "record/parts.h"
 #include "sandbox/privileges.h"
@@ -46,9 +43,7 @@ static int open_events(struct session *s, char *err, size_t len)
 			 ret == -EACCES || ret == -EPERM ? "; run sonde as root or with CAP_PERFMON" : "");
 		return ret;
 	}
-	ret = open_epoll(s);
-	if (!ret)
-		ret = changed__open(s);
+	ret = open_epoll(s) ?: changed__open(s);
 	if (ret)
 		snprintf(err, len, "cannot wait for events: %s", strerror(-ret));
 	return ret;
@@ -133,9 +128,7 @@ int privileged__start(struct session *s, char *err, size_t len)
 	int ret;
 
 	usage__open();
-	ret = start_fetcher(s, err, len);
-	if (!ret)
-		ret = start_attacher(s, err, len);
+	ret = start_fetcher(s, err, len) ?: start_attacher(s, err, len);
 	if (ret)
 		return ret;
 	timing__step("attacher started");
@@ -144,13 +137,11 @@ int privileged__start(struct session *s, char *err, size_t len)
 		snprintf(err, len, "out of memory");
 	else
 		ret = drain__open(s, err, len);
-	if (!ret)
-		ret = open_events(s, err, len);
+	ret = ret ?: open_events(s, err, len);
 	timing__step("rings, mmap records");
 	if (!ret && (ret = filter__load(s)))
 		snprintf(err, len, "cannot set the filters: %s", strerror(-ret));
-	if (!ret)
-		ret = tracepoints__attach(s, err, len);
+	ret = ret ?: tracepoints__attach(s, err, len);
 	timing__step("tracepoints attached");
 	if (ret)
 		return ret;

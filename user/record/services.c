@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The functions that a recording offers to the families' host code (record/family.h) and to the other files here. */
 #include "attach/vmas.h"
-#include "record/discover/shares.h"
 #include "record/drain/losses.h"
 #include "record/parts.h"
 #include "sonde.skel.h"
-#include "util/array.h"
 #include "util/test_switch.h"
 #include "util/timing.h"
 
@@ -13,11 +11,9 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 void session__left_out(struct session *s, const char *path, u32 account, const char *why)
 {
@@ -103,11 +99,6 @@ bool session__test_switch(const char *item)
 	return test_switch__is_set(item);
 }
 
-int session__run_iter(struct session *s, const char *name)
-{
-	return session__run_iter_of(s, name, 0);
-}
-
 /*
  * A thread continues to run while an iterator visits it: what it began after the iterator has read the clock gets a
  * duration of 0.
@@ -122,7 +113,7 @@ static void end_after_start(const struct session *s, void *record, u32 size)
 		span->event.time = span->start;
 }
 
-int session__run_iter_of(struct session *s, const char *name, u32 pid)
+int session__run_iter(struct session *s, const char *name, u32 pid)
 {
 	const struct program *p = probes__program(&s->embedded.probes, name);
 	u64 record[RECORD_MAX / sizeof(u64)]; /* aligned like a record in a ring */
@@ -213,17 +204,11 @@ bool session__has_command(const struct session *s)
 	return s->args->command_pid;
 }
 
-u32 session__user(struct session *s, u32 pid)
-{
-	return shares__user(s, pid);
-}
-
 int session__image(struct session *s, u32 pid, struct process_image *out)
 {
-	int err = process__is_hung(s, pid) ? -ETIMEDOUT : attacher__image(s->attacher, pid, out);
+	int err = process__note_answer(s, pid,
+				       process__is_hung(s, pid) ? -ETIMEDOUT : attacher__image(s->attacher, pid, out));
 
-	if (err == -ETIMEDOUT)
-		process__set_hung(s, pid);
 	if (err)
 		return err;
 	/* a target chooses its command line: each control character is replaced by a space */
@@ -238,12 +223,9 @@ FILE *session__maps(struct session *s, u32 pid)
 	char *text;
 	size_t len;
 	FILE *f;
-	int err;
 
-	err = process__is_hung(s, pid) ? -ETIMEDOUT : attacher__maps(s->attacher, pid, &text, &len);
-	if (err == -ETIMEDOUT)
-		process__set_hung(s, pid);
-	if (err)
+	if (process__note_answer(s, pid,
+				 process__is_hung(s, pid) ? -ETIMEDOUT : attacher__maps(s->attacher, pid, &text, &len)))
 		return NULL;
 	/* a stream over a copy, which is freed with the stream */
 	f = fmemopen(NULL, len + 1, "w+");

@@ -6,14 +6,11 @@
 #include "kernel/kernel_btf.h"
 #include "kernel/kernel_types.h"
 #include "record/discover/objects.h"
-#include "record/discover/preattach.h"
-#include "record/discover/remote.h"
 #include "record/discover/shares.h"
 #include "record/drain/losses.h"
 #include "record/examine/examine.h"
 #include "record/metadata.h"
 #include "record/parts.h"
-#include "record/privileged.h"
 #include "record/stacks/native.h"
 #include "record/stacks/python.h"
 #include "record/stacks/stacks.h"
@@ -57,16 +54,12 @@ int session__open_trial(struct session **out, const struct session_args *args, c
 			size_t len)
 {
 	struct session *s = *out = new_session(args, err, len);
-	int ret;
 
 	if (!s)
 		return -ENOMEM;
 	s->features = *f;
 	s->load.everything = true;
-	ret = load__open(s, err, len);
-	if (!ret)
-		ret = filter__open(s, err, len);
-	return ret ? ret : load__load(s, err, len);
+	return load__open(s, err, len) ?: filter__open(s, err, len) ?: load__load(s, err, len);
 }
 
 int session__open(struct session **out, const struct session_args *args, char *err, size_t len)
@@ -106,11 +99,7 @@ int session__open(struct session **out, const struct session_args *args, char *e
 	timing__step("features awaited");
 	if (ret)
 		return ret;
-	ret = filter__open(s, err, len);
-	if (!ret)
-		ret = targets__open(s, err, len);
-	if (!ret)
-		ret = load__load(s, err, len);
+	ret = filter__open(s, err, len) ?: targets__open(s, err, len) ?: load__load(s, err, len);
 	/* it measures while this process loads */
 	features__costs(&s->features);
 	timing__step("calibration awaited");
@@ -164,8 +153,7 @@ int session__start(struct session *s, char *err, size_t len)
 		snprintf(err, len, "out of memory");
 		ret = -ENOMEM;
 	}
-	if (!ret)
-		ret = privileged__start(s, err, len);
+	ret = ret ?: privileged__start(s, err, len);
 	if (ret)
 		return ret;
 	if (s->args->start_paused || (s->args->schedule && step_schedule__phase(s->args->schedule, 0) == STEP_IDLE))
@@ -299,8 +287,7 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 	int ret;
 
 	test_switch__captured(s, true);
-	ret = check_calls(s, err, len);
-	ret = ret ? ret : check_attacher(s, err, len);
+	ret = check_calls(s, err, len) ?: check_attacher(s, err, len);
 	if (ret)
 		return ret;
 
@@ -318,14 +305,13 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 		tick(s, now);
 	if (now >= s->time.next_second)
 		ret = tick_second(s, now, err, len);
-	return ret ? ret : check_writer(s, err, len);
+	return ret ?: check_writer(s, err, len);
 }
 
 /* Runs the iterators over all tasks, or those over all open files. */
 static void run_iterators(struct session *s, bool files)
 {
-	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
-		const struct program *p = &s->embedded.probes.programs[i];
+	PROGRAMS_EACH(p, &s->embedded.probes) {
 		const struct family_host *h = hosts__of(s, p->family->id);
 		int err;
 
@@ -335,7 +321,7 @@ static void run_iterators(struct session *s, bool files)
 		/* has run in slices__stop(), or when the last slice ended */
 		if (h && h->open_iterator && !strcmp(h->open_iterator, p->name))
 			continue;
-		err = session__run_iter(s, p->name);
+		err = session__run_iter(s, p->name, 0);
 		if (!err || attacher__gone(s->attacher))
 			continue;
 		session__warn(s, "what the program %s finds as tracing ends is missing: %s", p->name, strerror(-err));

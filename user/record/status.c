@@ -9,13 +9,9 @@
 /* Returns whether a chosen family probes mapped files, and not only tracepoints. */
 static bool needs_objects(const struct session *s)
 {
-	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
-		const struct program *p = &s->embedded.probes.programs[i];
-
-		if (p->enabled && (p->section.kind == SECTION_SPAN || p->section.kind == SECTION_ENTRY ||
-				   p->section.kind == SECTION_PLACED || p->section.kind == SECTION_SITE))
+	PROGRAMS_EACH(p, &s->embedded.probes)
+		if (p->enabled && section__is_in_file(&p->section))
 			return true;
-	}
 	return false;
 }
 

@@ -22,7 +22,7 @@ struct suspension {
 u64 suspension__unmeasured(const struct session *s);
 /* Returns whether the recording is suspended now. */
 bool suspension__is_on(const struct suspension *u);
-/* Returns whether it was suspended at this time, of late: only its last change is known. */
+/* Returns whether it was suspended at a recent time: only the last change is known. */
 bool suspension__was_on(const struct suspension *u, u64 time);
 /* Should this record be discarded? */
 bool suspension__discards(const struct session *s, const struct event *e, u32 size);

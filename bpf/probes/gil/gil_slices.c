@@ -146,7 +146,7 @@ static void pause_all(struct gil_slices *g, struct session *s, u64 now)
 	g->is_detached = !session__test_switch("attached-gil-slices") && !(g->limited && session__detaches_slowly(s));
 	if (g->is_detached)
 		session__detach_family(s, "gil");
-	session__run_iter(s, "gil_open_waits");
+	session__run_iter(s, "gil_open_waits", 0);
 	if (g->slicing || g->limited)
 		record(g, s, g->paused);
 	g->slicing = true;

@@ -97,7 +97,7 @@ static void begin(struct session *s)
 	state_of(s)->period = hz ? SECOND / hz : 0;
 	if (hz)
 		session__attach_clock(s, "sample_tick", hz);
-	session__run_iter(s, "sample_waiters");
+	session__run_iter(s, "sample_waiters", 0);
 }
 
 static enum sample_reason reason_of_call(const struct raw_sample *raw)
@@ -336,7 +336,7 @@ static void write_clock(struct session *s, u64 now)
 static void on_tick(struct session *s, u64 now)
 {
 	write_clock(s, now);
-	session__run_iter(s, "sample_waiters");
+	session__run_iter(s, "sample_waiters", 0);
 }
 
 static void sizes(const struct session *s, table_size_fn *fn, void *arg)

@@ -172,8 +172,7 @@ static int attach_program(struct family_sites *p, const struct program *program,
 	else if (!err)
 		err = site_links__add(p->s, program, span ? p->s->load.method.span : p->s->load.method.entry, &sites,
 				      attached);
-	if (!err)
-		err = site_links__store(&p->s->site_links, program, p->s->load.method.entry, &sites);
+	err = err ?: site_links__store(&p->s->site_links, program, p->s->load.method.entry, &sites);
 	if (!err && sites.n && span && p->s->load.method.spans == SPAN_PAIR)
 		err = attach_returns(p->s, program, &sites, cookies);
 	free(offsets);
@@ -189,8 +188,8 @@ static void write_object(struct session *s, struct object *o, u16 family, u32 si
 		.event = session__event(s, ID_meta_object),
 		.first = o->first,
 		.live = sites ? o->live : 0,
-		.dev = o->dev,
-		.ino = o->ino,
+		.dev = o->key.dev,
+		.ino = o->key.ino,
 		.path = session__intern(s, session__path(s, o->path)),
 		.build_id = session__intern(s, o->facts ? o->facts->build_id : ""),
 		.why = session__intern(s, why),

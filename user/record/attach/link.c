@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* At the start records are only copied: handling them takes time, and the libraries are to be probed soon. */
@@ -90,8 +89,7 @@ int site_links__add(struct session *s, const struct program *p, enum attach_meth
 		err = link_part(s, p, method, part, &done_now);
 		if (attached)
 			*attached += done_now;
-		if (!ret)
-			ret = err;
+		ret = ret ?: err;
 	}
 	read_rings(s);
 	return ret;

@@ -12,7 +12,6 @@
  */
 #include "record/attach/slices.h"
 
-#include "record/attach/slice_budget.h"
 #include "record/parts.h"
 
 #include <errno.h>
@@ -75,7 +74,7 @@ static void attach_program(struct session *s, const char *program)
 static bool run_iter(struct session *s, const char *name, u32 pid)
 {
 	const struct program *p = probes__program(&s->embedded.probes, name);
-	int err = session__run_iter_of(s, name, pid);
+	int err = session__run_iter(s, name, pid);
 
 	if (err && err != -ENOENT && p && !attacher__gone(s->attacher))
 		session__lost(s, p->family->name, LOSS_BUDGET, 1);
@@ -229,7 +228,7 @@ void slices__stop(struct session *s)
 {
 	if (s->slices.detached_since) {
 		/* writes the time without a slice; nothing is attached that could begin a slice */
-		session__run_iter_of(s, "core_slices_resume", getpid());
+		session__run_iter(s, "core_slices_resume", getpid());
 		add_unmeasured(&s->slices, session__now(s));
 		return;
 	}

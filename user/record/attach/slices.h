@@ -10,12 +10,12 @@ struct session;
 struct slices {
 	u64 last; /* time of the last update, ns */
 	u64 slice_from; /* ns; 0: not begun */
-	u64 detached_since; /* ns; 0: they are not */
+	u64 detached_since; /* ns: end of the last slice, since when the programs are detached; 0: they are attached */
 	u64 next; /* ns: no slice begins or ends before */
 	u64 part_since; /* up to which this time is written, ns */
 	u64 unmeasured_ns; /* sum of such times before this one */
 	u64 credit_used; /* ns */
-	u64 n_detached;
+	u64 n_detached; /* how often they were detached */
 	u64 run_ns, cost_ns; /* of the followed threads and of the programs, not yet in the budget */
 	u64 slice_run_ns; /* the same of the current slice */
 	double run_rate; /* CPUs that the followed threads used in the last slice */

@@ -90,8 +90,7 @@ int session__attach_family(struct session *s, const char *family)
 		if (k->program->family != f)
 			continue;
 		err = site_links__add(s, k->program, k->method, &k->sites, NULL);
-		if (!ret)
-			ret = err;
+		ret = ret ?: err;
 	}
 	return ret;
 }

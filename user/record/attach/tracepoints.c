@@ -48,11 +48,8 @@ int tracepoints__attach(struct session *s, char *err, size_t len)
 
 void tracepoints__detach(struct session *s, bool alone)
 {
-	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
-		const struct program *p = &s->embedded.probes.programs[i];
-
+	PROGRAMS_EACH(p, &s->embedded.probes)
 		if (p->enabled && p->section.kind == SECTION_TRACEPOINT &&
 		    (!alone || (p->family->id && s->load.tracepoints_alone[p->family->id])))
 			attacher__detach(s->attacher, p);
-	}
 }

@@ -16,7 +16,6 @@
 #include "record/stacks/python.h"
 
 #include <errno.h>
-#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,7 +144,7 @@ static void on_change(struct session *s, struct object *o)
 	site_links__forget(&s->site_links, o->id);
 	report_change(s, o, err);
 	losses__add(s, 0, LOSS_ATTACH_GAP, 1, now, now, o->id);
-	python__forget_file(s, o->dev, o->ino, o->generation);
+	python__forget_file(s, o->key.dev, o->key.ino, o->key.generation);
 	free(o->facts);
 	o->facts = NULL;
 	o->first = now;
@@ -158,26 +157,12 @@ static void on_change(struct session *s, struct object *o)
 	o->id = 0;
 }
 
-struct watched {
-	int watch;
-	struct object *object;
-};
-
-static void visit_watch(const void *node, VISIT which, void *arg)
+static struct object *watched_object(struct objects *all, int watch)
 {
-	struct object *o = *(struct object *const *)node;
-	struct watched *w = arg;
-
-	if ((which == postorder || which == leaf) && o->watch == w->watch)
-		w->object = o;
-}
-
-static struct object *watched_object(const struct objects *o, int watch)
-{
-	struct watched w = { .watch = watch };
-
-	twalk_r(o->by_inode, visit_watch, &w);
-	return w.object;
+	MAP_EACH(struct object *o, &all->by_inode)
+		if (o->watch == watch)
+			return o;
+	return NULL;
 }
 
 void changed__poll(struct session *s)

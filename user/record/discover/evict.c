@@ -17,7 +17,6 @@
 #include "record/stacks/python.h"
 
 #include <malloc.h>
-#include <search.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -53,19 +52,8 @@ static bool is_deleted(const struct object *o)
 
 struct list {
 	struct object **list;
-	u32 n, max;
-	bool attached; /* objects with probes or with an open file; false: the others */
+	u32 n;
 };
-
-static void collect_object(const void *node, VISIT which, void *arg)
-{
-	struct object *o = *(struct object *const *)node;
-	struct list *l = arg;
-
-	if ((which == postorder || which == leaf) && l->n < l->max && !o->pending &&
-	    (o->id || o->fd >= 0) == l->attached)
-		l->list[l->n++] = o;
-}
 
 static int by_use(const void *a, const void *b)
 {
@@ -74,14 +62,17 @@ static int by_use(const void *a, const void *b)
 	return x->used < y->used ? -1 : x->used > y->used;
 }
 
-/* The least recently mapped objects first; the caller frees the list. */
-static struct list list_objects(const struct objects *o, bool attached)
+/*
+ * Returns the objects with probes or with an open file, or the others; the least recently mapped ones first. The caller
+ * frees the list.
+ */
+static struct list list_objects(const struct objects *all, bool attached)
 {
-	struct list l = { .max = o->n, .attached = attached };
+	struct list l = { .list = calloc(all->by_inode.n + 1, sizeof(struct object *)) };
 
-	l.list = calloc(l.max + 1, sizeof(struct object *));
-	if (l.list)
-		twalk_r(o->by_inode, collect_object, &l);
+	MAP_EACH(struct object *o, &all->by_inode)
+		if (l.list && !o->pending && (o->id || o->fd >= 0) == attached)
+			l.list[l.n++] = o;
 	if (l.n)
 		qsort(l.list, l.n, sizeof(struct object *), by_use);
 	return l;
@@ -90,6 +81,8 @@ static struct list list_objects(const struct objects *o, bool attached)
 /* Removes an object whose probes are detached. */
 static void evict_object(struct session *s, struct object *o)
 {
+	struct inode_key key = o->key;
+
 	if (o->id) {
 		losses__store_path(s->losses, o->id, o->path);
 		site_links__forget(&s->site_links, o->id);
@@ -98,10 +91,9 @@ static void evict_object(struct session *s, struct object *o)
 	}
 	object__unwatch(s, o);
 	/* the file is no longer watched and may be overwritten in place, so what is known of its Python is dropped */
-	python__forget_file(s, o->dev, o->ino, o->generation);
-	tdelete(o, &s->objects->by_inode, object__compare);
+	python__forget_file(s, o->key.dev, o->key.ino, o->key.generation);
 	object__free(o);
-	s->objects->n--;
+	map__remove(&s->objects->by_inode, &key);
 	s->objects->evicted++;
 }
 
@@ -203,7 +195,7 @@ void objects__tick(struct session *s, u64 now)
 {
 	u64 took;
 
-	if (s->objects->n - s->objects->attached > s->objects->max)
+	if (s->objects->by_inode.n - s->objects->attached > s->objects->max)
 		evict_plain(s);
 	if (now < s->objects->next_sweep)
 		return;
@@ -217,9 +209,9 @@ void objects__tick(struct session *s, u64 now)
 void objects__sizes(const struct objects *o, table_size_fn *fn, void *arg)
 {
 	fn(&(struct table_size){ .name = "files with code",
-				 .entries = o->n,
+				 .entries = o->by_inode.n,
 				 .max = o->max + o->attached_max,
-				 .bytes = o->n * (sizeof(struct object) + 128),
+				 .bytes = map__bytes(&o->by_inode),
 				 .evicted = o->evicted },
 	   arg);
 	fn(&(struct table_size){ .name = "files with probes",

@@ -7,10 +7,10 @@
 #include "record/discover/hung.h"
 
 #include "record/discover/objects.h"
-#include "record/discover/shares.h"
 #include "record/parts.h"
 #include "util/array.h"
 
+#include <errno.h>
 #include <string.h>
 
 #define FORGIVE_NS 60000000000ULL
@@ -68,7 +68,7 @@ static bool is_listed(const struct hung *h, u32 pid)
 bool process__is_hung(struct session *s, u32 pid)
 {
 	attacher__limit(s->attacher, OPENER_MS);
-	return is_listed(&s->hung, pid) || (s->hung.n_accounts && !hung__may_ask(s, shares__user(s, pid), false));
+	return is_listed(&s->hung, pid) || (s->hung.n_accounts && !hung__may_ask(s, session__user(s, pid), false));
 }
 
 bool hung__are_processes(const struct hung *h)
@@ -86,17 +86,17 @@ void hung__forget_ended(struct hung *h)
 	h->n = left;
 }
 
-void process__set_hung(struct session *s, u32 pid)
+int process__note_answer(struct session *s, u32 pid, int err)
 {
 	u32 account;
 
 	/* the user wants to stop, or no more requests are made: a missing answer says nothing about the process */
-	if (session__is_stopping(s) || attacher__stuck(s->attacher) || is_listed(&s->hung, pid))
-		return;
+	if (err != -ETIMEDOUT || session__is_stopping(s) || attacher__stuck(s->attacher) || is_listed(&s->hung, pid))
+		return err;
 	if (s->hung.n == HUNG_MAX)
 		memmove(s->hung.pids, s->hung.pids + 1, --s->hung.n * sizeof(*s->hung.pids));
 	s->hung.pids[s->hung.n++] = pid;
-	account = shares__user(s, pid);
+	account = session__user(s, pid);
 	hung__note(s, account);
 	s->not_attached++;
 	session__warn_of(
@@ -104,6 +104,7 @@ void process__set_hung(struct session *s, u32 pid)
 		"process %u: not examined: the kernel did not answer in time what it runs or maps; it may wait for a "
 		"file system whose server does not answer",
 		pid);
+	return err;
 }
 
 void object__refuse_hung(struct session *s, const struct object *o, u32 uid)

@@ -33,7 +33,8 @@ void hung__note(struct session *s, u32 uid);
 void object__refuse_hung(struct session *s, const struct object *o, u32 uid);
 /* Returns whether the process, or its account, is not to be asked about; sets the opener's time limit. */
 bool process__is_hung(struct session *s, u32 pid);
-void process__set_hung(struct session *s, u32 pid);
+/* Notes that the kernel did not answer about the process in time, if this is the error. Returns the error. */
+int process__note_answer(struct session *s, u32 pid, int err);
 /* Returns whether there are such processes. */
 bool hung__are_processes(const struct hung *h);
 /* Removes processes that have ended: their pids may be reused. */

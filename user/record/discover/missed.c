@@ -2,43 +2,28 @@
 /* Counts mappings of files that were not examined before the process or the recording ended. */
 #include "attach/vmas.h"
 #include "record/discover/objects.h"
-#include "record/discover/preattach.h"
 #include "record/drain/losses.h"
 #include "record/parts.h"
 #include "util/path.h"
 
 #include <errno.h>
-#include <search.h>
 #include <string.h>
-
-struct namesake {
-	const struct mapping *mapping;
-	struct object *object;
-	bool is_known_device;
-};
-
-static void visit_namesake(const void *node, VISIT which, void *arg)
-{
-	struct object *o = *(struct object *const *)node;
-	struct namesake *n = arg;
-
-	if ((which != postorder && which != leaf) || !o->examined)
-		return;
-	n->is_known_device |= o->dev == n->mapping->dev;
-	if (o->live && !strcmp(path__file_name(o->path), path__file_name(n->mapping->path)))
-		n->object = o;
-}
 
 /*
  * Returns the probed object that a process which has ended probably mapped through an overlay: one with the same file
  * name. NULL: there is none, or the mapping's device is that of an object, so that it is no overlay.
  */
-static struct object *find_namesake(const struct objects *o, const struct mapping *m)
+static struct object *find_namesake(struct objects *all, const struct mapping *m)
 {
-	struct namesake n = { .mapping = m };
+	struct object *found = NULL;
 
-	twalk_r(o->by_inode, visit_namesake, &n);
-	return n.is_known_device ? NULL : n.object;
+	MAP_EACH(struct object *o, &all->by_inode) {
+		if (o->examined && o->key.dev == m->dev)
+			return NULL;
+		if (o->examined && o->live && !strcmp(path__file_name(o->path), path__file_name(m->path)))
+			found = o;
+	}
+	return found;
 }
 
 static void count_missed(struct session *s, const struct mapping *m, u64 until)
@@ -82,9 +67,9 @@ static void count_unless_probed(struct session *s, const struct mapping *m)
 {
 	struct lookup l = { .s = s, .mapping = m };
 
-	if (!process__is_hung(s, m->pid) &&
-	    vmas__scan(s->attacher, objects__vma_program(s), m->pid, on_mapping, &l) == -ETIMEDOUT)
-		process__set_hung(s, m->pid);
+	if (!process__is_hung(s, m->pid))
+		process__note_answer(s, m->pid,
+				     vmas__scan(s->attacher, objects__vma_program(s), m->pid, on_mapping, &l));
 	if (!l.found)
 		l.object = find_namesake(s->objects, m);
 	if (l.object && l.object->examined)

@@ -7,22 +7,17 @@
 
 #include "attach/vmas.h"
 #include "process/filesystem.h"
-#include "record/discover/preattach.h"
-#include "record/discover/remote.h"
 #include "record/discover/shares.h"
 #include "record/drain/losses.h"
-#include "record/examine/examine.h"
 #include "record/parts.h"
 #include "record/stacks/native.h"
 #include "record/stacks/tasks.h"
 
 #include <errno.h>
-#include <search.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /*
@@ -36,36 +31,21 @@
 #define AWAIT_NS      1500000000ULL
 #define AWAIT_STEP_US 5000
 
-int object__compare(const void *a, const void *b)
-{
-	const struct object *x = a, *y = b;
-
-	if (x->dev != y->dev)
-		return x->dev < y->dev ? -1 : 1;
-	if (x->ino != y->ino)
-		return x->ino < y->ino ? -1 : 1;
-	return x->generation < y->generation ? -1 : x->generation > y->generation;
-}
-
 int objects__new(struct session *s)
 {
 	s->objects = calloc(1, sizeof(*s->objects));
 	if (!s->objects)
 		return -ENOMEM;
+	map__init(&s->objects->by_inode, sizeof(struct inode_key), sizeof(struct object));
 	s->objects->changed_fd = -1;
 	objects__bound(s->objects);
 	return 0;
 }
 
-void object__free(void *node)
+void object__free(struct object *o)
 {
-	struct object *o = node;
-
-	free(o->facts);
-	if (o->fd >= 0)
-		close(o->fd);
+	object__forget_file(o);
 	free(o->path);
-	free(o);
 }
 
 void objects__free(struct objects *o)
@@ -74,7 +54,9 @@ void objects__free(struct objects *o)
 		return;
 	if (o->changed_fd >= 0)
 		close(o->changed_fd);
-	tdestroy(o->by_inode, object__free);
+	MAP_EACH(struct object *object, &o->by_inode)
+		object__free(object);
+	map__free(&o->by_inode);
 	free(o);
 }
 
@@ -88,26 +70,23 @@ u32 objects__probed(const struct objects *o)
 	return o ? o->probed : 0;
 }
 
+static struct inode_key key_of(const struct mapping *m)
+{
+	return (struct inode_key){ .dev = m->dev, .ino = m->ino, .generation = m->generation };
+}
+
 static struct object *new_object(struct session *s, const struct mapping *m, u64 first)
 {
-	struct object *o = calloc(1, sizeof(*o)), **slot;
+	struct inode_key key = key_of(m);
+	struct object *o = map__get(&s->objects->by_inode, &key);
 
 	if (!o)
 		return NULL;
-	*o = (struct object){ .dev = m->dev,
-			      .ino = m->ino,
-			      .generation = m->generation,
-			      .first = first,
-			      .fd = -1,
-			      .path = strdup(m->path) };
-	slot = o->path ? tsearch(o, &s->objects->by_inode, object__compare) : NULL;
-	if (!slot) {
-		free(o->path);
-		free(o);
-		return NULL;
-	}
-	s->objects->n++;
-	return o;
+	*o = (struct object){ .key = key, .first = first, .fd = -1, .path = strdup(m->path) };
+	if (o->path)
+		return o;
+	map__remove(&s->objects->by_inode, &key);
+	return NULL;
 }
 
 /* Returns an id that no object has; after thousands of objects ids are reused. 0: all are in use. */
@@ -222,10 +201,9 @@ static void examine_object(struct session *s, struct object *o, const struct map
 
 struct object *objects__find(struct objects *o, const struct mapping *m)
 {
-	struct object key = { .dev = m->dev, .ino = m->ino, .generation = m->generation }, **found;
+	struct inode_key key = key_of(m);
 
-	found = tfind(&key, &o->by_inode, object__compare);
-	return found ? *found : NULL;
+	return map__find(&o->by_inode, &key);
 }
 
 static struct object *take_mapping(struct session *s, const struct mapping *m, u64 first)
@@ -305,12 +283,10 @@ const struct program *objects__vma_program(struct session *s)
 /* Scans one process; a process about which the kernel does not answer is skipped from then on. */
 static int scan_process(struct session *s, u32 pid, struct scan *scan)
 {
-	int err = process__is_hung(s, pid) ? -ETIMEDOUT :
-					     vmas__scan(s->attacher, objects__vma_program(s), pid, on_mapping, scan);
-
-	if (err == -ETIMEDOUT)
-		process__set_hung(s, pid);
-	return err;
+	return process__note_answer(s, pid,
+				    process__is_hung(s, pid) ?
+					    -ETIMEDOUT :
+					    vmas__scan(s->attacher, objects__vma_program(s), pid, on_mapping, scan));
 }
 
 /* Scans one process after the other, because one process that hangs blocks a scan of all. */
@@ -352,25 +328,19 @@ void objects__hint(struct objects *o, u8 family)
 	o->hints |= FAMILY_BIT(family);
 }
 
-static void forget_rejected(const void *node, VISIT which, void *arg)
-{
-	struct object *o = *(struct object *const *)node;
-	const u64 *again = arg;
-
-	if ((which == postorder || which == leaf) && (o->families & *again) != *again && !o->resting) {
-		o->examined = false;
-		o->rejected &= ~*again;
-	}
-}
-
 /* Scans all processes for objects whose is_runtime is to be called again. Later work is charged to no user. */
 static int rescan_hinted(struct session *s)
 {
+	u64 again = s->objects->again;
 	int err;
 
-	if (!s->objects->again)
+	if (!again)
 		return 0;
-	twalk_r(s->objects->by_inode, forget_rejected, &s->objects->again);
+	MAP_EACH(struct object *o, &s->objects->by_inode)
+		if ((o->families & again) != again && !o->resting) {
+			o->examined = false;
+			o->rejected &= ~again;
+		}
 	s->objects->again = 0;
 	err = scan_processes(s, 0);
 	shares__settle(s);
@@ -458,7 +428,7 @@ static void on_record(const struct mmap_record *r, void *arg)
 	/* mappings of such a process are not examined, and each would cost a scan */
 	if (s->args->one_user && !process__was_selected(s, r->pid))
 		return;
-	m.uid = shares__user(s, r->pid);
+	m.uid = session__user(s, r->pid);
 	if (!shares__may(s, m.uid, r->pid, r->time, true))
 		return;
 	scan_process(s, r->pid, &scan);
@@ -527,25 +497,12 @@ int objects__preattach(struct session *s, const char *path, int fd)
 	return err;
 }
 
-struct named {
-	u16 id;
-	const char *path;
-};
-
-static void visit_id(const void *node, VISIT which, void *arg)
-{
-	const struct object *o = *(struct object *const *)node;
-	struct named *n = arg;
-
-	if ((which == postorder || which == leaf) && o->id == n->id)
-		n->path = o->path;
-}
-
 const char *objects__path(const struct objects *o, u16 id)
 {
-	struct named n = { .id = id };
-
-	if (o && id)
-		twalk_r(o->by_inode, visit_id, &n);
-	return n.path;
+	if (!o || !id)
+		return NULL;
+	MAP_EACH(const struct object *object, &o->by_inode)
+		if (object->id == id)
+			return object->path;
+	return NULL;
 }

@@ -5,13 +5,19 @@
 #include "process/mmaps.h"
 #include "record/examine/examine.h"
 #include "record/tables.h"
+#include "util/map.h"
 
 struct program;
 
+struct inode_key {
+	u64 dev, ino; /* the backing inode */
+	u64 generation; /* of the inode number, because file systems reuse inode numbers */
+};
+
 struct objects {
-	void *by_inode; /* tsearch: struct object by dev, ino */
+	struct map by_inode; /* struct inode_key: struct object */
 	u16 last_id;
-	u32 n, attached; /* number of all objects; of those with an id */
+	u32 attached; /* number of objects with an id */
 	u32 probed; /* those that are also mapped by a process */
 	u64 hints; /* FAMILY_BIT of those whose is_runtime gets its hint */
 	u64 again; /* the same of those whose is_runtime is to be called again */
@@ -28,8 +34,7 @@ struct objects {
 };
 
 struct object {
-	u64 dev, ino; /* backing inode */
-	u32 generation; /* of the inode number, because file systems reuse inode numbers */
+	struct inode_key key;
 	char *path; /* as seen by the first process that mapped it */
 	u64 first, live; /* CLOCK_MONOTONIC ns; live 0: nothing is attached */
 	u16 id; /* in the trace; 0: not probed */
@@ -86,8 +91,8 @@ void changed__poll(struct session *s);
 /* The largest object id; larger numbers identify links of other kinds. */
 #define OBJECT_ID_MAX 0x7fff
 
-int object__compare(const void *a, const void *b);
-void object__free(void *object);
+/* Frees what the object points to. */
+void object__free(struct object *o);
 /*
  * Probes an opened object at the sites that were found in its file, and writes its records; false: it is not a
  * runtime of any family.
@@ -128,16 +133,35 @@ void object__watch(struct session *s, struct object *o);
 void object__unwatch(struct session *s, struct object *o);
 /* An object that was overwritten repeatedly may be probed again once its file has not been written to for a while. */
 void object__end_rest(struct object *o);
-/*
- * Opens a debug file of the object: from a server by its build id, or at an absolute path in the root of its process
- * or of this one. Returns a descriptor or negative errno.
- */
-int object__open_debug(struct session *s, const struct object *o, bool server, bool own_root, const char *text);
 /* In recognize.c: reports that the object has the file name of the program's library, but is another one. */
 void object__note_unlike(struct session *s, const struct object *o, const struct program *p, bool other_soname);
 /* Returns a program that probes libraries with this file name; NULL: none does. */
 const struct program *session__program_for(const struct session *s, const char *path);
 /* Warns if the object has the name of a library that a family probes, but can't be examined. */
 void object__refuse(struct session *s, const struct object *o, const char *why);
-/* Returns whether the object has the name of a library that a family probes. */
-bool object__is_probed_library(struct session *s, const struct object *o);
+
+/* In preattach.c: libraries on disk that no process maps yet. */
+/* Creates the child process that searches for them, while this process has its privileges. */
+void preattach__find(struct session *s);
+/* Notes where a mapped file shows that a Python has its packages; the child searches there, too. */
+void preattach__note(struct session *s, const char *path);
+/* Lets the child begin, once the running processes have been scanned. */
+void preattach__search(struct session *s);
+/* Returns whether the next function does not have to wait for the child. */
+bool preattach__is_ready(struct session *s);
+/* Probes the next of them; s->preattach is NULL after the last. Waits for the child if necessary. */
+void preattach__attach_next(struct session *s);
+/* Waits for the child if it has ended. */
+void preattach__reap(struct session *s);
+/* A process has mapped the object. If not all of its probes were attached, counts the attach gap. */
+void preattach__mapped(struct session *s, struct object *o, const struct mapping *m);
+void preattach__free(struct session *s);
+
+/* In remote.c: files that are left out because they are on remote file systems. */
+/* Notes that the object is on a remote file system (magic 0: an unknown one). */
+void remote__refuse(struct session *s, struct object *o, u32 magic);
+/* Notes that a process maps such a file. */
+void remote__note_process(struct session *s, const struct object *o, const struct mapping *m);
+/* Prints a line about the files that were left out since the last line, if there are any. */
+void remote__report(struct session *s);
+void remote__free(struct session *s);

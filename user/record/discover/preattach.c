@@ -11,8 +11,6 @@
  * long, because under sudo it has the user's account and the worker may not kill it. The listing is limited, too: a
  * library that is not found is probed when a process maps it.
  */
-#include "record/discover/preattach.h"
-
 #include "attach/attacher_wire.h"
 #include "elf/ldcache.h"
 #include "record/discover/objects.h"
@@ -186,8 +184,8 @@ void preattach__note(struct session *s, const char *path)
 
 static bool probes_libraries(const struct session *s)
 {
-	for (u32 i = 0; i < s->embedded.probes.n_programs; i++)
-		if (s->embedded.probes.programs[i].enabled && s->embedded.probes.programs[i].section.library[0])
+	PROGRAMS_EACH(p, &s->embedded.probes)
+		if (p->enabled && p->section.library[0])
 			return true;
 	return false;
 }

@@ -3,8 +3,6 @@
 #include "record/discover/objects.h"
 #include "record/parts.h"
 
-#include <string.h>
-
 void object__note_unlike(struct session *s, const struct object *o, const struct program *p, bool other_soname)
 {
 	session__warn_of(
@@ -17,18 +15,10 @@ void object__note_unlike(struct session *s, const struct object *o, const struct
 
 const struct program *session__program_for(const struct session *s, const char *path)
 {
-	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
-		const struct program *program = &s->embedded.probes.programs[i];
-
-		if (program->enabled && section__matches_library(&program->section, path))
-			return program;
-	}
+	PROGRAMS_EACH(p, &s->embedded.probes)
+		if (p->enabled && section__matches_library(&p->section, path))
+			return p;
 	return NULL;
-}
-
-bool object__is_probed_library(struct session *s, const struct object *o)
-{
-	return session__program_for(s, o->path);
 }
 
 void object__refuse(struct session *s, const struct object *o, const char *why)

@@ -4,8 +4,6 @@
  * hundreds of them, so one line names the first that matters, how many there are, which processes map them, and the
  * command that examines them, for each account; later ones are reported together once a second.
  */
-#include "record/discover/remote.h"
-
 #include "process/filesystem.h"
 #include "record/discover/objects.h"
 #include "record/parts.h"
@@ -68,7 +66,7 @@ void remote__refuse(struct session *s, struct object *o, u32 magic)
 {
 	const char *name = filesystem__remote(magic);
 	struct remote_files *r = get_files(s, o->account);
-	bool library = object__is_probed_library(s, o), matters = library || is_python(o->path);
+	bool library = session__program_for(s, o->path), matters = library || is_python(o->path);
 
 	o->remote = true;
 	s->not_attached += library;

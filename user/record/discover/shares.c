@@ -204,7 +204,7 @@ bool shares__may_warn(struct session *s, u32 uid)
 	return share_of(s, uid)->n_warnings++ < LINES_MAX;
 }
 
-u32 shares__user(struct session *s, u32 pid)
+u32 session__user(struct session *s, u32 pid)
 {
 	struct user_of *u = recent__get(&s->shares->users_of, &pid);
 	u64 now = session__now(s);

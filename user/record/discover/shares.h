@@ -15,12 +15,10 @@
 struct session;
 struct shares;
 
-#define SHARES_UNKNOWN 0xffffffffu /* the user of a process that has ended; no user has this number */
+#define SHARES_UNKNOWN 0xffffffffu /* session__user() of a process that has ended; no user has this number */
 
 struct shares *shares__new(void);
 void shares__free(struct shares *sh);
-/* Returns the account of a process (util/account.h), or SHARES_UNKNOWN if it has ended. */
-u32 shares__user(struct session *s, u32 pid);
 /*
  * Returns whether a new file that this user's process maps may be examined now. If so, the time of sonde's processes is
  * charged to the user until the next call or shares__settle(). If not, the process is scanned again later, and with

@@ -83,16 +83,13 @@ int drain__configure(struct session *s)
 {
 	u32 cpus = libbpf_num_possible_cpus();
 	u64 mark;
-	int ret;
 
 	s->drain.ring_size = ring_size(cpus);
 	mark = s->drain.ring_size / 8;
-	ret = bpf_map__set_max_entries(s->embedded.skel->maps.rings, cpus);
-	if (!ret)
-		ret = bpf_map__set_value_size(s->embedded.skel->maps.rings, RING_BYTES(s->drain.ring_size));
-	if (!ret)
-		ret = session__set_variable(s, "ring_size", &s->drain.ring_size, sizeof(u64));
-	return ret ? ret : session__set_variable(s, "ring_mark", &mark, sizeof(mark));
+	return bpf_map__set_max_entries(s->embedded.skel->maps.rings, cpus)				     ?:
+		       bpf_map__set_value_size(s->embedded.skel->maps.rings, RING_BYTES(s->drain.ring_size)) ?:
+		       session__set_variable(s, "ring_size", &s->drain.ring_size, sizeof(u64))		     ?:
+		       session__set_variable(s, "ring_mark", &mark, sizeof(mark));
 }
 
 int drain__open(struct session *s, char *err, size_t len)
@@ -190,19 +187,26 @@ static void take_incoming(struct drain *d)
 	d->incoming = old;
 }
 
+static void *next_record(struct copied_records *k, u64 *size)
+{
+	char *at = k->bytes + k->handled;
+
+	*size = *(u64 *)at;
+	k->handled += sizeof(u64) + (*size + 7) / 8 * 8;
+	return at + sizeof(u64);
+}
+
 /* Handles the current records until all are handled or the time is over. */
 static void handle_current(struct session *s)
 {
 	struct copied_records *k = &s->drain.current;
-	u64 end = timing__now() + HANDLE_NS;
+	u64 end = timing__now() + HANDLE_NS, size;
 
 	for (u32 n = 1; k->handled < k->used; n++) {
-		char *at = k->bytes + k->handled;
-		u64 size = *(u64 *)at;
+		void *record = next_record(k, &size);
 
-		k->handled += sizeof(u64) + (size + 7) / 8 * 8;
-		if (host__cut(s, at + sizeof(u64), size))
-			drain__append(s, at + sizeof(u64), size);
+		if (host__cut(s, record, size))
+			drain__append(s, record, size);
 		if (n % COPY_BATCH)
 			continue;
 		drain__copy(s);
@@ -255,13 +259,12 @@ void drain__all(struct session *s)
 static void lose_waiting(struct session *s, struct copied_records *k)
 {
 	struct dropped_records dropped[FAMILY_MAX] = {};
+	u64 size;
 
 	while (k->handled < k->used) {
-		const char *at = k->bytes + k->handled;
-		u64 size = *(const u64 *)at;
+		const void *record = next_record(k, &size);
 
-		count_dropped(at + sizeof(u64), size, dropped);
-		k->handled += sizeof(u64) + (size + 7) / 8 * 8;
+		count_dropped(record, size, dropped);
 	}
 	add_losses(s, dropped, LOSS_LATE);
 }

@@ -164,9 +164,7 @@ static void poll_recursion(struct session *s, u64 now)
 	const u64 *deferred;
 	bool has_deferred = false;
 
-	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
-		const struct program *p = &s->embedded.probes.programs[i];
-
+	PROGRAMS_EACH(p, &s->embedded.probes) {
 		has_deferred |= p->enabled && p->deferred;
 		if (p->enabled && !p->deferred)
 			sums[p->family->id] += probes__misses(p);

@@ -7,9 +7,7 @@
 
 #include "record/discover/objects.h"
 #include "record/discover/shares.h"
-#include "record/examine/examine.h"
 #include "record/parts.h"
-#include "sandbox/message.h"
 
 #include <errno.h>
 #include <stdlib.h>

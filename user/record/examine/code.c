@@ -73,8 +73,7 @@ static int open_file(struct code_file **out, u64 number, int fd)
 	if (f->fd < 0)
 		return -errno;
 	err = elf__open(&f->elf, f->fd);
-	if (!err)
-		err = symbols__new(&f->symbols, f->elf);
+	err = err ?: symbols__new(&f->symbols, f->elf);
 	if (err) {
 		close_file(f);
 		return err;

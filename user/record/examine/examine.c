@@ -5,6 +5,7 @@
  */
 #include "record/examine/examine.h"
 
+#include "attach/fetcher.h"
 #include "record/discover/objects.h"
 #include "record/discover/shares.h"
 #include "record/examine/children.h"
@@ -108,6 +109,37 @@ static void note_result(struct owner *o, u32 op, int err)
 	}
 }
 
+static bool is_build_id(const char *text)
+{
+	size_t len = strlen(text);
+
+	return len >= 4 && len <= 128 && strspn(text, "0123456789abcdef") == len;
+}
+
+/*
+ * Opens a debug file of the object: from a server by its build id, or at an absolute path in the root of its process
+ * or of this one. Returns a descriptor or negative errno.
+ */
+static int open_debug(struct session *s, const struct object *o, bool server, bool own_root, const char *text)
+{
+	u32 account;
+	int fd;
+
+	if (server)
+		return s->fetcher && is_build_id(text) ?
+			       fetcher__fetch(s->fetcher, text, s->args->stop, drain__on_idle, s) :
+			       -EINVAL;
+	if (*text != '/' || (own_root && !o->pid))
+		return -EINVAL;
+	account = o->pid ? session__user(s, o->pid) : 0;
+	if (!hung__may_ask(s, account, true))
+		return -EBUSY;
+	fd = attacher__open_debug(s->attacher, own_root ? o->pid : 0, text, o->fd);
+	if (fd == -ETIMEDOUT)
+		hung__note(s, account);
+	return fd;
+}
+
 /* Sends the debug file that the child requests; the opener decides whether it may be used. */
 static int send_debug(struct session *s, struct child *c, const struct object *o, struct examination *x,
 		      const struct answer *a, size_t n)
@@ -118,7 +150,7 @@ static int send_debug(struct session *s, struct child *c, const struct object *o
 	if (!o || x->op != FILE_FIND || n < ANSWER_HEAD + 2 || n > ANSWER_HEAD + ANSWER_TEXT_MAX ||
 	    a->text[n - ANSWER_HEAD - 1] || x->n_debug++ == FILE_DEBUG_MAX)
 		return -EPROTO;
-	fd = object__open_debug(s, o, a->head.kind == ANSWER_SERVER, a->head.n, a->text);
+	fd = open_debug(s, o, a->head.kind == ANSWER_SERVER, a->head.n, a->text);
 	reply.result = fd < 0 ? fd : 0;
 	err = message__send_now(c->sandbox.sock, &reply, sizeof(reply), fd);
 	if (fd >= 0)
@@ -167,9 +199,7 @@ static int take_answer(struct session *s, struct child *c, const struct object *
 	int err;
 
 	do {
-		err = message__await(c->sandbox.sock, &wait);
-		if (!err)
-			err = examine__take_part(s, c, o, m, size, x, &wait);
+		err = message__await(c->sandbox.sock, &wait) ?: examine__take_part(s, c, o, m, size, x, &wait);
 	} while (!err);
 	return err < 0 ? err : 0;
 }
@@ -186,7 +216,7 @@ void examine__end(struct session *s, struct child *c, u64 uid, u32 op, const str
 static int patience_of(const struct session *s, const struct object *o, const struct mapping *m,
 		       const struct file_of *f, u32 op, int limit)
 {
-	if (op != FILE_FIND || is_roots(f) || (!o->is_preattached && targets__have(&s->targets, m->pid)))
+	if (op != FILE_FIND || is_roots(f) || (!o->is_preattached && targets__have(s, m->pid)))
 		return limit;
 	return s->args->command_pid && !s->time.started ? COMMAND_MS : OTHERS_MS;
 }
@@ -238,8 +268,7 @@ static int send_question(struct session *s, int fd, struct object *o, const stru
 	if (!c)
 		return err;
 	limit = limit_of(owner_of(s->examiner, f.uid), &f, q->op);
-	if (!err)
-		err = take_answer(s, c, o, m, f.size, patience_of(s, o, m, &f, q->op, limit), x);
+	err = err ?: take_answer(s, c, o, m, f.size, patience_of(s, o, m, &f, q->op, limit), x);
 	if (finds && err == -ETIMEDOUT && message__now() - begun < (u64)limit && !session__is_stopping(s))
 		return pending_file__leave(s, c,
 					   &(struct pending_file){

@@ -55,8 +55,7 @@ int site_list__add_placed(struct site_list *list, struct elf *elf, struct placer
 	for (u32 i = 0; !err && !*why && i < where.n; i++) {
 		site.cookie = i ? site_list__placed_cookie(&where.sites[i]) : like->cookie;
 		err = elf__offset(elf, where.sites[i].addr, &site.offset);
-		if (!err)
-			err = site_list__add_site(list, &site);
+		err = err ?: site_list__add_site(list, &site);
 	}
 	return err;
 }

@@ -9,9 +9,7 @@
  */
 #include "record/load/calibrate.h"
 
-#include "record/load/calibrate_work.h"
 #include "record/parts.h"
-#include "sonde.skel.h"
 #include "util/test_switch.h"
 #include "util/timing.h"
 
@@ -182,11 +180,8 @@ static void add_up(const struct session *s, const struct parts *parts, struct ca
 {
 	struct sums unfollowed[FAMILY_MAX] = {}, followed[FAMILY_MAX] = {};
 
-	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
-		u32 id = s->embedded.probes.programs[i].family->id;
-
-		add_program(&parts[i], &unfollowed[id], &followed[id]);
-	}
+	PROGRAMS_EACH(p, &s->embedded.probes)
+		add_program(parts++, &unfollowed[p->family->id], &followed[p->family->id]);
 	for (u32 id = 0; id < FAMILY_MAX; id++) {
 		struct family_cost *c = &a->costs[id];
 
@@ -206,8 +201,7 @@ static int run_round(struct session *s, struct parts *parts, u32 round)
 	err = run_child(s, false);
 	note_sums(s, parts, UNFOLLOWED, round, 0);
 	start = timing__now();
-	if (!err)
-		err = run_child(s, true);
+	err = err ?: run_child(s, true);
 	note_sums(s, parts, FOLLOWED, round, timing__now() - start);
 	return err;
 }
@@ -258,8 +252,7 @@ static int try_families(const struct features *f, struct calibration *a)
 		return err;
 	if (!err && bpf_enable_stats(BPF_STATS_RUN_TIME) < 0)
 		err = -errno;
-	if (!err)
-		err = attach_all(s, a->failed, sizeof(a->failed));
+	err = err ?: attach_all(s, a->failed, sizeof(a->failed));
 	store_refusals(s, a);
 	return err ? err : run_rounds(s, a);
 }

@@ -31,5 +31,7 @@ struct calibration {
  * in which a child makes system calls, waits, faults, connections and a few reads of sonde's own file, and measures
  * them. Records nothing. Runs in a child, so that everything is detached when that ends. NULL: no memory.
  */
+/* In calibrate_work.c: runs a child of this process that works for this long, and waits for it. */
+void calibrate__work_in_child(u64 ns);
 struct calibration *calibrate__new(const struct features *f);
 void calibration__free(struct calibration *c);

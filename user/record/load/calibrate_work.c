@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "record/load/calibrate_work.h"
-
+#include "record/load/calibrate.h"
 #include "util/timing.h"
 
 #include <arpa/inet.h>
@@ -10,7 +9,6 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>

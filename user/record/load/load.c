@@ -6,7 +6,6 @@
 #include "record/parts.h"
 #include "sonde.skel.h"
 #include "util/array.h"
-#include "util/test_switch.h"
 #include "util/timing.h"
 
 #include <bpf/bpf.h>
@@ -94,39 +93,13 @@ static void choose_methods(struct session *s)
 	}
 }
 
-struct python_walks {
-	bool is_recorded; /* a recorded family walks Python stacks */
-	bool at_calls; /* such a family does so at the start of its calls, because of an option */
-};
-
-static void note_python(struct session *s, const struct family_host *h, u8 family, void *arg)
+static void note_needs(struct session *s, const struct family_host *h, u8 family, void *arg)
 {
-	struct python_walks *walks = arg;
+	bool at_calls = family_host__python_requested(s, h);
 
-	walks->at_calls |= family_host__python_requested(s, h);
-	walks->is_recorded |= h->python || walks->at_calls;
-}
-
-static struct python_walks python_walks(struct session *s)
-{
-	struct python_walks walks = {};
-
-	hosts__each(s, note_python, &walks);
-	return walks;
-}
-
-static void note_files(struct session *s, const struct family_host *h, u8 family, void *arg)
-{
-	*(bool *)arg |= h->names_files && family_host__follows(s, h);
-}
-
-/* Returns whether a family that is on writes syscall_file events. */
-static bool names_files(struct session *s)
-{
-	bool any = false;
-
-	hosts__each(s, note_files, &any);
-	return any;
+	s->load.walks_at_calls |= at_calls;
+	s->load.walks_python |= h->python || at_calls;
+	s->load.names_files |= h->names_files && family_host__follows(s, h);
 }
 
 bool load__is_needed(struct session *s, const struct program *p)
@@ -136,11 +109,11 @@ bool load__is_needed(struct session *s, const struct program *p)
 	if (!s->load.family_on[p->family->id])
 		return false;
 	if (!strncmp(p->name, "core_python_", strlen("core_python_")))
-		return python_walks(s).is_recorded;
+		return s->load.walks_python;
 	if (!strncmp(p->name, "core_file_", strlen("core_file_")))
-		return names_files(s);
+		return s->load.names_files;
 	if (p->section.kind == SECTION_CALLED)
-		return python_walks(s).at_calls;
+		return s->load.walks_at_calls;
 	if (h && h->needs_program && !h->needs_program(s, p->name))
 		return false;
 	return !p->section.option[0] || session__option(s, p->family->name, p->section.option);
@@ -149,15 +122,12 @@ bool load__is_needed(struct session *s, const struct program *p)
 /* Notes the families that use tracepoints only: their hits are not counted. */
 static void note_tracepoints(struct session *s)
 {
-	const struct probes *p = &s->embedded.probes;
-
-	for (u32 i = 0; i < p->n_programs; i++)
-		if (p->programs[i].section.kind == SECTION_TRACEPOINT && p->programs[i].family->id)
-			s->load.tracepoints_alone[p->programs[i].family->id] = true;
-	for (u32 i = 0; i < p->n_programs; i++)
-		if (p->programs[i].section.kind == SECTION_SPAN || p->programs[i].section.kind == SECTION_ENTRY ||
-		    p->programs[i].section.kind == SECTION_PLACED || p->programs[i].section.kind == SECTION_SITE)
-			s->load.tracepoints_alone[p->programs[i].family->id] = false;
+	PROGRAMS_EACH(p, &s->embedded.probes)
+		if (p->section.kind == SECTION_TRACEPOINT && p->family->id)
+			s->load.tracepoints_alone[p->family->id] = true;
+	PROGRAMS_EACH(p, &s->embedded.probes)
+		if (section__is_in_file(&p->section))
+			s->load.tracepoints_alone[p->family->id] = false;
 }
 
 /*
@@ -177,8 +147,7 @@ static enum deferral deferral_of(const struct program *p)
 	/* a family attaches its own tracepoints when a runtime has done something */
 	if (p->section.kind == SECTION_SITE || (p->section.kind == SECTION_TRACEPOINT && p->section.on_demand))
 		return DEFERRED_SITES;
-	if (p->section.kind == SECTION_SPAN || p->section.kind == SECTION_ENTRY || p->section.kind == SECTION_PLACED ||
-	    (p->section.kind == SECTION_ITER && !p->section.on_demand))
+	if (section__is_in_file(&p->section) || (p->section.kind == SECTION_ITER && !p->section.on_demand))
 		return DEFERRED_REST;
 	return DEFERRED_NOT;
 }
@@ -186,21 +155,19 @@ static enum deferral deferral_of(const struct program *p)
 static int choose_programs(struct session *s)
 {
 	note_tracepoints(s);
-	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
-		struct program *p = &s->embedded.probes.programs[i];
+	hosts__each(s, note_needs, NULL);
+	PROGRAMS_EACH(p, &s->embedded.probes) {
 		/* a program tail-calls only programs that are attached in the same way */
 		bool span = p->section.kind == SECTION_SPAN || p->section.kind == SECTION_CALLED;
 		enum attach_method m = span ? s->load.method.span : s->load.method.entry;
 
 		p->enabled = s->load.everything || load__is_needed(s, p);
-		if (p->enabled && p->section.kind == SECTION_TRACEPOINT && !features__tracepoint(p->section.rest)) {
-			if (refused__absent(s, p))
-				return -ENOMEM;
-		}
+		if (p->enabled && p->section.kind == SECTION_TRACEPOINT && !features__tracepoint(p->section.rest) &&
+		    refused__absent(s, p))
+			return -ENOMEM;
 		p->deferred = p->enabled && !s->load.everything ? deferral_of(p) : DEFERRED_NOT;
 		bpf_program__set_autoload(p->prog, p->enabled);
-		if (span || p->section.kind == SECTION_ENTRY || p->section.kind == SECTION_PLACED ||
-		    p->section.kind == SECTION_SITE)
+		if (span || section__is_in_file(&p->section))
 			bpf_program__set_expected_attach_type(p->prog, m == ATTACH_SESSION ?
 									       ATTACH_TYPE_UPROBE_SESSION :
 								       m == ATTACH_MULTI ? ATTACH_TYPE_UPROBE_MULTI :
@@ -216,7 +183,7 @@ static int size_stacks(struct session *s)
 					 s->embedded.skel->maps.python_stacks };
 	int ret = 0;
 
-	for (u32 i = 0; !ret && !python_walks(s).is_recorded && i < ARRAY_LEN(maps); i++)
+	for (u32 i = 0; !ret && !s->load.walks_python && i < ARRAY_LEN(maps); i++)
 		ret = bpf_map__set_max_entries(maps[i], 1);
 	return ret;
 }
@@ -227,10 +194,8 @@ static int fill_tail_calls(struct session *s)
 	u32 first = 0;
 	int ret = 0, fd;
 
-	for (u32 i = 0; !ret && i < s->embedded.probes.n_programs; i++) {
-		const struct program *p = &s->embedded.probes.programs[i];
-
-		if (!p->enabled || p->section.kind != SECTION_CALLED)
+	PROGRAMS_EACH(p, &s->embedded.probes) {
+		if (ret || !p->enabled || p->section.kind != SECTION_CALLED)
 			continue;
 		fd = bpf_program__fd(p->prog);
 		if (bpf_map_update_elem(session__map_fd(s, p->section.rest), &first, &fd, BPF_ANY))
@@ -251,22 +216,14 @@ static void configure_host(struct session *s, const struct family_host *h, u8 fa
 static int configure_object(struct session *s)
 {
 	bool unreadable = session__test_switch("unreadable-code");
-	int ret = choose_programs(s);
+	int ret = choose_programs(s)								      ?:
+			  session__set_variable(s, "span_mode", &s->load.method.spans, sizeof(u32))   ?:
+			  session__set_variable(s, "no_args", &s->args->no_args, sizeof(bool))	      ?:
+			  session__set_variable(s, "test_unreadable_code", &unreadable, sizeof(bool)) ?:
+			  filter__configure(s);
 
-	if (!ret)
-		ret = session__set_variable(s, "span_mode", &s->load.method.spans, sizeof(u32));
-	if (!ret)
-		ret = session__set_variable(s, "no_args", &s->args->no_args, sizeof(bool));
-	if (!ret)
-		ret = session__set_variable(s, "test_unreadable_code", &unreadable, sizeof(bool));
-	if (!ret)
-		ret = filter__configure(s);
-	if (!ret)
-		hosts__each(s, configure_host, &ret);
-	if (!ret)
-		ret = drain__configure(s);
-	if (!ret)
-		ret = size_stacks(s);
+	hosts__each(s, configure_host, &ret);
+	ret = ret ?: drain__configure(s) ?: size_stacks(s);
 	embedded__clear_log();
 	timing__step("programs chosen");
 	return ret ? ret : loader__load(s->embedded.skel, &s->embedded.probes, &s->refused.maps);

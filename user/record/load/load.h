@@ -16,6 +16,9 @@ struct load {
 	} method; /* how calls and entries are probed */
 	bool family_on[FAMILY_MAX]; /* by family id */
 	bool tracepoints_alone[FAMILY_MAX]; /* by family id: it only uses tracepoints */
+	bool walks_python; /* a family that is on walks Python stacks */
+	bool walks_at_calls; /* such a family does so at the start of its calls, because of an option */
+	bool names_files; /* a family that is on writes syscall_file events */
 	bool everything; /* all families, and all their programs regardless of the options: for calibrate.h */
 };
 

@@ -77,15 +77,16 @@ static void describe_lack(const struct program *p, char *buf, size_t len)
 		snprintf(buf, len, "what the kernel shows at %s", p->section.rest);
 }
 
-static int note_refusal(struct session *s, struct program *p, const char *why, bool all)
+static int note_refusal(struct session *s, struct program *p, const char *why)
 {
+	const struct family_part *part = refused__part(p);
 	char text[256];
 
 	if (!array__room(s->refused.programs, s->refused.n))
 		return -ENOMEM;
 	describe_lack(p, text, sizeof(text));
 	s->refused.programs[s->refused.n++] =
-		(struct refusal){ p->family, p->name, strdup(why), strdup(text), all, refused__part(p) };
+		(struct refusal){ p->family, p->name, strdup(why), strdup(text), part && part->is_whole_family, part };
 	p->enabled = false;
 	return 0;
 }
@@ -96,8 +97,9 @@ static int note_refusal(struct session *s, struct program *p, const char *why, b
  */
 static void drop_part(struct session *s, const struct program *p, const struct family_part *part)
 {
-	for (u32 i = 0; part && !part->is_whole_family && i < s->embedded.probes.n_programs; i++) {
-		struct program *other = &s->embedded.probes.programs[i];
+	if (!part || part->is_whole_family)
+		return;
+	PROGRAMS_EACH(other, &s->embedded.probes) {
 		const struct family_part *its = other->family == p->family ? refused__part(other) : NULL;
 
 		if (its && !its->is_whole_family && !strcmp(its->lacks, part->lacks))
@@ -114,7 +116,6 @@ bool refused__is_optional(const struct program *p)
 
 int refused__absent(struct session *s, struct program *p)
 {
-	const struct family_part *part = refused__part(p);
 	char why[160];
 
 	if (refused__is_optional(p)) {
@@ -122,8 +123,8 @@ int refused__absent(struct session *s, struct program *p)
 		return 0;
 	}
 	snprintf(why, sizeof(why), "this kernel has no tracepoint %s", p->section.rest);
-	drop_part(s, p, part);
-	return note_refusal(s, p, why, part && part->is_whole_family);
+	drop_part(s, p, refused__part(p));
+	return note_refusal(s, p, why);
 }
 
 /* Drops all programs of such a family: the remaining ones would record half of the events. */
@@ -136,19 +137,16 @@ static void drop_families(struct session *s)
 			continue;
 		s->not_attached++;
 		s->load.family_on[f->id] = false;
-		for (u32 j = 0; j < s->embedded.probes.n_programs; j++)
-			if (s->embedded.probes.programs[j].family == f)
-				s->embedded.probes.programs[j].enabled = false;
+		PROGRAMS_EACH(p, &s->embedded.probes)
+			p->enabled &= p->family != f;
 	}
 }
 
 /* Returns whether a program is left, or one was refused that disables the family anyway. */
 static bool is_accounted_for(const struct session *s, const struct schema_family *f)
 {
-	const struct probes *probes = &s->embedded.probes;
-
-	for (u32 i = 0; i < probes->n_programs; i++)
-		if (probes->programs[i].enabled && probes->programs[i].family == f)
+	PROGRAMS_EACH(p, &s->embedded.probes)
+		if (p->enabled && p->family == f)
 			return true;
 	for (u32 i = 0; i < s->refused.n; i++)
 		if (s->refused.programs[i].family == f && s->refused.programs[i].is_whole_family)
@@ -169,7 +167,7 @@ static int take_out(struct session *s, struct program *p, const char *why, char 
 {
 	const struct family_part *part = refused__part(p);
 
-	if (note_refusal(s, p, why, part && part->is_whole_family)) {
+	if (note_refusal(s, p, why)) {
 		snprintf(err, len, "out of memory");
 		return -ENOMEM;
 	}
@@ -221,16 +219,14 @@ int refused__apply(struct session *s, char *err, size_t len)
 {
 	int ret = 0;
 
-	for (u32 i = 0; !ret && i < s->embedded.probes.n_programs; i++) {
-		struct program *p = &s->embedded.probes.programs[i];
-
+	PROGRAMS_EACH(p, &s->embedded.probes) {
 		if (p->load_error)
 			ret = take_out(s, p, p->refusal ? p->refusal : strerror(-p->load_error), err, len);
 		/* so that the error is not handled again when this is called for the deferred programs */
 		p->load_error = 0;
+		if (ret)
+			return ret;
 	}
-	if (ret)
-		return ret;
 	note_empty_families(s);
 	drop_families(s);
 	sort_refusals(s);
@@ -240,13 +236,10 @@ int refused__apply(struct session *s, char *err, size_t len)
 /* Detaches programs that were attached before another program of their part or family failed. */
 static void detach_disabled(struct session *s)
 {
-	for (u32 i = 0; s->attacher && i < s->embedded.probes.n_programs; i++) {
-		const struct program *p = &s->embedded.probes.programs[i];
-
-		/* a detach of a program that was never attached would be an error */
-		if (!p->enabled && p->section.kind == SECTION_TRACEPOINT)
+	/* a detach of a program that was never attached would be an error */
+	PROGRAMS_EACH(p, &s->embedded.probes)
+		if (s->attacher && !p->enabled && p->section.kind == SECTION_TRACEPOINT)
 			attacher__detach(s->attacher, p);
-	}
 }
 
 /* Detaches what is dropped, and reports it, after the start of the recording. */

@@ -8,16 +8,12 @@
 
 #include "record/discover/objects.h"
 #include "record/parts.h"
-#include "record/select/cgroup.h"
-#include "record/select/comm_glob.h"
 #include "sonde.skel.h"
-#include "util/recent.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define PASSED_MAX 4096 /* in one generation */
@@ -85,16 +81,12 @@ int filter__open(struct session *s, char *err, size_t len)
 {
 	const struct session_args *args = s->args;
 	struct filter *f = &s->filter;
-	int ret;
 
 	recent__init(&f->passed, sizeof(u32), sizeof(u64), PASSED_MAX);
-	ret = open_comms(f, args, err, len);
 	warn_of_brackets(s);
-	if (!ret)
-		ret = open_cgroups(f, args, err, len);
 	f->need = (args->n_pids ? PROCESS_TREE : 0) | (args->n_comms ? PROCESS_COMM : 0) |
 		  (args->n_cgroups ? PROCESS_CGROUP : 0) | (args->one_user ? PROCESS_USER : 0);
-	return ret;
+	return open_comms(f, args, err, len) ?: open_cgroups(f, args, err, len);
 }
 
 void filter__close(struct filter *f)
@@ -106,17 +98,13 @@ int filter__configure(struct session *s)
 {
 	const struct filter *f = &s->filter;
 	bool on = f->need;
-	int ret = session__set_variable(s, "filter_on", &on, sizeof(on));
 
-	if (!ret)
-		ret = session__set_variable(s, "filter_need", &f->need, sizeof(u32));
-	if (!ret)
-		ret = session__set_variable(s, "filter_uid", &s->args->user, sizeof(u32));
-	if (!ret)
-		ret = session__set_variable(s, "n_comm_globs", &f->n_globs, sizeof(u32));
-	if (!ret)
-		ret = session__set_variable(s, "n_filter_cgroups", &f->n_cgroups, sizeof(u32));
-	return ret ? ret : session__set_variable(s, "filter_hierarchy", &f->cgroups[0].hierarchy, sizeof(u32));
+	return session__set_variable(s, "filter_on", &on, sizeof(on))				?:
+		       session__set_variable(s, "filter_need", &f->need, sizeof(u32))		?:
+		       session__set_variable(s, "filter_uid", &s->args->user, sizeof(u32))	?:
+		       session__set_variable(s, "n_comm_globs", &f->n_globs, sizeof(u32))	?:
+		       session__set_variable(s, "n_filter_cgroups", &f->n_cgroups, sizeof(u32)) ?:
+		       session__set_variable(s, "filter_hierarchy", &f->cgroups[0].hierarchy, sizeof(u32));
 }
 
 static void in_v1_cgroup(u32 pid, void *arg)
@@ -143,7 +131,7 @@ int filter__seed(struct session *s)
 	int ret = 0;
 
 	if (s->filter.need & (PROCESS_COMM | PROCESS_CGROUP | PROCESS_USER))
-		ret = session__run_iter(s, "core_seed");
+		ret = session__run_iter(s, "core_seed", 0);
 	for (u32 i = 0; i < f->n_cgroups && f->cgroups[0].hierarchy; i++)
 		cgroup__each_process(&f->cgroups[i], in_v1_cgroup, s);
 	return ret;
@@ -152,7 +140,7 @@ int filter__seed(struct session *s)
 void filter__tick(struct session *s)
 {
 	if (s->filter.need & PROCESS_USER)
-		session__run_iter(s, "core_users");
+		session__run_iter(s, "core_users", 0);
 }
 
 static void add_selected(struct filter *f, struct selected m)

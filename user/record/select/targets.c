@@ -98,30 +98,30 @@ bool process__was_selected(const struct session *s, u32 pid)
 
 int targets__open(struct session *s, char *err, size_t len)
 {
+	struct targets *t = &s->targets;
 	u32 alive = 0;
 
-	s->targets.list = calloc(s->args->n_pids + 1, sizeof(*s->targets.list));
-	if (!s->targets.list) {
+	t->pidfds = calloc(s->args->n_pids + 1, sizeof(*t->pidfds));
+	if (!t->pidfds) {
 		snprintf(err, len, "out of memory");
 		return -ENOMEM;
 	}
 	for (u32 i = 0; i < s->args->n_pids; i++) {
-		struct target *t = &s->targets.list[s->targets.n++];
+		u32 pid = s->args->pids[i];
+		int fd = t->pidfds[t->n++] = syscall(__NR_pidfd_open, pid, 0);
 
-		t->pid = s->args->pids[i];
-		t->pidfd = syscall(__NR_pidfd_open, t->pid, 0);
-		if (t->pidfd >= 0)
+		if (fd >= 0)
 			alive++;
 		else if (errno == EINVAL || errno == ENOENT)
 			session__warn(s, "-p %u is a thread, not a process: name its process (Tgid in /proc/%u/status)",
-				      t->pid, t->pid);
+				      pid, pid);
 		else
 			session__warn(s,
 				      "-p %u: no such process: it ended before tracing began, or the number is wrong",
-				      t->pid);
-		s->not_attached += t->pidfd < 0;
+				      pid);
+		s->not_attached += fd < 0;
 	}
-	if (s->targets.n && !alive) {
+	if (t->n && !alive) {
 		snprintf(err, len, "none of the processes named by -p is running: nothing to trace");
 		return -ESRCH;
 	}
@@ -155,16 +155,16 @@ static int add_children(struct session *s)
 void targets__select(struct session *s)
 {
 	for (u32 i = 0; i < s->targets.n; i++)
-		if (s->targets.list[i].pidfd >= 0)
-			process__set(s, s->targets.list[i].pid, PROCESS_TREE);
+		if (s->targets.pidfds[i] >= 0)
+			process__set(s, s->args->pids[i], PROCESS_TREE);
 	while (s->targets.n && add_children(s))
 		;
 }
 
-bool targets__have(const struct targets *t, u32 pid)
+bool targets__have(const struct session *s, u32 pid)
 {
-	for (u32 i = 0; i < t->n; i++)
-		if (t->list[i].pid == pid)
+	for (u32 i = 0; i < s->args->n_pids; i++)
+		if (s->args->pids[i] == pid)
 			return true;
 	return false;
 }
@@ -173,7 +173,7 @@ bool session__targets_ended(const struct session *s)
 {
 	for (u32 i = 0; i < s->targets.n; i++) {
 		/* a pidfd is readable when its process has ended; poll() ignores a negative one */
-		struct pollfd p = { .fd = s->targets.list[i].pidfd, .events = POLLIN };
+		struct pollfd p = { .fd = s->targets.pidfds[i], .events = POLLIN };
 
 		if (p.fd >= 0 && poll(&p, 1, 0) < 1)
 			return false;
@@ -184,7 +184,7 @@ bool session__targets_ended(const struct session *s)
 void targets__close(struct targets *t)
 {
 	for (u32 i = 0; i < t->n; i++)
-		if (t->list[i].pidfd >= 0)
-			close(t->list[i].pidfd);
-	free(t->list);
+		if (t->pidfds[i] >= 0)
+			close(t->pidfds[i]);
+	free(t->pidfds);
 }

@@ -9,10 +9,7 @@
 struct session;
 
 struct targets {
-	struct target {
-		u32 pid;
-		int pidfd; /* -1: ended */
-	} * list;
+	int *pidfds; /* of the processes of -p, in this order; -1: it has ended */
 	u32 n;
 };
 
@@ -22,7 +19,7 @@ int targets__open(struct session *s, char *err, size_t len);
 void targets__select(struct session *s);
 void targets__close(struct targets *t);
 /* Returns whether -p names the process. */
-bool targets__have(const struct targets *t, u32 pid);
+bool targets__have(const struct session *s, u32 pid);
 u32 process__get(const struct session *s, u32 pid);
 void process__set(struct session *s, u32 pid, u32 flags);
 void process__clear(struct session *s, u32 pid, u32 flags);

@@ -31,18 +31,14 @@ struct process_code {
 
 /* A path and the number of mappings with it. */
 struct path {
-	char *text; /* NULL: the number is free */
-	u64 hash;
+	char *text;
 	u32 users;
-	u32 next_free; /* next free number; 0: none */
 };
 
 struct mappings {
 	struct session *session;
 	struct map processes; /* by pid: struct process_code */
-	struct map by_path; /* hash of a path -> its number */
-	struct path *paths; /* by number - 1 */
-	u32 n_paths, first_free;
+	struct map by_path; /* u64, hash of a path: struct path */
 	u64 path_bytes;
 	u32 total;
 	u64 dropped, reported; /* mappings that were dropped for lack of room: code in them has no names */
@@ -58,22 +54,20 @@ struct mappings *mappings__new(struct session *s)
 		return NULL;
 	m->session = s;
 	map__init(&m->processes, sizeof(u32), sizeof(struct process_code));
-	map__init(&m->by_path, sizeof(u64), sizeof(u32));
+	map__init(&m->by_path, sizeof(u64), sizeof(struct path));
 	return m;
 }
 
 /* Drops one reference to the path. */
-static void release_path(struct mappings *m, u32 number)
+static void release_path(struct mappings *m, u64 hash)
 {
-	struct path *p = number ? &m->paths[number - 1] : NULL;
+	struct path *p = map__find(&m->by_path, &hash);
 
 	if (!p || --p->users)
 		return;
 	m->path_bytes -= strlen(p->text) + 1;
-	map__remove(&m->by_path, &p->hash);
 	free(p->text);
-	*p = (struct path){ .next_free = m->first_free };
-	m->first_free = number;
+	map__remove(&m->by_path, &hash);
 }
 
 static void forget_process(struct mappings *m, struct process_code *p)
@@ -93,59 +87,35 @@ void mappings__free(struct mappings *m)
 		forget_process(m, map__value(&m->processes, i));
 	map__free(&m->processes);
 	map__free(&m->by_path);
-	free(m->paths);
 	free(m);
 }
 
-const char *mappings__path(const struct mappings *m, u32 path)
+const char *mappings__path(const struct mappings *m, u64 path)
 {
-	return path && path <= m->n_paths && m->paths[path - 1].text ? m->paths[path - 1].text : "";
+	const struct path *p = map__find(&m->by_path, &path);
+
+	return p ? p->text : "";
 }
 
-/* Returns a free number; 0: no memory. */
-static u32 free_number(struct mappings *m)
-{
-	u32 number = m->first_free;
-
-	if (number) {
-		m->first_free = m->paths[number - 1].next_free;
-		return number;
-	}
-	if (!array__room(m->paths, m->n_paths))
-		return 0;
-	m->paths[m->n_paths] = (struct path){};
-	return ++m->n_paths;
-}
-
-/* Returns the path's number with one more reference; 0: no path, or no room. */
-static u32 path_number(struct mappings *m, const char *path)
+/* Returns the path's hash, with one more reference; 0: no path, or no room. */
+static u64 path_hash(struct mappings *m, const char *path)
 {
 	size_t size = path ? strlen(path) + 1 : 0;
 	u64 hash = size > 1 ? map__hash_bytes(path, size - 1) : 0;
-	u32 *number;
+	struct path *p = map__find(&m->by_path, &hash);
 
-	if (size <= 1)
-		return 0;
-	number = map__find(&m->by_path, &hash);
-	if (!number) {
-		struct path p = { .hash = hash };
-
-		if (m->path_bytes + size > PATHS_BYTES)
-			return 0;
-		p.text = strdup(path);
-		number = p.text ? map__get(&m->by_path, &hash) : NULL;
-		if (number)
-			*number = free_number(m);
-		if (!number || !*number) {
+	if (!p && size > 1 && m->path_bytes + size <= PATHS_BYTES) {
+		p = map__get(&m->by_path, &hash);
+		if (p && !(p->text = strdup(path))) {
 			map__remove(&m->by_path, &hash);
-			free(p.text);
 			return 0;
 		}
-		m->paths[*number - 1] = p;
-		m->path_bytes += size;
+		m->path_bytes += p ? size : 0;
 	}
-	m->paths[*number - 1].users++;
-	return *number;
+	if (!p)
+		return 0;
+	p->users++;
+	return hash;
 }
 
 static bool is_same(const struct mapped_code *a, const struct mapped_code *b)
@@ -194,7 +164,7 @@ void mappings__add(struct mappings *m, const struct mapping *at)
 		.dev = at->dev,
 		.ino = at->ino,
 		.generation = at->generation,
-		.path = path_number(m, at->path),
+		.path = path_hash(m, at->path),
 		.time = at->time,
 	};
 
@@ -221,7 +191,7 @@ static bool parse_line(struct mappings *m, char *line, struct mapped_code *c)
 		return false;
 	c->dev = (u64)major << 20 | minor;
 	line[strcspn(line, "\n")] = '\0';
-	c->path = path ? path_number(m, line + path) : 0;
+	c->path = path ? path_hash(m, line + path) : 0;
 	return true;
 }
 
@@ -323,7 +293,6 @@ void mappings__sizes(const struct mappings *m, table_size_fn *fn, void *arg)
 	   arg);
 	fn(&(struct table_size){ .name = "paths of mappings",
 				 .entries = m->by_path.n,
-				 .bytes =
-					 m->path_bytes + map__bytes(&m->by_path) + array__bytes(m->paths, m->n_paths) },
+				 .bytes = m->path_bytes + map__bytes(&m->by_path) },
 	   arg);
 }

@@ -16,7 +16,7 @@ struct mapped_code {
 	u64 start, end, offset; /* as in struct mapping */
 	u64 dev, ino;
 	u32 generation;
-	u32 path; /* mappings__path() */
+	u64 path; /* mappings__path() */
 	u64 time; /* time at which it was made */
 };
 
@@ -28,8 +28,8 @@ void mappings__add(struct mappings *m, const struct mapping *at);
  * has the same mappings if the child ended before it was examined. Valid until the next call.
  */
 const struct mapped_code *mappings__at(struct mappings *m, u32 pid, u32 parent, u64 addr, u64 time);
-/* Returns the path of a number; "[vdso]" and the like begin with a bracket, "" is code without a file. */
-const char *mappings__path(const struct mappings *m, u32 path);
+/* Returns the path of a mapping; "[vdso]" and the like begin with a bracket, "" is code without a file. */
+const char *mappings__path(const struct mappings *m, u64 path);
 /* Called at each tick: removes processes that have ended. */
 void mappings__tick(struct mappings *m, u64 now);
 void mappings__sizes(const struct mappings *m, table_size_fn *fn, void *arg);

@@ -3,7 +3,6 @@
 #include "record/stacks/python.h"
 
 #include "attach/steering.h"
-#include "record/discover/shares.h"
 #include "record/examine/file_facts.h"
 #include "record/parts.h"
 #include "util/array.h"
@@ -214,14 +213,14 @@ static bool locate_runtime(struct session *s, struct file_facts *f, const struct
 	u64 bias;
 
 	if (f->python.error == -ENOTSUP && !f->python.reported)
-		session__warn_of(s, shares__user(s, m->pid), "%s: Python stacks are not walked: %s", m->path,
+		session__warn_of(s, session__user(s, m->pid), "%s: Python stacks are not walked: %s", m->path,
 				 f->python.why);
 	f->python.reported |= f->python.error == -ENOTSUP;
 	if (f->python.error || mapping__bias(f, m, &bias))
 		return false;
 	number = number_of(s, &r->layout);
 	if (number < 0) {
-		session__warn_of(s, shares__user(s, m->pid), "%s: Python stacks are not walked: %s", m->path,
+		session__warn_of(s, session__user(s, m->pid), "%s: Python stacks are not walked: %s", m->path,
 				 strerror(-number));
 		return false;
 	}

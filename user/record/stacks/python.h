@@ -10,9 +10,7 @@ struct python_known;
 
 /* NULL: no memory. */
 struct python_known *python_known__new(void);
-/*
- * Called before a file is probed: if it is a CPython, processes that run it are known from their first event on.
- */
+/* Called before a file is probed: if it is a CPython, processes that run it are known from their first event on. */
 void python__examined(struct session *s, struct file_facts *file, const struct mapping *m);
 /*
  * If the file is a CPython, the stacks of its processes can be walked from here on; if not, reports why. May be called

@@ -19,7 +19,6 @@
 #include "record/stacks/native.h"
 #include "record/stacks/python_functions.h"
 #include "record/stacks/tasks.h"
-#include "record/tables.h"
 #include "sonde.skel.h"
 #include "util/array.h"
 

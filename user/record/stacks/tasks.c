@@ -2,7 +2,6 @@
 #include "record/stacks/tasks.h"
 
 #include "attach/task_reader.h"
-#include "record/discover/shares.h"
 #include "record/parts.h"
 #include "record/stacks/native.h"
 #include "record/stacks/stacks.h"
@@ -77,7 +76,7 @@ static void on_error(struct session *s, struct task_process *p, int err, u64 now
 
 	end_reader(p);
 	if (err == -ENOTSUP)
-		session__warn_of(s, shares__user(s, next.pid),
+		session__warn_of(s, session__user(s, next.pid),
 				 "process %u: its asyncio tasks are not recorded: " TASKS_UNKNOWN, next.pid);
 	if (err == -ENOTSUP || err == -ENOEXEC || session__has_ended(next.pid))
 		return;
@@ -137,8 +136,8 @@ void tasks__found(struct session *s, u32 pid)
 void tasks__mapped(struct session *s, const struct mapping *m)
 {
 	/* -p may name more processes than can be read */
-	if (strstr(m->path, "/uvloop/loop.") || (strstr(m->path, "/_asyncio.") && s->args->n_pids <= TASK_READERS_MAX &&
-						 targets__have(&s->targets, m->pid)))
+	if (strstr(m->path, "/uvloop/loop.") ||
+	    (strstr(m->path, "/_asyncio.") && s->args->n_pids <= TASK_READERS_MAX && targets__have(s, m->pid)))
 		tasks__found(s, m->pid);
 }
 
