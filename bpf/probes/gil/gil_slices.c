@@ -2,8 +2,8 @@
 /*
  * Measuring in slices of time. A probe costs about 2 us with its trap. A thread that waits for the GIL 100,000 times a
  * second is slowed by that, and the timing of the others changes. So above a number of waits per second the probes are
- * detached, and attached again for a slice now and then. They are also detached in the pauses of --cost-limit
- * (user/record/attach/slices.c), which then decides alone. Before Linux 6.6 they stay attached in those, and the
+ * detached, and attached again for a slice now and then. They are also detached between the slices of --cost-limit
+ * (user/record/attach/slices.c), which then decides alone. Before Linux 6.6 they stay attached there, and the
  * programs return at once: to detach them would stop the worker for 30 to 50 ms per site in each pause. The trace says
  * which times were measured (gil_slice). docs/gil.md has the measurements.
  */

@@ -214,7 +214,7 @@ static struct object *take_mapping(struct session *s, const struct mapping *m, u
 	 * files that only other users map are not probed; if a process later becomes one of this user's, it is
 	 * scanned again
 	 */
-	if (s->args->one_user && !process__is_selected(s, m->pid))
+	if (s->args->one_user && !process__is_passed_on(s, m->pid))
 		return o;
 	if (!o)
 		o = new_object(s, m, first);
@@ -231,7 +231,7 @@ static struct object *take_mapping(struct session *s, const struct mapping *m, u
 	o->mapped = o->live;
 	o->used = m->time;
 	o->unmapped = false;
-	if (!process__is_selected(s, m->pid))
+	if (!process__is_passed_on(s, m->pid))
 		return o;
 	if (s->native)
 		native__mapped(s->native, m);

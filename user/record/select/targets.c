@@ -79,7 +79,7 @@ bool session__selects(const struct session *s, u32 pid)
 	return !s->filter.need || (process__get(s, pid) & PROCESS_SELECTED);
 }
 
-bool process__is_selected(const struct session *s, u32 pid)
+bool process__is_passed_on(const struct session *s, u32 pid)
 {
 	return !s->filter.need || (process__get(s, pid) & (PROCESS_SELECTED | PROCESS_PASSED_ON));
 }

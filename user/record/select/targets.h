@@ -24,6 +24,6 @@ u32 process__get(const struct session *s, u32 pid);
 void process__set(struct session *s, u32 pid, u32 flags);
 void process__clear(struct session *s, u32 pid, u32 flags);
 /* Returns whether the process is selected, or was recently and is being passed to the families (filter.c). */
-bool process__is_selected(const struct session *s, u32 pid);
+bool process__is_passed_on(const struct session *s, u32 pid);
 /* Returns whether the process is selected, or was when it ended; true if it is not known (pid 0). */
 bool process__was_selected(const struct session *s, u32 pid);
