@@ -116,6 +116,28 @@ directions() {
 	return $bad
 }
 
+# The files that use the fields of a part of a recording (user/record/parts.h): its folder or its file. The fields of
+# `load` are also read where files are examined and probes attached.
+declare -A owner=(
+	[load]="load/ attach/ examine/ drain/ hosts metadata session" [refused]="load/" [targets]="select/" [filter]="select/"
+	[objects]="discover/" [preattach]="discover/" [shares]="discover/" [hung]="discover/" [remote]="discover/"
+	[examiner]="examine/" [site_links]="attach/" [slices]="attach/" [suspension]="suspension" [drain]="drain/"
+	[losses]="drain/" [stacks]="stacks/" [python]="stacks/" [native]="stacks/" [tasks]="stacks/" [hosts]="hosts"
+	[memory]="memory" [warnings]="warnings"
+)
+
+# Only its owner uses the fields of a part; status.c reads them all. Host code knows only record/family.h.
+parts() {
+	local part bad=0
+	for part in "${!owner[@]}"; do
+		grep -rnE "\b(s|session)->$part(\.|->)" --include='*.c' user/record |
+			grep -vE "^user/record/(status\.c|${owner[$part]// /|}(\.c)?)" && bad=1
+	done
+	grep -nE '#include "record/' bpf/probes/*/* | grep -v '"record/family.h"' && bad=1
+	grep -rn '#include "record/parts.h"' --include='*.h' user && bad=1
+	return $bad
+}
+
 # CONTRIBUTING.md, "Style": everyday words that had private meanings here, in place of a term
 # or a noun. Field `told` of event gpu_shim stays, as it is part of the format; so do expected texts with older schemas.
 words() {
@@ -146,6 +168,7 @@ check "test programs are executable" executables
 check "Python is /usr/bin/python3" python_is_debians
 check "licence lines" spdx
 check "includes point downward" directions
+check "parts of a recording" parts
 check "docs/json.md has the keys of the code" scripts/json-keys.py "$build" --check
 check "no blanks at a line's end" blanks
 check "lines of comments have at most 120 columns" long_comments

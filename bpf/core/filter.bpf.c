@@ -74,7 +74,7 @@ static __always_inline u32 process__change(u32 tgid, u32 set, u32 clear, u32 *no
 	return old;
 }
 
-/* Does one of the --comm globs match? The tables are described in user/record/comm_glob.h. */
+/* Does one of the --comm globs match? The tables are described in user/record/select/comm_glob.h. */
 static __always_inline bool comm__is_selected(const char *comm)
 {
 	for (u32 i = 0; i < COMM_GLOBS; i++) {
@@ -177,7 +177,7 @@ int BPF_PROG(core_fork, struct task_struct *parent, struct task_struct *child)
 	 * PROCESS_COMM: the child has the name of the thread that forked it, which may differ from its process's.
 	 */
 	flags = process__flags(from) &
-		~(PROCESS_RETURNS | PROCESS_SELECTED | PROCESS_COMM | PROCESS_USER | PROCESS_JOINING);
+		~(PROCESS_RETURNS | PROCESS_SELECTED | PROCESS_COMM | PROCESS_USER | PROCESS_PASSED_ON);
 	if (!filter_hierarchy)
 		flags &= ~PROCESS_CGROUP;
 	flags = with_selected(flags | comm__flag(child) | cgroup__flag(child) | user__flag(child));

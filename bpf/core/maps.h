@@ -15,8 +15,8 @@ enum process_flags {
 	PROCESS_COMM = 16, /* --comm: its name matches now */
 	PROCESS_CGROUP = 32, /* --cgroup: it is in one of them now */
 	PROCESS_USER = 64, /* --scope user: its user is now the one to whom the recording is limited */
-	/* it was selected recently, and the families are being given its threads, even if it has left the set again */
-	PROCESS_JOINING = 128,
+	/* it was selected recently, and its threads are being passed on to the families, also if it no longer is */
+	PROCESS_PASSED_ON = 128,
 };
 
 /* How spans observe returns; const volatile span_mode. */

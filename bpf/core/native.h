@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A thread's native user stack on its way from BPF to the worker, which unwinds it (user/record/native.c). It
+ * A thread's native user stack on its way from BPF to the worker, which unwinds it (user/record/stacks/native.c). It
  * contains what unwinding needs: the registers, the newest bytes of the stack (for functions without frame pointers),
  * and the chain of frame pointers (for the callers beyond those bytes).
  */

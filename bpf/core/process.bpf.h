@@ -83,14 +83,14 @@ static __always_inline bool user_task__followed(struct task_struct *task, bool a
  * a process that keeps changing its name or cgroup may be unselected when the iterator runs, and its events are
  * recorded whenever it is selected.
  */
-static __always_inline bool process__introduced(u32 tgid)
+static __always_inline bool process__passed_on(u32 tgid)
 {
-	return !filter_on || (process__flags(tgid) & (PROCESS_SELECTED | PROCESS_JOINING));
+	return !filter_on || (process__flags(tgid) & (PROCESS_SELECTED | PROCESS_PASSED_ON));
 }
 
-static __always_inline bool task__introduced(struct task_struct *task, bool all)
+static __always_inline bool task__passed_on(struct task_struct *task, bool all)
 {
-	return filter_on ? process__introduced(task->tgid) : task__followed(task, all);
+	return filter_on ? process__passed_on(task->tgid) : task__followed(task, all);
 }
 
 /*

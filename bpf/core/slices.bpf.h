@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * When families sched and sample measure in slices of time (user/record/slices.c). Their programs at switches and
- * wake-ups are detached between slices. Each slice begins and ends at one moment for all threads.
+ * When families sched and sample measure in slices of time (user/record/attach/slices.c). Their programs at switches
+ * and wake-ups are detached between slices. Each slice begins and ends at one moment for all threads.
  */
 #pragma once
 

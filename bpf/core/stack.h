@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Frames and code objects on their way from BPF to the worker. BPF numbers frames and code objects at their first
- * occurrence and sends what it read of them once, as raw records. The worker, which has line tables and symbols,
- * turns these into meta_frame and meta_code (user/record/stacks.c). Raw records are not events and are not in the
+ * occurrence and sends what it read of them once, as raw records. The worker, which has line tables and symbols, turns
+ * these into meta_frame and meta_code (user/record/stacks/stacks.c). Raw records are not events and are not in the
  * trace.
  */
 #pragma once

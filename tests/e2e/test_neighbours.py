@@ -22,7 +22,7 @@ LARGE = 140 << 20
 HUNG = 30
 REFUSED = 600
 EACH = 20  # of which a subordinate user maps
-WARNINGS = 16  # LINES_MAX of user/record/shares.c
+WARNINGS = 16  # LINES_MAX of user/record/discover/shares.c
 SUBUIDS = 100000
 VICTIM = f"""import ctypes, mmap, sys
 sys.stdin.readline()

@@ -17,7 +17,7 @@ ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
 from sonde_trace import Trace
 from tap import done, ok, skip
 
-CHANGES_MAX = 4  # user/record/changed.c
+CHANGES_MAX = 4  # user/record/discover/changed.c
 LIBRARY, TRACE = os.path.join(TMP, "libcudart.so.77"), os.path.join(TMP, "rewritten.sonde")
 FAKE = os.path.join(B, "tests", "fakes", "libcudart.so")
 number, lines, printed = 0, "", b""

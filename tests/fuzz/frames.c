@@ -11,7 +11,9 @@
 #include "core/stack.h"
 #include "fuzz.h"
 #include "python/tasks.h"
-#include "record/internal.h"
+#include "record/drain/losses.h"
+#include "record/parts.h"
+#include "record/stacks/stacks.h"
 
 static struct embedded embedded;
 
@@ -58,7 +60,7 @@ static void records(const uint8_t *data, size_t size)
 	}
 	memset(&s, 0, sizeof(s));
 	s.args = &args;
-	s.schema = embedded.schema;
+	s.embedded.schema = embedded.schema;
 	s.writer = writer;
 	s.stacks = stack_records__new();
 	if (s.stacks && !losses__new(&s))

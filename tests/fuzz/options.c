@@ -37,7 +37,7 @@
 #include "fuzz.h"
 #include "kernel/probes.h"
 #include "model/clock.h"
-#include "record/comm_glob.h"
+#include "record/select/comm_glob.h"
 
 #define WORDS_MAX 64
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* SONDE_TEST=captured:FILE: what a compromised process could try. docs/security.md lists what is refused. */
 #include "core/python.h"
-#include "record/internal.h"
+#include "record/parts.h"
 #include "util/test_switch.h"
 
 #include <bpf/bpf.h>

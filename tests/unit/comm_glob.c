@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* --comm's patterns, matched by the algorithm of the BPF program, compared with fnmatch(3). */
-#include "record/comm_glob.h"
+#include "record/select/comm_glob.h"
 #include "test.h"
 
 #include <errno.h>

@@ -10,9 +10,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "record/examine_private.h"
-#include "record/objects.h"
-#include "record/shares.h"
+#include "record/discover/objects.h"
+#include "record/discover/shares.h"
+#include "record/examine/children.h"
+#include "record/parts.h"
 #include "sandbox/message.h"
 #include "sandbox/sandbox.h"
 #include "test.h"
@@ -31,7 +32,7 @@ static struct program programs[] = {
 };
 static struct session session = {
 	.embedded.probes = { .programs = programs, .n_programs = 3 },
-	.family_on = { [3] = true, [4] = true },
+	.load.family_on = { [3] = true, [4] = true },
 };
 static struct object object = { .path = "/some/file" };
 static struct examination x;

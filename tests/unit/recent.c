@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Tables with removal: a hash table, and a table that evicts unused entries. */
-#include "record/line_tables.h"
+#include "record/stacks/line_tables.h"
 #include "util/recent.h"
 
 #include "test.h"

@@ -3,7 +3,7 @@
  * The ring with threads as producers: they race on all CPUs, while BPF programs of one
  * CPU can only interrupt each other.
  */
-#include "record/ring.h"
+#include "record/drain/ring.h"
 #include "test.h"
 
 #include <pthread.h>

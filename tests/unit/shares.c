@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Budgets of users: the maximum debt, and the state stored for many users. */
-#include "record/shares.h"
+#include "record/discover/shares.h"
 
-#include "record/internal.h"
+#include "record/parts.h"
 #include "test.h"
 
 #define S	     1000000000LL
@@ -27,7 +27,7 @@ static bool examine(u32 uid)
 	bool may = shares__may(&session, uid, uid + 1, 1, false);
 
 	if (may)
-		shares__examined(&session);
+		shares__examined(session.shares);
 	return may;
 }
 

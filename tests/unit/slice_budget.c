@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The part of the time that a limit of cost leaves to measure, for threads whose probes cost a known share. */
-#include "record/slice_budget.h"
+#include "record/attach/slice_budget.h"
 
 #include "test.h"
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "elf/elf.h"
-#include "record/symbols.h"
+#include "record/examine/symbols.h"
 #include "test.h"
 
 struct file {

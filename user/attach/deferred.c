@@ -72,8 +72,8 @@ static bool is_deferred(const struct program *p)
 
 static bool has_any(const struct probes *probes)
 {
-	for (u32 i = 0; i < probes->n_programs; i++)
-		if (is_deferred(&probes->programs[i]))
+	PROGRAMS_EACH(p, probes)
+		if (is_deferred(p))
 			return true;
 	return false;
 }

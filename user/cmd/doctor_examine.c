@@ -57,9 +57,7 @@ static bool find_library(const struct embedded *embedded, const struct schema_fa
 	const struct family_host *h = family_host__find(f->name);
 	char text[80];
 
-	for (u32 i = 0; i < embedded->probes.n_programs; i++) {
-		const struct program *p = &embedded->probes.programs[i];
-
+	PROGRAMS_EACH(p, &embedded->probes) {
 		if (p->family != f || !*p->section.library)
 			continue;
 		if (elf ? library__match(elf, &embedded->probes, p->section.library) == LIBRARY_YES :
@@ -68,7 +66,7 @@ static bool find_library(const struct embedded *embedded, const struct schema_fa
 			snprintf(n->how, sizeof(n->how), "its functions, by name");
 			return true;
 		}
-		/* NVIDIA's static libraries have such symbols; record/attach.c detects them in the same way. */
+		/* NVIDIA's static libraries have such symbols; record/attach/attach.c detects them in the same way. */
 		snprintf(text, sizeof(text), "%.*s_static_", (int)strcspn(p->section.library, "."), p->section.library);
 		if (elf && elf__names_hold(elf, text)) {
 			snprintf(n->runtime, sizeof(n->runtime), "%s, linked in", p->section.library);

@@ -2,8 +2,8 @@
 /* Reports which families of probes are usable, and what a hit of each costs here. */
 #include "cmd/doctor.h"
 
-#include "record/calibrate.h"
-#include "record/refused.h"
+#include "record/load/calibrate.h"
+#include "record/load/refused.h"
 #include "util/test_switch.h"
 
 #include <errno.h>
@@ -29,9 +29,7 @@ static struct kinds kinds_of(const struct doctor *d, const struct schema_family 
 {
 	struct kinds k = {};
 
-	for (u32 i = 0; i < d->embedded.probes.n_programs; i++) {
-		const struct program *p = &d->embedded.probes.programs[i];
-
+	PROGRAMS_EACH(p, &d->embedded.probes) {
 		if (p->family != f)
 			continue;
 		k.calls += p->section.kind == SECTION_SPAN;
@@ -70,9 +68,7 @@ static const char *judge(const struct doctor *d, const struct schema_family *f, 
 		snprintf(why, len, "%s", t->refusals[f->id].text);
 		return t->refusals[f->id].is_whole_family ? "no" : "partly";
 	}
-	for (u32 i = 0; i < d->embedded.probes.n_programs; i++) {
-		const struct program *p = &d->embedded.probes.programs[i];
-
+	PROGRAMS_EACH(p, &d->embedded.probes) {
 		if (p->family != f)
 			continue;
 		if (p->section.kind == SECTION_TRACEPOINT && !features__tracepoint(p->section.rest) &&
@@ -109,7 +105,7 @@ static void add_family(struct doctor *d, struct table *table, const struct schem
 		 k.tracepoints		? "kernel tracepoints" :
 					  "");
 	table__add(table, V_TEXT(f->name), V_TEXT(usable), V_TEXT(f->by_default ? "yes" : "with -t"),
-		   ns ? V_U64(ns) : V_NONE, c->foreign ? V_U64(c->foreign) : V_NONE, V_TEXT(hit),
+		   ns ? V_U64(ns) : V_NONE, c->unfollowed ? V_U64(c->unfollowed) : V_NONE, V_TEXT(hit),
 		   V_TEXT(*why ? why : f->doc));
 }
 

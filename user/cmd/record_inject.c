@@ -17,7 +17,7 @@
 #include "inject/inject.h"
 #include "process/procs.h"
 #include "sandbox/bounded.h"
-#include "record/cgroup.h"
+#include "record/select/cgroup.h"
 #include "util/array.h"
 #include "util/file.h"
 #include "util/timing.h"

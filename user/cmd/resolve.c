@@ -8,7 +8,6 @@
 #include "process/mounts.h"
 #include "process/procs.h"
 #include "record/family.h"
-#include "record/file_facts.h"
 #include "sandbox/bounded.h"
 #include "sandbox/memory_limit.h"
 #include "sandbox/privileges.h"
@@ -247,12 +246,9 @@ static void add_object(struct resolver *r)
 
 	for (u32 f = 0; f < schema->n_families; f++) {
 		begin_family(r, schema->families[f].name);
-		for (u32 i = 0; i < r->bpf->probes.n_programs; i++) {
-			const struct program *p = &r->bpf->probes.programs[i];
-
+		PROGRAMS_EACH(p, &r->bpf->probes)
 			if (p->family == &schema->families[f] && *p->section.library && is_library(r, &p->section))
 				add_program(r, p);
-		}
 		if (elf__is_native(r->elf))
 			add_sites(r, &schema->families[f]);
 		end_family(r);

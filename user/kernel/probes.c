@@ -141,8 +141,8 @@ void probes__free(struct probes *p)
 {
 	for (u32 i = 0; i < p->n; i++)
 		free(p->list[i].name);
-	for (u32 i = 0; i < p->n_programs; i++)
-		free(p->programs[i].refusal);
+	PROGRAMS_EACH(program, p)
+		free(program->refusal);
 	MAPS_FREE(&p->functions, &p->numbers, &p->owners);
 	free(p->list);
 	free(p->programs);
@@ -151,9 +151,9 @@ void probes__free(struct probes *p)
 
 struct program *probes__program(const struct probes *p, const char *name)
 {
-	for (u32 i = 0; i < p->n_programs; i++)
-		if (!strcmp(p->programs[i].name, name))
-			return &p->programs[i];
+	PROGRAMS_EACH(program, p)
+		if (!strcmp(program->name, name))
+			return program;
 	return NULL;
 }
 

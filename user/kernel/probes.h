@@ -47,6 +47,10 @@ struct probes {
 	u32 n_owned; /* by owners other than root */
 };
 
+/* Loops over the programs: struct program *p. */
+#define PROGRAMS_EACH(p, probes) \
+	for (struct program *p = (probes)->programs, *end_ = p + (probes)->n_programs; p < end_; p++)
+
 /*
  * Call it before the object is loaded. A program belongs to the family with which its name begins. Returns 0 or
  * negative errno.

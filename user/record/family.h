@@ -16,7 +16,7 @@
 
 struct session;
 struct step_schedule;
-struct native;
+struct native_stack;
 struct file_facts;
 struct placer;
 struct place_site;
@@ -35,6 +35,8 @@ struct site_list {
 	char **names;
 	u32 n_names;
 };
+
+#define FAMILY_FACTS_MAX 192 /* bytes of a family's facts about a file */
 
 /*
  * From family_host.sites: the object can be traced only together with another one, which is_runtime knows by its hint.
@@ -57,7 +59,7 @@ int site_list__add_placed(struct site_list *list, struct elf *elf, struct placer
 u64 site_list__placed_cookie(const struct place_site *site);
 void site_list__free(struct site_list *list);
 
-/* Asyncio tasks of a process that waited in the same coroutines when they were read (record/tasks.h). */
+/* Asyncio tasks of a process that waited in the same coroutines when they were read (record/stacks/tasks.h). */
 struct task_waits {
 	u32 pid;
 	u64 time, period; /* ns: of the reading, and since the one before */
@@ -102,12 +104,12 @@ struct family_host {
 	 * CPythons are then found and passed to BPF without the family's help.
 	 */
 	const char *python_option;
-	/* It calls session__native() for stacks: mappings are then stored from the start, because processes may end. */
+	/* It calls session__native_stack(): mappings are then stored from the start, because processes may end. */
 	bool native;
 	/*
 	 * The next three functions and `sites` parse a file that the target's user may have written. In a recording
-	 * they run in a child process without privileges (record/examine.h): their changes to memory are lost, and of
-	 * the session they may only read options and test switches.
+	 * they run in a child process without privileges (record/examine/examine.h): their changes to memory are lost,
+	 * and of the session they may only read options and test switches.
 	 *
 	 * Returns whether this object is a runtime that the family traces. Called once per object, before sites, and
 	 * again with the hint for objects that it rejected, when `sites` has returned SITES_HINT for another one. NULL:
@@ -189,8 +191,8 @@ struct family_host {
 	void (*tasks)(struct session *s, const struct task_waits *w);
 	/* Reports the sizes of its tables of processes, threads and the like; NULL: it has none. */
 	void (*sizes)(const struct session *s, table_size_fn *fn, void *arg);
-	/* It calls session__pause and session__resume, and has no return probes. */
-	bool has_slices;
+	/* Its probes are detached and attached again while the recording continues. It has no return probes. */
+	bool detaches;
 	/* Of these programs probes stay attached meanwhile; NULL: of none. */
 	bool (*stays_attached)(const char *program);
 	/*
@@ -199,9 +201,9 @@ struct family_host {
 	 */
 	void (*set_suspended)(struct session *s, bool suspend);
 	/*
-	 * Programs that are detached between slices of time, to limit the family's cost (record/slices.c). The names
-	 * end with NULL; NULL: the family is not limited. .open_iterator: the iterator that writes what is open when a
-	 * slice ends.
+	 * Programs that are detached between slices of time, to limit the family's cost (record/attach/slices.c). The
+	 * names end with NULL; NULL: the family is not limited. .open_iterator: the iterator that writes what is open
+	 * when a slice ends.
 	 */
 	const char *const *sliced;
 	const char *open_iterator;
@@ -235,12 +237,12 @@ u32 session__intern(struct session *s, const char *text);
 bool session__no_args(const struct session *s);
 /* Returns the part of a path that may be written: all of it, or with --no-args its last component. */
 const char *session__path(const struct session *s, const char *path);
-/* Writes a record made in user space; its header must be filled. */
+/* Returns the header, with the time, of a record of this kind that is made in user space. */
+struct event session__event(const struct session *s, u16 id);
+/* Writes such a record. */
 int session__emit(struct session *s, const void *record, u32 size);
-/* Runs an iterator program and writes the records that it emits (iter__write). */
-int session__run_iter(struct session *s, const char *program);
-/* As session__run_iter over the tasks of one process; pid 0: of all. */
-int session__run_iter_of(struct session *s, const char *program, u32 pid);
+/* Runs an iterator program over the tasks of a process (0: of all), and writes the records that it emits. */
+int session__run_iter(struct session *s, const char *program, u32 pid);
 /*
  * Returns how often all rings were read to their end. A record that a process emitted before a call of this function
  * has been passed to .event once a later call returns a higher number.
@@ -277,9 +279,9 @@ const char *session__step(const struct session *s);
 bool session__has_command(const struct session *s);
 /* The schedule is over in all processes that have begun it. */
 void session__end_schedule(struct session *s);
-/* Detaches the probes of a family with .slices from all objects, which takes about 50 ms, and attaches them again. */
-int session__pause(struct session *s, const char *family);
-int session__resume(struct session *s, const char *family);
+/* Detaches the probes of a family with .detaches from all objects, which takes about 50 ms, and attaches them again. */
+int session__detach_family(struct session *s, const char *family);
+int session__attach_family(struct session *s, const char *family);
 /* Does it take these 50 ms for each site? Before Linux 6.6 each has a perf event. */
 bool session__detaches_slowly(const struct session *s);
 /*
@@ -288,7 +290,7 @@ bool session__detaches_slowly(const struct session *s);
 void session__add_probing(struct session *s, u64 run_ns, u64 cost_ns);
 /* -ESRCH: the process has ended. */
 int session__image(struct session *s, u32 pid, struct process_image *out);
-/* The effective user of a process; ~0: not known. */
+/* The account of a process (util/account.h); ~0: it has ended. */
 u32 session__user(struct session *s, u32 pid);
 /* Opens /proc/PID/maps for reading; NULL: failed. */
 FILE *session__maps(struct session *s, u32 pid);
@@ -304,13 +306,21 @@ int session__start_dwarf(struct session *s, struct dwarf_job *job, const struct 
 			 const struct dwarf_member *members, u32 n);
 /* A descriptor of the file behind a mapping (only of ELF files), or negative errno. */
 int session__open_mapped(struct session *s, const struct mapping *m);
-/* Returns the recording's native stacks (record/native.h); NULL: no memory. */
-struct native *session__native(struct session *s);
+/* A thread's native stack, as a program of the family read it (core/native.h). */
+struct native_thread {
+	const struct native_stack *raw;
+	u32 size; /* number of bytes received */
+	u32 pid, parent; /* the parent's mappings are used for a process that ended at once */
+	u64 time; /* ns */
+	u32 python; /* the Python stack below the newest native frames; 0: none */
+};
+/* Returns the trace's id of the whole stack, or t->python if there are no native frames. */
+u32 session__native_stack(struct session *s, const struct native_thread *t);
 /* Prints a warning. */
 void session__warn(struct session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /*
  * Prints a warning about an account's file or process. An account can cause as many as it likes, so further ones than
- * its first are only counted, in one line at the end (record/shares.c).
+ * its first are only counted, in one line at the end (record/discover/shares.c).
  */
 void session__warn_of(struct session *s, u32 account, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Reports that an account's file is left out because it needs too much memory or time, and counts a loss. */

@@ -7,9 +7,13 @@
  * Near the limit all caches are freed. If that does not help, the recording ends in order, with the memory between
  * the soft limit and the hard one, before an allocation fails.
  */
-#include "record/internal.h"
+#include "record/memory.h"
 
-#include "record/native.h"
+#include "record/discover/objects.h"
+#include "record/drain/losses.h"
+#include "record/parts.h"
+#include "record/stacks/native.h"
+#include "record/stacks/stacks.h"
 #include "trace/strings.h"
 #include "util/sanitizer.h"
 
@@ -17,7 +21,6 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -33,11 +36,11 @@
 #define FILES_MIN     256 /* descriptors: what a short recording of one process needs */
 
 /* Returns the bytes of private writable memory, as RLIMIT_DATA counts them; 0: unknown. */
-static u64 data_bytes(const struct session *s)
+static u64 data_bytes(const struct memory *m)
 {
 	unsigned long long data = 0;
 	char text[256];
-	ssize_t n = s->memory.statm_fd > 0 ? pread(s->memory.statm_fd, text, sizeof(text) - 1, 0) : 0;
+	ssize_t n = m->statm_fd > 0 ? pread(m->statm_fd, text, sizeof(text) - 1, 0) : 0;
 
 	text[n > 0 ? n : 0] = '\0';
 	if (sscanf(text, "%*u %*u %*u %*u %*u %llu", &data) != 1)
@@ -81,8 +84,8 @@ void memory__limit(struct session *s)
 	s->memory.statm_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 	set_limit(RLIMIT_DATA, DATA_MAX, DATA_MAX + DATA_RESERVE);
 	/* for tests: the limit is reached at once, or nearly so after the start's memory is freed */
-	s->memory.max = session__test_switch("small-memory") ? data_bytes(s) :
-			session__test_switch("near-memory")  ? data_bytes(s) * 100 / (HIGH_PERCENT + 8) :
+	s->memory.max = session__test_switch("small-memory") ? data_bytes(&s->memory) :
+			session__test_switch("near-memory")  ? data_bytes(&s->memory) * 100 / (HIGH_PERCENT + 8) :
 							       DATA_MAX;
 }
 
@@ -90,7 +93,7 @@ void memory__limit(struct session *s)
  * Frees the caches. Their contents are then looked up, numbered and written again; so that the trace does not grow
  * without end by that, it is repeated only when as much memory is allocated again, or after a while.
  */
-static void give_up_tables(struct session *s, u64 now, u64 bytes)
+static void free_caches(struct session *s, u64 now, u64 bytes)
 {
 	u64 left;
 
@@ -102,7 +105,7 @@ static void give_up_tables(struct session *s, u64 now, u64 bytes)
 	trace_writer__forget_texts(s->writer);
 	trace_writer__flush(s->writer);
 	malloc_trim(0);
-	left = data_bytes(s) + s->memory.max * AGAIN_PERCENT / 100;
+	left = data_bytes(&s->memory) + s->memory.max * AGAIN_PERCENT / 100;
 	s->memory.again = bytes > left ? bytes : left;
 	s->memory.again_time = now + AGAIN_AFTER;
 }
@@ -112,12 +115,14 @@ int memory__poll(struct session *s, u64 now, char *err, size_t len)
 	struct rlimit data;
 	u64 bytes;
 
+	if (now >= s->memory.next_tables)
+		memory__write_tables(s);
 	if (!s->memory.max)
 		return 0;
-	bytes = data_bytes(s);
+	bytes = data_bytes(&s->memory);
 	if (bytes * 100 < s->memory.max * HIGH_PERCENT)
 		return 0;
-	give_up_tables(s, now, bytes);
+	free_caches(s, now, bytes);
 	if (!s->memory.warned)
 		session__warn(
 			s,
@@ -125,7 +130,7 @@ int memory__poll(struct session *s, u64 now, char *err, size_t len)
 			"texts, which are written again when they are needed",
 			bytes >> 20, s->memory.max >> 20);
 	s->memory.warned = true;
-	bytes = data_bytes(s);
+	bytes = data_bytes(&s->memory);
 	if (bytes * 100 < s->memory.max * FULL_PERCENT)
 		return 0;
 	if (!getrlimit(RLIMIT_DATA, &data)) {
@@ -155,11 +160,9 @@ static void write_size(const struct table_size *size, void *arg)
 	session__emit(s, &e, sizeof(e));
 }
 
-static void write_sizes_of(struct session *s, const struct family_host *h, void *arg)
+static void write_sizes_of(struct session *s, const struct family_host *h, u8 family, void *arg)
 {
-	const struct schema_family *f = schema__family(s->schema, h->name);
-
-	if (h->sizes && f && s->family_on[f->id])
+	if (h->sizes)
 		h->sizes(s, write_size, s);
 }
 
@@ -196,6 +199,12 @@ void memory__write_tables(struct session *s)
 	write_size(&(struct table_size){ .name = "records to be written", .bytes = trace_writer__buffers(s->writer) },
 		   s);
 	losses__sizes(s->losses, write_size, s);
-	family_host__each(s, write_sizes_of, NULL);
-	s->time.next_tables = session__now(s) + TABLES_EVERY;
+	hosts__each(s, write_sizes_of, NULL);
+	s->memory.next_tables = session__now(s) + TABLES_EVERY;
+}
+
+void memory__close(struct memory *m)
+{
+	if (m->statm_fd > 0)
+		close(m->statm_fd);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Metadata of a trace: the machine, the clocks, the probes, the costs. */
-#include "record/internal.h"
+#include "record/metadata.h"
+
+#include "record/parts.h"
 #include "sandbox/usage.h"
 #include "sonde.skel.h"
 #include "util/file.h"
@@ -11,7 +13,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -24,7 +25,7 @@
  */
 static int read_clocks(struct session *s, u64 *mono, u64 *boot, u64 *real, u64 *error)
 {
-	int fd = bpf_program__fd(s->skel->progs.core_clock);
+	int fd = bpf_program__fd(s->embedded.skel->progs.core_clock);
 	LIBBPF_OPTS(bpf_test_run_opts, opts);
 	u64 best = ~0ULL, ahead = ~0ULL;
 
@@ -33,12 +34,12 @@ static int read_clocks(struct session *s, u64 *mono, u64 *boot, u64 *real, u64 *
 
 		if (bpf_prog_test_run_opts(fd, &opts))
 			return -errno;
-		before = s->skel->bss->clock_monotonic;
+		before = s->embedded.skel->bss->clock_monotonic;
 		r = timing__clock(CLOCK_REALTIME);
 		if (bpf_prog_test_run_opts(fd, &opts))
 			return -errno;
-		width = s->skel->bss->clock_monotonic - before;
-		apart = s->skel->bss->clock_boottime - s->skel->bss->clock_monotonic;
+		width = s->embedded.skel->bss->clock_monotonic - before;
+		apart = s->embedded.skel->bss->clock_boottime - s->embedded.skel->bss->clock_monotonic;
 		if (apart < ahead)
 			ahead = apart;
 		if (width >= best)
@@ -49,7 +50,7 @@ static int read_clocks(struct session *s, u64 *mono, u64 *boot, u64 *real, u64 *
 		*error = width;
 	}
 	*boot = *mono + ahead;
-	s->time.offset = s->skel->bss->clock_monotonic - timing__clock(CLOCK_MONOTONIC);
+	s->time.offset = s->embedded.skel->bss->clock_monotonic - timing__clock(CLOCK_MONOTONIC);
 	/* a small difference is the time between the two readings */
 	if (s->time.offset > -1000000 && s->time.offset < 1000000)
 		s->time.offset = 0;
@@ -73,14 +74,9 @@ void metadata__clock(struct session *s)
 /* Returns whether the family was requested, even if the kernel refused its programs. */
 static bool was_requested(const struct session *s, const struct schema_family *f)
 {
-	bool requested = s->family_on[f->id];
-
-	for (u32 i = 0; i < s->refused.n; i++)
-		requested |= s->refused.programs[i].family == f;
-	return requested;
+	return s->load.family_on[f->id] || refused__concerns(s, f);
 }
 
-/* buf gets the texts; it must live as long as head. */
 void metadata__head(struct session *s, struct trace_head *head, char *buf, size_t len)
 {
 	static struct utsname un;
@@ -101,14 +97,14 @@ void metadata__head(struct session *s, struct trace_head *head, char *buf, size_
 		.cpus = libbpf_num_possible_cpus(),
 	};
 	buf[0] = '\0';
-	for (u32 i = 0; i < s->schema->n_families && used < len; i++)
-		if (s->schema->families[i].id && was_requested(s, &s->schema->families[i]))
-			used += snprintf(buf + used, len - used, "%s%s", used ? "," : "", s->schema->families[i].name);
+	for (u32 i = 0; i < s->embedded.schema->n_families && used < len; i++)
+		if (s->embedded.schema->families[i].id && was_requested(s, &s->embedded.schema->families[i]))
+			used += snprintf(buf + used, len - used, "%s%s", used ? "," : "",
+					 s->embedded.schema->families[i].name);
 	read_clocks(s, &head->monotonic, &head->boottime, &head->realtime, &head->clock_error);
 	s->time.head = head->monotonic;
 }
 
-/* Writes the names of the probes numbered from + 1 on. */
 void metadata__probes(struct session *s, u32 from)
 {
 	for (u32 i = from; i < s->embedded.probes.n; i++) {
@@ -148,7 +144,7 @@ static u64 sum_hits(struct session *s, bool write, u64 *skipped)
 		u32 number = s->embedded.probes.list[i].number, block = number / HITS_BLOCK;
 		struct meta_hits r = {};
 
-		if (block != last && bpf_map_lookup_elem(bpf_map__fd(s->skel->maps.probe_hits), &block, buf))
+		if (block != last && bpf_map_lookup_elem(bpf_map__fd(s->embedded.skel->maps.probe_hits), &block, buf))
 			continue;
 		last = block;
 		add_hits(buf, number, cpus, &hits, &rejected);
@@ -184,7 +180,7 @@ void metadata__hits(struct session *s)
  */
 u64 metadata__probes_ns(struct session *s, u64 hits)
 {
-	return hits * (s->method.spans == SPAN_SESSION ? s->features.span_ns : s->features.entry_ns);
+	return hits * (s->load.method.spans == SPAN_SESSION ? s->features.span_ns : s->features.entry_ns);
 }
 
 void metadata__cost(struct session *s)

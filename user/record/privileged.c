@@ -2,9 +2,9 @@
 /* Takes the last steps of a recording's start that need privileges, and then drops the privileges. */
 #include "attach/fetcher.h"
 #include "kernel/loader.h"
-#include "record/examine.h"
-#include "record/internal.h"
-#include "record/refused.h"
+#include "record/discover/objects.h"
+#include "record/examine/examine.h"
+#include "record/parts.h"
 #include "sandbox/privileges.h"
 #include "sandbox/usage.h"
 #include "sonde.skel.h"
@@ -16,46 +16,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-/*
- * Programs on one tracepoint run in the order of their links. The core's programs update the set of processes, which
- * the families' programs read: a process that starts must be in the set before the families' programs run, and one
- * that ends must be in it until they have run. A process's fork is recorded before all other events of the process,
- * because a reader attributes earlier events to the previous process with the same pid. Families' programs at the
- * entry of a system call run in the reverse order of those at its exit, so that what two families record of one call
- * nests.
- */
-enum { ORDER_FIRST, ORDER_FORK, ORDER_FAMILIES, ORDER_ENTRIES, ORDER_LAST };
-
-static int order_of(const struct program *p)
-{
-	if (!strcmp(p->section.rest, "sched_process_fork") && !strcmp(p->family->name, "proc"))
-		return ORDER_FORK;
-	if (p->family->id)
-		return strcmp(p->section.rest, "sys_enter") ? ORDER_FAMILIES : ORDER_ENTRIES;
-	return strcmp(p->section.rest, "sched_process_exit") ? ORDER_FIRST : ORDER_LAST;
-}
-
-static int attach_tracepoints(struct session *s, char *err, size_t len)
-{
-	u32 n = s->embedded.probes.n_programs;
-	int ret = 0;
-
-	for (int order = ORDER_FIRST; order <= ORDER_LAST; order++)
-		for (u32 i = 0; i < n && !ret; i++) {
-			struct program *p = &s->embedded.probes.programs[order == ORDER_ENTRIES ? n - 1 - i : i];
-
-			if (!p->enabled || p->section.kind != SECTION_TRACEPOINT || p->section.on_demand ||
-			    order_of(p) != order)
-				continue;
-			ret = attacher__attach(s->attacher, p);
-			if (ret == -EPIPE)
-				snprintf(err, len, "the process that attaches has ended");
-			else if (ret)
-				ret = refused__unattached(s, p, ret, err, len);
-		}
-	return ret;
-}
-
 static int open_epoll(struct session *s)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
@@ -65,7 +25,7 @@ static int open_epoll(struct session *s)
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (s->epoll_fd < 0)
 		return -errno;
-	if (epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, bpf_map__fd(s->skel->maps.ring_bell), &ev) ||
+	if (epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, bpf_map__fd(s->embedded.skel->maps.ring_bell), &ev) ||
 	    epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, attacher__fd(s->attacher), &ev))
 		return -errno;
 	for (u32 i = 0; i < n; i++)
@@ -74,7 +34,7 @@ static int open_epoll(struct session *s)
 	return 0;
 }
 
-static int follow(struct session *s, char *err, size_t len)
+static int open_events(struct session *s, char *err, size_t len)
 {
 	int ret = mmaps__open(&s->mmaps);
 
@@ -83,17 +43,10 @@ static int follow(struct session *s, char *err, size_t len)
 			 ret == -EACCES || ret == -EPERM ? "; run sonde as root or with CAP_PERFMON" : "");
 		return ret;
 	}
-	ret = open_epoll(s);
-	if (!ret)
-		ret = changed__open(s);
+	ret = open_epoll(s) ?: changed__open(s);
 	if (ret)
 		snprintf(err, len, "cannot wait for events: %s", strerror(-ret));
 	return ret;
-}
-
-static void on_idle(void *arg)
-{
-	drain__copy(arg);
 }
 
 static int start_attacher(struct session *s, char *err, size_t len)
@@ -102,11 +55,11 @@ static int start_attacher(struct session *s, char *err, size_t len)
 	const struct attacher_options options = {
 		.command = s->args->command_pid,
 		.maps = &maps,
-		.perf_events = s->method.entry == ATTACH_PERF,
+		.perf_events = session__detaches_slowly(s),
 		.trusted_files = s->args->trusted_files,
 		.remote_files = s->args->remote_files,
 		.stop = s->args->stop,
-		.idle = on_idle,
+		.idle = drain__on_idle,
 		.arg = s,
 	};
 	int ret;
@@ -170,19 +123,12 @@ static int confine(struct session *s, char *err, size_t len)
 	return ret;
 }
 
-/*
- * Runs the last operations for which this process needs privileges. Afterwards it reads data of targets, and requests
- * from the attacher what needs privileges. Of /proc it reads only the parents of processes before it drops its
- * privileges, because the mount option `hidepid` hides these from a process without privileges.
- */
 int privileged__start(struct session *s, char *err, size_t len)
 {
 	int ret;
 
 	usage__open();
-	ret = start_fetcher(s, err, len);
-	if (!ret)
-		ret = start_attacher(s, err, len);
+	ret = start_fetcher(s, err, len) ?: start_attacher(s, err, len);
 	if (ret)
 		return ret;
 	timing__step("attacher started");
@@ -191,13 +137,11 @@ int privileged__start(struct session *s, char *err, size_t len)
 		snprintf(err, len, "out of memory");
 	else
 		ret = drain__open(s, err, len);
-	if (!ret)
-		ret = follow(s, err, len);
+	ret = ret ?: open_events(s, err, len);
 	timing__step("rings, mmap records");
 	if (!ret && (ret = filter__load(s)))
 		snprintf(err, len, "cannot set the filters: %s", strerror(-ret));
-	if (!ret)
-		ret = attach_tracepoints(s, err, len);
+	ret = ret ?: tracepoints__attach(s, err, len);
 	timing__step("tracepoints attached");
 	if (ret)
 		return ret;

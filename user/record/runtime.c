@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Recognizes processes that sched, syscall and lock follow even without option `all`. */
-#include "record/family.h"
-
 #include "attach/library.h"
 #include "python/layouts.h"
+#include "record/family.h"
 #include "util/array.h"
 
 bool runtime__is_one(struct elf *elf, const char *path, bool hint)

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The functions that a recording offers to the families' host code (record/family.h) and to the other files here. */
-#include "record/internal.h"
-
 #include "attach/vmas.h"
-#include "record/native.h"
-#include "record/refused.h"
-#include "record/shares.h"
+#include "record/drain/losses.h"
+#include "record/parts.h"
 #include "sonde.skel.h"
-#include "util/array.h"
 #include "util/test_switch.h"
 #include "util/timing.h"
 
@@ -15,74 +11,16 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-/* A warning is one line: a name with a line end must not look like another one. */
-static void __attribute__((format(printf, 2, 0))) add_warning(struct session *s, const char *fmt, va_list ap)
-{
-	char *text;
-
-	if (vasprintf(&text, fmt, ap) < 0)
-		return;
-	for (char *end; (end = strchr(text, '\n')) != NULL;)
-		*end = '?';
-	if (!array__push(s->warnings.texts, s->warnings.n, text))
-		free(text);
-}
-
-#define FIRSTS_MAX 256
-
-bool session__is_first(struct session *s, u32 account, enum first_of what)
-{
-	for (u32 i = 0; i < s->firsts.n; i++)
-		if (s->firsts.list[i].account == account && s->firsts.list[i].what == what)
-			return false;
-	return s->firsts.n < FIRSTS_MAX && array__push(s->firsts.list, s->firsts.n, ((struct first){ account, what }));
-}
-
-void session__warn(struct session *s, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	add_warning(s, fmt, ap);
-	va_end(ap);
-}
-
-void session__warn_of(struct session *s, u32 account, const char *fmt, ...)
-{
-	va_list ap;
-
-	if (!shares__may_warn(s, account))
-		return;
-	va_start(ap, fmt);
-	add_warning(s, fmt, ap);
-	va_end(ap);
-}
-
-char *session__next_warning(struct session *s)
-{
-	char *w;
-
-	if (s->warnings.next == s->warnings.n)
-		return NULL;
-	w = s->warnings.texts[s->warnings.next];
-	s->warnings.texts[s->warnings.next++] = NULL;
-	if (s->warnings.next == s->warnings.n)
-		s->warnings.next = s->warnings.n = 0;
-	return w;
-}
 
 void session__left_out(struct session *s, const char *path, u32 account, const char *why)
 {
 	u64 now = session__now(s);
 
 	losses__add(s, 0, LOSS_BUDGET, 1, now, now, 0);
-	s->counts.not_attached++;
+	s->not_attached++;
 	session__warn_of(s, account, "%s: sonde leaves this file out: %s", path, why);
 }
 
@@ -121,7 +59,7 @@ int session__emit(struct session *s, const void *record, u32 size)
 
 int session__map_fd(struct session *s, const char *map)
 {
-	return bpf_object__find_map_fd_by_name(s->obj, map);
+	return bpf_object__find_map_fd_by_name(s->embedded.skel->obj, map);
 }
 
 int session__map_set(struct session *s, const char *map, const void *key, const void *value, u64 flags)
@@ -147,16 +85,9 @@ bool session__has_ended(u32 tid)
 	return kill((pid_t)tid, 0) && errno == ESRCH;
 }
 
-struct native *session__native(struct session *s)
-{
-	if (!s->native)
-		s->native = native__new(s);
-	return s->native;
-}
-
 void session__lost(struct session *s, const char *family, u32 reason, u64 count)
 {
-	const struct schema_family *f = schema__family(s->schema, family);
+	const struct schema_family *f = schema__family(s->embedded.schema, family);
 	u64 now = session__now(s);
 
 	if (f && count)
@@ -168,11 +99,6 @@ bool session__test_switch(const char *item)
 	return test_switch__is_set(item);
 }
 
-int session__run_iter(struct session *s, const char *name)
-{
-	return session__run_iter_of(s, name, 0);
-}
-
 /*
  * A thread continues to run while an iterator visits it: what it began after the iterator has read the clock gets a
  * duration of 0.
@@ -180,13 +106,14 @@ int session__run_iter(struct session *s, const char *name)
 static void end_after_start(const struct session *s, void *record, u32 size)
 {
 	struct span *span = record;
-	const struct schema_event *e = size >= sizeof(*span) ? schema__event_by_id(s->schema, span->event.id) : NULL;
+	const struct schema_event *e = size >= sizeof(*span) ? schema__event_by_id(s->embedded.schema, span->event.id) :
+							       NULL;
 
 	if (e && e->is_span && span->start > span->event.time)
 		span->event.time = span->start;
 }
 
-int session__run_iter_of(struct session *s, const char *name, u32 pid)
+int session__run_iter(struct session *s, const char *name, u32 pid)
 {
 	const struct program *p = probes__program(&s->embedded.probes, name);
 	u64 record[RECORD_MAX / sizeof(u64)]; /* aligned like a record in a ring */
@@ -196,7 +123,7 @@ int session__run_iter_of(struct session *s, const char *name, u32 pid)
 	int err;
 
 	/* the start of the traced time does not wait for a deferred program: the family's next tick runs it */
-	if (p && p->deferred > s->deferred_known)
+	if (p && !refused__is_known(s, p->deferred))
 		return -EAGAIN;
 	if (!p || !p->enabled)
 		return -ENOENT;
@@ -219,7 +146,7 @@ int session__run_iter_of(struct session *s, const char *name, u32 pid)
 }
 
 /* Reports a failure to attach once: the program counts as refused from then on. */
-static int attached(struct session *s, struct program *p, int err)
+static int note_attached(struct session *s, struct program *p, int err)
 {
 	char why[512];
 
@@ -234,14 +161,14 @@ int session__attach(struct session *s, const char *name)
 
 	if (p)
 		refused__await_deferred(s, p->deferred);
-	return p && p->enabled ? attached(s, p, attacher__attach(s->attacher, p)) : -ENOENT;
+	return p && p->enabled ? note_attached(s, p, attacher__attach(s->attacher, p)) : -ENOENT;
 }
 
 int session__attach_clock(struct session *s, const char *name, u32 hz)
 {
 	struct program *p = probes__program(&s->embedded.probes, name);
 
-	return p && p->enabled ? attached(s, p, attacher__clock(s->attacher, p, hz)) : -ENOENT;
+	return p && p->enabled ? note_attached(s, p, attacher__clock(s->attacher, p, hz)) : -ENOENT;
 }
 
 void session__detach(struct session *s, const char *name)
@@ -257,22 +184,31 @@ u64 session__trap_ns(const struct session *s)
 	return s->features.entry_ns;
 }
 
-u64 session__drained(const struct session *s)
+bool session__is_stopping(const struct session *s)
 {
-	return s->drain.n_complete;
+	return s->args->stop && *s->args->stop;
 }
 
-u32 session__user(struct session *s, u32 pid)
+const struct step_schedule *session__schedule(const struct session *s)
 {
-	return shares__user(s, pid);
+	return s->args->schedule;
+}
+
+const char *session__step(const struct session *s)
+{
+	return s->args->step;
+}
+
+bool session__has_command(const struct session *s)
+{
+	return s->args->command_pid;
 }
 
 int session__image(struct session *s, u32 pid, struct process_image *out)
 {
-	int err = process__is_hung(s, pid) ? -ETIMEDOUT : attacher__image(s->attacher, pid, out);
+	int err = process__note_answer(s, pid,
+				       process__is_hung(s, pid) ? -ETIMEDOUT : attacher__image(s->attacher, pid, out));
 
-	if (err == -ETIMEDOUT)
-		process__set_hung(s, pid);
 	if (err)
 		return err;
 	/* a target chooses its command line: each control character is replaced by a space */
@@ -287,12 +223,9 @@ FILE *session__maps(struct session *s, u32 pid)
 	char *text;
 	size_t len;
 	FILE *f;
-	int err;
 
-	err = process__is_hung(s, pid) ? -ETIMEDOUT : attacher__maps(s->attacher, pid, &text, &len);
-	if (err == -ETIMEDOUT)
-		process__set_hung(s, pid);
-	if (err)
+	if (process__note_answer(s, pid,
+				 process__is_hung(s, pid) ? -ETIMEDOUT : attacher__maps(s->attacher, pid, &text, &len)))
 		return NULL;
 	/* a stream over a copy, which is freed with the stream */
 	f = fmemopen(NULL, len + 1, "w+");

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "record/internal.h"
+#include "record/session.h"
 
 #include "attach/fetcher.h"
 #include "elf/debug.h"
 #include "kernel/kernel_btf.h"
 #include "kernel/kernel_types.h"
-#include "record/examine.h"
-#include "record/native.h"
-#include "record/refused.h"
-#include "record/shares.h"
-#include "record/tasks.h"
+#include "record/discover/objects.h"
+#include "record/discover/shares.h"
+#include "record/drain/losses.h"
+#include "record/examine/examine.h"
+#include "record/metadata.h"
+#include "record/parts.h"
+#include "record/stacks/native.h"
+#include "record/stacks/python.h"
+#include "record/stacks/stacks.h"
+#include "record/stacks/tasks.h"
 #include "sandbox/syscalls.h"
 #include "sandbox/usage.h"
 #include "sonde.skel.h"
@@ -41,7 +46,7 @@ static struct session *new_session(const struct session_args *args, char *err, s
 		return NULL;
 	}
 	s->args = args;
-	s->epoll_fd = s->changed_fd = -1;
+	s->epoll_fd = -1;
 	return s;
 }
 
@@ -49,16 +54,12 @@ int session__open_trial(struct session **out, const struct session_args *args, c
 			size_t len)
 {
 	struct session *s = *out = new_session(args, err, len);
-	int ret;
 
 	if (!s)
 		return -ENOMEM;
 	s->features = *f;
-	s->everything = true;
-	ret = load__open(s, err, len);
-	if (!ret)
-		ret = filter__open(s, err, len);
-	return ret ? ret : load__load(s, err, len);
+	s->load.everything = true;
+	return load__open(s, err, len) ?: filter__open(s, err, len) ?: load__load(s, err, len);
 }
 
 int session__open(struct session **out, const struct session_args *args, char *err, size_t len)
@@ -92,17 +93,13 @@ int session__open(struct session **out, const struct session_args *args, char *e
 	timing__step("BPF object opened");
 	/* here, because the features are not known yet; load__load gets the same result, and reports an error */
 	if (!ret)
-		kernel_types__write(bpf_object__btf(s->obj));
+		kernel_types__write(bpf_object__btf(s->embedded.skel->obj));
 	timing__step("kernel's types reduced");
 	features__await(&s->features);
 	timing__step("features awaited");
 	if (ret)
 		return ret;
-	ret = filter__open(s, err, len);
-	if (!ret)
-		ret = targets__open(s, err, len);
-	if (!ret)
-		ret = load__load(s, err, len);
+	ret = filter__open(s, err, len) ?: targets__open(s, err, len) ?: load__load(s, err, len);
 	/* it measures while this process loads */
 	features__costs(&s->features);
 	timing__step("calibration awaited");
@@ -113,7 +110,7 @@ static void print_string(const void *record, u32 size, void *arg)
 {
 	struct session *s = arg;
 
-	s->args->print(s->schema, record, size, s->args->print_arg);
+	s->args->print(s->embedded.schema, record, size, s->args->print_arg);
 }
 
 /* Writes everything about the trace that is known at the start. */
@@ -124,7 +121,7 @@ int session__create(struct session *s, int fd, char *err, size_t len)
 	int ret;
 
 	metadata__head(s, &head, families, sizeof(families));
-	ret = trace_writer__create(&s->writer, fd, s->schema, &head);
+	ret = trace_writer__create(&s->writer, fd, s->embedded.schema, &head);
 	if (ret) {
 		snprintf(err, len, "cannot write the trace: %s", strerror(-ret));
 		return ret;
@@ -138,12 +135,10 @@ int session__create(struct session *s, int fd, char *err, size_t len)
 	return 0;
 }
 
-static void start_native(struct session *s, const struct family_host *h, void *arg)
+static void start_native(struct session *s, const struct family_host *h, u8 family, void *arg)
 {
-	const struct schema_family *f = schema__family(s->schema, h->name);
-
-	if (h->native && f && s->family_on[f->id])
-		session__native(s);
+	if (h->native)
+		native__of(s);
 }
 
 int session__start(struct session *s, char *err, size_t len)
@@ -151,15 +146,14 @@ int session__start(struct session *s, char *err, size_t len)
 	int ret = 0;
 
 	s->stacks = stack_records__new();
-	family_host__each(s, start_native, NULL);
+	hosts__each(s, start_native, NULL);
 	s->shares = shares__new();
 	s->python = python_known__new();
 	if (!s->stacks || !s->shares || !s->python || losses__new(s) || objects__new(s)) {
 		snprintf(err, len, "out of memory");
 		ret = -ENOMEM;
 	}
-	if (!ret)
-		ret = privileged__start(s, err, len);
+	ret = ret ?: privileged__start(s, err, len);
 	if (ret)
 		return ret;
 	if (s->args->start_paused || (s->args->schedule && step_schedule__phase(s->args->schedule, 0) == STEP_IDLE))
@@ -181,8 +175,7 @@ int session__start(struct session *s, char *err, size_t len)
 	 * Losses until here affect no figure, and are counted separately; the records are handled later. The rings are
 	 * read even if they were just read: one that is full would lose records of the traced time.
 	 */
-	s->drain.next_copy = 0;
-	drain__copy(s);
+	drain__copy_now(s);
 	losses__poll(s);
 	timing__step("rings copied");
 	s->time.cpu_at_start = usage__total_ns();
@@ -190,7 +183,6 @@ int session__start(struct session *s, char *err, size_t len)
 	if (s->args->start_paused)
 		session__begin_pause(s, s->time.started);
 	s->time.next_tick = s->time.started + TICK_NS;
-	s->time.mappings_until = s->time.mappings_until ? s->time.mappings_until : s->time.started;
 	s->time.next_second = s->time.started + SECOND_NS;
 	/* records when tracing was live, even if the trace is cut off within a second */
 	metadata__cost(s);
@@ -278,15 +270,13 @@ static int tick_second(struct session *s, u64 now, char *err, size_t len)
 	losses__poll(s);
 	metadata__cost(s);
 	metadata__clock(s);
-	if (s->pause.is_suspended)
+	if (suspension__is_on(&s->suspension))
 		session__write_pause(s, now);
 	features__ended(&s->features);
 	preattach__reap(s);
-	process__forget_hung(s);
+	hung__forget_ended(&s->hung);
 	remote__report(s);
 	s->time.next_second = now + SECOND_NS;
-	if (now >= s->time.next_tables)
-		memory__write_tables(s);
 	return memory__poll(s, now, err, len);
 }
 
@@ -297,13 +287,12 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 	int ret;
 
 	test_switch__captured(s, true);
-	ret = check_calls(s, err, len);
-	ret = ret ? ret : check_attacher(s, err, len);
+	ret = check_calls(s, err, len) ?: check_attacher(s, err, len);
 	if (ret)
 		return ret;
 
 	/* one poll may not empty a full ring */
-	epoll_wait(s->epoll_fd, ev, 16, s->drain.has_more || preattach__is_ready(s) ? 0 : timeout_ms);
+	epoll_wait(s->epoll_fd, ev, 16, drain__has_more(&s->drain) || preattach__is_ready(s) ? 0 : timeout_ms);
 	changed__poll(s);
 	objects__follow(s);
 	if (preattach__is_ready(s))
@@ -316,15 +305,14 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 		tick(s, now);
 	if (now >= s->time.next_second)
 		ret = tick_second(s, now, err, len);
-	return ret ? ret : check_writer(s, err, len);
+	return ret ?: check_writer(s, err, len);
 }
 
 /* Runs the iterators over all tasks, or those over all open files. */
 static void run_iterators(struct session *s, bool files)
 {
-	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
-		const struct program *p = &s->embedded.probes.programs[i];
-		const struct family_host *h = s->hosts[p->family->id];
+	PROGRAMS_EACH(p, &s->embedded.probes) {
+		const struct family_host *h = hosts__of(s, p->family->id);
 		int err;
 
 		if (!p->enabled || p->section.kind != SECTION_ITER || p->section.on_demand ||
@@ -333,7 +321,7 @@ static void run_iterators(struct session *s, bool files)
 		/* has run in slices__stop(), or when the last slice ended */
 		if (h && h->open_iterator && !strcmp(h->open_iterator, p->name))
 			continue;
-		err = session__run_iter(s, p->name);
+		err = session__run_iter(s, p->name, 0);
 		if (!err || attacher__gone(s->attacher))
 			continue;
 		session__warn(s, "what the program %s finds as tracing ends is missing: %s", p->name, strerror(-err));
@@ -352,43 +340,25 @@ static void write_open(struct session *s)
 	run_iterators(s, true);
 }
 
-/* alone: detaches those of families without other probes (family core serves all); else those of the others, too. */
-static void detach_tracepoints(struct session *s, bool alone)
+static void note_more_records(struct session *s, const struct family_host *h, u8 family, void *arg)
 {
-	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
-		const struct program *p = &s->embedded.probes.programs[i];
-
-		if (p->enabled && p->section.kind == SECTION_TRACEPOINT &&
-		    (!alone || (p->family->id && s->counts.tracepoints_alone[p->family->id])))
-			attacher__detach(s->attacher, p);
-	}
-}
-
-struct stopping {
-	bool has_more;
-};
-
-static void host_stopping(struct session *s, const struct family_host *h, void *arg)
-{
-	const struct schema_family *f = schema__family(s->schema, h->name);
-
-	if (h->has_more_records && f && s->family_on[f->id])
-		((struct stopping *)arg)->has_more |= h->has_more_records(s);
+	if (h->has_more_records)
+		*(bool *)arg |= h->has_more_records(s);
 }
 
 /* Waits for records that families still expect, while the probes are attached. */
 static void stop_families(struct session *s)
 {
 	u64 end = session__now(s) + STOPPING_NS;
-	struct stopping stopping;
+	bool has_more;
 
 	do {
-		stopping.has_more = false;
+		has_more = false;
 		drain__rings(s);
-		family_host__each(s, host_stopping, &stopping);
-		if (stopping.has_more)
+		hosts__each(s, note_more_records, &has_more);
+		if (has_more)
 			usleep(STOPPING_LOOK_US);
-	} while (stopping.has_more && session__now(s) < end && !attacher__gone(s->attacher));
+	} while (has_more && session__now(s) < end && !attacher__gone(s->attacher));
 }
 
 /*
@@ -406,7 +376,7 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 		/* with -d not now, as a busy machine may run this process late */
 		s->time.stopped = reason == END_DURATION ? s->time.started + s->args->duration : session__now(s);
 		missed__finish(s);
-		session__warn_hidden(s);
+		site_links__warn_hidden(s);
 		if (s->losses)
 			losses__poll(s);
 	}
@@ -416,9 +386,9 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 		stop_families(s);
 		session__write_pause(s, s->time.stopped);
 		slices__stop(s);
-		detach_tracepoints(s, true);
-		session__unlink(s);
-		detach_tracepoints(s, false);
+		tracepoints__detach(s, true);
+		site_links__detach(s);
+		tracepoints__detach(s, false);
 		write_open(s);
 		drain__last(s);
 		stack_records__finish(s);
@@ -457,33 +427,24 @@ void session__free(struct session *s)
 	attacher__free(s->attacher);
 	fetcher__free(s->fetcher);
 	remote__free(s);
-	for (u32 i = 0; i < s->hidden.n; i++)
-		free(s->hidden.notes[i].text);
-	free(s->hidden.notes);
-	free(s->firsts.list);
-	drain__close(s);
+	drain__close(&s->drain);
 	hosts__free(s);
 	mmaps__close(s->mmaps);
-	if (s->memory.statm_fd > 0)
-		close(s->memory.statm_fd);
-	if (s->changed_fd >= 0)
-		close(s->changed_fd);
+	memory__close(&s->memory);
 	if (s->epoll_fd >= 0)
 		close(s->epoll_fd);
 	trace_writer__free(s->writer);
 	objects__free(s->objects);
 	shares__free(s->shares);
 	free(s->python);
-	pause__forget(s, 0);
+	site_links__free(&s->site_links);
 	stack_records__free(s->stacks);
 	native__free(s->native);
 	losses__free(s->losses);
-	targets__close(s);
-	filter__close(s);
+	targets__close(&s->targets);
+	filter__close(&s->filter);
 	embedded__close(&s->embedded);
-	for (u32 i = s->warnings.next; i < s->warnings.n; i++)
-		free(s->warnings.texts[i]);
-	free(s->warnings.texts);
-	refused__free(s);
+	warnings__free(&s->warnings);
+	refused__free(&s->refused);
 	free(s);
 }

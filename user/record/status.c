@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The state of a recording: what was recorded, for how long, and at what cost. */
-#include "record/internal.h"
+#include "record/discover/objects.h"
+#include "record/drain/losses.h"
+#include "record/metadata.h"
+#include "record/parts.h"
 #include "sandbox/usage.h"
 
 /* Returns whether a chosen family probes mapped files, and not only tracepoints. */
 static bool needs_objects(const struct session *s)
 {
-	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
-		const struct program *p = &s->embedded.probes.programs[i];
-
-		if (p->enabled && (p->section.kind == SECTION_SPAN || p->section.kind == SECTION_ENTRY ||
-				   p->section.kind == SECTION_PLACED || p->section.kind == SECTION_SITE))
+	PROGRAMS_EACH(p, &s->embedded.probes)
+		if (p->enabled && section__is_in_file(&p->section))
 			return true;
-	}
 	return false;
 }
 
@@ -28,10 +27,10 @@ struct session_times session__times(const struct session *s)
 void session__status(struct session *s, struct session_status *out)
 {
 	struct session_times t = session__times(s);
-	u64 live = t.live && t.stop > t.live ? t.stop - t.live : 0, paused = s->pause.sum;
+	u64 live = t.live && t.stop > t.live ? t.stop - t.live : 0, paused = s->suspension.paused_ns;
 
 	if (!s->writer) {
-		*out = (struct session_status){ .not_attached = s->counts.not_attached };
+		*out = (struct session_status){ .not_attached = s->not_attached };
 		return;
 	}
 	*out = (struct session_status){
@@ -39,18 +38,18 @@ void session__status(struct session *s, struct session_status *out)
 		.bytes = trace_writer__bytes(s->writer),
 		.lost = losses__total(s->losses),
 		.cut_off = s->write_error != 0,
-		.traced = s->counts.traced,
-		.at_tracepoints = s->counts.at_tracepoints,
+		.traced = s->drain.traced,
+		.at_tracepoints = s->drain.at_tracepoints,
 		.wall_ns = session__now(s) - s->time.started,
 		.live_ns = live,
 		.paused_ns = paused < live ? paused : live,
-		.is_paused = s->pause.is_suspended,
-		.unmeasured_ns = pause__unmeasured(s),
+		.is_paused = suspension__is_on(&s->suspension),
+		.unmeasured_ns = suspension__unmeasured(s),
 		.cost_limit = s->args->cost_limit,
 		.cpu_ns = usage__total_ns() - s->time.cpu_at_start,
 		.needs_objects = needs_objects(s),
 		.objects = objects__probed(s->objects),
-		.not_attached = s->counts.not_attached,
+		.not_attached = s->not_attached,
 	};
 	out->hits = metadata__total_hits(s, &out->skipped_hits);
 	out->probes_ns = metadata__probes_ns(s, out->hits);

@@ -25,7 +25,7 @@
 #define MEMORY_MAX  (1ULL << 30) /* the largest files with debug information need some hundred MiB */
 #define ADDRESSES_MAX \
 	(8ULL << 30) /* includes mapped files; limits the page tables, which no other limit counts, to 16 MiB */
-#define FILES_MAX 160 /* record/examine_code.c has up to 64 files open, each with a debug file */
+#define FILES_MAX 160 /* record/examine/code.c has up to 64 files open, each with a debug file */
 #define SOCKET_FD 0
 
 /* Exits quietly; without this handler there would be a core dump and a line in the kernel log. */

@@ -31,6 +31,12 @@ struct section {
 	const char *rest; /* functions, or the name after the slash, in the section's name */
 };
 
+/* Returns whether the program runs at probes in mapped files. */
+static inline bool section__is_in_file(const struct section *s)
+{
+	return s->kind >= SECTION_SPAN && s->kind <= SECTION_SITE;
+}
+
 /* 0 or -EINVAL: a malformed name of one of sonde's own kinds. */
 int section__parse(struct section *out, const char *name);
 /* Copies the next function of the list at *list into buf and moves *list past it; false: no more. */

@@ -15,7 +15,7 @@ static void begin(struct session *s)
 
 static void on_tick(struct session *s, u64 now)
 {
-	session__run_iter(s, "disk_unused");
+	session__run_iter(s, "disk_unused", 0);
 }
 
 static const struct family_part parts[] = {

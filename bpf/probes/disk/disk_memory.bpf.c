@@ -74,7 +74,7 @@ int disk_begin(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	struct followed *f;
 
-	if (!task || !task__introduced(task, option_disk_all))
+	if (!task || !task__passed_on(task, option_disk_all))
 		return 0;
 	f = follow(task);
 	if (!f || f->since)

@@ -105,12 +105,10 @@ static int libc_sites(struct elf *elf, struct site_list *out, char *why, size_t 
 		return 0;
 	}
 	err = elf__offset(elf, place.enter, &offset);
-	if (!err)
-		err = site_list__add(out, offset, "gil_libc_enter");
+	err = err ?: site_list__add(out, offset, "gil_libc_enter");
 	for (i = 0; !err && i < place.n; i++) {
 		err = elf__offset(elf, place.leave[i], &offset);
-		if (!err)
-			err = site_list__add(out, offset, "gil_libc_leave");
+		err = err ?: site_list__add(out, offset, "gil_libc_leave");
 	}
 	return err;
 }
@@ -123,8 +121,7 @@ static int add_sites(struct elf *elf, const u64 *addrs, u32 n, const char *progr
 
 	for (i = 0; !err && i < n; i++) {
 		err = elf__offset(elf, addrs[i], &offset);
-		if (!err)
-			err = site_list__add(out, offset, program);
+		err = err ?: site_list__add(out, offset, program);
 	}
 	return err;
 }
@@ -136,8 +133,7 @@ static int runtime_sites(struct elf *elf, const struct gil_wait_site *places, u3
 
 	for (i = 0; !err && i < n; i++) {
 		err = add_sites(elf, &places[i].call, 1, "gil_wait_call", out);
-		if (!err)
-			err = add_sites(elf, &places[i].jump, 1, "gil_wait_jump", out);
+		err = err ?: add_sites(elf, &places[i].jump, 1, "gil_wait_jump", out);
 	}
 	return err;
 }
@@ -166,12 +162,10 @@ static int full_sites(struct elf *elf, struct gil_facts *f, struct site_list *ou
 			 places->unknown);
 	f->full = 1;
 	err = add_sites(elf, places->takes, places->n_takes, "gil_take", out);
-	if (!err)
-		err = add_sites(elf, places->drops, places->n_drops, "gil_give", out);
+	err = err ?: add_sites(elf, places->drops, places->n_drops, "gil_give", out);
 	for (i = 0; !err && i < places->n_switches; i++) {
 		err = add_sites(elf, &places->switches[i].call, 1, "gil_switch_call", out);
-		if (!err)
-			err = add_sites(elf, &places->switches[i].jump, 1, "gil_switch_jump", out);
+		err = err ?: add_sites(elf, &places->switches[i].jump, 1, "gil_switch_jump", out);
 	}
 	free(places);
 	return err;
@@ -324,7 +318,7 @@ static void find_holders(struct session *s, u64 now)
 		n++;
 	}
 	if (n)
-		session__run_iter(s, HOLDERS);
+		session__run_iter(s, HOLDERS, 0);
 	for (i = 0; i < SOUGHT_MAX && n; i++)
 		if (g->sought[i].pid)
 			session__map_set(s, "gil_sought", &g->sought[i].pid, NULL, 0);
@@ -443,6 +437,6 @@ FAMILY_HOST(gil_host) = {
 	.event = event,
 	.tick = tick,
 	.has_more_records = has_more_records,
-	.has_slices = true,
+	.detaches = true,
 	.set_slice = set_slice,
 };

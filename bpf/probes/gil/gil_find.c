@@ -12,7 +12,6 @@
 #include <capstone/capstone.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "gil_find_private.h"

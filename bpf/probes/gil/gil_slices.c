@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Measuring in slices of time. A probe costs about 2 us with its trap. A thread that waits for the GIL 100,000 times
- * a second is slowed by that, and the timing of the others changes. So above a number of waits per second the probes
- * are detached, and attached again for a slice now and then. They are also detached in the pauses of --cost-limit
- * (user/record/slices.c), which then decides alone. Before Linux 6.6 they stay attached in those, and the programs
- * return at once: to detach them would stop the worker for 30 to 50 ms per site in each pause. The trace says which
- * times were measured (gil_slice). docs/gil.md has the measurements.
+ * Measuring in slices of time. A probe costs about 2 us with its trap. A thread that waits for the GIL 100,000 times a
+ * second is slowed by that, and the timing of the others changes. So above a number of waits per second the probes are
+ * detached, and attached again for a slice now and then. They are also detached between the slices of --cost-limit
+ * (user/record/attach/slices.c), which then decides alone. Before Linux 6.6 they stay attached there, and the
+ * programs return at once: to detach them would stop the worker for 30 to 50 ms per site in each pause. The trace says
+ * which times were measured (gil_slice). docs/gil.md has the measurements.
  */
 #include <bpf/bpf.h>
 #include <unistd.h>
@@ -145,8 +145,8 @@ static void pause_all(struct gil_slices *g, struct session *s, u64 now)
 	set_control(s, g, g->paused);
 	g->is_detached = !session__test_switch("attached-gil-slices") && !(g->limited && session__detaches_slowly(s));
 	if (g->is_detached)
-		session__pause(s, "gil");
-	session__run_iter(s, "gil_open_waits");
+		session__detach_family(s, "gil");
+	session__run_iter(s, "gil_open_waits", 0);
 	if (g->slicing || g->limited)
 		record(g, s, g->paused);
 	g->slicing = true;
@@ -156,7 +156,7 @@ static void pause_all(struct gil_slices *g, struct session *s, u64 now)
 static void resume(struct gil_slices *g, struct session *s, u64 now)
 {
 	if (g->is_detached)
-		session__resume(s, "gil");
+		session__attach_family(s, "gil");
 	g->number++;
 	start_counts(g);
 	set_control(s, g, 0);

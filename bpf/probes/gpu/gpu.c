@@ -13,7 +13,6 @@
 
 #include "attach/library.h"
 #include "record/family.h"
-#include "record/file_facts.h"
 #include "util/array.h"
 #include "util/lock.h"
 

@@ -295,7 +295,7 @@ int lock_begin(struct bpf_iter__task *ctx)
 	struct pt_regs *regs;
 	struct lock_wait *w;
 
-	if (!task || task->flags & (PF_EXITING | PF_KTHREAD) || !task__introduced(task, option_lock_all))
+	if (!task || task->flags & (PF_EXITING | PF_KTHREAD) || !task__passed_on(task, option_lock_all))
 		return 0;
 	t = new_thread(task);
 	if (!t || t->is_followed)

@@ -8,7 +8,6 @@
 #include "util/recent.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #define SITES_MAX 16384 /* sites that were named already, per generation of `named`; an evicted one is named again */

@@ -17,7 +17,7 @@ static const struct family_part parts[] = {
  */
 static bool has_more_records(struct session *s)
 {
-	session__run_iter(s, "net_open");
+	session__run_iter(s, "net_open", 0);
 	return false;
 }
 

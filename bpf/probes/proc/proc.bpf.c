@@ -36,7 +36,7 @@ int proc_snapshot(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	struct proc_task e = {};
 
-	if (!task || !process__introduced(task->tgid))
+	if (!task || !process__passed_on(task->tgid))
 		return 0;
 	event__of(&e.event, task, ID_proc_task);
 	e.start_time = task->start_time;

@@ -203,8 +203,7 @@ static int find(struct function *f, struct import_place *out, const char **why)
 	f->insn = cs_malloc(f->handle);
 	*why = "the search for modules was not recognized in PyImport_ImportModuleLevelObject";
 	err = f->insn ? find_audit(f, out) : -ENOENT;
-	if (!err)
-		err = find_done(f, out);
+	err = err ?: find_done(f, out);
 	if (f->insn)
 		cs_free(f->insn, 1);
 	cs_close(&f->handle);

@@ -403,7 +403,7 @@ int sample_begin(struct bpf_iter__task *ctx)
 	struct sample_thread *t;
 	bool resumes;
 
-	if (!task || !task->pid || task->flags & PF_KTHREAD || !task__introduced(task, option_sample_all))
+	if (!task || !task->pid || task->flags & PF_KTHREAD || !task__passed_on(task, option_sample_all))
 		return 0;
 	t = bpf_task_storage_get(&sample_threads, task, 0, 0);
 	if (t && (!t->paused || slices_stopped))

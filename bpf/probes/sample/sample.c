@@ -14,7 +14,6 @@
 
 #include "kernel/features.h"
 #include "record/family.h"
-#include "record/native.h"
 #include "util/array.h"
 #include "util/recent.h"
 
@@ -98,7 +97,7 @@ static void begin(struct session *s)
 	state_of(s)->period = hz ? SECOND / hz : 0;
 	if (hz)
 		session__attach_clock(s, "sample_tick", hz);
-	session__run_iter(s, "sample_waiters");
+	session__run_iter(s, "sample_waiters", 0);
 }
 
 static enum sample_reason reason_of_call(const struct raw_sample *raw)
@@ -226,8 +225,7 @@ static void emit_cpu(struct session *s, const struct raw_sample *raw, u32 stack)
 
 static u32 stack_of(struct session *s, struct native_thread *thread)
 {
-	struct native *native = session__native(s);
-	u32 stack = native ? native__stack(native, thread) : thread->python;
+	u32 stack = session__native_stack(s, thread);
 
 	state_of(s)->unstacked += !stack;
 	return stack;
@@ -338,7 +336,7 @@ static void write_clock(struct session *s, u64 now)
 static void on_tick(struct session *s, u64 now)
 {
 	write_clock(s, now);
-	session__run_iter(s, "sample_waiters");
+	session__run_iter(s, "sample_waiters", 0);
 }
 
 static void sizes(const struct session *s, table_size_fn *fn, void *arg)

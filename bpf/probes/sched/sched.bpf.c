@@ -385,7 +385,7 @@ int sched_begin(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	struct interval *st;
 
-	if (!task || !task->pid || !task__introduced(task, option_sched_all) || task->flags & PF_EXITING)
+	if (!task || !task->pid || !task__passed_on(task, option_sched_all) || task->flags & PF_EXITING)
 		return 0;
 	st = new_interval(task);
 	/* if its process has left the set meanwhile, its first interval begins at a switch after the process returns */

@@ -122,7 +122,7 @@ static int describe_kernel(struct session *s)
 
 static void on_tick(struct session *s, u64 now)
 {
-	session__run_iter(s, "sched_throttled");
+	session__run_iter(s, "sched_throttled", 0);
 }
 
 /*

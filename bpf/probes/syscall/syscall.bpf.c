@@ -351,7 +351,7 @@ int syscall_begin(struct bpf_iter__task *ctx)
 	struct syscall_thread *t;
 	struct pt_regs *regs;
 
-	if (!task || task->flags & (PF_EXITING | PF_KTHREAD) || !task__introduced(task, option_syscall_all))
+	if (!task || task->flags & (PF_EXITING | PF_KTHREAD) || !task__passed_on(task, option_syscall_all))
 		return 0;
 	t = new_thread(task);
 	if (!t || t->is_followed)

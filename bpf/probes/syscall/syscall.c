@@ -17,7 +17,7 @@ static void begin(struct session *s)
 		.threshold = threshold,
 	};
 
-	session__run_iter(s, "syscall_short_calls");
+	session__run_iter(s, "syscall_short_calls", 0);
 	if (threshold)
 		session__emit(s, &r, sizeof(r));
 }
@@ -25,7 +25,7 @@ static void begin(struct session *s)
 static void on_tick(struct session *s, u64 now)
 {
 	if (session__number(s, "syscall", "threshold"))
-		session__run_iter(s, "syscall_short_calls");
+		session__run_iter(s, "syscall_short_calls", 0);
 }
 
 static const struct family_part parts[] = {

@@ -53,8 +53,7 @@ static int add_call(struct finding_sites *p, const struct elf_symbol *symbol, co
 	const char *why;
 	int err = site.name ? 0 : -ENOMEM;
 
-	if (!err)
-		err = site_list__add_placed(p->out, p->elf, p->placer, symbol, &site, &why);
+	err = err ?: site_list__add_placed(p->out, p->elf, p->placer, symbol, &site, &why);
 	if (err)
 		return err;
 	p->functions++;
@@ -191,10 +190,8 @@ static int add_functions(struct finding_sites *p, bool all, bool shapes)
 	struct torch_functions f;
 	int err = torch_find__functions(p->elf, &f);
 
-	if (!err)
-		err = add_operators(p, &f, all, shapes);
-	if (!err)
-		err = add_boxed(p, &f);
+	err = err ?: add_operators(p, &f, all, shapes);
+	err = err ?: add_boxed(p, &f);
 	if (!err && f.n && f.node.name)
 		err = add_node(p, &f.node);
 	if (!err && f.n)
@@ -315,7 +312,7 @@ FAMILY_HOST(torch_host) = {
 	.python_option = "stacks",
 	.state = sizeof(struct torch_state),
 	.configure = torch_schedule__configure,
-	.has_slices = true,
+	.detaches = true,
 	.stays_attached = stays_attached,
 	.set_suspended = torch_schedule__set_suspended,
 	.end = end,

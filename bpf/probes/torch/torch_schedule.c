@@ -34,21 +34,18 @@ int torch_schedule__configure(struct session *s)
 	u64 since = session__has_command(s) ? 0 : session__now(s);
 	char name[TORCH_STEP_NAME] = "";
 	u32 len = n && step[n - 1] == '*' ? n - 1 : n + 1;
-	int err = session__set_variable(s, "torch_counts_steps", &counts, sizeof(counts));
+	int err = session__set_variable(s, "torch_counts_steps", &counts, sizeof(counts))	     ?:
+			  session__set_variable(s, "torch_scheduled", &scheduled, sizeof(scheduled)) ?:
+			  session__set_variable(s, "torch_whole_since", &since, sizeof(since));
 
-	if (!err)
-		err = session__set_variable(s, "torch_scheduled", &scheduled, sizeof(scheduled));
-	if (!err)
-		err = session__set_variable(s, "torch_whole_since", &since, sizeof(since));
 	if (!err && schedule)
 		err = session__set_variable(s, "torch_schedule", schedule, sizeof(*schedule));
 	if (err || !step)
 		return err;
 	memcpy(name, step, len);
-	err = session__set_variable(s, "torch_step_name", name, sizeof(name));
-	if (!err)
-		err = session__set_variable(s, "torch_step_len", &len, sizeof(len));
-	return err ? err : session__set_variable(s, "torch_step_by_class", &is_class, sizeof(is_class));
+	return session__set_variable(s, "torch_step_name", name, sizeof(name))	     ?:
+		       session__set_variable(s, "torch_step_len", &len, sizeof(len)) ?:
+		       session__set_variable(s, "torch_step_by_class", &is_class, sizeof(is_class));
 }
 
 void torch_schedule__set_suspended(struct session *s, bool suspend)

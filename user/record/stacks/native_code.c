@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "record/stacks/native_code.h"
+
+#include "core/meta.h"
+#include "record/examine/examine.h"
+#include "record/parts.h"
+#include "record/stacks/mappings.h"
+#include "util/map.h"
+#include "util/path.h"
+#include "util/recent.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define OPEN_MAX    64 /* files */
+#define BYTES_MAX   (64ULL << 20) /* of their tables; the least recently used file is closed */
+#define PLACES_MAX  (64u << 10) /* of a file; beyond that the cache is cleared */
+#define TRIES_MAX   3 /* to open a file */
+#define FILES_MAX   2048 /* files known in one generation */
+#define CODES_MAX   16384 /* functions known in one generation */
+#define SMALL_MAX   16 /* limit of both, for tests */
+#define OWN_NUMBERS 0x80000000u /* ids of functions; BPF assigns lower ids to Python code */
+
+struct file_key {
+	u64 dev, ino, path; /* path: its hash */
+	u32 generation;
+	u32 unused;
+};
+
+/* A file in which code was found. After its eviction the same file counts as another one, and so do its functions. */
+struct file {
+	u32 number; /* from 1 */
+	u32 tries; /* to open it */
+	bool is_gone; /* the last try failed as the process had ended, and its path has another file or none */
+	u32 open; /* index in open[] if the number there is the same */
+};
+
+/* The code at an offset in a file, as answered by a child that has the file's tables (record/examine/examine.h). */
+struct code_place {
+	const char *name; /* of the function, from the file's symbols; NULL: no symbol covers it */
+	u64 function; /* file address of the function's start, or of the code itself if that is unknown */
+	bool is_code, interpreter, python_call; /* see struct native_place */
+	int unwind_error; /* 0: unwind is valid */
+	struct elf_unwind unwind;
+};
+
+struct open_file {
+	u32 number; /* 0: free */
+	int fd;
+	u32 account; /* of the process that was seen first in it */
+	bool failed; /* it can't be parsed */
+	bool late; /* it could not be parsed while the recording ended: each address without a name is counted */
+	bool over_budget; /* this has been reported */
+	struct map places; /* offset in the file -> struct code_place */
+	struct map names; /* function -> its name, malloc'ed */
+	u64 name_bytes;
+	u64 used; /* number of the lookup that last used it */
+};
+
+struct code_key {
+	u64 function;
+	u32 file; /* its number; 0: none, and then `function` is one of the values below */
+	u32 unused;
+};
+
+/* Values instead of a function if there is no file. */
+enum { CODE_NOWHERE, CODE_ANONYMOUS, CODE_VDSO, CODE_MISSING };
+
+struct native_code {
+	struct session *session;
+	struct mappings *mappings;
+	struct recent files; /* struct file_key -> struct file */
+	struct recent codes; /* struct code_key -> id */
+	struct open_file open[OPEN_MAX];
+	u64 lookups;
+	u64 closed;
+	u64 unnamed; /* addresses that were not named in time, and are not written to the trace yet */
+	u32 last_file, last_code; /* the numbers assigned last */
+};
+
+struct native_code *native_code__new(struct session *s)
+{
+	struct native_code *n = calloc(1, sizeof(*n));
+	bool small;
+
+	if (!n)
+		return NULL;
+	n->session = s;
+	small = session__test_switch("small-tables");
+	recent__init(&n->files, sizeof(struct file_key), sizeof(struct file), small ? SMALL_MAX : FILES_MAX);
+	recent__init(&n->codes, sizeof(struct code_key), sizeof(u32), small ? SMALL_MAX : CODES_MAX);
+	n->mappings = mappings__new(s);
+	if (n->mappings)
+		return n;
+	native_code__free(n);
+	return NULL;
+}
+
+static void close_file(struct native_code *n, struct open_file *f)
+{
+	if (!f->number)
+		return;
+	for (u32 i = 0; i < f->names.n; i++)
+		free(*(char **)map__value(&f->names, i));
+	map__free(&f->names);
+	map__free(&f->places);
+	close(f->fd);
+	*f = (struct open_file){};
+	n->closed++;
+}
+
+void native_code__free(struct native_code *n)
+{
+	if (!n)
+		return;
+	for (u32 i = 0; i < OPEN_MAX; i++)
+		close_file(n, &n->open[i]);
+	recent__free(&n->files);
+	recent__free(&n->codes);
+	mappings__free(n->mappings);
+	free(n);
+}
+
+void native_code__mapped(struct native_code *n, const struct mapping *m)
+{
+	mappings__add(n->mappings, m);
+}
+
+static u64 open_bytes(const struct native_code *n)
+{
+	u64 bytes = 0;
+
+	for (u32 i = 0; i < OPEN_MAX; i++)
+		if (n->open[i].number)
+			bytes += map__bytes(&n->open[i].places) + map__bytes(&n->open[i].names) + n->open[i].name_bytes;
+	return bytes;
+}
+
+static struct open_file *least_used(struct native_code *n)
+{
+	struct open_file *least = NULL;
+
+	for (u32 i = 0; i < OPEN_MAX; i++)
+		if (n->open[i].number && (!least || n->open[i].used < least->used))
+			least = &n->open[i];
+	return least;
+}
+
+/* Closes the least recently used files while their tables are too large. */
+static void limit_bytes(struct native_code *n, u64 bytes)
+{
+	struct open_file *least;
+
+	while (open_bytes(n) > bytes && (least = least_used(n)))
+		close_file(n, least);
+}
+
+/* Makes room for one more file. */
+static struct open_file *free_place(struct native_code *n)
+{
+	limit_bytes(n, BYTES_MAX);
+	for (u32 i = 0; i < OPEN_MAX; i++)
+		if (!n->open[i].number)
+			return &n->open[i];
+	close_file(n, least_used(n));
+	return free_place(n);
+}
+
+void native_code__tick(struct native_code *n, u64 now)
+{
+	mappings__tick(n->mappings, now);
+	session__lost(n->session, "sample", LOSS_SHARE, n->unnamed);
+	n->unnamed = 0;
+	/* a file's table grows with the lookups in it */
+	limit_bytes(n, BYTES_MAX);
+}
+
+void native_code__trim(struct native_code *n)
+{
+	limit_bytes(n, 0);
+	recent__clear(&n->files);
+	recent__clear(&n->codes);
+}
+
+static void open_file(struct native_code *n, struct file *f, u32 pid, const struct mapped_code *c)
+{
+	struct mapping m = {
+		.pid = pid,
+		.start = c->start,
+		.end = c->end,
+		.offset = c->offset,
+		.dev = c->dev,
+		.ino = c->ino,
+		.generation = c->generation,
+		.path = mappings__path(n->mappings, c->path),
+	};
+	struct open_file *o = free_place(n);
+
+	f->tries++;
+	o->fd = session__open_mapped(n->session, &m);
+	f->is_gone = o->fd == -ENOENT || o->fd == -ESRCH || o->fd == -ESTALE;
+	if (o->fd < 0)
+		return;
+	map__init(&o->places, sizeof(u64), sizeof(struct code_place));
+	map__init(&o->names, sizeof(u64), sizeof(char *));
+	o->number = f->number;
+	o->account = session__user(n->session, pid);
+	f->open = (u32)(o - n->open);
+	f->tries = 0;
+}
+
+/*
+ * Returns the open file of a mapping, NULL: it is not open; *number: the file's number, 0: none; *is_gone: it can't be
+ * opened any more.
+ */
+static struct open_file *file_of(struct native_code *n, u32 pid, const struct mapped_code *c, u32 *number,
+				 bool *is_gone)
+{
+	const char *path = mappings__path(n->mappings, c->path);
+	struct file_key key = {
+		.dev = c->dev, .ino = c->ino, .generation = c->generation, .path = map__hash_bytes(path, strlen(path))
+	};
+	struct file *f = recent__get(&n->files, &key);
+
+	*number = 0;
+	if (!f)
+		return NULL;
+	if (!f->number)
+		f->number = ++n->last_file;
+	*number = f->number;
+	if (n->open[f->open].number != f->number && f->tries < TRIES_MAX)
+		open_file(n, f, pid, c);
+	*is_gone = f->is_gone;
+	if (n->open[f->open].number != f->number)
+		return NULL;
+	n->open[f->open].used = ++n->lookups;
+	return &n->open[f->open];
+}
+
+/* Returns the function's name, which is stored once for all addresses in it. */
+static const char *store_name(struct open_file *f, const struct found_code *c)
+{
+	char **name = map__get(&f->names, &c->function);
+
+	if (!name)
+		return NULL;
+	if (!*name) {
+		*name = strdup(c->name);
+		f->name_bytes += strlen(c->name) + 1;
+	}
+	return *name;
+}
+
+static void fill_place(struct open_file *f, struct code_place *p, const struct found_code *c)
+{
+	*p = (struct code_place){
+		.name = c->is_code && c->has_name ? store_name(f, c) : NULL,
+		.function = c->function,
+		.is_code = c->is_code,
+		.interpreter = c->interpreter,
+		.python_call = c->python_call,
+		.unwind_error = c->unwind_error,
+		.unwind = {
+			.by_frame_pointer = c->by_frame_pointer,
+			.saved = c->saved,
+			.outermost = c->outermost,
+			.cfa = c->cfa,
+			.frame_pointer = c->frame_pointer,
+		},
+	};
+}
+
+/* Called when the file can't be parsed: its functions have no names from here on. */
+static void abandon_file(struct native_code *n, struct open_file *f, const char *path, int err)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text), "%s: its functions have no names on native stacks, and their callers are missing",
+		 examine__why(err));
+	if (err != -ENOEXEC && !session__is_stopping(n->session))
+		session__left_out(n->session, path, f->account, text);
+	f->failed = true;
+}
+
+/* Returns the code at an offset in the file. NULL: it is not code, or unknown. */
+static const struct code_place *place_at(struct native_code *n, struct open_file *f, const char *path, u64 offset)
+{
+	struct code_place *p = map__find(&f->places, &offset);
+	const struct code_request q = { .fd = f->fd, .number = f->number, .offset = offset, .path = path };
+	struct found_code found;
+	struct found_end end;
+	int err;
+
+	if (p)
+		return p->is_code ? p : NULL;
+	if (f->failed) {
+		n->unnamed += f->late;
+		return NULL;
+	}
+	err = examine__code_at(n->session, &q, &found, &end);
+	if (err == -EBUSY) {
+		n->unnamed++;
+		return NULL;
+	}
+	if (err) {
+		f->late = err == -ETIMEDOUT && session__is_stopping(n->session);
+		n->unnamed += f->late;
+		abandon_file(n, f, path, err);
+		return NULL;
+	}
+	if (end.over_budget && !f->over_budget) {
+		f->over_budget = true;
+		session__left_out(n->session, path, f->account, "its symbols exceed sonde's limit of memory for files");
+	}
+	if (f->places.n >= PLACES_MAX)
+		map__free(&f->places);
+	p = map__get(&f->places, &offset);
+	if (p)
+		fill_place(f, p, &found);
+	return p && p->is_code ? p : NULL;
+}
+
+/* Returns whether the file is libc, the loader, or one of the libraries that were separate before glibc 2.34. */
+static bool is_libc(const char *path)
+{
+	const char *name = path__file_name(path);
+
+	return !strncmp(name, "libc.so", 7) || !strncmp(name, "libc-", 5) || !strncmp(name, "libpthread", 10) ||
+	       !strncmp(name, "ld-linux", 8) || !strncmp(name, "ld-musl", 7);
+}
+
+static u32 function_id(struct native_code *n, const struct code_key *key, const char *name, const char *file)
+{
+	struct meta_code e = {
+		.event = { .time = session__now(n->session), .id = ID_meta_code },
+		.start = key->file ? key->function : 0,
+		.kind = FRAME_NATIVE,
+	};
+	u32 *id = n->last_code < OWN_NUMBERS - 1 ? recent__get(&n->codes, key) : recent__find(&n->codes, key);
+
+	if (!id)
+		return 0;
+	if (*id)
+		return *id;
+	e.code = *id = OWN_NUMBERS | ++n->last_code;
+	e.name = session__intern(n->session, name);
+	e.file = session__intern(n->session, *file ? session__path(n->session, file) : "");
+	session__emit(n->session, &e, sizeof(e));
+	return *id;
+}
+
+/* Describes code that is in no file, or in one that can't be read. */
+static void without_file(struct native_code *n, const struct mapped_code *c, u64 pc, struct native_place *out)
+{
+	const char *path = c ? mappings__path(n->mappings, c->path) : "";
+	bool vdso = !strcmp(path, "[vdso]");
+	struct code_key key = { .function = !c ? CODE_NOWHERE : vdso ? CODE_VDSO : CODE_ANONYMOUS };
+
+	out->mapped = c;
+	out->named = false;
+	out->offset = pc;
+	out->unwind_error = -ENOENT;
+	out->code = function_id(n, &key, !c ? "[unknown]" : vdso ? "[vdso]" : "[code without a file]", "");
+}
+
+u32 native_code__missing(struct native_code *n)
+{
+	struct code_key key = { .function = CODE_MISSING };
+
+	return function_id(n, &key, "[frames missing]", "");
+}
+
+void native_code__at(struct native_code *n, const struct native_thread *t, u64 pc, bool after_call,
+		     struct native_place *out)
+{
+	const struct mapped_code *c = mappings__at(n->mappings, t->pid, t->parent, pc - after_call, t->time);
+	const char *path = c ? mappings__path(n->mappings, c->path) : "";
+	const struct code_place *p = NULL;
+	struct code_key key = {};
+	struct open_file *f = NULL;
+	char name[320];
+
+	memset(out, 0, sizeof(*out));
+	if (c && c->ino && *path != '[')
+		f = file_of(n, t->pid, c, &key.file, &out->is_unread);
+	if (!key.file) {
+		without_file(n, c, pc, out);
+		return;
+	}
+	out->mapped = true;
+	out->offset = pc - c->start + c->offset;
+	out->unwind_error = -ENOENT;
+	out->starts = is_libc(path);
+	if (f)
+		p = place_at(n, f, path, out->offset - after_call);
+	if (p) {
+		key.function = p->function;
+		out->named = p->name;
+		out->interpreter = p->interpreter;
+		out->python_call = p->python_call;
+		out->starts |= p->name && !strcmp(p->name, "_start");
+		out->unwind_error = p->unwind_error;
+		out->unwind = p->unwind;
+	} else {
+		key.function = out->offset;
+	}
+	if (p && p->name)
+		snprintf(name, sizeof(name), "%s", p->name);
+	else
+		snprintf(name, sizeof(name), "%.255s+0x%llx", path__file_name(path), key.function);
+	out->code = function_id(n, &key, name, path);
+}
+
+void native_code__sizes(const struct native_code *n, table_size_fn *fn, void *arg)
+{
+	u32 open = 0;
+
+	mappings__sizes(n->mappings, fn, arg);
+	for (u32 i = 0; i < OPEN_MAX; i++)
+		open += n->open[i].number != 0;
+	fn(&(struct table_size){ .name = "files with native code",
+				 .entries = recent__entries(&n->files),
+				 .max = 2 * n->files.max,
+				 .bytes = recent__bytes(&n->files),
+				 .evicted = n->files.evicted },
+	   arg);
+	fn(&(struct table_size){ .name = "symbol and unwinding tables",
+				 .entries = open,
+				 .max = OPEN_MAX,
+				 .bytes = open_bytes(n),
+				 .evicted = n->closed },
+	   arg);
+	fn(&(struct table_size){ .name = "native functions",
+				 .entries = recent__entries(&n->codes),
+				 .max = 2 * n->codes.max,
+				 .bytes = recent__bytes(&n->codes),
+				 .evicted = n->codes.evicted },
+	   arg);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Finds the function at an address of a process: from mappings and the files' symbols; writes the trace's events
+ * meta_code.
+ */
+#pragma once
+
+#include "elf/elf.h"
+#include "record/family.h"
+#include "record/stacks/native.h"
+#include "record/tables.h"
+
+struct native_code;
+
+struct native_place {
+	u32 code; /* id of the function in the trace */
+	u64 offset; /* in the file, or the address if there is no file */
+	bool mapped; /* the address is in a code mapping */
+	bool named;
+	bool is_unread; /* the file can't be opened any more, as its process has ended: the function has no name */
+	bool interpreter, python_call; /* see struct code_place */
+	bool starts; /* in libc or the loader: such frames at the outer end start the program or thread */
+	int unwind_error;
+	struct elf_unwind unwind;
+};
+
+struct native_code *native_code__new(struct session *s);
+void native_code__free(struct native_code *n);
+void native_code__mapped(struct native_code *n, const struct mapping *m);
+/* after_call: pc is a return address, and the call is before it. */
+void native_code__at(struct native_code *n, const struct native_thread *t, u64 pc, bool after_call,
+		     struct native_place *out);
+/* Returns the id of the function that represents frames that could not be found. */
+u32 native_code__missing(struct native_code *n);
+void native_code__tick(struct native_code *n, u64 now);
+/* Closes all files and frees caches. */
+void native_code__trim(struct native_code *n);
+void native_code__sizes(const struct native_code *n, table_size_fn *fn, void *arg);

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Turns raw records of frames and code (core/stack.h) into the events meta_frame and meta_code. */
+#pragma once
+
+#include "record/tables.h"
+
+struct session;
+struct stack_records;
+
+struct stack_records *stack_records__new(void);
+void stack_records__free(struct stack_records *st);
+/* Handles a raw record of core/stack.h. */
+void stack_records__record(struct session *s, const void *record, u32 size);
+/* Called after the last record. */
+void stack_records__finish(struct session *s);
+/* Returns the id of a Python function that the BPF programs did not send; 0: no memory. */
+u32 stack_records__function(struct session *s, const char *name, const char *file, u32 line);
+/* Called at each tick: removes code objects if there are too many. */
+void stack_records__tick(struct session *s, u64 now);
+/* Removes all code objects, soon. */
+void stack_records__trim(struct session *s, u64 now);
+void stack_records__sizes(const struct stack_records *st, table_size_fn *fn, void *arg);

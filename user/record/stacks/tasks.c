@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "record/stacks/tasks.h"
+
+#include "attach/task_reader.h"
+#include "record/parts.h"
+#include "record/stacks/native.h"
+#include "record/stacks/stacks.h"
+#include "sandbox/message.h"
+#include "util/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Readings are this far apart, and further if they take long: they use at most a two-hundredth of a CPU. */
+#define INTERVAL_NS 100000000ULL
+#define COST_PART   200
+/* A process without tasks is read less often, and after so many readings another process may take its entry. */
+#define EMPTY_NS  1000000000ULL
+#define EMPTY_MAX 10
+#define ANSWER_NS 8000000000ULL
+/*
+ * A child that ended, such as at its limit of CPU time, is replaced after this time, and after twice the time whenever
+ * the one before did not run for long. So compromised children use little CPU time.
+ */
+#define RESTART_NS    1000000000ULL
+#define DOUBLINGS_MAX 9
+#define LONG_NS	      1000000000000ULL
+
+struct task_process {
+	u32 pid; /* 0: a free entry */
+	int sock; /* -1: no child runs */
+	u64 started; /* ns: when the last child was started */
+	u32 doublings; /* of the time until the next child is started */
+	u64 requested; /* ns: time of the request that is not answered yet; 0: none */
+	u64 last; /* ns: time of the last reading; 0: none */
+	u64 next; /* ns: of the next request */
+	u32 empty; /* readings without tasks since the last one with tasks */
+	u32 *functions; /* by number, from 1 on: ids in the trace */
+	u32 n_functions;
+	struct tasks_message *groups; /* of the reading that arrives */
+	u32 n_groups;
+};
+
+struct task_samples {
+	struct task_process list[TASK_READERS_MAX];
+};
+
+bool tasks__is_event_loop(const u8 *path, u32 len)
+{
+	static const char *const files[] = { "/asyncio/base_events.py", "/asyncio/runners.py", "/uvloop/__init__.py" };
+
+	for (u32 i = 0; i < ARRAY_LEN(files); i++) {
+		size_t n = strlen(files[i]);
+
+		if (len >= n && !memcmp(path + len - n, files[i], n))
+			return true;
+	}
+	return false;
+}
+
+static void end_reader(struct task_process *p)
+{
+	if (p->sock >= 0)
+		close(p->sock);
+	free(p->functions);
+	free(p->groups);
+	*p = (struct task_process){ .sock = -1 };
+}
+
+/* Ends the child, and lets a later one read the process, unless that is of no use. */
+static void on_error(struct session *s, struct task_process *p, int err, u64 now)
+{
+	struct task_process next = { .pid = p->pid, .sock = -1, .started = p->started, .doublings = p->doublings };
+
+	end_reader(p);
+	if (err == -ENOTSUP)
+		session__warn_of(s, session__user(s, next.pid),
+				 "process %u: its asyncio tasks are not recorded: " TASKS_UNKNOWN, next.pid);
+	if (err == -ENOTSUP || err == -ENOEXEC || session__has_ended(next.pid))
+		return;
+	/* -ESRCH: the process executes another program, or is about to end */
+	if (err != -ESRCH)
+		session__lost(s, "sample", LOSS_READ, 1);
+	if (now - next.started > LONG_NS)
+		next.doublings = 0;
+	next.next = now + (RESTART_NS << next.doublings);
+	next.doublings += next.doublings < DOUBLINGS_MAX;
+	*p = next;
+}
+
+void task_samples__free(struct task_samples *t)
+{
+	for (u32 i = 0; t && i < TASK_READERS_MAX; i++)
+		if (t->list[i].pid)
+			end_reader(&t->list[i]);
+	free(t);
+}
+
+/* The family that records tasks; NULL: none does in this recording. */
+static const struct family_host *host_of(struct session *s)
+{
+	for (u32 i = 0; i < FAMILY_MAX; i++)
+		if (hosts__of(s, i) && hosts__of(s, i)->tasks && family_host__follows(s, hosts__of(s, i)))
+			return hosts__of(s, i);
+	return NULL;
+}
+
+void tasks__found(struct session *s, u32 pid)
+{
+	struct task_process *unused = NULL;
+
+	if (!host_of(s) || !session__selects(s, pid))
+		return;
+	if (!s->tasks)
+		s->tasks = calloc(1, sizeof(*s->tasks));
+	for (u32 i = 0; s->tasks && i < TASK_READERS_MAX; i++) {
+		struct task_process *p = &s->tasks->list[i];
+
+		if (p->pid == pid)
+			return;
+		if (!p->pid || (!unused && p->empty >= EMPTY_MAX))
+			unused = p;
+	}
+	if (!unused) {
+		session__lost(s, "sample", LOSS_BUDGET, 1);
+		return;
+	}
+	if (unused->pid)
+		end_reader(unused);
+	unused->pid = pid;
+	unused->sock = -1;
+}
+
+void tasks__mapped(struct session *s, const struct mapping *m)
+{
+	/* -p may name more processes than can be read */
+	if (strstr(m->path, "/uvloop/loop.") ||
+	    (strstr(m->path, "/_asyncio.") && s->args->n_pids <= TASK_READERS_MAX && targets__have(s, m->pid)))
+		tasks__found(s, m->pid);
+}
+
+/* Adds a function, whose texts the child may have left without an end. */
+static bool on_function(struct session *s, struct task_process *p, struct tasks_function *f)
+{
+	u32 id;
+
+	f->name[sizeof(f->name) - 1] = f->file[sizeof(f->file) - 1] = '\0';
+	if (f->number != p->n_functions + 1 || f->number > TASK_FUNCTIONS_MAX)
+		return false;
+	id = stack_records__function(s, f->name, f->file, f->line);
+	return array__push(p->functions, p->n_functions, id);
+}
+
+/* Returns the id of a stack in the trace; 0: it has no frames, or no id is left for one of them. */
+static u32 stack_of(struct session *s, const struct task_process *p, const struct tasks_stack *from)
+{
+	struct native *native = native__of(s);
+	u32 id = 0;
+
+	for (u32 i = from->n; i-- > 0 && native;) {
+		u32 number = from->frames[i].function;
+
+		if (!number || number > p->n_functions)
+			return 0;
+		id = native__coroutine(native, id, p->functions[number - 1], from->frames[i].line);
+		if (!id) {
+			session__lost(s, "sample", LOSS_MAP_FULL, 1);
+			return 0;
+		}
+	}
+	return id;
+}
+
+static void write_groups(struct session *s, const struct task_process *p, const struct tasks_end *end, u64 time)
+{
+	const struct family_host *host = host_of(s);
+
+	for (u32 i = 0; i < p->n_groups && host; i++) {
+		const struct tasks_group *g = &p->groups[i].group;
+		struct task_waits w = {
+			.pid = p->pid,
+			.time = time,
+			.period = time - p->last,
+			.object = g->object,
+			.stack = stack_of(s, p, &g->stack),
+			.holder = stack_of(s, p, &g->holder),
+			.tasks = g->tasks,
+			.begun = g->begun,
+			.all = end->all,
+			.serves = g->serves != 0,
+		};
+
+		host->tasks(s, &w);
+	}
+	if (end->more)
+		session__lost(s, "sample", LOSS_BUDGET, 1);
+}
+
+static int on_end(struct session *s, struct task_process *p, const struct tasks_end *end)
+{
+	u64 time = p->requested + (end->delay_ns < INTERVAL_NS ? end->delay_ns : INTERVAL_NS);
+	u64 pause = end->cost_ns < EMPTY_NS ? COST_PART * end->cost_ns : COST_PART * EMPTY_NS;
+	u64 interval = end->error ? EMPTY_NS : INTERVAL_NS;
+
+	if (end->error && end->error != -ENOENT)
+		return end->error < 0 ? end->error : -EPROTO;
+	/*
+	 * The first reading has no predecessor, and its period is not known. A reading that was requested before a
+	 * pause may be in it, and be answered after it; one that may have been before such a short pause counts as
+	 * well.
+	 */
+	if (!end->error && p->last && time > p->last && !suspension__was_on(&s->suspension, time))
+		write_groups(s, p, end, time);
+	p->next = p->requested + (pause > interval ? pause : interval);
+	p->last = end->error ? 0 : time;
+	p->empty = end->error ? p->empty + 1 : 0;
+	p->requested = 0;
+	p->n_groups = 0;
+	return 0;
+}
+
+/* Handles a message of the child, which the process may have compromised. Returns 0 or negative errno. */
+static int on_message(struct session *s, struct task_process *p, struct tasks_message *m)
+{
+	bool valid = false;
+
+	if (!p->requested)
+		return -EPROTO;
+	switch (m->kind) {
+	case TASKS_FUNCTION:
+		valid = on_function(s, p, &m->function);
+		break;
+	case TASKS_GROUP:
+		valid = p->n_groups < TASK_GROUPS_MAX && m->group.stack.n <= TASK_FRAMES_MAX &&
+			m->group.holder.n <= TASK_FRAMES_MAX && array__push(p->groups, p->n_groups, *m);
+		break;
+	case TASKS_END:
+		return on_end(s, p, &m->end);
+	}
+	return valid ? 0 : -EPROTO;
+}
+
+/* A reading has at most so many messages. */
+#define MESSAGES_MAX (TASK_FUNCTIONS_MAX + TASK_GROUPS_MAX + 1)
+
+static int receive_reading(struct session *s, struct task_process *p)
+{
+	struct tasks_message m;
+	int fd, err = 0;
+
+	for (u32 i = 0; i < MESSAGES_MAX && !err && message__pending(p->sock); i++) {
+		ssize_t n = message__receive(p->sock, &m, sizeof(m), &fd);
+
+		if (fd >= 0)
+			close(fd);
+		err = n == sizeof(m) ? on_message(s, p, &m) : -EPROTO;
+	}
+	return err;
+}
+
+static int request_reading(struct session *s, struct task_process *p, u64 now)
+{
+	if (p->sock < 0) {
+		p->started = now;
+		p->sock = attacher__tasks(s->attacher, p->pid);
+	}
+	p->requested = now;
+	return p->sock < 0 ? p->sock : message__send_now(p->sock, "", 1, -1);
+}
+
+/* Returns 0, or negative errno if the child can't be used any more. */
+static int tick_process(struct session *s, struct task_process *p, u64 now)
+{
+	int err = p->sock >= 0 ? receive_reading(s, p) : 0;
+
+	if (err)
+		return err;
+	if (p->requested)
+		return now - p->requested < ANSWER_NS ? 0 : -ETIMEDOUT;
+	return now < p->next || suspension__is_on(&s->suspension) ? 0 : request_reading(s, p, now);
+}
+
+void tasks__tick(struct session *s, u64 now)
+{
+	int err;
+
+	for (u32 i = 0; s->tasks && i < TASK_READERS_MAX; i++) {
+		struct task_process *p = &s->tasks->list[i];
+
+		if (!p->pid)
+			continue;
+		err = session__has_ended(p->pid) ? -ESRCH : tick_process(s, p, now);
+		if (err)
+			on_error(s, p, err, now);
+	}
+}
