@@ -112,12 +112,8 @@ static void on_refused(int sig, siginfo_t *info, void *context)
 
 	if (refused < 0)
 		refused = info->si_syscall;
-		/* the result of the refused call */
-#if defined(__x86_64__)
+	/* the result of the refused call */
 	c->uc_mcontext.gregs[REG_RAX] = -EPERM;
-#elif defined(__aarch64__)
-	c->uc_mcontext.regs[0] = -EPERM;
-#endif
 }
 
 int syscalls__refused(void)
@@ -331,12 +327,10 @@ static int add_all(scmp_filter_ctx ctx, enum syscalls_role role)
 {
 	int err = add(ctx, SCMP_ACT_ALLOW, common);
 
-#if defined(__x86_64__)
 	if (!err)
 		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, X86_URETPROBE, 0);
 	if (!err)
 		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, X86_UPROBE, 0);
-#endif
 	if (!err)
 		err = add_clone(ctx);
 	if (!err)
