@@ -19,7 +19,7 @@ static const char help[] =
 	"                    [-F HZ] [--off-cpu[=NS]] [--delay SECONDS|signal] [--start-paused] [-d SECONDS]\n"
 	"                    [--step RANGE] [--schedule skip_first=N,wait=N,warmup=N,active=N,repeat=N] [--no-args]\n"
 	"                    [--scope self|user|all] [--trusted-files] [--remote-files] [--FAMILY=OPTION]\n"
-	"                    [--FAMILY-OPTION NUMBER] [--cost-limit PERCENT|none] [--debuginfod] [--inject]\n"
+	"                    [--FAMILY-OPTION NUMBER] [--cost-limit PERCENT|none] [--inject]\n"
 	"                    [--print] [--report] [--rules FILE] [-q] [-- CMD ARGS]\n"
 	"\n"
 	"Traces what the filters select, and writes a trace file. Without a filter it traces calls of CUDA and\n"
@@ -71,7 +71,6 @@ static const char help[] =
 	"      --FAMILY=OPTION   turn on an option of a family, such as --cuda=all, or several, such as\n"
 	"                        --torch=shapes,stacks (`sonde list options`)\n"
 	"      --FAMILY-OPTION N set a number of a family, such as --syscall-threshold 1000 (`sonde list options`)\n"
-	"      --debuginfod      request debug files of stripped libraries from the servers of DEBUGINFOD_URLS\n"
 	"      --remote-files    examine also libraries on network and FUSE file systems, whose server may not\n"
 	"                        answer; by default they are reported and not examined. /etc/sonde.conf may set\n"
 	"                        --scope, --trusted-files and --remote-files; =no overrides it\n"
@@ -244,7 +243,6 @@ static int parse(struct record_args *a, int argc, char **argv)
 		{ "sched", optional_argument, NULL, OPTION_OF_FAMILY },
 		{ "step", required_argument, NULL, 'T' },
 		{ "start-paused", no_argument, NULL, 'U' },
-		{ "debuginfod", no_argument, NULL, 'D' },
 		{ "inject", no_argument, NULL, 'I' },
 		{ "cost-limit", required_argument, NULL, 'L' },
 		{ "quiet", no_argument, NULL, 'q' },
@@ -317,9 +315,6 @@ static int parse(struct record_args *a, int argc, char **argv)
 			break;
 		case 'P':
 			a->session.print = print_record;
-			break;
-		case 'D':
-			a->session.debuginfod = true;
 			break;
 		case 'q':
 			a->quiet = true;

@@ -111,6 +111,23 @@ static void on_idle(void *session)
 	drain__copy(session);
 }
 
+/* Opens a debug file at an absolute path in the root of the object's process or of this one. */
+static int open_debug(struct session *s, const struct object *o, bool own_root, const char *path)
+{
+	u32 account;
+	int fd;
+
+	if (*path != '/' || (own_root && !o->pid))
+		return -EINVAL;
+	account = o->pid ? shares__user(s, o->pid) : 0;
+	if (!hung__may_ask(s, account, true))
+		return -EBUSY;
+	fd = attacher__open_debug(s->attacher, own_root ? o->pid : 0, path, o->fd);
+	if (fd == -ETIMEDOUT)
+		hung__note(s, account);
+	return fd;
+}
+
 /* Sends the debug file that the child requests; the opener decides whether it may be used. */
 static int send_debug(struct session *s, struct child *c, const struct object *o, struct examination *x,
 		      const struct answer *a, size_t n)
@@ -121,7 +138,7 @@ static int send_debug(struct session *s, struct child *c, const struct object *o
 	if (!o || x->op != FILE_FIND || n < ANSWER_HEAD + 2 || n > ANSWER_HEAD + ANSWER_TEXT_MAX ||
 	    a->text[n - ANSWER_HEAD - 1] || x->n_debug++ == FILE_DEBUG_MAX)
 		return -EPROTO;
-	fd = object__open_debug(s, o, a->head.kind == ANSWER_SERVER, a->head.n, a->text);
+	fd = open_debug(s, o, a->head.n, a->text);
 	reply.result = fd < 0 ? fd : 0;
 	err = message__send_now(c->sandbox.sock, &reply, sizeof(reply), fd);
 	if (fd >= 0)
@@ -142,7 +159,7 @@ int examine__take_part(struct session *s, struct child *c, const struct object *
 		close(fd);
 	if (n <= 0)
 		return -EPIPE;
-	if ((size_t)n >= ANSWER_HEAD && (a->head.kind == ANSWER_DEBUG || a->head.kind == ANSWER_SERVER)) {
+	if ((size_t)n >= ANSWER_HEAD && a->head.kind == ANSWER_DEBUG) {
 		u64 since = message__now();
 
 		err = send_debug(s, c, o, x, a, n);

@@ -99,7 +99,6 @@ struct session {
 	int epoll_fd;
 	int changed_fd; /* inotify: writes to files */
 	struct attacher *attacher; /* has the privileges and the links */
-	struct fetcher *fetcher; /* asks debuginfod servers; NULL: not requested */
 	struct examiner *examiner; /* parses files */
 	struct {
 		u32 n;

@@ -95,11 +95,6 @@ void object__watch(struct session *s, struct object *o);
 void object__unwatch(struct session *s, struct object *o);
 /* An object that was overwritten repeatedly may be probed again once its file has not been written to for a while. */
 void object__end_rest(struct object *o);
-/*
- * Opens a debug file of the object: from a server by its build id, or at an absolute path in the root of its process
- * or of this one. Returns a descriptor or negative errno.
- */
-int object__open_debug(struct session *s, const struct object *o, bool server, bool own_root, const char *text);
 /* In recognize.c: reports that the object has the file name of the program's library, but is another one. */
 void object__note_unlike(struct session *s, const struct object *o, const struct program *p, bool other_soname);
 /* Returns a program that probes libraries with this file name; NULL: none does. */

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "record/internal.h"
 
-#include "attach/fetcher.h"
-#include "elf/debug.h"
 #include "kernel/kernel_btf.h"
 #include "kernel/kernel_types.h"
 #include "record/examine.h"
@@ -71,9 +69,6 @@ int session__open(struct session **out, const struct session_args *args, char *e
 	priority__raise();
 	if (features__old_kernel(err, len))
 		return -ENOTSUP;
-	ret = args->debuginfod ? debug__check_servers(err, len) : 0;
-	if (ret)
-		return ret;
 	if (!features__in_first_pid_namespace()) {
 		snprintf(err, len,
 			 "this is a pid namespace of its own: processes have other numbers here than in the kernel\n"
@@ -216,11 +211,7 @@ static int check_writer(struct session *s, char *err, size_t len)
 /* Fails if the seccomp filter refused a call, because what depends on it can't be relied on. */
 static int check_calls(const struct session *s, char *err, size_t len)
 {
-	int own = syscalls__refused(), attachers = attacher__refused(s->attacher),
-	    fetchers = s->fetcher ? fetcher__refused(s->fetcher) : -1,
-	    number = own >= 0	    ? own :
-		     attachers >= 0 ? attachers :
-				      fetchers;
+	int own = syscalls__refused(), number = own >= 0 ? own : attacher__refused(s->attacher);
 	char name[64];
 
 	if (number < 0)
@@ -228,10 +219,7 @@ static int check_calls(const struct session *s, char *err, size_t len)
 	snprintf(err, len,
 		 "the filter of system calls refused %s to %s: a fault of sonde, or an attack on it; what was "
 		 "written before is whole and readable",
-		 syscalls__name(number, name, sizeof(name)),
-		 own >= 0	? "sonde" :
-		 attachers >= 0 ? "sonde-attacher" :
-				  "sonde-fetcher");
+		 syscalls__name(number, name, sizeof(name)), own >= 0 ? "sonde" : "sonde-attacher");
 	return -EPERM;
 }
 
@@ -455,7 +443,6 @@ void session__free(struct session *s)
 	examiner__free(s->examiner);
 	task_samples__free(s->tasks);
 	attacher__free(s->attacher);
-	fetcher__free(s->fetcher);
 	remote__free(s);
 	for (u32 i = 0; i < s->hidden.n; i++)
 		free(s->hidden.notes[i].text);

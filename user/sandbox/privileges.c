@@ -294,15 +294,6 @@ int privileges__worker(char *lacks, size_t len)
 	return err;
 }
 
-int privileges__fetcher(char *lacks, size_t len)
-{
-	int err = become_worker(lacks, len);
-
-	if (!err)
-		err = filter_calls(SYSCALLS_FETCHER, lacks, len);
-	return err;
-}
-
 int privileges__user(void)
 {
 	uid_t uid;

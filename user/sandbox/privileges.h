@@ -45,11 +45,6 @@ int privileges__filter_injector(void);
  */
 int privileges__worker(char *lacks, size_t len);
 /*
- * Keeps no capability: changes to the worker's account and installs a filter that allows the network and that
- * account's files, for requests to debuginfod servers. lacks as above. Returns 0 or negative errno.
- */
-int privileges__fetcher(char *lacks, size_t len);
-/*
  * Changes from root to the attacher's account and keeps the capabilities to read any process (CAP_SYS_ADMIN: its
  * seccomp filter), but not those to write files; installs a filter of system calls. A user other than root keeps
  * their rights; a root that can't become another user (in a user namespace) stays root with only these capabilities.

@@ -63,14 +63,6 @@ static const char *const common[] = {
 
 static const char *const worker[] = { "kill", "inotify_add_watch", "inotify_rm_watch", NULL };
 
-static const char *const network[] = {
-	"socket",   "connect",	"bind",	     "getsockname", "getpeername", "getsockopt", "setsockopt", "sendmmsg",
-	"recvmmsg", "open",	"openat",    "openat2",	    "creat",	   "access",	 "faccessat",  "faccessat2",
-	"stat",	    "lstat",	"statfs",    "mkdir",	    "mkdirat",	   "unlink",	 "unlinkat",   "rmdir",
-	"rename",   "renameat", "renameat2", "chdir",	    "fchdir",	   "utimensat",	 "fchmod",     "chmod",
-	"fchmodat", "flock",	"getcwd",    "getdents",    NULL
-};
-
 static const char *const attacher[] = { "kill", "pidfd_send_signal", "socketpair", NULL };
 
 static const char *const perf[] = { "perf_event_open", NULL };
@@ -296,18 +288,9 @@ static int add_attacher(scmp_filter_ctx ctx, bool perf_events)
 	return err ? err : add_opens(ctx, OPENS_TO_WRITE);
 }
 
-static int add_fetcher(scmp_filter_ctx ctx)
-{
-	int err = add(ctx, SCMP_ACT_ALLOW, network);
-
-	return err ? err : add_bits(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), 0, 0xffffffff, AF_UNIX);
-}
-
 static int add_role(scmp_filter_ctx ctx, enum syscalls_role role)
 {
 	switch (role) {
-	case SYSCALLS_FETCHER:
-		return add_fetcher(ctx);
 	case SYSCALLS_WORKER:
 		return add_worker(ctx);
 	case SYSCALLS_ATTACHER:
