@@ -71,7 +71,7 @@ struct session {
 		enum attach_method span, entry;
 	} method; /* how calls and entries are probed */
 	bool family_on[FAMILY_MAX]; /* by family id */
-	bool everything; /* all families, and all their programs regardless of the options: for calibrate.h */
+	bool everything; /* all families, and all their programs regardless of the options: for try_families.h */
 	enum deferral deferred_known; /* the programs that are deferred up to here are loaded or were refused */
 	u64 hints; /* FAMILY_BIT of those whose is_runtime gets its hint */
 	const struct family_host *hosts[FAMILY_MAX]; /* by family id */
@@ -190,7 +190,7 @@ struct session {
 };
 
 /*
- * session.c: loads all programs of the families for a trial (calibrate.h), which ends with its process. Attaches and
+ * session.c: loads all programs of the families for a trial (try_families.h), which ends with its process. Attaches and
  * records nothing. *out is NULL only without memory.
  */
 int session__open_trial(struct session **out, const struct session_args *args, const struct features *f, char *err,
