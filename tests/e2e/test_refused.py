@@ -68,9 +68,6 @@ def family():
     ok("program sched_switch is missing" in err, "the message names the program that the family needs", err)
     code, _, err = record("refuse:cuda_*", "proc,cuda")
     ok(code == 3 and len(lines_with(err, "family cuda")) == 1, "also for a family that probes a library", f"{code}\n{err}")
-    code, _, err = record("loader-ends", "proc,cuda")
-    ok(code == 3 and len(lines_with(err, "family cuda")) == 1 and "sonde-loader" in err,
-       "and if the process that loads the programs of libraries ends: the message names it", f"{code}\n{err}")
 
 
 def maps():

@@ -72,7 +72,6 @@ struct session {
 	} method; /* how calls and entries are probed */
 	bool family_on[FAMILY_MAX]; /* by family id */
 	bool everything; /* all families, and all their programs regardless of the options: for try_families.h */
-	enum deferral deferred_known; /* the programs that are deferred up to here are loaded or were refused */
 	u64 hints; /* FAMILY_BIT of those whose is_runtime gets its hint */
 	const struct family_host *hosts[FAMILY_MAX]; /* by family id */
 	struct host_state host_states[FAMILY_MAX]; /* by family id */

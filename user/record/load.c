@@ -170,29 +170,6 @@ static void note_tracepoints(struct session *s)
 			s->counts.tracepoints_alone[p->programs[i].family->id] = false;
 }
 
-/*
- * Programs that are not needed before the first object is probed, or before the recording ends, are deferred: those of
- * runtimes and libraries, and the iterators that write what is still open. Without some programs of the core nothing is
- * recorded, so the kernel's answer about those is awaited.
- */
-static enum deferral deferral_of(const struct program *p)
-{
-	const struct family_part *part = refused__part(p);
-	const struct family_host *h = p->family->id ? family_host__find(p->family->name) : NULL;
-
-	if (h && h->baseline && !strcmp(h->baseline, p->name))
-		return DEFERRED_NOT;
-	if (part && part->is_whole_family && !p->family->id)
-		return DEFERRED_NOT;
-	/* a family attaches its own tracepoints when a runtime has done something */
-	if (p->section.kind == SECTION_SITE || (p->section.kind == SECTION_TRACEPOINT && p->section.on_demand))
-		return DEFERRED_SITES;
-	if (p->section.kind == SECTION_SPAN || p->section.kind == SECTION_ENTRY || p->section.kind == SECTION_PLACED ||
-	    (p->section.kind == SECTION_ITER && !p->section.on_demand))
-		return DEFERRED_REST;
-	return DEFERRED_NOT;
-}
-
 static int choose_programs(struct session *s)
 {
 	note_tracepoints(s);
@@ -207,7 +184,6 @@ static int choose_programs(struct session *s)
 			if (refused__absent(s, p))
 				return -ENOMEM;
 		}
-		p->deferred = p->enabled && !s->everything ? deferral_of(p) : DEFERRED_NOT;
 		bpf_program__set_autoload(p->prog, p->enabled);
 		if (span || p->section.kind == SECTION_ENTRY || p->section.kind == SECTION_PLACED ||
 		    p->section.kind == SECTION_SITE)

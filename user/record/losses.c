@@ -158,20 +158,14 @@ static void poll_recursion(struct session *s, u64 now)
 {
 	struct losses *l = s->losses;
 	u64 sums[FAMILY_MAX] = {};
-	const u64 *deferred;
-	bool has_deferred = false;
 
 	for (u32 i = 0; i < s->embedded.probes.n_programs; i++) {
 		const struct program *p = &s->embedded.probes.programs[i];
 
-		has_deferred |= p->enabled && p->deferred;
-		if (p->enabled && !p->deferred)
+		if (p->enabled)
 			sums[p->family->id] += probes__misses(p);
 	}
-	deferred = has_deferred && s->deferred_known && s->attacher ? attacher__deferred_misses(s->attacher) : NULL;
 	for (u32 i = 0; i < FAMILY_MAX; i++) {
-		sums[i] += deferred ? deferred[i] : 0;
-		/* without an answer of the attacher a sum is too small */
 		if (sums[i] <= l->recursion[i])
 			continue;
 		losses__add(s, (u16)i, LOSS_RECURSION, sums[i] - l->recursion[i], l->last_poll, now, 0);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Takes the last steps of a recording's start that need privileges, and then drops the privileges. */
-#include "kernel/loader.h"
 #include "record/examine.h"
 #include "record/internal.h"
 #include "record/refused.h"
@@ -113,8 +112,6 @@ static int start_attacher(struct session *s, char *err, size_t len)
 	for (u32 i = 0; i < STEERING_MAX; i++)
 		maps.fds[i] = i < steering__count() ? session__map_fd(s, steering__at(i)->map) : -1;
 	ret = attacher__start(&s->attacher, &s->embedded.probes, &options);
-	/* a child of the attacher loads the deferred programs, and has a copy of them */
-	loader__forget_deferred();
 	if (ret)
 		snprintf(err, len, "cannot start the process that attaches: %s", strerror(-ret));
 	return ret;

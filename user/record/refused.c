@@ -6,7 +6,6 @@
  */
 #include "record/refused.h"
 
-#include "attach/deferred.h"
 #include "util/array.h"
 
 #include <errno.h>
@@ -225,8 +224,6 @@ int refused__apply(struct session *s, char *err, size_t len)
 
 		if (p->load_error)
 			ret = take_out(s, p, p->refusal ? p->refusal : strerror(-p->load_error), err, len);
-		/* so that the error is not handled again when this is called for the deferred programs */
-		p->load_error = 0;
 	}
 	if (ret)
 		return ret;
@@ -270,37 +267,6 @@ int refused__unattached(struct session *s, struct program *p, int error, char *e
 	drop_families(s);
 	report_later(s);
 	return 0;
-}
-
-void refused__await_deferred(struct session *s, enum deferral deferred)
-{
-	struct probes *probes = &s->embedded.probes;
-	const struct deferred_refusal *list;
-	char err[256] = "";
-	int n;
-
-	if (s->deferred_known >= deferred || !s->attacher)
-		return;
-	s->deferred_known = deferred;
-	n = attacher__await_deferred(s->attacher, deferred, &list);
-	for (int i = 0; i < n; i++) {
-		struct program *p = list[i].program < probes->n_programs ? &probes->programs[list[i].program] : NULL;
-
-		if (!p || !p->deferred)
-			continue;
-		p->load_error = list[i].error;
-		p->refusal = *list[i].why ? strdup(list[i].why) : NULL;
-	}
-	if (n < 0)
-		session__warn(
-			s,
-			"Whether the kernel accepted the programs of libraries and runtimes is not known, as the attacher did not answer: %s",
-			strerror(-n));
-	if (n <= 0)
-		return;
-	if (refused__apply(s, err, sizeof(err)))
-		session__warn(s, "%s", err);
-	report_later(s);
 }
 
 /* Returns whether an earlier refusal of the family has the same text. */

@@ -20,11 +20,6 @@ int refused__apply(struct session *s, char *err, size_t len);
  * reported. An error: nothing can be recorded.
  */
 int refused__unattached(struct session *s, struct program *p, int error, char *err, size_t len);
-/*
- * Waits until the programs that are deferred so, or less long, are loaded, if it has not been called before, and
- * reports and drops the refused ones. Call it before such a program is attached or run.
- */
-void refused__await_deferred(struct session *s, enum deferral deferred);
 /* Prints a line for each family or part that has not had one. */
 void refused__warn(struct session *s);
 /* Writes the refused programs that are not in the trace yet. */

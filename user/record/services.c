@@ -195,9 +195,6 @@ int session__run_iter_of(struct session *s, const char *name, u32 pid)
 	u32 size;
 	int err;
 
-	/* the start of the traced time does not wait for a deferred program: the family's next tick runs it */
-	if (p && p->deferred > s->deferred_known)
-		return -EAGAIN;
 	if (!p || !p->enabled)
 		return -ENOENT;
 	err = iter__read_all(s->attacher, p, pid, &buf, &len);
@@ -232,8 +229,6 @@ int session__attach(struct session *s, const char *name)
 {
 	struct program *p = probes__program(&s->embedded.probes, name);
 
-	if (p)
-		refused__await_deferred(s, p->deferred);
 	return p && p->enabled ? attached(s, p, attacher__attach(s->attacher, p)) : -ENOENT;
 }
 

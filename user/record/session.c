@@ -242,7 +242,6 @@ static void tick(struct session *s, u64 now)
 {
 	int err;
 
-	refused__await_deferred(s, DEFERRED_REST);
 	hosts__tick(s, now);
 	slices__tick(s, now);
 	if (s->native)
@@ -400,7 +399,6 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 	}
 	/* NULL: stopped before the start */
 	if (s->attacher) {
-		refused__await_deferred(s, DEFERRED_REST);
 		stop_families(s);
 		session__write_pause(s, s->time.stopped);
 		slices__stop(s);

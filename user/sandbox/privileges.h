@@ -24,8 +24,6 @@ int privileges__attacher(bool signals, bool perf_events, char *lacks, size_t len
  * errno.
  */
 int privileges__opener(void);
-/* For the process that loads BPF programs: keeps the capabilities for that alone. Returns 0 or negative errno. */
-int privileges__loader(void);
 /*
  * For the process that loads a library into another one: keeps the capabilities to trace it, to read its files and
  * (CAP_SYS_ADMIN) its seccomp filter, and to run with real-time priority. opens: also the one to open another user's
