@@ -292,7 +292,6 @@ int main(int argc, char **argv)
 		return 2;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	configure(obj, session, options);
-	embedded__clear_log();
 	object = all ? NULL : obj;
 	began = now_ms();
 	ret = argv[optind] ? 0 : kernel_types__write(bpf_object__btf(obj));

@@ -44,17 +44,12 @@ const char *embedded__log(void)
 	return libbpf_log;
 }
 
-void embedded__clear_log(void)
-{
-	libbpf_log[0] = '\0';
-}
-
 int embedded__open(struct embedded *e, char *err, size_t len)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = kernel_types__path());
 	int ret;
 
-	embedded__clear_log();
+	libbpf_log[0] = '\0';
 	libbpf_set_print(keep_log);
 	ret = loader__register();
 	if (!ret) {

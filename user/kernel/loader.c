@@ -41,7 +41,6 @@ struct pending {
 /* libbpf's callbacks get no argument of the caller's, so a process does one load at a time. */
 static struct load {
 	struct probes *probes; /* NULL: libbpf loads by itself */
-	const struct refused_maps *refused_maps;
 	struct pending *list;
 	u32 n, next;
 } load;
@@ -219,18 +218,6 @@ static void find_reason(struct pending *p)
 	free(log);
 }
 
-/* true: the program uses a map that the kernel refused, so it is not loaded. */
-static bool lacks_map(struct pending *p)
-{
-	char why[160];
-
-	if (!refused_maps__used(load.refused_maps, p->insns, p->n, why, sizeof(why)))
-		return false;
-	p->fd = -ENOTSUP;
-	p->program->refusal = strdup(why);
-	return true;
-}
-
 static void *load_some(void *arg)
 {
 	u32 i;
@@ -239,8 +226,6 @@ static void *load_some(void *arg)
 		struct pending *p = &load.list[i];
 		u64 start = timing__clock(CLOCK_THREAD_CPUTIME_ID);
 
-		if (lacks_map(p))
-			continue;
 		spoil(p);
 		p->fd = load_one(p, NULL, 0);
 		p->ns = timing__clock(CLOCK_THREAD_CPUTIME_ID) - start;
@@ -328,15 +313,14 @@ static void forget(void)
 	load = (struct load){};
 }
 
-int loader__load(struct sonde_bpf *skel, struct probes *probes, const struct refused_maps *refused)
+int loader__load(struct sonde_bpf *skel, struct probes *probes)
 {
 	int ret;
 
-	load = (struct load){ .probes = probes, .refused_maps = refused };
+	load = (struct load){ .probes = probes };
 	load.list = calloc(probes->n_programs, sizeof(*load.list));
 	if (!load.list)
 		return -ENOMEM;
-	refused_maps__leave_out(refused, skel->obj);
 	ret = kernel_types__write(bpf_object__btf(skel->obj));
 	kernel_btf__free_types();
 	if (!ret)

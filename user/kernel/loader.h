@@ -10,7 +10,6 @@
 #pragma once
 
 #include "kernel/probes.h"
-#include "kernel/refused_maps.h"
 
 struct sonde_bpf;
 
@@ -21,8 +20,8 @@ struct sonde_bpf;
 int loader__register(void);
 /*
  * Loads the object's maps and its programs with `enabled`. A program that the kernel refuses gets load_error and
- * refusal, and `enabled` is cleared; so does a program that uses one of the refused maps.
+ * refusal, and `enabled` is cleared.
  * Returns 0, or negative errno if loading failed as a whole: libbpf's log has the reason. The object can't be loaded a
  * second time.
  */
-int loader__load(struct sonde_bpf *skel, struct probes *probes, const struct refused_maps *refused);
+int loader__load(struct sonde_bpf *skel, struct probes *probes);

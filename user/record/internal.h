@@ -4,7 +4,6 @@
 
 #include "core/maps.h"
 #include "kernel/embedded.h"
-#include "kernel/refused_maps.h"
 #include "record/ring.h"
 #include "record/session.h"
 #include "record/slices.h"
@@ -76,7 +75,6 @@ struct session {
 	const struct family_host *hosts[FAMILY_MAX]; /* by family id */
 	struct host_state host_states[FAMILY_MAX]; /* by family id */
 	struct {
-		struct refused_maps maps;
 		struct refusal *programs;
 		u32 n;
 		u32 n_reported, n_written; /* how many of these were printed as warnings and written into the trace */

@@ -282,18 +282,8 @@ static int configure(struct session *s)
 		ret = size_rings(s);
 	if (!ret)
 		ret = size_stacks(s);
-	embedded__clear_log();
 	timing__step("programs chosen");
-	return ret ? ret : loader__load(s->skel, &s->embedded.probes, &s->refused.maps);
-}
-
-/* libbpf loads an object only once: after a failure another object is opened. */
-static int reopen(struct session *s, char *err, size_t len)
-{
-	refused__free(s);
-	embedded__close(&s->embedded);
-	memset(s->family_on, 0, sizeof(s->family_on));
-	return load__open(s, err, len);
+	return ret ? ret : loader__load(s->skel, &s->embedded.probes);
 }
 
 int load__load(struct session *s, char *err, size_t len)
@@ -304,12 +294,6 @@ int load__load(struct session *s, char *err, size_t len)
 		return ret;
 	choose_methods(s);
 	ret = configure(s);
-	while (ret && refused_maps__add(&s->refused.maps, s->obj, embedded__log())) {
-		ret = reopen(s, err, len);
-		if (ret)
-			return ret;
-		ret = configure(s);
-	}
 	if (ret) {
 		snprintf(err, len, "the kernel refused the BPF maps or types: %s\n%s", strerror(-ret), embedded__log());
 		/* an error of the kernel, which no option can change */
