@@ -2,7 +2,6 @@
 #include "kernel/loader.h"
 
 #include "kernel/kernel_btf.h"
-#include "kernel/kernel_types.h"
 #include "sonde.skel.h"
 #include "util/array.h"
 #include "util/path.h"
@@ -321,10 +320,8 @@ int loader__load(struct sonde_bpf *skel, struct probes *probes)
 	load.list = calloc(probes->n_programs, sizeof(*load.list));
 	if (!load.list)
 		return -ENOMEM;
-	ret = kernel_types__write(bpf_object__btf(skel->obj));
 	kernel_btf__free_types();
-	if (!ret)
-		ret = sonde_bpf__load(skel);
+	ret = sonde_bpf__load(skel);
 	timing__step("maps, relocation");
 	if (!ret) {
 		hide_variables(skel->obj);

@@ -2,7 +2,6 @@
 #include "record/internal.h"
 
 #include "kernel/kernel_btf.h"
-#include "kernel/kernel_types.h"
 #include "record/examine.h"
 #include "record/native.h"
 #include "record/refused.h"
@@ -85,10 +84,6 @@ int session__open(struct session **out, const struct session_args *args, char *e
 	kernel_btf__begin();
 	ret = load__open(s, err, len);
 	timing__step("BPF object opened");
-	/* here, because the features are not known yet; load__load gets the same result, and reports an error */
-	if (!ret)
-		kernel_types__write(bpf_object__btf(s->obj));
-	timing__step("kernel's types reduced");
 	features__await(&s->features);
 	timing__step("features awaited");
 	if (ret)
