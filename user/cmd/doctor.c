@@ -89,7 +89,6 @@ static int diagnose(struct doctor *d)
 	d->checks = REPORT_TABLE(&d->out, "checks", "This machine", check_columns);
 	doctor__kernel(d);
 	doctor__system(d);
-	doctor__confinement(d);
 	doctor__policy(d);
 	doctor__families(d);
 	/* The next checks read other users' processes and files, so they run with few rights. */
