@@ -58,8 +58,8 @@ static const char help[] =
 	"                        step(); adds family torch\n"
 	"      --schedule STEPS  record only some steps, as torch.profiler.schedule() does: skip_first=N,wait=N,warmup=N,\n"
 	"                        active=N,repeat=N; the probes of PyTorch's operators are attached in the warmup\n"
-	"                        and detached after the active steps; adds family torch. With repeat=N, -o DIR/\n"
-	"                        (or a name with %d) also writes each cycle into a separate trace\n"
+	"                        and detached after the active steps; adds family torch. `sonde export --to cycle`\n"
+	"                        makes a trace of one cycle\n"
 	"  -d, --duration SEC    stop after this many seconds of tracing, including pauses; fractions allowed\n"
 	"      --cost-limit PERCENT  record the scheduler and waits in slices of time if recording all of it would\n"
 	"                        take more than this percentage of the processes' CPU time; none: no limit. The first\n"
@@ -361,8 +361,6 @@ static int parse(struct record_args *a, int argc, char **argv)
 		err = -EINVAL;
 	}
 	if (!err)
-		err = record_cycles__choose(a);
-	if (!err)
 		err = parse_command(a, argc, argv);
 	if (!err)
 		err = check_inject(a);
@@ -417,7 +415,7 @@ static int cmd_record(int argc, char **argv)
 	if (ret)
 		ret = ret > 0 ? EXIT_DONE : a.has_command ? EXIT_OWN_FAILURE : EXIT_USAGE;
 	else
-		ret = a.report || a.pattern ? record_report__run(&a, record) : record(&a);
+		ret = a.report ? record_report__run(&a, record) : record(&a);
 	record_options__free(&a);
 	return ret;
 }
