@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
+ * The attacher's check: without it a compromised worker could have any instruction of any process overwritten.
+ *
  * Checks sites only against the file itself, without debug files or symbols from a server. The file may be hostile,
  * but its tables then describe only its own code, which its owner could have written in any way.
  */
