@@ -4,7 +4,6 @@
 # format, test or workload is found by its place: no list here names it.
 
 B       ?= build
-ARCH    := $(shell uname -m)
 CLANG   ?= clang
 BPFTOOL ?= $(or $(shell command -v bpftool),/usr/sbin/bpftool)
 PREFIX  ?= /usr/local
@@ -41,9 +40,8 @@ LDLIBS       := -lbpf -ldw -lelf -lcap -lseccomp -lzstd -lxxhash -lcjson -lcapst
 GLIBC_LIBS   := -ldl -lpthread -lm
 STATIC_LIBS  := -Wl,-Bstatic $(patsubst -lcjson,$(B)/cjson/libcjson.a,$(filter-out $(GLIBC_LIBS),$(LDLIBS))) -lbz2 -Wl,-Bdynamic $(GLIBC_LIBS)
 
-BPF_ARCH   := $(if $(filter x86_64,$(ARCH)),x86,$(if $(filter aarch64,$(ARCH)),arm64))
-BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -D__bpf__ $(WARN) \
-              -Ibpf -Ibpf/core -Ivmlinux/$(ARCH) -I$(B)/gen
+BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_x86 -D__bpf__ $(WARN) \
+              -Ibpf -Ibpf/core -Ivmlinux/x86_64 -I$(B)/gen
 # Extra families, for tests: directories like those in bpf/probes/
 FAMILIES   := $(patsubst %/,%,$(wildcard bpf/probes/*/) $(EXTRA_FAMILIES))
 

@@ -10,21 +10,12 @@
  */
 #pragma once
 
-/* the version since which this architecture has all of them */
-#if defined(__x86_64__)
-#define SHIM_GLIBC	  "GLIBC_2.2.5"
-#define SHIM_GLIBC_DLINFO "GLIBC_2.3.3"
-#elif defined(__aarch64__)
-#define SHIM_GLIBC	  "GLIBC_2.17"
-#define SHIM_GLIBC_DLINFO "GLIBC_2.17"
-#endif
-
-#if defined(SHIM_GLIBC) && defined(__linux__)
-#define FIRST_VERSION(function) __asm__(".symver " #function "," #function "@" SHIM_GLIBC)
+/* the version since which x86-64 has all of them */
+#define FIRST_VERSION(function) __asm__(".symver " #function "," #function "@GLIBC_2.2.5")
 FIRST_VERSION(dlopen);
 FIRST_VERSION(dlsym);
 FIRST_VERSION(dlclose);
-__asm__(".symver dlinfo,dlinfo@" SHIM_GLIBC_DLINFO);
+__asm__(".symver dlinfo,dlinfo@GLIBC_2.3.3");
 FIRST_VERSION(pthread_create);
 FIRST_VERSION(pthread_attr_setstacksize);
 FIRST_VERSION(pthread_mutex_trylock);
@@ -32,7 +23,6 @@ FIRST_VERSION(sem_init);
 FIRST_VERSION(sem_post);
 FIRST_VERSION(sem_timedwait);
 #undef FIRST_VERSION
-#endif
 
 #pragma weak dlopen
 #pragma weak dlsym

@@ -29,7 +29,6 @@ Architecture: $arch
 Maintainer: The sonde authors <sonde@localhost>
 Installed-Size: $(du -sk "$stage/usr" | cut -f1)
 Depends: libc6 (>= $glibc)
-Suggests: libdebuginfod1t64 | libdebuginfod1
 Section: devel
 Priority: optional
 Description: system tracer for machine learning workloads

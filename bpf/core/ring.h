@@ -26,9 +26,8 @@
  * read before it advances tail, so that bytes of an old record never count as a size.
  *
  * Ordering: the reader loads a size with acquire and stores tail with release. The producer's stores must become
- * visible in program order, which x86 guarantees; on arm64 ring__commit has to be a store-release, which only later
- * kernels have in BPF, or an exchange. The producer loads tail before it stores into freed room: a control dependency
- * orders that.
+ * visible in program order, which x86 guarantees. The producer loads tail before it stores into freed room: a control
+ * dependency orders that.
  */
 #pragma once
 

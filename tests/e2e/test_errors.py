@@ -50,8 +50,6 @@ def usage():
     expect("no command", 2, ["record", "report"])
     expect("unknown command", 2, ["frobnicate"], "frobnicate")
     expect("unknown option", 2, ["--frobnicate", "--help"], "record", "--frobnicate")
-    for option in (["--python-function", "train"], ["--python-functions-trace=FILE.json"]):
-        expect("a trace of named Python functions", 2, ["is refused", "0.8 us", "-F 999"], "record", *option)
     expect("list sorted by a column that is not there", 2, ["no table of list", "colour", "families: name"], "list", "--sort", "colour")
     expect("unknown family", 2, ["cudda", "cuda", "gil"], "record", "-t", "cudda", "-d", "1", "-o", path("a"))
     expect("unknown family option", 2, ["--cuda=nothing"], "record", "--cuda=nothing", "-d", "1", "-o", path("a"))

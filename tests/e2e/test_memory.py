@@ -155,7 +155,7 @@ def sparse_library(path, size):
     size -= size % 24
     section = struct.Struct("<IIQQQQIIQQ")
     head = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack(
-        "<HHIQQQIHHHHHH", 3, {"x86_64": 62, "aarch64": 183}[os.uname().machine], 1, 0, 64, 1024, 0, 64, 56, 1, 64, 4, 3)
+        "<HHIQQQIHHHHHH", 3, 62, 1, 0, 64, 1024, 0, 64, 56, 1, 64, 4, 3)
     head += struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, 4096, 4096, 4096)
     head += bytes(1024 - len(head)) + bytes(64)
     head += section.pack(1, 11, 0, 0, 4096, size, 2, 0, 8, 24)  # SHT_DYNSYM

@@ -181,14 +181,6 @@ def with_command():
 
 
 def wrong():
-    for name, options in (("folder/", ["--schedule", "active=1"]), ("name-%d", ["--schedule", "active=1,repeat=1001"])):
-        run = subprocess.run([SONDE, "record", "-o", os.path.join(TMP, name), *options], capture_output=True, text=True, check=False)
-        ok(run.returncode == 2 and "repeat=N" in run.stderr, f"refused: a trace per cycle with {options[1]}", run.stderr)
-    taken = os.path.join(TMP, "taken-2")
-    os.symlink("/nothing", taken)
-    run = subprocess.run([SONDE, "record", "-o", os.path.join(TMP, "taken-%d"), "--schedule", "active=1,repeat=3"], capture_output=True, text=True,
-                         check=False)
-    ok(run.returncode == 2 and "taken-2 exists already" in run.stderr, "refused: the name of a cycle's trace is taken", run.stderr)
     for options in (["--schedule", "wait=1"], ["--schedule", "active=0"], ["--schedule", "active=-1"], ["--schedule", "active=1,often=2"],
                     ["--schedule", "active=1", "--start-paused"], ["--schedule", "active=1", "--delay", "1"], ["--step", ""], ["--step", "*"],
                     ["--step", "a*b"], ["--step", "x" * 64]):

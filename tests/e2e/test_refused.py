@@ -3,7 +3,7 @@
 # test: timeout=180
 """A BPF program that the kernel refuses disables its family or a part of it, and every output says so. An old kernel is named.
 
-SONDE_TEST=refuse:NAME, refuse-map:NAME and refuse-attach:NAME make the kernel refuse a program, a map, or to attach a program
+SONDE_TEST=refuse:NAME and refuse-attach:NAME make the kernel refuse a program, or to attach a program
 (docs/testing.md).
 """
 import json
@@ -68,29 +68,6 @@ def family():
     ok("program sched_switch is missing" in err, "the message names the program that the family needs", err)
     code, _, err = record("refuse:cuda_*", "proc,cuda")
     ok(code == 3 and len(lines_with(err, "family cuda")) == 1, "also for a family that probes a library", f"{code}\n{err}")
-    code, _, err = record("loader-ends", "proc,cuda")
-    ok(code == 3 and len(lines_with(err, "family cuda")) == 1 and "sonde-loader" in err,
-       "and if the process that loads the programs of libraries ends: the message names it", f"{code}\n{err}")
-
-
-def maps():
-    code, _, err = record("refuse-map:net_connections", "proc,net")
-    lines = lines_with(err, "net_connections")
-    ok(code == 3 and len(lines) == 1 and "family net" in lines[0] and "Invalid argument" in lines[0]
-       and "reports lack all of the family" in lines[0], "a refused map disables its family, with one message", f"{code}\n{err}")
-    rows = report_json("losses")["tables"]["refused"]
-    ok(rows and all("net_connections" in r["why"] for r in rows), "the trace has it", rows)
-    lines = lines_with(run("report", TRACE)[1], "missing net")
-    ok(len(lines) == 1 and "all of the family; the BPF program net_state did not run" in lines[0], "the summary has one line for it", lines)
-    code, _, err = record("refuse-map:net_connections,refuse-map:sched_throttles", "proc,net,sched")
-    ok(code == 3 and "sched_throttles" in err and "throttling" in err and "family sched" in err
-       and lines_with(run("info", TRACE)[1], "sched_off"), "two refused maps: one disables a family, one a part of another", f"{code}\n{err}")
-    lines = lines_with(err, "throttling")
-    ok(len(lines) == 1 and len(lines_with(run("report", TRACE)[1], "throttling")) == 1,
-       "what reports lack without three programs and their map is listed once", lines)
-    code, _, err = record("refuse-map:processes", "proc")
-    ok(code == 1 and "the map processes" in err and "nothing can be recorded" in err,
-       "a map of the core: an error, exit status 1", f"{code}\n{err}")
 
 
 def unattached():
@@ -131,15 +108,13 @@ def doctor():
 
 
 def doctor_agrees():
-    test = "refuse-map:net_connections,refuse-attach:sched_waking,refuse:lock_*"
+    test = "refuse-attach:sched_waking,refuse:lock_*"
     code, out, err = run("doctor", "--format", "json", test=test)
     rows = {r["name"]: (r["usable"], r["why"]) for r in json.loads(out)["tables"]["families"]}
-    ok(code == 3 and rows["net"][0] == "no" and "the map net_connections" in rows["net"][1],
-       "doctor names a refused map", rows)
     _, _, err = record("refuse:lock_*", "proc,lock")
     ok("lock_enter is missing" in rows["lock"][1] and "lock_enter is missing" in err, "doctor and record name the same program",
        f"{rows['lock']}\n{err}")
-    ok(rows["sched"][0] == "partly" and "the wakers of threads" in rows["sched"][1], "doctor names a program that can't be attached", rows)
+    ok(code == 3 and rows["sched"][0] == "partly" and "the wakers of threads" in rows["sched"][1], "doctor names a program that can't be attached", rows)
 
 
 def terminal():
@@ -175,7 +150,6 @@ def old_kernels():
 part()
 belongs_together()
 family()
-maps()
 unattached()
 core()
 doctor()

@@ -9,7 +9,6 @@ the recorded numbers must have no gap and no duplicate.
 """
 import ctypes
 import os
-import platform
 import shutil
 import struct
 import subprocess
@@ -24,7 +23,7 @@ from waiting import wait_for
 
 ROUNDS = int(os.environ.get("ROUNDS", 50))
 THREADS = 3
-SYS_BPF = {"x86_64": 321, "aarch64": 280}[platform.machine()]
+SYS_BPF = 321
 PROG_GET_NEXT_ID, OBJ_GET_INFO_BY_FD, LINK_GET_FD_BY_ID, LINK_GET_NEXT_ID = 11, 15, 30, 31  # enum bpf_cmd, include/uapi/linux/bpf.h
 LINK_TYPE_PERF_EVENT, LINK_TYPE_UPROBE_MULTI = 7, 12  # enum bpf_link_type
 PERF_EVENT_UPROBES = 1, 2  # enum bpf_perf_event_type: entry, return

@@ -9,18 +9,14 @@ import os
 import re
 import shutil
 import subprocess
-import sys
-import tempfile
 
 ROOT = os.environ.get("ROOT", os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-from recording import workdir
 from tap import done, ok, skip
 
 SONDE = os.environ.get("SONDE", f"{ROOT}/build/test/sonde")
 CUDA = os.environ.get("CUDA", f"{ROOT}/build/cuda")
 # instructions that the kernel handles cheaply, as objdump prints them
 EMULATED = re.compile(r"(push +%r\w+|nop|call +[0-9a-f]+ .*|jmp +[0-9a-f]+ .*|j[a-z]+ +[0-9a-f]+ .*)$")
-ARM = re.compile(r"(b|bl|b\.\w+|cbn?z|tbn?z|br|blr|ret|adrp?)\b")
 
 
 def resolve(path, *options):
@@ -32,14 +28,12 @@ def resolve(path, *options):
     return tables["places"], tables["totals"]
 
 
-def instructions(path, arm=False):
+def instructions(path):
     """{address: text} of every instruction, by objdump"""
-    tools = ("aarch64-linux-gnu-objdump", "llvm-objdump", "llvm-objdump-14") if arm else ("objdump",)
-    tool = next(filter(None, map(shutil.which, tools)), None)
-    if not tool:
+    if not shutil.which("objdump"):
         return None
     found = {}
-    out = subprocess.Popen([tool, "-d", "--no-show-raw-insn", path], stdout=subprocess.PIPE, text=True)
+    out = subprocess.Popen(["objdump", "-d", "--no-show-raw-insn", path], stdout=subprocess.PIPE, text=True)
     for line in out.stdout:
         m = re.match(r" *([0-9a-f]+):\s+(.*?)(?:\s+#.*)?$", line)
         if m:
@@ -47,7 +41,7 @@ def instructions(path, arm=False):
     return found
 
 
-def check(name, path, *options, exits=False, objdump=True, arm=False):
+def check(name, path, *options, exits=False, objdump=True):
     places, totals = resolve(path, *options)
     if not ok(places, f"{name}: is resolved", totals if places is None else ""):
         return
@@ -66,10 +60,10 @@ def check(name, path, *options, exits=False, objdump=True, arm=False):
        f"{name}: an expensive site has a reason")
     if exits:
         ok(all(t["placed_exits"] == t["placed"] for t in totals), f"{name}: every function's ends are found")
-    code = instructions(path, arm) if objdump else None
+    code = instructions(path) if objdump else None
     if code:
         wrong = [p for p in places if p["cost"] != "none" and
-                 bool((ARM if arm else EMULATED).match(code.get(p["address"], "?"))) != (p["cost"] == "emulated")]
+                 bool(EMULATED.match(code.get(p["address"], "?"))) != (p["cost"] == "emulated")]
         ok(not wrong, f"{name}: {len(places)} sites have the instructions that objdump prints",
            [(p["symbol"], hex(p["address"]), p["cost"], code.get(p["address"])) for p in wrong[:5]] if wrong else "")
 
@@ -102,27 +96,7 @@ def main():
         check("libtorch's operators", torch, "--placed", "_ZN2at4_ops*4callE*", exits=True, objdump=False)
     else:
         skip("libtorch's operators", "no PyTorch is installed; SONDE_TORCH names a libtorch_cpu.so")
-    arm64()
     done()
-
-
-def arm64():
-    out = workdir()
-    got = subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:",
-                          "--platform", "manylinux2014_aarch64", "--platform", "manylinux_2_17_aarch64",
-                          "nvidia-cuda-runtime-cu12", "-d", out], capture_output=True, text=True)
-    wheels = glob.glob(f"{out}/*aarch64.whl")
-    if got.returncode or not wheels:
-        skip("an arm64 libcudart", "its wheel can't be downloaded from PyPI")
-        return
-    with tempfile.TemporaryDirectory(dir=out) as folder:
-        subprocess.run([sys.executable, "-m", "zipfile", "-e", wheels[0], folder], check=True)
-        path = glob.glob(f"{folder}/nvidia/*/lib/libcudart.so.*")[0]
-        check("arm64's libcudart", path, "--placed", "cuda*", exits=True, arm=True)
-        places, _ = resolve(path, "--placed", "cuda*")
-        ends = [p for p in places if p["place"] == "exit"]
-        ok(ends and all(p["cost"] == "emulated" for p in ends),
-           "arm64's libcudart: every site of an end is cheap, at least by its return", len(ends))
 
 
 main()

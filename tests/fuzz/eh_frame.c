@@ -80,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fd = memfd_create("eh_frame", MFD_CLOEXEC);
 	if (fd < 0 || write(fd, room, TABLES + size - 2) != (ssize_t)(TABLES + size - 2))
 		abort();
-	if (!elf__open_any(&elf, fd))
+	if (!elf__open(&elf, fd))
 		ask(elf);
 	elf__close(elf);
 	close(fd);

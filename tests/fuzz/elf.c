@@ -115,7 +115,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
 		abort();
 	/* for any machine, as probe sites of foreign files can be listed too */
-	if (!elf__open_any(&elf, fd)) {
+	if (!elf__open(&elf, fd)) {
 		/* the file as its own debug file, with the same build id or none */
 		elf__add_debug(elf, dup(fd), NULL);
 		touch(elf);

@@ -93,7 +93,7 @@ class Churn:
     def libraries(self):
         folder = self.fresh()
         os.mkdir(folder)
-        plain = next(p for p in ("/lib/x86_64-linux-gnu/libz.so.1", "/lib/aarch64-linux-gnu/libz.so.1", "/usr/lib64/libz.so.1")
+        plain = next(p for p in ("/lib/x86_64-linux-gnu/libz.so.1", "/usr/lib64/libz.so.1")
                      if os.path.exists(p))
         for source, name, function in ((FAKE, "libcudart.so.12", "cudaMalloc"), (plain, "libz.so.1", None)):
             if not os.path.exists(source):

@@ -29,11 +29,7 @@ static int make_file(u64 bytes)
 	Elf64_Ehdr eh = {
 		.e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
 		.e_type = ET_DYN,
-#ifdef __aarch64__
-		.e_machine = EM_AARCH64,
-#else
 		.e_machine = EM_X86_64,
-#endif
 		.e_version = EV_CURRENT,
 		.e_phoff = sizeof(eh),
 		.e_ehsize = sizeof(eh),

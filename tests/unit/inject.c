@@ -83,7 +83,6 @@ TEST(versions_of_symbols)
 	space__free(&s);
 }
 
-#ifdef __x86_64__
 /* The state of a thread at the first instruction of a function of this program, with this stack. */
 static bool is_safe_with(struct space *s, const u64 *stack, char *why, size_t len)
 {
@@ -181,7 +180,6 @@ TEST(a_file_that_cannot_be_opened_has_no_safe_point)
 		space__free(&s);
 	}
 }
-#endif
 
 TEST(processes)
 {

@@ -18,12 +18,12 @@ static struct placer *placer;
 static int elf_fd = -1;
 
 /* A file that contains only this code, as one function. */
-static bool open_code(const void *code, size_t len, u16 machine, bool shadow_stack)
+static bool open_code(const void *code, size_t len, bool shadow_stack)
 {
 	Elf64_Ehdr eh = {
 		.e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
 		.e_type = ET_DYN,
-		.e_machine = machine,
+		.e_machine = EM_X86_64,
 		.e_version = EV_CURRENT,
 		.e_phoff = sizeof(eh),
 		.e_ehsize = sizeof(eh),
@@ -42,7 +42,7 @@ static bool open_code(const void *code, size_t len, u16 machine, bool shadow_sta
 	elf_fd = memfd_create("code", MFD_CLOEXEC);
 	if (elf_fd < 0 || write(elf_fd, &eh, sizeof(eh)) != sizeof(eh) ||
 	    write(elf_fd, &ph, sizeof(ph)) != sizeof(ph) || write(elf_fd, code, len) != (ssize_t)len ||
-	    elf__open_any(&elf, elf_fd))
+	    elf__open(&elf, elf_fd))
 		return false;
 	placer = placer__new(elf, shadow_stack);
 	return placer;
@@ -58,12 +58,12 @@ static void close_code(void)
 }
 
 /* The site's offset from the entry, and whether a probe there is cheap. */
-static int entry(const char *code, size_t len, u16 machine, bool shadow_stack, bool *cheap)
+static int entry(const char *code, size_t len, bool shadow_stack, bool *cheap)
 {
 	struct place_site site = {};
 	const char *why = NULL;
 
-	if (!open_code(code, len, machine, shadow_stack))
+	if (!open_code(code, len, shadow_stack))
 		return -1;
 	placer__entry(placer, CODE_ADDR, len, &site, &why);
 	*cheap = site.cost == PLACE_EMULATED;
@@ -73,12 +73,12 @@ static int entry(const char *code, size_t len, u16 machine, bool shadow_stack, b
 	return (int)(site.addr - CODE_ADDR);
 }
 
-#define ENTRY_OF(code, machine, shstk, cheap) entry(code, sizeof(code) - 1, machine, shstk, cheap)
-#define CHEAP_AT(code)                                               \
-	({                                                           \
-		bool cheap_;                                         \
-		int at_ = ENTRY_OF(code, EM_X86_64, false, &cheap_); \
-		cheap_ ? at_ : -100 - at_;                           \
+#define ENTRY_OF(code, shstk, cheap) entry(code, sizeof(code) - 1, shstk, cheap)
+#define CHEAP_AT(code)                                    \
+	({                                                \
+		bool cheap_;                              \
+		int at_ = ENTRY_OF(code, false, &cheap_); \
+		cheap_ ? at_ : -100 - at_;                \
 	})
 #define DEAR -100 /* at the entry itself */
 
@@ -133,10 +133,10 @@ TEST(does_not_emulate_a_call_under_a_shadow_stack)
 	static const char code[] = "\xe8\x00\x00\x00\x00\xc3", behind[] = "\x31\xc0\xe8\x00\x00\x00\x00\xc3";
 	bool cheap;
 
-	CHECK(ENTRY_OF(code, EM_X86_64, false, &cheap) == 0 && cheap);
-	CHECK(ENTRY_OF(code, EM_X86_64, true, &cheap) == 0 && !cheap);
-	CHECK(ENTRY_OF(behind, EM_X86_64, false, &cheap) == 2 && cheap);
-	CHECK(ENTRY_OF(behind, EM_X86_64, true, &cheap) == 0 && !cheap);
+	CHECK(ENTRY_OF(code, false, &cheap) == 0 && cheap);
+	CHECK(ENTRY_OF(code, true, &cheap) == 0 && !cheap);
+	CHECK(ENTRY_OF(behind, false, &cheap) == 2 && cheap);
+	CHECK(ENTRY_OF(behind, true, &cheap) == 0 && !cheap);
 }
 
 TEST(reads_no_further_than_the_code)
@@ -150,15 +150,15 @@ TEST(reads_no_further_than_the_code)
 
 static struct placement got;
 
-static bool place(const char *code, size_t len, u16 machine, bool shadow_stack)
+static bool place(const char *code, size_t len, bool shadow_stack)
 {
-	if (!open_code(code, len, machine, shadow_stack) || placer__function(placer, CODE_ADDR, len, &got))
+	if (!open_code(code, len, shadow_stack) || placer__function(placer, CODE_ADDR, len, &got))
 		return false;
 	close_code();
 	return true;
 }
 
-#define PLACE(code) place(code, sizeof(code) - 1, EM_X86_64, false)
+#define PLACE(code) place(code, sizeof(code) - 1, false)
 
 static bool exit_at(u32 i, u64 at, u8 cost, u32 above)
 {
@@ -262,77 +262,8 @@ TEST(reads_jump_tables)
 	/* a table with an entry outside the function is invalid */
 	memcpy(broken, code, sizeof(code));
 	broken[50] = 0;
-	REQUIRE(place(broken, sizeof(code) - 1, EM_X86_64, false));
+	REQUIRE(place(broken, sizeof(code) - 1, false));
 	CHECK_TEXT(got.exits_why, WHY_INDIRECT);
-}
-
-/* --- arm64 --- */
-
-#define ARM(...)                                                                \
-	({                                                                      \
-		static const u32 words_[] = { __VA_ARGS__ };                    \
-		place((const char *)words_, sizeof(words_), EM_AARCH64, false); \
-	})
-
-TEST(knows_what_the_kernel_simulates_on_arm64)
-{
-	static const struct {
-		u32 word;
-		u8 kind;
-		bool emulated, refused;
-	} all[] = {
-		{ 0x14000001, INSN_JUMP, true, false }, /* b */
-		{ 0x94000001, INSN_CALL, true, false }, /* bl */
-		{ 0x54000020, INSN_COND, true, false }, /* b.eq */
-		{ 0x34000020, INSN_COND, true, false }, /* cbz */
-		{ 0x37080020, INSN_COND, true, false }, /* tbnz */
-		{ 0xd61f0000, INSN_JUMP_INDIRECT, true, false }, /* br x0 */
-		{ 0xd63f0000, INSN_CALL_INDIRECT, true, false }, /* blr x0 */
-		{ 0xd65f03c0, INSN_RET, true, false }, /* ret */
-		{ 0x10000000, INSN_PLAIN, true, false }, /* adr */
-		{ 0x90000000, INSN_PLAIN, true, false }, /* adrp */
-		{ 0x58000000, INSN_PLAIN, true, false }, /* ldr x0, literal */
-		{ 0x98000000, INSN_PLAIN, true, false }, /* ldrsw x0, literal */
-		{ 0x1c000000, INSN_PLAIN, false, true }, /* ldr s0, literal */
-		{ 0xd503201f, INSN_PLAIN, false, false }, /* nop: since 6.13 alone */
-		{ 0xd503245f, INSN_PLAIN, false, false }, /* bti c */
-		{ 0xd503233f, INSN_PLAIN, false, false }, /* paciasp */
-		{ 0xd503203f, INSN_PLAIN, false, true }, /* yield */
-		{ 0xd4000001, INSN_PLAIN, false, true }, /* svc */
-		{ 0xd4200000, INSN_STOP, false, true }, /* brk */
-		{ 0xc85f7c01, INSN_PLAIN, false, true }, /* ldxr */
-		{ 0xa9bf7bfd, INSN_PLAIN, false, false }, /* stp x29, x30, [sp, #-16]! */
-		{ 0xd53bd040, INSN_PLAIN, false, false }, /* mrs x0, tpidr_el0 */
-		{ 0xd51bd040, INSN_PLAIN, false, true }, /* msr */
-	};
-	struct decoder *d = decoder__new(EM_AARCH64);
-	struct insn insn;
-
-	REQUIRE(d);
-	for (u32 i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-		bool known = decoder__insn(d, (const u8 *)&all[i].word, 4, 0x1000, &insn);
-
-		if (!CHECK(known && insn.kind == all[i].kind && insn.emulated == all[i].emulated &&
-			   insn.refused == all[i].refused))
-			printf("# %08x: kind %u, emulated %d, refused %d\n", all[i].word, insn.kind, insn.emulated,
-			       insn.refused);
-	}
-	decoder__free(d);
-}
-
-TEST(places_arm64_functions_on_their_return)
-{
-	/* stp x29, x30, [sp, #-16]!; mov x29, sp; blr x1; ldp x29, x30, [sp], #16; ret */
-	REQUIRE(ARM(0xa9bf7bfd, 0x910003fd, 0xd63f0020, 0xa8c17bfd, 0xd65f03c0));
-	CHECK(got.sites[0].addr == CODE_ADDR && got.sites[0].cost == PLACE_STEPPED);
-	CHECK(got.exits && got.n == 2 && exit_at(1, 16, PLACE_EMULATED, 0));
-	/* bti c; cbz x0, +8; ret; ret */
-	REQUIRE(ARM(0xd503245f, 0xb4000040, 0xd65f03c0, 0xd65f03c0));
-	CHECK(got.sites[0].addr == CODE_ADDR + 4 && got.sites[0].cost == PLACE_EMULATED);
-	CHECK(got.exits && got.n == 3);
-	/* paciasp changes the return address: no further; autiasp; ret */
-	REQUIRE(ARM(0xd503233f, 0xb4000040, 0xd50323bf, 0xd50323bf, 0xd65f03c0));
-	CHECK(got.sites[0].addr == CODE_ADDR && got.sites[0].cost == PLACE_STEPPED);
 }
 
 /* --- names --- */

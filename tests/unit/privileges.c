@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum role { ATTACHER, WORKER, OBSERVER, FETCHER, READER, INJECTOR };
+enum role { ATTACHER, WORKER, OBSERVER, READER, INJECTOR };
 
 /*
  * The errno that fn gets in that role, 0 if it succeeds, -1 if the role can't be entered. refused: the call that its
@@ -37,8 +37,6 @@ static int take(enum role role, struct outcome *o)
 		return privileges__attacher(false, false, o->lacks, sizeof(o->lacks));
 	case OBSERVER:
 		return privileges__observer();
-	case FETCHER:
-		return privileges__fetcher(o->lacks, sizeof(o->lacks));
 	case READER:
 		return privileges__reader(false);
 	case INJECTOR:
@@ -232,23 +230,6 @@ TEST(a_worker_has_no_files_and_no_network)
 	CHECK(attempt(WORKER, start_child).err == 0);
 	for (size_t i = 0; i < sizeof(attempts) / sizeof(attempts[0]); i++)
 		CHECK(is_refused(WORKER, attempts[i]));
-}
-
-/*
- * The process that queries debuginfod servers: it may use the network, and has no rights of the worker or the attacher.
- */
-TEST(a_fetcher_has_only_the_network)
-{
-	static long (*const attempts[])(void) = { open_shadow,	write_passwd,  write_shadow,	 trace_parent,
-						  write_other,	run_program,   load_program,	 become_root,
-						  write_memory, signal_parent, leave_namespaces, become_dumpable };
-
-	if (geteuid() || !FILTERED)
-		SKIP("needs root and no sanitizer");
-	CHECK(attempt(FETCHER, make_socket).err == 0);
-	CHECK(attempt(FETCHER, start_child).err == 0);
-	for (size_t i = 0; i < sizeof(attempts) / sizeof(attempts[0]); i++)
-		CHECK(is_refused(FETCHER, attempts[i]));
 }
 
 /* report, info, export, list --resolve and dump, also of an unprivileged user */

@@ -8,7 +8,6 @@
 #include "elf/elf.h"
 #include "test.h"
 
-#ifdef __x86_64__
 /* Two beginnings of this function: the node, its second argument, is copied to a register or to the stack. */
 __asm__(".text\n"
 	".globl node_in_register\n.type node_in_register, @function\nnode_in_register:\n"
@@ -55,6 +54,5 @@ TEST(no_sequence_from_another_object)
 {
 	CHECK(word_of("node_unknown") == 0);
 }
-#endif
 
 TEST_MAIN()

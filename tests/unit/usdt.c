@@ -87,11 +87,7 @@ static struct elf *elf_with(const void *note, size_t size)
 	file.eh.e_ident[EI_DATA] = ELFDATA2LSB;
 	file.eh.e_ident[EI_VERSION] = EV_CURRENT;
 	file.eh.e_type = ET_DYN;
-#ifdef __aarch64__
-	file.eh.e_machine = EM_AARCH64;
-#else
 	file.eh.e_machine = EM_X86_64;
-#endif
 	file.eh.e_version = EV_CURRENT;
 	file.eh.e_ehsize = sizeof(file.eh);
 	file.eh.e_phoff = (char *)&file.ph - (char *)&file;

@@ -11,7 +11,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#ifdef __x86_64__
 /* 'tabled' has an unwind table, 'named' only a symbol, 'hidden', which follows 'named', neither. */
 static const char source[] =
 	".globl tabled, named, table\n"
@@ -166,12 +165,6 @@ TEST(knows_real_libraries)
 	elf__close(elf);
 	close(libc);
 }
-#else
-TEST(accepts_only_starts_of_instructions)
-{
-	SKIP("the library is made of x86 instructions");
-}
-#endif
 
 TEST(has_a_text_for_each_verdict)
 {

@@ -20,7 +20,6 @@
 #include "core/maps.h"
 #include "kernel/embedded.h"
 #include "kernel/features.h"
-#include "kernel/kernel_types.h"
 #include "kernel/link.h"
 #include "sonde.skel.h"
 
@@ -292,12 +291,9 @@ int main(int argc, char **argv)
 		return 2;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	configure(obj, session, options);
-	embedded__clear_log();
 	object = all ? NULL : obj;
 	began = now_ms();
-	ret = argv[optind] ? 0 : kernel_types__write(bpf_object__btf(obj));
-	if (!ret)
-		ret = bpf_object__load(obj);
+	ret = bpf_object__load(obj);
 	object = NULL;
 	if (all)
 		printf("all\t-\t%s%s\t%u\t0\t%.1f\t0\t0\n", ret ? "refused " : "ok", ret ? strerrorname_np(-ret) : "",

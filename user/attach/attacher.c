@@ -245,24 +245,6 @@ int attacher__map_set(struct attacher *a, const char *map, const void *key, cons
 	return attacher__call(a, s->key_size + (value ? s->value_size : 0), -1, NULL);
 }
 
-int attacher__await_deferred(struct attacher *a, enum deferral deferred, const struct deferred_refusal **out)
-{
-	int n;
-
-	attacher__request(a, OP_DEFERRED, NULL)->n = deferred;
-	n = attacher__call(a, 0, -1, NULL);
-	for (int i = 0; i < n; i++)
-		a->reply.refusals[i].why[sizeof(a->reply.refusals[i].why) - 1] = '\0';
-	*out = a->reply.refusals;
-	return n;
-}
-
-const u64 *attacher__deferred_misses(struct attacher *a)
-{
-	attacher__request(a, OP_DEFERRED_MISSES, NULL);
-	return attacher__call(a, 0, -1, NULL) ? NULL : a->reply.misses;
-}
-
 int attacher__signal(struct attacher *a, pid_t pid, int sig)
 {
 	struct attacher_request *r = attacher__request(a, OP_SIGNAL, NULL);

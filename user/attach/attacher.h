@@ -120,16 +120,6 @@ int attacher__user(struct attacher *a, u32 pid, u32 *uid);
 int attacher__image(struct attacher *a, u32 pid, struct process_image *out);
 /* Sets a key of a steering map, or deletes it if value is NULL; -EPERM: the attacher refuses the value. */
 int attacher__map_set(struct attacher *a, const char *map, const void *key, const void *value, u64 flags);
-struct deferred_refusal;
-/*
- * Waits until the deferred programs are loaded (attach/deferred.h); before that none of them can be attached or run.
- * Returns the number of those that the kernel refused, which *out lists until the next request, or negative errno.
- */
-int attacher__await_deferred(struct attacher *a, enum deferral deferred, const struct deferred_refusal **out);
-/*
- * How often the kernel skipped deferred programs, by family, until the next request; NULL: the attacher did not answer.
- */
-const u64 *attacher__deferred_misses(struct attacher *a);
 /* Sends a signal to the process that sonde started. */
 int attacher__signal(struct attacher *a, pid_t pid, int sig);
 

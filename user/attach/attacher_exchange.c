@@ -95,11 +95,8 @@ int attacher__call(struct attacher *a, size_t len, int fd, int *fd_out)
 
 	if (a->stuck)
 		return -ETIMEDOUT;
-	/*
-	 * OP_DETACH_SITES and OP_DROP close links in large groups, which has taken seconds on busy machines;
-	 * OP_DEFERRED waits for programs that are still being loaded
-	 */
-	is_long = a->request.op == OP_DETACH_SITES || a->request.op == OP_DROP || a->request.op == OP_DEFERRED;
+	/* these close links in large groups, which has taken seconds on busy machines */
+	is_long = a->request.op == OP_DETACH_SITES || a->request.op == OP_DROP;
 	err = exchange(a, a->sock, len, fd, &got, ATTACHER_MS, is_long ? ATTACHER_LONG_MS : ATTACHER_STOPPING_MS);
 	if (err) {
 		a->stuck = err == -ETIMEDOUT;

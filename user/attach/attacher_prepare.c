@@ -30,10 +30,9 @@ void attacher__close_all_but(int *keep, int n)
 }
 
 /* Closes all inherited descriptors that the attacher does not need: the trace, the worker's input, the terminal. */
-int attacher__close_others(int sock, int command_fd, int loader, const struct probes *probes,
-			   const struct steering_maps *maps)
+int attacher__close_others(int sock, int command_fd, const struct probes *probes, const struct steering_maps *maps)
 {
-	int *keep = calloc(probes->n_programs + STEERING_MAX + 3, sizeof(*keep)), n = 0, null;
+	int *keep = calloc(probes->n_programs + STEERING_MAX + 2, sizeof(*keep)), n = 0, null;
 
 	if (!keep)
 		return -ENOMEM;
@@ -43,8 +42,6 @@ int attacher__close_others(int sock, int command_fd, int loader, const struct pr
 	keep[n++] = sock;
 	if (command_fd >= 0)
 		keep[n++] = command_fd;
-	if (loader >= 0)
-		keep[n++] = loader;
 	for (u32 i = 0; maps && i < steering__count(); i++)
 		if (maps->fds[i] >= 0)
 			keep[n++] = maps->fds[i];

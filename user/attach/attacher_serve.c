@@ -45,7 +45,6 @@ struct server {
 	int command_fd;
 	struct openers openers;
 	struct task_readers task_readers;
-	struct deferred *deferred; /* NULL: no program is deferred */
 	struct attacher_request request;
 	size_t len; /* of the request's data */
 	int file; /* descriptor passed with the request; -1: none */
@@ -296,21 +295,6 @@ static int serve_tasks(struct server *s)
 	return s->reply_fd < 0 ? s->reply_fd : 0;
 }
 
-static int serve_deferred(struct server *s)
-{
-	u32 n = deferred__collect(s->deferred, s->request.n, s->reply.refusals);
-
-	s->reply_len = REPLY_HEAD + n * sizeof(s->reply.refusals[0]);
-	return (int)n;
-}
-
-static int serve_deferred_misses(struct server *s)
-{
-	deferred__misses(s->deferred, s->reply.misses);
-	s->reply_len = REPLY_HEAD + sizeof(s->reply.misses);
-	return 0;
-}
-
 static int serve_signal(struct server *s)
 {
 	const struct attacher_request *r = &s->request;
@@ -354,10 +338,6 @@ static int serve_request(struct server *s)
 		return serve_opener(s);
 	case OP_TASKS:
 		return serve_tasks(s);
-	case OP_DEFERRED:
-		return serve_deferred(s);
-	case OP_DEFERRED_MISSES:
-		return serve_deferred_misses(s);
 	case OP_SIGNAL:
 		return serve_signal(s);
 	case OP_MAP_SET:
@@ -438,15 +418,14 @@ void attacher__serve(int sock, const struct probes *probes, const struct attache
 	signal(SIGCHLD, SIG_DFL);
 	s->tracepoints = calloc(probes->n_programs, sizeof(*s->tracepoints));
 	attacher__raise_limits();
-	if (!s->links || !s->verifier || !s->ownership || !s->tracepoints || deferred__start(&s->deferred, probes) ||
-	    attacher__close_others(sock, s->command_fd, deferred__fd(s->deferred), probes, s->maps) || open_events(s) ||
+	if (!s->links || !s->verifier || !s->ownership || !s->tracepoints ||
+	    attacher__close_others(sock, s->command_fd, probes, s->maps) || open_events(s) ||
 	    privileges__attacher(s->command, options->perf_events, s->lacks, sizeof(s->lacks)) ||
 	    prepare_notes(s, options))
 		_exit(1);
 	while (serve_one(s, sock))
 		;
 	verifier__free(s->verifier);
-	deferred__free(s->deferred);
 	/* children that end as zombies would pass to a container's init, which perhaps never waits for them */
 	signal(SIGCHLD, SIG_IGN);
 	while (waitpid(-1, NULL, WNOHANG) > 0)

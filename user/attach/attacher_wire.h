@@ -6,7 +6,6 @@
 #pragma once
 
 #include "attach/attacher.h"
-#include "attach/deferred.h"
 #include "sandbox/message.h"
 
 enum attacher_op {
@@ -26,10 +25,7 @@ enum attacher_op {
 	/* answered with text, its length as the result: the parts of the confinement that could not be set up */
 	OP_LACKS,
 	OP_OPENER, /* answered with a descriptor of the opener's socket */
-	/* waits for the programs deferred up to n (enum deferral); answered with the count of refusals, which follow */
-	OP_DEFERRED,
 	OP_TASKS, /* answered with a descriptor of the socket of a process's task reader */
-	OP_DEFERRED_MISSES, /* answered with how often the kernel skipped deferred programs, by family */
 	/* Requests to the opener (attach/opener.h). */
 	OP_OPEN, /* a path with its NUL follows; answered with a descriptor */
 	OP_OPEN_DEBUG, /* the same; the object's descriptor is passed with the message */
@@ -48,7 +44,7 @@ struct attacher_request {
 	u32 returns; /* 1: OP_SITES probes the returns */
 	u32 object; /* OP_SITES */
 	u32 counters; /* 1: OP_SITES has counters */
-	u32 n; /* number of sites; bytes of the path; the signal; ticks per second; enum deferral */
+	u32 n; /* number of sites; bytes of the path; the signal; ticks per second */
 	u64 seq; /* number of this request; its replies have the same */
 	u64 start, end, dev, ino; /* OP_OPEN: the mapping and its backing inode */
 	char data[ATTACHER_SITES_MAX * 3 * sizeof(u64)];
@@ -64,8 +60,6 @@ struct attacher_reply {
 		struct process_image image; /* only OP_IMAGE */
 		u32 user; /* OP_USER */
 		u8 verdicts[ATTACHER_SITES_MAX]; /* OP_SITES with result -EBADMSG: enum site_verdict of each site */
-		struct deferred_refusal refusals[DEFERRED_REFUSALS_MAX]; /* OP_DEFERRED */
-		u64 misses[FAMILY_MAX]; /* OP_DEFERRED_MISSES */
 		/*
 		 * OP_LACKS; OP_MAPS, OP_READ: `result` bytes per reply, until a reply with result 0 (the end) or an
 		 * error
@@ -80,8 +74,7 @@ struct attacher_reply {
  * In attacher_prepare.c: closes all descriptors except for these (-1: none) and those of programs and maps. Returns 0
  * or negative errno.
  */
-int attacher__close_others(int sock, int command_fd, int loader, const struct probes *probes,
-			   const struct steering_maps *maps);
+int attacher__close_others(int sock, int command_fd, const struct probes *probes, const struct steering_maps *maps);
 /* Closes all descriptors above those of standard error, except for these, which it sorts. */
 void attacher__close_all_but(int *keep, int n);
 void attacher__raise_limits(void);

@@ -14,10 +14,10 @@
 static const char help[] =
 	"Usage: sonde doctor [--format table|csv|json] [--scope user|all] [--trusted-files] [--remote-files]\n"
 	"\n"
-	"Reports what this kernel and user can do, which families of probes are usable and what one probe hit\n"
-	"costs here, which Python and CUDA runtimes run now and how they can be traced, for which CUDA\n"
+	"Reports what this kernel and user can do, which families of probes are usable and what a hit of a\n"
+	"probe site costs here, which Python and CUDA runtimes run now and how they can be traced, for which CUDA\n"
 	"processes device times are available and how, what is missing, and the command that adds it.\n"
-	"Changes nothing: it tries its probes on processes that it starts, for 50 ms, and records nothing.\n"
+	"Changes nothing: it tries its probes on processes that it starts, and records nothing.\n"
 	"\n"
 	"      --format FORMAT table (for people, the default), csv or json: every row, exact numbers\n" SCOPE_HELP
 	"      --trusted-files mark the files that `sonde record --trusted-files` would not probe\n"
@@ -89,7 +89,6 @@ static int diagnose(struct doctor *d)
 	d->checks = REPORT_TABLE(&d->out, "checks", "This machine", check_columns);
 	doctor__kernel(d);
 	doctor__system(d);
-	doctor__confinement(d);
 	doctor__policy(d);
 	doctor__families(d);
 	/* The next checks read other users' processes and files, so they run with few rights. */

@@ -32,7 +32,6 @@ void doctor__check(struct doctor *d, const char *group, const char *check, const
 void doctor__missing(struct doctor *d, const char *what, const char *effect, const char *remedy);
 
 void doctor__kernel(struct doctor *d); /* doctor_kernel.c */
-void doctor__confinement(struct doctor *d); /* doctor_confinement.c */
 void doctor__policy(struct doctor *d); /* doctor_policy.c */
 void doctor__system(struct doctor *d); /* doctor_system.c: mounts, settings, namespaces */
 void doctor__families(struct doctor *d); /* doctor_families.c */

@@ -6,8 +6,6 @@
 #include "record/family.h"
 #include "sandbox/message.h"
 #include "sandbox/sandbox.h"
-#include "util/account.h"
-#include "util/array.h"
 #include "util/path.h"
 #include "util/test_switch.h"
 
@@ -22,24 +20,15 @@
 #include <unistd.h>
 
 #define END_MS	   500
-#define FAILED_MAX 2 /* failures, after which no more files of that user are examined */
-
-#define ACCOUNT_MS 3000 /* ms that the files of one account may take; those of all but root three times as much */
-
-/* What the files of one account cost */
-struct failures {
-	uid_t user;
-	u32 n;
-	u64 ms;
-};
+#define FAILED_MAX 6 /* failures of files that are not root's, after which no more of these are examined */
+#define OTHERS_MS  9000 /* ms that these files may take */
 
 struct note_taker {
 	const struct embedded *embedded;
 	struct sandbox child;
 	struct stat st; /* the first file that the child parsed */
-	struct failures *failures;
-	u32 n_failures;
-	u64 others_ms; /* that the files of all accounts but root took */
+	u32 failed; /* files that are not root's */
+	u64 others_ms; /* that these took */
 };
 
 /* A reply of the child; only the first n notes are sent. */
@@ -159,7 +148,6 @@ void note_taker__free(struct note_taker *e)
 	if (!e)
 		return;
 	end_child(e);
-	free(e->failures);
 	free(e);
 }
 
@@ -209,19 +197,8 @@ static int ask_child(struct note_taker *e, int fd, const char *path, struct note
 	return (int)a.n;
 }
 
-static struct failures *failures_of(struct note_taker *e, uid_t user)
-{
-	for (u32 i = 0; i < e->n_failures; i++)
-		if (e->failures[i].user == user)
-			return &e->failures[i];
-	return array__push(e->failures, e->n_failures, ((struct failures){ .user = user })) ?
-		       &e->failures[e->n_failures - 1] :
-		       NULL;
-}
-
 int note_taker__ask(struct note_taker *e, int fd, const char *path, struct note *out)
 {
-	struct failures *f;
 	struct stat st;
 	u64 begun;
 	int n;
@@ -232,8 +209,7 @@ int note_taker__ask(struct note_taker *e, int fd, const char *path, struct note 
 		return -ENAMETOOLONG;
 	if (fstat(fd, &st))
 		return -errno;
-	f = failures_of(e, account__owner(st.st_uid));
-	if (!f || (f->user && (f->n >= FAILED_MAX || f->ms >= ACCOUNT_MS || e->others_ms >= 3 * ACCOUNT_MS)))
+	if (st.st_uid && (e->failed >= FAILED_MAX || e->others_ms >= OTHERS_MS))
 		return -EBUSY;
 	begun = message__now();
 	/* A child that replies before it got a request is compromised. */
@@ -245,8 +221,9 @@ int note_taker__ask(struct note_taker *e, int fd, const char *path, struct note 
 	/* Earlier files may have used up the child's limit of CPU time, so a new child tries once more. */
 	if (n < 0 && n != -ETIMEDOUT)
 		n = ask_child(e, fd, path, out);
-	f->n += n < 0;
-	f->ms += message__now() - begun;
-	e->others_ms += f->user ? message__now() - begun : 0;
+	if (st.st_uid) {
+		e->failed += n < 0;
+		e->others_ms += message__now() - begun;
+	}
 	return n;
 }

@@ -24,7 +24,7 @@ struct note_taker *note_taker__new(const struct embedded *embedded);
 void note_taker__free(struct note_taker *e);
 /*
  * Fills out with at most NOTES_MAX notes about the file; fd < 0: it could not be opened, and is judged by its name.
- * Returns their number, or negative errno if the child ended without a reply or took too long. After two such files of
- * a user other than root, that user's files are no longer examined (-EBUSY).
+ * Returns their number, or negative errno if the child ended without a reply or took too long. After six such files
+ * that are not root's, only root's are examined (-EBUSY).
  */
 int note_taker__ask(struct note_taker *e, int fd, const char *path, struct note *out);

@@ -2,9 +2,8 @@
 /* Reports which families of probes are usable, and what a hit of each costs here. */
 #include "cmd/doctor.h"
 
-#include "record/load/calibrate.h"
 #include "record/load/refused.h"
-#include "util/test_switch.h"
+#include "record/load/try_families.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +14,6 @@ static const struct column family_columns[] = {
 	{ "usable", "Usable", VALUE_TEXT, SHOW_PLAIN },
 	{ "by_default", "Default", VALUE_TEXT, SHOW_PLAIN },
 	{ "hit_ns", "Cost per hit (ns)", VALUE_U64, SHOW_COUNT },
-	{ "foreign_hit_ns", "If not followed (ns)", VALUE_U64, SHOW_COUNT },
 	{ "hit", "Where it hits", VALUE_TEXT, SHOW_PLAIN },
 	{ "why", "Why not, or what it traces", VALUE_TEXT, SHOW_PLAIN },
 };
@@ -41,8 +39,8 @@ static struct kinds kinds_of(const struct doctor *d, const struct schema_family 
 }
 
 /* Returns the text for column "Usable"; why gets the reason unless the family is fully usable. */
-static const char *judge(const struct doctor *d, const struct schema_family *f, const struct calibration *t, char *why,
-			 size_t len)
+static const char *judge(const struct doctor *d, const struct schema_family *f, const struct families_tried *t,
+			 char *why, size_t len)
 {
 	*why = '\0';
 	if (!d->features.bpf) {
@@ -86,12 +84,11 @@ static const char *judge(const struct doctor *d, const struct schema_family *f, 
 }
 
 static void add_family(struct doctor *d, struct table *table, const struct schema_family *f,
-		       const struct calibration *t)
+		       const struct families_tried *t)
 {
 	const struct kinds k = kinds_of(d, f);
-	const struct family_cost none = {}, *c = t ? &t->costs[f->id] : &none;
 	bool traps = k.calls || k.entries;
-	u64 ns = k.calls && d->features.span_ns ? d->features.span_ns : traps ? d->features.entry_ns : c->followed;
+	u64 ns = k.calls && d->features.span_ns ? d->features.span_ns : traps ? d->features.entry_ns : 0;
 	char why[512], hit[128];
 	const char *usable = judge(d, f, t, why, sizeof(why));
 
@@ -105,16 +102,15 @@ static void add_family(struct doctor *d, struct table *table, const struct schem
 		 k.tracepoints		? "kernel tracepoints" :
 					  "");
 	table__add(table, V_TEXT(f->name), V_TEXT(usable), V_TEXT(f->by_default ? "yes" : "with -t"),
-		   ns ? V_U64(ns) : V_NONE, c->unfollowed ? V_U64(c->unfollowed) : V_NONE, V_TEXT(hit),
-		   V_TEXT(*why ? why : f->doc));
+		   ns ? V_U64(ns) : V_NONE, V_TEXT(hit), V_TEXT(*why ? why : f->doc));
 }
 
 void doctor__families(struct doctor *d)
 {
 	struct table *table = REPORT_TABLE(&d->out, "families", "Families of probes", family_columns);
 	const struct schema *schema = d->embedded.schema;
-	bool is_tried = d->allowed && d->features.btf && !test_switch__is_set("no-trial");
-	struct calibration *t = is_tried ? calibrate__new(&d->features) : NULL;
+	bool is_tried = d->allowed && d->features.btf;
+	struct families_tried *t = is_tried ? families__try(&d->features) : NULL;
 
 	d->out.failed |= is_tried && !t;
 	for (u32 i = 0; i < schema->n_families; i++)
@@ -122,9 +118,8 @@ void doctor__families(struct doctor *d)
 			add_family(d, table, &schema->families[i], t);
 	report_output__note(
 		&d->out,
-		"A hit: of a probe site or a call, what an empty program costs there, without the work of the family's "
-		"program; of a tracepoint, the time of the family's program, averaged over a mix of its events. Not followed: "
-		"the same for a thread that sonde does not follow. Some 20 ns of each are the measurement. -: it could not be "
-		"measured here; docs/design.md, \"Cost\", has figures of other machines.");
-	calibration__free(t);
+		"A hit of a probe site or a call: what an empty program costs there, without the work of the family's program. "
+		"A recording prints at its end what all of its hits cost; docs/design.md, \"Cost\", has figures of "
+		"tracepoints.");
+	families_tried__free(t);
 }

@@ -13,7 +13,6 @@
 /* The mounts that matter here, from /proc/self/mountinfo. */
 struct mounts {
 	char cgroup2[256], cgroup1[256]; /* mount points; "": not mounted */
-	char hidepid[32]; /* mount option of /proc; "": nothing is hidden */
 };
 
 static void set_mount_point(char *mount_point, size_t len, const char *where)
@@ -25,22 +24,14 @@ static void set_mount_point(char *mount_point, size_t len, const char *where)
 /* "ID PARENT MAJ:MIN ROOT WHERE OPTIONS [FIELDS..] - TYPE SOURCE SUPER-OPTIONS" */
 static void read_mount(struct mounts *m, char *line)
 {
-	char where[256], type[32], super[1024] = "", *rest = strstr(line, " - "), *hide;
+	char where[256], type[32], *rest = strstr(line, " - ");
 
-	if (!rest || sscanf(line, "%*s %*s %*s %*s %255s", where) != 1 ||
-	    sscanf(rest, " - %31s %*s %1023s", type, super) < 1)
+	if (!rest || sscanf(line, "%*s %*s %*s %*s %255s", where) != 1 || sscanf(rest, " - %31s", type) != 1)
 		return;
 	if (!strcmp(type, "cgroup2"))
 		set_mount_point(m->cgroup2, sizeof(m->cgroup2), where);
 	else if (!strcmp(type, "cgroup"))
 		set_mount_point(m->cgroup1, sizeof(m->cgroup1), where);
-	if (strcmp(type, "proc") || strcmp(where, "/proc"))
-		return;
-	/* The last mount on /proc covers earlier ones. */
-	hide = strstr(super, "hidepid=");
-	snprintf(m->hidepid, sizeof(m->hidepid), "%.*s", hide ? (int)strcspn(hide + 8, ",") : 0, hide ? hide + 8 : "");
-	if (!strcmp(m->hidepid, "0") || !strcmp(m->hidepid, "off"))
-		*m->hidepid = '\0';
 }
 
 static void read_mounts(struct mounts *m)
@@ -76,16 +67,9 @@ static void cgroups(struct doctor *d, const struct mounts *m)
 static void mounts(struct doctor *d)
 {
 	struct mounts m = {};
-	char text[300];
 
 	read_mounts(&m);
-	if (!access("/proc/self/stat", R_OK)) {
-		snprintf(text, sizeof(text), "hidepid=%s", m.hidepid);
-		doctor__check(d, "mounts", "/proc", *m.hidepid ? text : "open",
-			      !*m.hidepid ? "all users can read all processes" :
-			      geteuid()	  ? "other users' processes are hidden from this one" :
-					    "irrelevant for root: a recording reads it before it drops root");
-	} else {
+	if (access("/proc/self/stat", R_OK)) {
 		doctor__check(d, "mounts", "/proc", "not mounted", "no process can be found");
 		doctor__missing(d, "/proc", "no process can be found", "mount -t proc proc /proc");
 	}

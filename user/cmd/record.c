@@ -19,7 +19,7 @@ static const char help[] =
 	"                    [-F HZ] [--off-cpu[=NS]] [--delay SECONDS|signal] [--start-paused] [-d SECONDS]\n"
 	"                    [--step RANGE] [--schedule skip_first=N,wait=N,warmup=N,active=N,repeat=N] [--no-args]\n"
 	"                    [--scope self|user|all] [--trusted-files] [--remote-files] [--FAMILY=OPTION]\n"
-	"                    [--FAMILY-OPTION NUMBER] [--cost-limit PERCENT|none] [--debuginfod] [--inject]\n"
+	"                    [--FAMILY-OPTION NUMBER] [--cost-limit PERCENT|none] [--inject]\n"
 	"                    [--print] [--report] [--rules FILE] [-q] [-- CMD ARGS]\n"
 	"\n"
 	"Traces what the filters select, and writes a trace file. Without a filter it traces calls of CUDA and\n"
@@ -58,8 +58,8 @@ static const char help[] =
 	"                        step(); adds family torch\n"
 	"      --schedule STEPS  record only some steps, as torch.profiler.schedule() does: skip_first=N,wait=N,warmup=N,\n"
 	"                        active=N,repeat=N; the probes of PyTorch's operators are attached in the warmup\n"
-	"                        and detached after the active steps; adds family torch. With repeat=N, -o DIR/\n"
-	"                        (or a name with %d) also writes each cycle into a separate trace\n"
+	"                        and detached after the active steps; adds family torch. `sonde export --to cycle`\n"
+	"                        makes a trace of one cycle\n"
 	"  -d, --duration SEC    stop after this many seconds of tracing, including pauses; fractions allowed\n"
 	"      --cost-limit PERCENT  record the scheduler and waits in slices of time if recording all of it would\n"
 	"                        take more than this percentage of the processes' CPU time; none: no limit. The first\n"
@@ -71,7 +71,6 @@ static const char help[] =
 	"      --FAMILY=OPTION   turn on an option of a family, such as --cuda=all, or several, such as\n"
 	"                        --torch=shapes,stacks (`sonde list options`)\n"
 	"      --FAMILY-OPTION N set a number of a family, such as --syscall-threshold 1000 (`sonde list options`)\n"
-	"      --debuginfod      request debug files of stripped libraries from the servers of DEBUGINFOD_URLS\n"
 	"      --remote-files    examine also libraries on network and FUSE file systems, whose server may not\n"
 	"                        answer; by default they are reported and not examined. /etc/sonde.conf may set\n"
 	"                        --scope, --trusted-files and --remote-files; =no overrides it\n"
@@ -244,7 +243,6 @@ static int parse(struct record_args *a, int argc, char **argv)
 		{ "sched", optional_argument, NULL, OPTION_OF_FAMILY },
 		{ "step", required_argument, NULL, 'T' },
 		{ "start-paused", no_argument, NULL, 'U' },
-		{ "debuginfod", no_argument, NULL, 'D' },
 		{ "inject", no_argument, NULL, 'I' },
 		{ "cost-limit", required_argument, NULL, 'L' },
 		{ "quiet", no_argument, NULL, 'q' },
@@ -318,9 +316,6 @@ static int parse(struct record_args *a, int argc, char **argv)
 		case 'P':
 			a->session.print = print_record;
 			break;
-		case 'D':
-			a->session.debuginfod = true;
-			break;
 		case 'q':
 			a->quiet = true;
 			status_line__disable();
@@ -365,8 +360,6 @@ static int parse(struct record_args *a, int argc, char **argv)
 		fprintf(stderr, "sonde record: --schedule can't be combined with --delay or --start-paused\n");
 		err = -EINVAL;
 	}
-	if (!err)
-		err = record_cycles__choose(a);
 	if (!err)
 		err = parse_command(a, argc, argv);
 	if (!err)
@@ -422,7 +415,7 @@ static int cmd_record(int argc, char **argv)
 	if (ret)
 		ret = ret > 0 ? EXIT_DONE : a.has_command ? EXIT_OWN_FAILURE : EXIT_USAGE;
 	else
-		ret = a.report || a.pattern ? record_report__run(&a, record) : record(&a);
+		ret = a.report ? record_report__run(&a, record) : record(&a);
 	record_options__free(&a);
 	return ret;
 }

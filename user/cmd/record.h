@@ -11,7 +11,6 @@
 struct record_args {
 	struct session_args session;
 	const char *output;
-	const char *pattern; /* -o, where each cycle of --schedule gets a trace; NULL: it is the trace's path */
 	bool force;
 	bool quiet; /* print only errors, warnings and losses */
 	bool report; /* print the summary afterwards */
@@ -62,17 +61,7 @@ int record_options__of_family(struct record_args *a, const char *arg, const char
 /* record_inject.c: loads the shim, and prints which processes did not get it. */
 void record_inject__run(struct record_args *a);
 
-/*
- * record_cycles.c: if -o asks for a trace per cycle, sets pattern, and output to the path of the trace of all. 0 or
- * negative errno, with a message. The second function writes the traces and returns an exit status.
- */
-int record_cycles__choose(struct record_args *a);
-int record_cycles__write(struct record_args *a);
-
-/*
- * record_report.c: calls record(a) in a process of its own, then writes the traces of cycles and reports. Returns the
- * exit status.
- */
+/* record_report.c: calls record(a) in a process of its own, then reports. Returns the exit status. */
 int record_report__run(struct record_args *a, int (*record)(void *a));
 
 /*

@@ -92,8 +92,7 @@ static void print_cost(const struct session_status *st, double wall)
 		snprintf(range, sizeof(range), "%.2f%% to %.2f%%", 100 * 300 * st->at_tracepoints / wall,
 			 100 * 1500 * st->at_tracepoints / wall);
 	fprintf(stderr,
-		"sonde: cost: %s events of kernel tracepoints, some 0.3 to 1.5 us each, took about %s of one CPU; "
-		"`sonde doctor` measures a hit\n",
+		"sonde: cost: %s events of kernel tracepoints, some 0.3 to 1.5 us each, took about %s of one CPU\n",
 		TEXT_COUNT(st->at_tracepoints), range);
 }
 

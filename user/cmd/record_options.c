@@ -201,24 +201,6 @@ int record_options__add_default_sampling(struct record_args *a)
 	return err || is_given(a, "sample-off") ? err : record_options__off_cpu(a, RECORD_OFF_CPU_NS);
 }
 
-/*
- * Nsight Systems traces the functions that its --python-functions-trace names, by a change to the program. The figure
- * is from docs/python.md.
- */
-static bool is_refused(const char *arg)
-{
-	static const char option[] = "--python-function";
-
-	if (!arg || strncmp(arg, option, sizeof(option) - 1))
-		return false;
-	fprintf(stderr,
-		"sonde record: %s is refused: the probe that this needs makes each call of any Python function of the "
-		"process 0.8 us longer, up to 25 times as long; alternatives are samples of all functions (-F 999) and, with "
-		"PyTorch, modules (--torch=stacks) and ranges of record_function() (-t +torch, --step RANGE)\n",
-		arg);
-	return true;
-}
-
 int record_options__cost_limit(struct record_args *a, const char *arg)
 {
 	double percent = 0;
@@ -266,8 +248,6 @@ static int add_choices(struct record_args *a, const char *arg)
 
 int record_options__of_family(struct record_args *a, const char *arg, const char *next)
 {
-	if (is_refused(arg))
-		return -EINVAL;
 	if (arg && !strncmp(arg, "--", 2) && strchr(arg + 2, '-') && !strchr(arg, '=') && next && *next != '-' &&
 	    a->n_options + 1 < ARRAY_LEN(a->options)) {
 		int err = add_option(a, arg + 2, next);

@@ -249,8 +249,7 @@ static void add_object(struct resolver *r)
 		PROGRAMS_EACH(p, &r->bpf->probes)
 			if (p->family == &schema->families[f] && *p->section.library && is_library(r, &p->section))
 				add_program(r, p);
-		if (elf__is_native(r->elf))
-			add_sites(r, &schema->families[f]);
+		add_sites(r, &schema->families[f]);
 		end_family(r);
 	}
 	if (r->glob) {
@@ -265,16 +264,16 @@ static void add_object(struct resolver *r)
 /* Examines an open file. Returns 0 or negative errno. */
 static int examine(struct resolver *r, int fd, const char *path)
 {
-	int err = elf__open_any(&r->elf, fd);
+	int err = elf__open(&r->elf, fd);
 
 	if (err)
 		return err;
 	r->path = path;
-	r->placer = placer__new(r->elf, elf__is_native(r->elf) && place__shadow_stack(r->elf));
+	r->placer = placer__new(r->elf, place__shadow_stack(r->elf));
 	if (r->placer)
 		add_object(r);
 	else
-		err = -ENOTSUP;
+		err = -ENOMEM;
 	placer__free(r->placer);
 	elf__close(r->elf);
 	r->n_objects += !err;
@@ -415,8 +414,7 @@ static int examine_path(struct resolver *r, const char *target, char *err, size_
 	close(fd);
 	if (ret)
 		snprintf(err, len, "%s: %s", target,
-			 ret == -ENOEXEC ? "is no ELF file with code for a 64-bit little-endian machine" :
-			 ret == -ENOTSUP ? "is for a machine that is not supported; x86-64 and arm64 are" :
+			 ret == -ENOEXEC ? "is no ELF file with code for x86-64" :
 			 ret == -ENOMEM	 ? no_memory() :
 					   strerror(-ret));
 	else if (!r->n_found)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "elf/debug.h"
 
-#include "elf/debuginfod.h"
 #include "util/array.h"
 #include "util/file.h"
 
@@ -86,7 +85,7 @@ static int by_file(struct elf *elf, struct search *s)
 int debug__add(struct elf *elf, const struct debug_search *s, char *why, size_t len)
 {
 	struct search search = { .args = s };
-	int data = elf__add_debugdata(elf), err = by_file(elf, &search), fd;
+	int data = elf__add_debugdata(elf), err = by_file(elf, &search);
 
 	*why = '\0';
 	if (err && search.remote)
@@ -100,34 +99,5 @@ int debug__add(struct elf *elf, const struct debug_search *s, char *why, size_t 
 			"its debug file %s is not used: users other than root and the target's user could have written it or put it "
 			"there (chown and chmod go-w, also of the folders, allow it)",
 			search.refused);
-	if (err && data && s->fetch && *elf__build_id(elf)) {
-		fd = s->fetch(elf__build_id(elf), s->arg);
-		err = fd < 0 ? fd : elf__add_debug(elf, fd, NULL);
-		if (err)
-			snprintf(why, len, "debuginfod: %s",
-				 err == -ENOENT ? "no server has its debug file" :
-				 err == -ESTALE ? "a server sent the debug file of another build" :
-				 err == -EPIPE	? "the process that asks servers (sonde-fetcher) has ended" :
-						  strerror(-err));
-	}
 	return err && data ? -ENOENT : 0;
-}
-
-int debug__check_servers(char *err, size_t len)
-{
-	const char *urls = secure_getenv("DEBUGINFOD_URLS");
-
-	if (!urls || !urls[strspn(urls, " ")]) {
-		snprintf(err, len,
-			 "--debuginfod: DEBUGINFOD_URLS names no server; set it, for example\n"
-			 "DEBUGINFOD_URLS=https://debuginfod.debian.net sonde record --debuginfod");
-		return -EINVAL;
-	}
-	if (!debuginfod__available()) {
-		snprintf(err, len,
-			 "--debuginfod: libdebuginfod.so.1 can't be loaded; install the package "
-			 "libdebuginfod1 (elsewhere: elfutils-debuginfod-client)");
-		return -ENOENT;
-	}
-	return 0;
 }

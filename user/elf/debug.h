@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * Symbols of a stripped file from separate debug files: searched where Debian, Fedora and GDB put them, and on
- * debuginfod servers if requested.
- */
+/* Symbols of a stripped file from separate debug files: searched where Debian, Fedora and GDB put them. */
 #pragma once
 
 #include "elf/elf.h"
@@ -10,9 +7,6 @@
 struct debug_search {
 	u32 pid; /* a process that sees the file at `path`; its root is searched first; 0: none */
 	const char *path;
-	int (*fetch)(const char *build_id,
-		     /* asks a server: returns a descriptor or negative errno; NULL: servers are not asked */
-		     void *arg);
 	/*
 	 * Opens an ELF file in a process's root (pid 0: in this process's). -EPERM: the file is not trusted;
 	 * -EREMOTE: it lies on a remote file system. NULL: files are opened with the rights of this process.
@@ -23,10 +17,7 @@ struct debug_search {
 
 /*
  * Adds all symbols that are found to those of elf: from .gnu_debugdata, from the debug file by build id or by
- * .gnu_debuglink, from a server. Returns 0, or -ENOENT if nothing was found; why (of size len) then says which file
- * was not trusted, or what a server answered, else "".
+ * .gnu_debuglink. Returns 0, or -ENOENT if nothing was found; why (of size len) then says which file was not trusted,
+ * else "".
  */
 int debug__add(struct elf *elf, const struct debug_search *s, char *why, size_t len);
-
-/* Can servers be asked? Returns 0, or negative errno with a message that says what is missing. */
-int debug__check_servers(char *err, size_t len);

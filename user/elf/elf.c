@@ -74,8 +74,7 @@ static int read_headers(struct elf *elf)
 		return -ENOEXEC;
 	if (eh.e_ident[EI_CLASS] != ELFCLASS64 || eh.e_ident[EI_DATA] != ELFDATA2LSB)
 		return -ENOEXEC;
-	elf->machine = eh.e_machine;
-	if (eh.e_type != ET_EXEC && eh.e_type != ET_DYN)
+	if (eh.e_machine != EM_X86_64 || (eh.e_type != ET_EXEC && eh.e_type != ET_DYN))
 		return -ENOEXEC;
 	if (elf_getphdrnum(elf->elf, &n) || !n || n > 0xffff)
 		return -ENOEXEC;
@@ -89,31 +88,6 @@ static int read_headers(struct elf *elf)
 	return 0;
 }
 
-bool elf__is_native(const struct elf *elf)
-{
-#ifdef __aarch64__
-	return elf->machine == EM_AARCH64;
-#else
-	return elf->machine == EM_X86_64;
-#endif
-}
-
-static int native(struct elf **elf)
-{
-	if (elf__is_native(*elf))
-		return 0;
-	elf__close(*elf);
-	*elf = NULL;
-	return -ENOEXEC;
-}
-
-int elf__open(struct elf **out, int fd)
-{
-	int err = elf__open_any(out, fd);
-
-	return err ? err : native(out);
-}
-
 ssize_t elf__read_at(const struct elf *elf, void *data, size_t len, u64 offset)
 {
 	if (!elf->image)
@@ -123,11 +97,6 @@ ssize_t elf__read_at(const struct elf *elf, void *data, size_t len, u64 offset)
 	len = len < elf->size - offset ? len : elf->size - offset;
 	memcpy(data, elf->image + offset, len);
 	return (ssize_t)len;
-}
-
-u16 elf__machine(const struct elf *elf)
-{
-	return elf->machine;
 }
 
 /*
@@ -181,7 +150,7 @@ static int open_elf(struct elf **out, const struct elf *file)
 	return 0;
 }
 
-int elf__open_any(struct elf **out, int fd)
+int elf__open(struct elf **out, int fd)
 {
 	struct stat st;
 
@@ -195,12 +164,8 @@ int elf__open_any(struct elf **out, int fd)
 
 int elf__open_image(struct elf **out, u8 *image, u64 size)
 {
-	int err;
-
 	*out = NULL;
-	err = open_elf(out, &(struct elf){ .fd = -1, .image = image, .size = size });
-
-	return err ? err : native(out);
+	return open_elf(out, &(struct elf){ .fd = -1, .image = image, .size = size });
 }
 
 /* Frees everything that was read, except for the segments and the build id. */

@@ -22,12 +22,10 @@ struct elf_symbol {
 };
 
 /*
- * fd stays the caller's and must stay open. Returns 0, -ENOEXEC (not an ELF file of this machine, or damaged) or
+ * fd stays the caller's and must stay open. Returns 0, -ENOEXEC (not an ELF file for x86-64, or damaged) or
  * negative errno.
  */
 int elf__open(struct elf **out, int fd);
-/* The same for files of any machine, which can be read but not probed. */
-int elf__open_any(struct elf **out, int fd);
 void elf__close(struct elf *elf);
 /*
  * Was a limit exceeded? Contents are read on demand and cached: at most 256 MiB of one file and 448 MiB of all open
@@ -37,10 +35,6 @@ bool elf__over_budget(const struct elf *elf);
 /* Cached bytes of the file, and of all files. */
 u64 elf__held(const struct elf *elf);
 u64 elf__all_held(void);
-/* Is the file for this machine? */
-bool elf__is_native(const struct elf *elf);
-/* EM_... */
-u16 elf__machine(const struct elf *elf);
 
 /*
  * Calls fn for the defined symbols: of .dynsym, then of .symtab, then those that elf__add_debugdata and
@@ -159,6 +153,8 @@ int elf__each_call_site(struct elf *elf, u64 addr, void (*fn)(u64 start, u64 siz
  * at most max.
  */
 u32 elf__plt_stubs(struct elf *elf, const char *name, u64 *addrs, u32 max);
+/* Calls fn for each PLT stub, with the GOT entry through which it jumps. */
+void elf__each_stub(struct elf *elf, void (*fn)(u64 stub, u64 slot, void *arg), void *arg);
 /* Calls fn for each GOT entry of an imported function or variable, until it returns false. */
 void elf__each_slot(struct elf *elf, bool (*fn)(const char *name, u64 slot, void *arg), void *arg);
 /* Addresses of the GOT entries of an imported function: `call *slot(%rip)` (-fno-plt) uses them. Returns as above. */

@@ -10,10 +10,8 @@
 #include "elf/elf_private.h"
 #include "util/array.h"
 
-static bool is_slot(struct elf *elf, u64 type)
+static bool is_slot(u64 type)
 {
-	if (elf->machine == EM_AARCH64)
-		return type == R_AARCH64_JUMP_SLOT || type == R_AARCH64_GLOB_DAT;
 	return type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT;
 }
 
@@ -33,7 +31,7 @@ void elf__each_slot(struct elf *elf, bool (*fn)(const char *name, u64 slot, void
 	while ((data = elf__section_data(elf, NULL, SHT_RELA, &index, &sec))) {
 		for (i = 0; i < sec.size / sizeof(rela); i++) {
 			memcpy(&rela, data + i * sizeof(rela), sizeof(rela));
-			if (!is_slot(elf, ELF64_R_TYPE(rela.r_info)))
+			if (!is_slot(ELF64_R_TYPE(rela.r_info)))
 				continue;
 			name = elf_symbols__get(&all, ELF64_R_SYM(rela.r_info), &sym);
 			if (name && !fn(name, rela.r_offset, arg))
@@ -65,7 +63,6 @@ u32 elf__got_slots(struct elf *elf, const char *name, u64 *addrs, u32 max)
 	return s.n;
 }
 
-#ifdef __x86_64__
 /* The start of the stub whose `jmp *slot(%rip)` is at pos: endbr64 and a bnd prefix may precede it. */
 static u64 stub_start(const u8 *data, u64 pos)
 {
@@ -78,44 +75,58 @@ static u64 stub_start(const u8 *data, u64 pos)
 	return pos;
 }
 
-static u32 stubs_in(const u8 *data, const struct elf_section *sec, const u64 *slots, u32 n_slots, u64 *addrs, u32 max)
+static void stubs_in(const u8 *data, const struct elf_section *sec, void (*fn)(u64 stub, u64 slot, void *arg),
+		     void *arg)
 {
-	u32 n = 0, k;
-	u64 pos;
 	s32 rel;
 
-	for (pos = 0; sec->size >= 6 && pos <= sec->size - 6 && n < max; pos++) {
+	for (u64 pos = 0; sec->size >= 6 && pos <= sec->size - 6; pos++) {
 		if (data[pos] != 0xff || data[pos + 1] != 0x25)
 			continue;
 		memcpy(&rel, data + pos + 2, sizeof(rel));
-		for (k = 0; k < n_slots; k++)
-			if (sec->addr + pos + 6 + (u64)(s64)rel == slots[k])
-				break;
-		if (k < n_slots)
-			addrs[n++] = sec->addr + stub_start(data, pos);
+		fn(sec->addr + stub_start(data, pos), sec->addr + pos + 6 + (u64)(s64)rel, arg);
 	}
-	return n;
 }
-#else
-static u32 stubs_in(const u8 *data, const struct elf_section *sec, const u64 *slots, u32 n_slots, u64 *addrs, u32 max)
-{
-	return 0;
-}
-#endif
 
-u32 elf__plt_stubs(struct elf *elf, const char *name, u64 *addrs, u32 max)
+void elf__each_stub(struct elf *elf, void (*fn)(u64 stub, u64 slot, void *arg), void *arg)
 {
 	static const char *const sections[] = { ".plt", ".plt.sec", ".plt.got" };
 	struct elf_section sec;
-	u64 slots[8];
 	const u8 *data;
-	u32 n_slots, n = 0, i, index;
 
-	n_slots = elf__got_slots(elf, name, slots, ARRAY_LEN(slots));
-	for (i = 0; n_slots && i < ARRAY_LEN(sections); i++) {
-		index = 0;
-		while (n < max && (data = elf__section_data(elf, sections[i], SHT_PROGBITS, &index, &sec)))
-			n += stubs_in(data, &sec, slots, n_slots, addrs + n, max - n);
+	for (u32 i = 0; i < ARRAY_LEN(sections); i++) {
+		u32 index = 0;
+
+		while ((data = elf__section_data(elf, sections[i], SHT_PROGBITS, &index, &sec)))
+			stubs_in(data, &sec, fn, arg);
 	}
-	return n;
+}
+
+struct stub_search {
+	u64 slots[8];
+	u32 n_slots;
+	u64 *addrs;
+	u32 n, max;
+};
+
+static void on_stub(u64 stub, u64 slot, void *arg)
+{
+	struct stub_search *s = arg;
+
+	for (u32 i = 0; i < s->n_slots && s->n < s->max; i++) {
+		if (slot != s->slots[i])
+			continue;
+		s->addrs[s->n++] = stub;
+		return;
+	}
+}
+
+u32 elf__plt_stubs(struct elf *elf, const char *name, u64 *addrs, u32 max)
+{
+	struct stub_search s = { .addrs = addrs, .max = max };
+
+	s.n_slots = elf__got_slots(elf, name, s.slots, ARRAY_LEN(s.slots));
+	if (s.n_slots)
+		elf__each_stub(elf, on_stub, &s);
+	return s.n;
 }

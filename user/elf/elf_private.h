@@ -21,7 +21,6 @@ struct elf {
 	u8 *image; /* the file in memory, freed with the elf; NULL: it is read through fd */
 	Elf *elf;
 	u64 size; /* of the file */
-	u16 machine; /* EM_... */
 	GElf_Phdr *segments;
 	u32 n_segments;
 	struct elf_block *blocks;

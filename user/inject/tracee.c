@@ -13,8 +13,6 @@
 #include "util/file.h"
 #include "util/timing.h"
 
-#ifdef __x86_64__
-
 #include <asm/unistd.h>
 #include <elf.h>
 #include <errno.h>
@@ -342,35 +340,3 @@ u64 tracee__release(struct tracee *t)
 	t->seized = t->stopped = false;
 	return held;
 }
-
-#else
-
-#include <errno.h>
-
-/* Never called on this machine: check.c refuses. */
-int tracee__seize(struct tracee *t, u32 pid, u32 tid)
-{
-	return -ENOTSUP;
-}
-
-bool tracee__sleeps(const struct tracee *t)
-{
-	return false;
-}
-
-int tracee__borrow(struct tracee *t)
-{
-	return -ENOTSUP;
-}
-
-int tracee__call(struct tracee *t, u64 function, const u64 *args, u32 n, u64 stack, u64 limit_ns, u64 *result)
-{
-	return -ENOTSUP;
-}
-
-u64 tracee__release(struct tracee *t)
-{
-	return 0;
-}
-
-#endif

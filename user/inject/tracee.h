@@ -26,7 +26,6 @@ struct tracee {
 };
 
 /* The program counter, stack pointer and frame pointer that the thread had when it was interrupted. */
-#ifdef __x86_64__
 static inline u64 tracee__pc(const struct tracee *t)
 {
 	return t->regs.rip;
@@ -39,20 +38,6 @@ static inline u64 tracee__frame_pointer(const struct tracee *t)
 {
 	return t->regs.rbp;
 }
-#else
-static inline u64 tracee__pc(const struct tracee *t)
-{
-	return t->regs.pc;
-}
-static inline u64 tracee__sp(const struct tracee *t)
-{
-	return t->regs.sp;
-}
-static inline u64 tracee__frame_pointer(const struct tracee *t)
-{
-	return t->regs.regs[29];
-}
-#endif
 
 /*
  * Interrupts a thread. Returns 0, -ETIMEDOUT: it did not stop, -ESRCH: it ended, or negative errno (-EPERM: not

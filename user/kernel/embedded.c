@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "kernel/embedded.h"
 
-#include "kernel/kernel_types.h"
 #include "kernel/loader.h"
 #include "sonde.skel.h"
 
@@ -44,21 +43,15 @@ const char *embedded__log(void)
 	return libbpf_log;
 }
 
-void embedded__clear_log(void)
-{
-	libbpf_log[0] = '\0';
-}
-
 int embedded__open(struct embedded *e, char *err, size_t len)
 {
-	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = kernel_types__path());
 	int ret;
 
-	embedded__clear_log();
+	libbpf_log[0] = '\0';
 	libbpf_set_print(keep_log);
 	ret = loader__register();
 	if (!ret) {
-		e->skel = sonde_bpf__open_opts(&opts);
+		e->skel = sonde_bpf__open();
 		ret = e->skel ? 0 : -errno;
 	}
 	if (ret) {

@@ -20,6 +20,5 @@ void embedded__close(struct embedded *e);
  * a message.
  */
 int embedded__schema(struct schema **out, char *err, size_t len);
-/* libbpf's messages since the last call of embedded__open or embedded__clear_log; "" if there are none. */
+/* libbpf's messages since the last call of embedded__open; "" if there are none. */
 const char *embedded__log(void);
-void embedded__clear_log(void);

@@ -2,7 +2,6 @@
 #include "kernel/loader.h"
 
 #include "kernel/kernel_btf.h"
-#include "kernel/kernel_types.h"
 #include "sonde.skel.h"
 #include "util/array.h"
 #include "util/path.h"
@@ -41,10 +40,8 @@ struct pending {
 /* libbpf's callbacks get no argument of the caller's, so a process does one load at a time. */
 static struct load {
 	struct probes *probes; /* NULL: libbpf loads by itself */
-	const struct refused_maps *refused_maps;
-	const struct bpf_object *obj;
-	struct pending *list; /* the deferred programs last */
-	u32 n, next, end;
+	struct pending *list;
+	u32 n, next;
 } load;
 
 static struct program *program_of(const struct bpf_program *prog)
@@ -220,28 +217,14 @@ static void find_reason(struct pending *p)
 	free(log);
 }
 
-/* true: the program uses a map that the kernel refused, so it is not loaded. */
-static bool lacks_map(struct pending *p)
-{
-	char why[160];
-
-	if (!refused_maps__used(load.refused_maps, p->insns, p->n, why, sizeof(why)))
-		return false;
-	p->fd = -ENOTSUP;
-	p->program->refusal = strdup(why);
-	return true;
-}
-
 static void *load_some(void *arg)
 {
 	u32 i;
 
-	while ((i = __atomic_fetch_add(&load.next, 1, __ATOMIC_RELAXED)) < load.end) {
+	while ((i = __atomic_fetch_add(&load.next, 1, __ATOMIC_RELAXED)) < load.n) {
 		struct pending *p = &load.list[i];
 		u64 start = timing__clock(CLOCK_THREAD_CPUTIME_ID);
 
-		if (lacks_map(p))
-			continue;
 		spoil(p);
 		p->fd = load_one(p, NULL, 0);
 		p->ns = timing__clock(CLOCK_THREAD_CPUTIME_ID) - start;
@@ -251,13 +234,11 @@ static void *load_some(void *arg)
 	return NULL;
 }
 
-/* The longest first, so that no CPU has a long one left at the end; deferred ones after others, by enum deferral. */
+/* The longest first, so that no CPU has a long one left at the end. */
 static int compare_sizes(const void *a, const void *b)
 {
 	const struct pending *p = a, *q = b;
 
-	if (p->program->deferred != q->program->deferred)
-		return p->program->deferred > q->program->deferred ? 1 : -1;
 	return p->n < q->n ? 1 : p->n > q->n ? -1 : 0;
 }
 
@@ -268,34 +249,22 @@ static u32 cpus_allowed(void)
 	return sched_getaffinity(0, sizeof(set), &set) ? 1 : (u32)CPU_COUNT(&set);
 }
 
-/* The number of programs that come before those deferred so long, or longer. */
-static u32 count_before(enum deferral deferred)
+/* Loads all programs, a thread on each CPU. */
+static void load_all(void)
 {
-	u32 n = 0;
-
-	while (n < load.n && load.list[n].program->deferred < deferred)
-		n++;
-	return n;
-}
-
-/* Loads the programs from `first` to `end` by n threads. */
-static void load_range(u32 first, u32 end, u32 n)
-{
+	u32 started = 0, n = cpus_allowed();
 	pthread_t threads[THREADS_MAX];
-	u32 started = 0;
 
-	load.next = first;
-	load.end = end;
-	for (u32 i = 1; i < n && i < THREADS_MAX && i < end - first; i++)
+	for (u32 i = 1; i < n && i < THREADS_MAX && i < load.n; i++)
 		started += !pthread_create(&threads[started], NULL, load_some, NULL);
 	load_some(NULL);
 	for (u32 i = 0; i < started; i++)
 		pthread_join(threads[i], NULL);
 }
 
-static void print_times(u32 first, u32 end)
+static void print_times(void)
 {
-	for (u32 i = first; test_switch__is_set("timing") && i < end; i++)
+	for (u32 i = 0; test_switch__is_set("timing") && i < load.n; i++)
 		fprintf(stderr, "timing: program %-32s %6zu insns %8.1f ms\n", load.list[i].program->name,
 			load.list[i].n, load.list[i].ns / 1e6);
 }
@@ -335,7 +304,7 @@ static void hide_variables(const struct bpf_object *obj)
 	}
 }
 
-void loader__forget_deferred(void)
+static void forget(void)
 {
 	for (u32 i = 0; i < load.n; i++)
 		free(load.list[i].insns);
@@ -343,72 +312,26 @@ void loader__forget_deferred(void)
 	load = (struct load){};
 }
 
-/* Keeps what the deferred programs need. */
-static void forget_immediate(u32 n)
+int loader__load(struct sonde_bpf *skel, struct probes *probes)
 {
-	for (u32 i = 0; i < n; i++)
-		free(load.list[i].insns);
-	memmove(load.list, load.list + n, (load.n - n) * sizeof(*load.list));
-	load.n -= n;
-}
-
-int loader__load(struct sonde_bpf *skel, struct probes *probes, const struct refused_maps *refused)
-{
-	u32 now;
 	int ret;
 
-	loader__forget_deferred();
-	load = (struct load){ .probes = probes, .refused_maps = refused, .obj = skel->obj };
+	load = (struct load){ .probes = probes };
 	load.list = calloc(probes->n_programs, sizeof(*load.list));
 	if (!load.list)
 		return -ENOMEM;
-	refused_maps__leave_out(refused, skel->obj);
-	ret = kernel_types__write(bpf_object__btf(skel->obj));
 	kernel_btf__free_types();
-	if (!ret)
-		ret = sonde_bpf__load(skel);
+	ret = sonde_bpf__load(skel);
 	timing__step("maps, relocation");
-	if (ret) {
-		loader__forget_deferred();
-		return ret;
+	if (!ret) {
+		hide_variables(skel->obj);
+		qsort(load.list, load.n, sizeof(*load.list), compare_sizes);
+		load_all();
+		timing__step("verifier");
+		print_times();
+		for (u32 i = 0; i < load.n; i++)
+			put_in_place(&load.list[i]);
 	}
-	hide_variables(skel->obj);
-	qsort(load.list, load.n, sizeof(*load.list), compare_sizes);
-	now = count_before(DEFERRED_SITES);
-	load_range(0, now, cpus_allowed());
-	timing__step("verifier");
-	print_times(0, now);
-	for (u32 i = 0; i < now; i++)
-		put_in_place(&load.list[i]);
-	forget_immediate(now);
-	return 0;
-}
-
-void loader__load_deferred(enum deferral deferred, deferred_program_fn *fn, void *arg)
-{
-	u32 cpus = cpus_allowed(), first = count_before(deferred), end = count_before(deferred + 1);
-
-	/* one CPU is left to the process that starts the recording meanwhile */
-	load_range(first, end, cpus > 1 ? cpus - 1 : 1);
-	print_times(first, end);
-	for (u32 i = first; i < end; i++) {
-		fn(load.list[i].program, load.list[i].fd, arg);
-		if (load.list[i].fd >= 0)
-			close(load.list[i].fd);
-	}
-}
-
-u32 loader__deferred_needs(int *fds, u32 max)
-{
-	struct bpf_map *map;
-	u32 n = 0;
-
-	if (n < max)
-		fds[n++] = bpf_object__btf_fd(load.obj);
-	bpf_object__for_each_map(map, load.obj)
-	{
-		if (n < max && bpf_map__fd(map) >= 0)
-			fds[n++] = bpf_map__fd(map);
-	}
-	return n;
+	forget();
+	return ret;
 }

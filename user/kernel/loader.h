@@ -10,7 +10,6 @@
 #pragma once
 
 #include "kernel/probes.h"
-#include "kernel/refused_maps.h"
 
 struct sonde_bpf;
 
@@ -20,22 +19,9 @@ struct sonde_bpf;
  */
 int loader__register(void);
 /*
- * Loads the object's maps and its programs with `enabled`, except for those with `deferred`. A program that the kernel
- * refuses gets load_error and refusal, and `enabled` is cleared; so does a program that uses one of the refused maps.
+ * Loads the object's maps and its programs with `enabled`. A program that the kernel refuses gets load_error and
+ * refusal, and `enabled` is cleared.
  * Returns 0, or negative errno if loading failed as a whole: libbpf's log has the reason. The object can't be loaded a
  * second time.
  */
-int loader__load(struct sonde_bpf *skel, struct probes *probes, const struct refused_maps *refused);
-
-/*
- * After loader__load a deferred program has the descriptor of its stand-in, and this module keeps its instructions. A
- * child of this process loads it with the next function, while the recording starts, and passes the descriptor on.
- */
-/* fd: of the loaded program, closed after the call; or negative errno, and p->refusal has the reason or is NULL. */
-typedef void deferred_program_fn(const struct program *p, int fd, void *arg);
-/* Loads the programs that are deferred so, and calls fn for each. */
-void loader__load_deferred(enum deferral deferred, deferred_program_fn *fn, void *arg);
-/* The descriptors of maps and types that loading them needs, at most max. Returns their number. */
-u32 loader__deferred_needs(int *fds, u32 max);
-/* Frees what is kept of the deferred programs. */
-void loader__forget_deferred(void);
+int loader__load(struct sonde_bpf *skel, struct probes *probes);

@@ -16,17 +16,9 @@ struct program {
 	struct section section;
 	const struct schema_family *family; /* core: family 0 */
 	bool enabled; /* loaded in this recording */
-	u8 deferred; /* enum deferral */
 	u32 type; /* enum bpf_prog_type */
 	int load_error; /* negative errno: the kernel refused it */
 	char *refusal; /* the reason: the end of the verifier's log; NULL: there is none */
-};
-
-/* Programs that are loaded by another process while the recording starts (loader__load_deferred), in this order. */
-enum deferral {
-	DEFERRED_NOT,
-	DEFERRED_SITES, /* of runtimes, which many processes have */
-	DEFERRED_REST,
 };
 
 struct probe {

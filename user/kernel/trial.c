@@ -18,19 +18,11 @@
 #include <unistd.h>
 
 /* Each function begins with an instruction that the kernel emulates. */
-#if defined(__x86_64__)
 #define TARGET(name)                                                  \
 	__attribute__((naked, noinline, used)) static void name(void) \
 	{                                                             \
 		__asm__ volatile("push %rbp; pop %rbp; ret");         \
 	}
-#else
-#define TARGET(name)                                                  \
-	__attribute__((naked, noinline, used)) static void name(void) \
-	{                                                             \
-		__asm__ volatile("ret");                              \
-	}
-#endif
 
 TARGET(target_multi)
 TARGET(target_session)

@@ -39,7 +39,7 @@ char *python__utf8(const u8 *chars, size_t size, u32 width)
 	for (size_t i = 0; i + width <= size; i += width) {
 		u32 c = 0;
 
-		/* x86-64 and arm64 store the lowest byte first */
+		/* x86-64 stores the lowest byte first */
 		memcpy(&c, chars + i, width);
 		to = put_char(to, c);
 	}

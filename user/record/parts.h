@@ -36,7 +36,6 @@ struct session {
 
 	/* the processes of sonde with other rights */
 	struct attacher *attacher; /* has the privileges and the links */
-	struct fetcher *fetcher; /* asks debuginfod servers; NULL: not requested */
 	struct examiner *examiner; /* parses files: record/examine/ */
 
 	/* in record/discover/: files with code */
@@ -79,7 +78,7 @@ struct session {
 };
 
 /*
- * Loads all programs of the families for a trial (calibrate.h), which ends with its process. Attaches and records
+ * Loads all programs of the families for a trial (try_families.h), which ends with its process. Attaches and records
  * nothing. *out is NULL only without memory.
  */
 int session__open_trial(struct session **out, const struct session_args *args, const struct features *f, char *err,

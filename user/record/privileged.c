@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Takes the last steps of a recording's start that need privileges, and then drops the privileges. */
-#include "attach/fetcher.h"
 #include "kernel/loader.h"
 #include "record/discover/objects.h"
 #include "record/examine/examine.h"
@@ -67,20 +66,8 @@ static int start_attacher(struct session *s, char *err, size_t len)
 	for (u32 i = 0; i < STEERING_MAX; i++)
 		maps.fds[i] = i < steering__count() ? session__map_fd(s, steering__at(i)->map) : -1;
 	ret = attacher__start(&s->attacher, &s->embedded.probes, &options);
-	/* a child of the attacher loads the deferred programs, and has a copy of them */
-	loader__forget_deferred();
 	if (ret)
 		snprintf(err, len, "cannot start the process that attaches: %s", strerror(-ret));
-	return ret;
-}
-
-static int start_fetcher(struct session *s, char *err, size_t len)
-{
-	int ret = s->args->debuginfod ? fetcher__start(&s->fetcher) : 0;
-
-	if (ret)
-		snprintf(err, len, "cannot start the process that sends requests to debuginfod servers: %s",
-			 strerror(-ret));
 	return ret;
 }
 
@@ -98,15 +85,13 @@ static void add_lacks(char *text, size_t len, const char *who, const char *lacks
  */
 static int confine(struct session *s, char *err, size_t len)
 {
-	char lacks[512] = "", attachers[512] = "", fetchers[256] = "", text[1536] = "";
+	char lacks[512] = "", attachers[512] = "", text[1280] = "";
 	int ret = attacher__lacks(s->attacher, attachers, sizeof(attachers));
 
 	if (ret) {
 		snprintf(err, len, "the process that attaches does not answer: %s", strerror(-ret));
 		return ret;
 	}
-	if (s->fetcher)
-		fetcher__lacks(s->fetcher, fetchers, sizeof(fetchers));
 	memory__limit(s);
 	maps__restrict(s, lacks, sizeof(lacks));
 	ret = privileges__worker(lacks, sizeof(lacks));
@@ -114,7 +99,6 @@ static int confine(struct session *s, char *err, size_t len)
 		snprintf(err, len, "cannot drop privileges: %s", strerror(-ret));
 	add_lacks(text, sizeof(text), "sonde, which reads what targets wrote", lacks);
 	add_lacks(text, sizeof(text), "sonde-attacher, which attaches, and its children", attachers);
-	add_lacks(text, sizeof(text), "sonde-fetcher, which asks servers", fetchers);
 	if (!ret && *text)
 		session__warn(
 			s,
@@ -128,7 +112,7 @@ int privileged__start(struct session *s, char *err, size_t len)
 	int ret;
 
 	usage__open();
-	ret = start_fetcher(s, err, len) ?: start_attacher(s, err, len);
+	ret = start_attacher(s, err, len);
 	if (ret)
 		return ret;
 	timing__step("attacher started");

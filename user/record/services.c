@@ -122,9 +122,6 @@ int session__run_iter(struct session *s, const char *name, u32 pid)
 	u32 size;
 	int err;
 
-	/* the start of the traced time does not wait for a deferred program: the family's next tick runs it */
-	if (p && !refused__is_known(s, p->deferred))
-		return -EAGAIN;
 	if (!p || !p->enabled)
 		return -ENOENT;
 	err = iter__read_all(s->attacher, p, pid, &buf, &len);
@@ -159,8 +156,6 @@ int session__attach(struct session *s, const char *name)
 {
 	struct program *p = probes__program(&s->embedded.probes, name);
 
-	if (p)
-		refused__await_deferred(s, p->deferred);
 	return p && p->enabled ? note_attached(s, p, attacher__attach(s->attacher, p)) : -ENOENT;
 }
 

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "record/session.h"
 
-#include "attach/fetcher.h"
-#include "elf/debug.h"
 #include "kernel/kernel_btf.h"
-#include "kernel/kernel_types.h"
 #include "record/discover/objects.h"
 #include "record/discover/shares.h"
 #include "record/drain/losses.h"
@@ -72,9 +69,6 @@ int session__open(struct session **out, const struct session_args *args, char *e
 	priority__raise();
 	if (features__old_kernel(err, len))
 		return -ENOTSUP;
-	ret = args->debuginfod ? debug__check_servers(err, len) : 0;
-	if (ret)
-		return ret;
 	if (!features__in_first_pid_namespace()) {
 		snprintf(err, len,
 			 "this is a pid namespace of its own: processes have other numbers here than in the kernel\n"
@@ -91,10 +85,6 @@ int session__open(struct session **out, const struct session_args *args, char *e
 	kernel_btf__begin();
 	ret = load__open(s, err, len);
 	timing__step("BPF object opened");
-	/* here, because the features are not known yet; load__load gets the same result, and reports an error */
-	if (!ret)
-		kernel_types__write(bpf_object__btf(s->embedded.skel->obj));
-	timing__step("kernel's types reduced");
 	features__await(&s->features);
 	timing__step("features awaited");
 	if (ret)
@@ -208,11 +198,7 @@ static int check_writer(struct session *s, char *err, size_t len)
 /* Fails if the seccomp filter refused a call, because what depends on it can't be relied on. */
 static int check_calls(const struct session *s, char *err, size_t len)
 {
-	int own = syscalls__refused(), attachers = attacher__refused(s->attacher),
-	    fetchers = s->fetcher ? fetcher__refused(s->fetcher) : -1,
-	    number = own >= 0	    ? own :
-		     attachers >= 0 ? attachers :
-				      fetchers;
+	int own = syscalls__refused(), number = own >= 0 ? own : attacher__refused(s->attacher);
 	char name[64];
 
 	if (number < 0)
@@ -220,10 +206,7 @@ static int check_calls(const struct session *s, char *err, size_t len)
 	snprintf(err, len,
 		 "the filter of system calls refused %s to %s: a fault of sonde, or an attack on it; what was "
 		 "written before is whole and readable",
-		 syscalls__name(number, name, sizeof(name)),
-		 own >= 0	? "sonde" :
-		 attachers >= 0 ? "sonde-attacher" :
-				  "sonde-fetcher");
+		 syscalls__name(number, name, sizeof(name)), own >= 0 ? "sonde" : "sonde-attacher");
 	return -EPERM;
 }
 
@@ -246,7 +229,6 @@ static void tick(struct session *s, u64 now)
 {
 	int err;
 
-	refused__await_deferred(s, DEFERRED_REST);
 	hosts__tick(s, now);
 	slices__tick(s, now);
 	if (s->native)
@@ -382,7 +364,6 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 	}
 	/* NULL: stopped before the start */
 	if (s->attacher) {
-		refused__await_deferred(s, DEFERRED_REST);
 		stop_families(s);
 		session__write_pause(s, s->time.stopped);
 		slices__stop(s);
@@ -425,7 +406,6 @@ void session__free(struct session *s)
 	examiner__free(s->examiner);
 	task_samples__free(s->tasks);
 	attacher__free(s->attacher);
-	fetcher__free(s->fetcher);
 	remote__free(s);
 	drain__close(&s->drain);
 	hosts__free(s);

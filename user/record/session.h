@@ -41,7 +41,6 @@ struct session_args {
 	u64 duration; /* -d, ns from when tracing is live: the traced time has this length; 0: until stopped */
 	/* --cost-limit: the share of the processes' CPU time that families sched, sample and gil may take; 0: none */
 	double cost_limit;
-	bool debuginfod; /* ask servers for debug files of stripped files */
 	pid_t command_pid; /* the process of `-- CMD`, one of pids; 0: none */
 	const char *command; /* sonde's own command line, for the trace */
 	/* Called with each record as it is drained (--print), texts before their first use; NULL: none. */

@@ -95,13 +95,6 @@ int privileges__injector(bool opens)
 	return keep_capabilities(list, ARRAY_LEN(list) - !opens, NULL, 0);
 }
 
-int privileges__loader(void)
-{
-	static const cap_value_t list[] = { CAP_BPF, CAP_PERFMON };
-
-	return keep_capabilities(list, ARRAY_LEN(list), NULL, 0);
-}
-
 static bool has_capability(cap_value_t c)
 {
 	cap_t had = cap_get_proc();
@@ -291,15 +284,6 @@ int privileges__worker(char *lacks, size_t len)
 	err = become_worker(lacks, len);
 	if (!err)
 		err = filter_calls(SYSCALLS_WORKER, lacks, len);
-	return err;
-}
-
-int privileges__fetcher(char *lacks, size_t len)
-{
-	int err = become_worker(lacks, len);
-
-	if (!err)
-		err = filter_calls(SYSCALLS_FETCHER, lacks, len);
 	return err;
 }
 

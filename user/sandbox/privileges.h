@@ -24,8 +24,6 @@ int privileges__attacher(bool signals, bool perf_events, char *lacks, size_t len
  * errno.
  */
 int privileges__opener(void);
-/* For the process that loads BPF programs: keeps the capabilities for that alone. Returns 0 or negative errno. */
-int privileges__loader(void);
 /*
  * For the process that loads a library into another one: keeps the capabilities to trace it, to read its files and
  * (CAP_SYS_ADMIN) its seccomp filter, and to run with real-time priority. opens: also the one to open another user's
@@ -44,11 +42,6 @@ int privileges__filter_injector(void);
  * does not support are appended to lacks. Returns 0 or negative errno.
  */
 int privileges__worker(char *lacks, size_t len);
-/*
- * Keeps no capability: changes to the worker's account and installs a filter that allows the network and that
- * account's files, for requests to debuginfod servers. lacks as above. Returns 0 or negative errno.
- */
-int privileges__fetcher(char *lacks, size_t len);
 /*
  * Changes from root to the attacher's account and keeps the capabilities to read any process (CAP_SYS_ADMIN: its
  * seccomp filter), but not those to write files; installs a filter of system calls. A user other than root keeps

@@ -51,11 +51,6 @@ static void limit(int what, u64 max)
  */
 static int filter(void)
 {
-#ifdef __x86_64__
-	const u32 arch = AUDIT_ARCH_X86_64;
-#else
-	const u32 arch = AUDIT_ARCH_AARCH64;
-#endif
 	static const u32 allowed[] = { SYS_pread64,    SYS_read,	  SYS_fstat,
 				       SYS_lseek,      SYS_munmap,	  SYS_mremap,
 				       SYS_brk,	       SYS_madvise,	  SYS_futex,
@@ -66,7 +61,7 @@ static int filter(void)
 	enum { N = ARRAY_LEN(allowed) };
 	struct sock_filter code[N + 11] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, arch, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 	};

@@ -63,14 +63,6 @@ static const char *const common[] = {
 
 static const char *const worker[] = { "kill", "inotify_add_watch", "inotify_rm_watch", NULL };
 
-static const char *const network[] = {
-	"socket",   "connect",	"bind",	     "getsockname", "getpeername", "getsockopt", "setsockopt", "sendmmsg",
-	"recvmmsg", "open",	"openat",    "openat2",	    "creat",	   "access",	 "faccessat",  "faccessat2",
-	"stat",	    "lstat",	"statfs",    "mkdir",	    "mkdirat",	   "unlink",	 "unlinkat",   "rmdir",
-	"rename",   "renameat", "renameat2", "chdir",	    "fchdir",	   "utimensat",	 "fchmod",     "chmod",
-	"fchmodat", "flock",	"getcwd",    "getdents",    NULL
-};
-
 static const char *const attacher[] = { "kill", "pidfd_send_signal", "socketpair", NULL };
 
 static const char *const perf[] = { "perf_event_open", NULL };
@@ -112,12 +104,8 @@ static void on_refused(int sig, siginfo_t *info, void *context)
 
 	if (refused < 0)
 		refused = info->si_syscall;
-		/* the result of the refused call */
-#if defined(__x86_64__)
+	/* the result of the refused call */
 	c->uc_mcontext.gregs[REG_RAX] = -EPERM;
-#elif defined(__aarch64__)
-	c->uc_mcontext.regs[0] = -EPERM;
-#endif
 }
 
 int syscalls__refused(void)
@@ -300,18 +288,9 @@ static int add_attacher(scmp_filter_ctx ctx, bool perf_events)
 	return err ? err : add_opens(ctx, OPENS_TO_WRITE);
 }
 
-static int add_fetcher(scmp_filter_ctx ctx)
-{
-	int err = add(ctx, SCMP_ACT_ALLOW, network);
-
-	return err ? err : add_bits(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), 0, 0xffffffff, AF_UNIX);
-}
-
 static int add_role(scmp_filter_ctx ctx, enum syscalls_role role)
 {
 	switch (role) {
-	case SYSCALLS_FETCHER:
-		return add_fetcher(ctx);
 	case SYSCALLS_WORKER:
 		return add_worker(ctx);
 	case SYSCALLS_ATTACHER:
@@ -331,12 +310,10 @@ static int add_all(scmp_filter_ctx ctx, enum syscalls_role role)
 {
 	int err = add(ctx, SCMP_ACT_ALLOW, common);
 
-#if defined(__x86_64__)
 	if (!err)
 		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, X86_URETPROBE, 0);
 	if (!err)
 		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, X86_UPROBE, 0);
-#endif
 	if (!err)
 		err = add_clone(ctx);
 	if (!err)

@@ -12,7 +12,6 @@
 
 enum syscalls_role {
 	SYSCALLS_WORKER,
-	SYSCALLS_FETCHER, /* asks debuginfod servers: sockets, and files of its own user */
 	SYSCALLS_ATTACHER,
 	SYSCALLS_PERF, /* an attacher whose probes are perf events */
 	SYSCALLS_READER, /* reads traces that are already open, and prints */

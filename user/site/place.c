@@ -20,7 +20,7 @@ struct placer *placer__new(struct elf *elf, bool shadow_stack)
 		return NULL;
 	p->elf = elf;
 	p->shadow_stack = shadow_stack;
-	p->decoder = decoder__new(elf__machine(elf));
+	p->decoder = decoder__new();
 	if (!p->decoder) {
 		free(p);
 		return NULL;

@@ -52,7 +52,7 @@ struct placement {
 struct placer;
 
 /*
- * Returns a placer for elf's machine; NULL: no memory. It must not be used after elf is closed. shadow_stack: result of
+ * Returns NULL without memory. The placer must not be used after elf is closed. shadow_stack: result of
  * place__shadow_stack.
  */
 struct placer *placer__new(struct elf *elf, bool shadow_stack);

@@ -3,11 +3,10 @@
  * Facts about the functions that a function calls, by name: from the file's own symbols, and from the relocations
  * that name imports and the PLT stubs that jump through them.
  */
-#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "elf/elf_private.h"
+#include "elf/elf.h"
 #include "site/place_private.h"
 #include "util/array.h"
 #include "util/compare.h"
@@ -159,72 +158,26 @@ static bool on_slot(const char *name, u64 slot, void *arg)
 	return !c->failed;
 }
 
-/* x86-64: `jmp *slot(%rip)`, with or without endbr64 and a bnd prefix. */
-static void stubs_x86(struct callees *c, const u8 *data, const struct elf_section *sec)
+static void on_stub(u64 stub, u64 slot, void *arg)
 {
-	static const u8 endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
-	u64 pos, start;
-	s32 rel;
+	struct callees *c = arg;
+	enum callee callee = callees__slot(c, slot);
 
-	for (pos = 0; sec->size >= 6 && pos <= sec->size - 6; pos++) {
-		enum callee callee;
-
-		if (data[pos] != 0xff || data[pos + 1] != 0x25)
-			continue;
-		memcpy(&rel, data + pos + 2, sizeof(rel));
-		callee = callees__slot(c, sec->addr + pos + 6 + (u64)(s64)rel);
-		if (callee == CALLEE_UNKNOWN)
-			continue;
-		start = pos && data[pos - 1] == 0xf2 ? pos - 1 : pos;
-		if (start >= 4 && !memcmp(data + start - 4, endbr64, 4))
-			start -= 4;
-		add(c, &c->code, sec->addr + start, 0, callee);
-	}
-}
-
-/* arm64: `adrp x16, page; ldr x17, [x16, #low]`, with or without bti c. */
-static void stubs_arm64(struct callees *c, const u8 *data, const struct elf_section *sec)
-{
-	u64 pos;
-	u32 w[2], bti;
-
-	for (pos = 0; sec->size >= 8 && pos <= sec->size - 8; pos += 4) {
-		enum callee callee;
-		s64 pages;
-
-		memcpy(w, data + pos, sizeof(w));
-		if ((w[0] & 0x9f00001f) != 0x90000010 || (w[1] & 0xffc003ff) != 0xf9400211)
-			continue;
-		pages = (s64)(s32)((w[0] >> 5 & 0x7ffff) << 13) >> 11 | (w[0] >> 29 & 3);
-		callee = callees__slot(c, ((sec->addr + pos) & ~4095ULL) + (u64)pages * 4096 +
-						  (u64)(w[1] >> 10 & 0xfff) * 8);
-		if (callee == CALLEE_UNKNOWN)
-			continue;
-		bti = 0;
-		if (pos >= 4)
-			memcpy(&bti, data + pos - 4, sizeof(bti));
-		add(c, &c->code, sec->addr + pos - (bti == 0xd503245f ? 4 : 0), 0, callee);
-	}
+	if (callee != CALLEE_UNKNOWN)
+		add(c, &c->code, stub, 0, callee);
 }
 
 struct callees *callees__new(struct elf *elf)
 {
-	static const char *const sections[] = { ".plt", ".plt.sec", ".plt.got" };
 	struct callees *c = calloc(1, sizeof(*c));
-	struct elf_section sec;
-	const u8 *data;
-	u32 i, index;
 
 	if (!c)
 		return NULL;
 	c->elf = elf;
 	elf__each_slot(elf, on_slot, c);
 	sort(&c->slots);
-	for (i = 0; c->slots.n && i < ARRAY_LEN(sections); i++) {
-		index = 0;
-		while ((data = elf__section_data(elf, sections[i], SHT_PROGBITS, &index, &sec)))
-			(elf__machine(elf) == EM_AARCH64 ? stubs_arm64 : stubs_x86)(c, data, &sec);
-	}
+	if (c->slots.n)
+		elf__each_stub(elf, on_stub, c);
 	elf__each_symbol(elf, on_symbol, c);
 	sort(&c->code);
 	sort(&c->cold);

@@ -2,7 +2,7 @@
 /* Internal to the files that implement place.h. */
 #pragma once
 
-#include "site/arch.h"
+#include "site/decoder.h"
 #include "site/place.h"
 
 /* What is known of a function that is called. */

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
+ * The attacher's check: without it a compromised worker could have any instruction of any process overwritten.
+ *
  * Checks sites only against the file itself, without debug files or symbols from a server. The file may be hostile,
  * but its tables then describe only its own code, which its owner could have written in any way.
  */
 #include "site/verify_site.h"
 
 #include <capstone/capstone.h>
-#include <elf.h>
 #include <stdlib.h>
 
 #include "elf/elf.h"
-#include "site/arch.h"
+#include "site/decoder.h"
 #include "util/array.h"
 #include "util/compare.h"
 #include "util/search.h"
@@ -34,7 +35,6 @@ struct site_checker {
 struct site_checker *site_checker__new(int fd)
 {
 	struct site_checker *c = calloc(1, sizeof(*c));
-	bool arm;
 
 	if (!c)
 		return NULL;
@@ -42,8 +42,7 @@ struct site_checker *site_checker__new(int fd)
 		free(c);
 		return NULL;
 	}
-	arm = elf__machine(c->elf) == EM_AARCH64;
-	if (cs_open(arm ? CS_ARCH_ARM64 : CS_ARCH_X86, arm ? CS_MODE_ARM : CS_MODE_64, &c->handle))
+	if (cs_open(CS_ARCH_X86, CS_MODE_64, &c->handle))
 		c->handle = 0;
 	c->insn = c->handle ? cs_malloc(c->handle) : NULL;
 	if (!c->insn) {
@@ -110,8 +109,6 @@ static bool reaches(struct site_checker *c, u64 start, u64 addr)
 	}
 	if (c->decoded_to == addr)
 		return true;
-	if (elf__machine(c->elf) == EM_AARCH64)
-		return !((addr - start) & 3);
 	/* the last instruction before addr may extend beyond it */
 	len = addr - c->decoded_to + 16;
 	code = elf__bytes(c->elf, c->decoded_to, &len);
@@ -136,7 +133,7 @@ static bool is_straight(struct site_checker *c, u64 start, u64 addr)
 	if (addr - start > STRAIGHT_MAX)
 		return false;
 	if (!c->decoder)
-		c->decoder = decoder__new(elf__machine(c->elf));
+		c->decoder = decoder__new();
 	code = elf__bytes(c->elf, start, &len);
 	if (!c->decoder || !code)
 		return false;
@@ -155,7 +152,7 @@ static bool return_on_top(struct site_checker *c, u64 start, u64 addr)
 {
 	struct elf_unwind u;
 
-	if (elf__machine(c->elf) == EM_X86_64 && !elf__unwind(c->elf, addr, &u))
+	if (!elf__unwind(c->elf, addr, &u))
 		return !u.outermost && !u.by_frame_pointer && u.cfa == 8;
 	return is_straight(c, start, addr);
 }

@@ -8,7 +8,7 @@ OPTION(cuda, stacks, "Python stack and GIL at launches, copies, sets, allocation
 #include "cuda_calls.bpf.h"
 
 /* cudaLaunchKernel(func, gridDim, blockDim, args, sharedMem, stream): a dim3 by value takes two registers. */
-static __always_inline void launch_by_args(struct cuda_launch *e, const struct args *a, u32 group)
+static __always_inline void launch_by_args(struct cuda_launch *e, const struct args *a)
 {
 	u64 s[2] = {};
 

@@ -35,16 +35,12 @@ static __always_inline void launch_shape(struct NAME(launch) * e, const u32 *gri
 	GROUP(LAUNCH_KERNEL, FN_PTSZ(LaunchKernel) FN_PTSZ(LaunchCooperativeKernel))                          \
 	GROUP(LAUNCH_EX,                                                                                      \
 	      RUNTIME(FN_PTSZ(LaunchKernelExC)) DRIVER(FN_PTSZ(LaunchKernelEx))) /* (config, function, ..) */ \
-	GROUP(LAUNCH_DEVICES, FN(LaunchCooperativeKernelMultiDevice)) /* (params *, n, flags) */              \
-	/* of CUDA 3: an earlier call has set the shape of the block */                                       \
-	GROUP(LAUNCH_GRID, DRIVER(FN(LaunchGrid))) /* (function, width, height) */                            \
-	GROUP(LAUNCH_GRID_ASYNC, DRIVER(FN(LaunchGridAsync))) /* (function, width, height, stream) */         \
-	GROUP(LAUNCH, DRIVER(FN(Launch))) /* (function) */
+	GROUP(LAUNCH_DEVICES, FN(LaunchCooperativeKernelMultiDevice)) /* (params *, n, flags) */
 
 enum { LAUNCHES(GROUP_NUMBER) };
 
 /* Of a launch whose arguments are not in a struct */
-static __always_inline void launch_by_args(struct NAME(launch) * e, const struct args *a, u32 group);
+static __always_inline void launch_by_args(struct NAME(launch) * e, const struct args *a);
 
 CALL_STACK(launch, LAUNCHES(GROUP_FUNCTIONS))
 {
@@ -65,7 +61,7 @@ CALL_STACK(launch, LAUNCHES(GROUP_FUNCTIONS))
 		e->stream = p.stream;
 		launch_shape(e, p.grid, p.block);
 	} else {
-		launch_by_args(e, &a, group);
+		launch_by_args(e, &a);
 	}
 }
 

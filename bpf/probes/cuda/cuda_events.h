@@ -69,7 +69,7 @@ struct family##_launch { \
 	u32 grid_x DOC("blocks"); \
 	u32 grid_y DOC("blocks"); \
 	u32 grid_z DOC("blocks"); \
-	u32 block_x DOC("threads of a block" CUDA_OF_##family("", "; 0: set before, by cuFuncSetBlockShape")); \
+	u32 block_x DOC("threads of a block"); \
 	u32 block_y DOC("threads of a block"); \
 	u32 block_z DOC("threads of a block"); \
 	CUDA_STACK_FIELDS; \

@@ -10,18 +10,11 @@ OPTION(cudadrv, stacks,
 #include "probes/cuda/cuda_calls.bpf.h"
 
 /* (f, grid x, y, z, block x, y, z, sharedMemBytes, stream, ..): from the seventh on they are on the stack. */
-static __always_inline void launch_by_args(struct cudadrv_launch *e, const struct args *a, u32 group)
+static __always_inline void launch_by_args(struct cudadrv_launch *e, const struct args *a)
 {
 	u64 s[3] = {};
 
 	e->function = a->a1;
-	if (group >= LAUNCH_GRID) {
-		e->grid_x = group == LAUNCH ? 1 : (u32)a->a2;
-		e->grid_y = group == LAUNCH ? 1 : (u32)a->a3;
-		e->grid_z = 1;
-		e->stream = group == LAUNCH_GRID_ASYNC ? a->a4 : 0;
-		return;
-	}
 	bpf_probe_read_user(s, sizeof(s), (const void *)(a->sp + 8));
 	e->grid_x = a->a2;
 	e->grid_y = a->a3;

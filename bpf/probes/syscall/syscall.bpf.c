@@ -132,11 +132,7 @@ static __always_inline void open_call(struct syscall_thread *t, struct task_stru
  */
 static __always_inline bool is_of_probe(u32 nr)
 {
-#ifdef __TARGET_ARCH_x86
 	return nr == SYS_uretprobe || nr == SYS_uprobe;
-#else
-	return false;
-#endif
 }
 
 /* Emits a call that has returned, or that will never return. */
@@ -226,14 +222,12 @@ static __always_inline bool makes_children(u32 nr)
 	switch (nr) {
 	case SYS_clone:
 	case SYS_clone3:
-#ifdef __TARGET_ARCH_x86
 	case SYS_fork:
 	case SYS_vfork:
 	case SYS32_fork:
 	case SYS32_vfork:
 	case SYS32_clone:
 	case SYS32_clone3:
-#endif
 		return true;
 	}
 	return false;

@@ -1,15 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=300
-"""The CUDA runtime, linked statically into a program or library, is found by .symtab, a debug file or a debuginfod server; if it is
-stripped, this is reported."""
-import ctypes
-import functools
-import http.server
+"""The CUDA runtime, linked statically into a program or library, is found by .symtab or a debug file; if it is stripped, this is
+reported."""
 import os
 import shutil
 import subprocess
-import threading
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 from common import (
@@ -22,7 +18,6 @@ from common import (
     read_truth,
     versions,
 )
-import proc_files
 from tap import done, ok, skip
 
 ROUNDS = 100
@@ -63,16 +58,12 @@ def build(tmp, version):
     return program
 
 
-def record(name, program, tmp, args=(), env=None, exact=True):
+def record(name, program, tmp, exact=True):
     truth = os.path.join(tmp, "truth")
-    old = dict(os.environ)
-    os.environ.update(env or {})
     p = Program(program, truth, str(ROUNDS))
-    with Recording(os.path.join(tmp, "trace"), *args) as r:
+    with Recording(os.path.join(tmp, "trace")) as r:
         p.go()
         status = p.wait()
-    os.environ.clear()
-    os.environ.update(old)
     want = read_truth(truth, False)
     got = r.calls({t[0] for t in want})
     ok(status == 0 and r.status == 0 and not r.losses(p.pid, *(t[0] for t in want)), f"{name}: no losses", status, r.status, r.losses(), r.text)
@@ -101,7 +92,6 @@ def stripped(tmp, version, program):
     record(f"CUDA {version} with .gnu_debugdata", os.path.join(tmp, "with-debugdata"), tmp)
     run("objcopy", f"--add-gnu-debuglink={debug}", bare, os.path.join(tmp, "with-link"))
     record(f"CUDA {version} with a debug file", os.path.join(tmp, "with-link"), tmp)
-    return bare, debug
 
 
 def mini(tmp, debug):
@@ -110,83 +100,6 @@ def mini(tmp, debug):
     run("objcopy", "--strip-debug", debug, path)
     run("xz", "-kf", path)
     return path + ".xz"
-
-
-def asking():
-    """The rights of the process that queries this server, and of its parent, which reads targets' data"""
-    for pid in proc_files.pids():
-        status = proc_files.status(pid) or {}
-        if status.get("Name") != "sonde-fetcher":
-            continue
-        try:
-            networks = {"network": os.readlink(f"/proc/{pid}/ns/net"), "parent's": os.readlink(f"/proc/{status['PPid']}/ns/net")}
-        except OSError:
-            continue
-        files = sorted(to.split(":")[0] for to in proc_files.open_files(pid).values())
-        return {**{k: status[k] for k in ("Uid", "CapPrm", "CapBnd", "Seccomp", "NoNewPrivs")}, **networks, "open": files}
-    return {}
-
-
-class Server(http.server.BaseHTTPRequestHandler):
-    def __init__(self, files, asked, facts, *args):
-        self.files, self.asked, self.facts = files, asked, facts
-        super().__init__(*args)
-
-    def do_GET(self):
-        self.asked.append(self.path)
-        self.facts.append(asking())
-        data = self.files.get(self.path)
-        self.send_response(200 if data else 404)
-        self.send_header("Content-Length", str(len(data or b"")))
-        self.end_headers()
-        self.wfile.write(data or b"")
-
-    def log_message(self, *args):
-        pass
-
-
-def from_server(tmp, version, bare, debug):
-    name = f"CUDA {version} from a server"
-    try:
-        ctypes.CDLL("libdebuginfod.so.1")
-    except OSError:
-        skip(name, "libdebuginfod1 is not installed")
-        return
-    notes = subprocess.run(["readelf", "-n", bare], capture_output=True, text=True, check=True).stdout
-    build_id = next(line.split()[-1] for line in notes.splitlines() if "Build ID" in line)
-    files, asked, facts = {f"/buildid/{build_id}/debuginfo": open(debug, "rb").read()}, [], []
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Server, files, asked, facts))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    env = {"DEBUGINFOD_URLS": f"http://127.0.0.1:{server.server_port}", "HOME": os.path.join(tmp, "home"),
-           "XDG_CACHE_HOME": os.path.join(tmp, "home"), "no_proxy": "127.0.0.1"}
-    os.mkdir(env["HOME"])
-    record("no --debuginfod", bare, tmp, env=env, exact=False)
-    ok(not asked, "no server is queried without --debuginfod", asked)
-    record(name, bare, tmp, ["--debuginfod"], env)
-    ok(f"/buildid/{build_id}/debuginfo" in asked, f"{name}: the server was queried", asked)
-    f, none = facts[0], "0" * 16
-    if os.geteuid():
-        skip("the process that queries servers", "inspecting it needs root")
-    else:
-        ok(f and "0" not in f["Uid"].split() and f["CapPrm"] == f["CapBnd"] == none and f["Seccomp"] == "2" and
-           f["NoNewPrivs"] == "1", "the process that queries servers has no root, no capabilities and a seccomp filter", f)
-        ok(f and f["network"] == os.readlink("/proc/self/ns/net") != f["parent's"],
-           "it may use the network, and the process that reads targets' data may not", f)
-        ok(f and not set(f["open"]) & {"anon_inode", "pipe"} and not any("trace" in o for o in f["open"]),
-           "it has no descriptor of the trace, a BPF map or a BPF program", f)
-    files.clear()
-    shutil.rmtree(env["HOME"])
-    os.mkdir(env["HOME"])
-    r, got = record("a server that has none", bare, tmp, ["--debuginfod"], env, exact=False)
-    ok(not got and "no server has its debug file" in r.text, "a server without the debug file is reported", r.text)
-    server.shutdown()
-
-
-def no_servers():
-    env = {k: v for k, v in os.environ.items() if k != "DEBUGINFOD_URLS"}
-    r = subprocess.run([SONDE, "record", "--debuginfod", "-d", "1", "-o", "/dev/null"], env=env, capture_output=True,
-                       text=True)
-    ok(r.returncode == 2 and "DEBUGINFOD_URLS" in r.stderr, "--debuginfod without servers names the variable to set", r)
 
 
 def both(tmp, version):
@@ -208,7 +121,6 @@ def both(tmp, version):
 
 def main():
     found = [v for v, _ in versions("cuda_truth") if os.path.exists(f"{CUDA}/{v}/lib/libcudart_static.a")]
-    no_servers()
     if not found:
         skip("statically linked runtimes", "no libcudart_static.a: scripts/cuda.sh 12 13")
     for version in found:
@@ -216,8 +128,7 @@ def main():
         program = with_symbols(tmp, version)
         both(tmp, version)
         if version == found[-1]:
-            bare, debug = stripped(tmp, version, program)
-            from_server(tmp, version, bare, debug)
+            stripped(tmp, version, program)
         shutil.rmtree(tmp)
     done()
 

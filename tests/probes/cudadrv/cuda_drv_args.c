@@ -187,10 +187,6 @@ static void launches(void)
 	CALL("launch", cuLaunchKernelEx_ptsz, (&config, F, NULL, NULL), LAUNCH, 302, H(0x5100));
 	CALL("launch", cuLaunchCooperativeKernel, (F, SHAPE, 303, S, NULL), LAUNCH, 303, H(0x5100));
 	CALL("launch", cuLaunchCooperativeKernelMultiDevice, (params, 2, 0), LAUNCH, 304, H(0x5100));
-#define OLD "function=%llu grid_x=%d grid_y=%d grid_z=1 block_x=0 stream=%llu"
-	CALL("launch", cuLaunchGrid, (F, 21, 22), OLD, H(0xf000), 21, 22, H(0));
-	CALL("launch", cuLaunchGridAsync, (F, 23, 24, S), OLD, H(0xf000), 23, 24, H(0x5100));
-	CALL("launch", cuLaunch, (F), OLD, H(0xf000), 1, 1, H(0));
 #define HOST "stream=%llu function=%llu data=%llu"
 	CALL("host_func", cuLaunchHostFunc, (S, P(0xf100), P(0xf200)), HOST, H(0x5100), H(0xf100), H(0xf200));
 	CALL("host_func", cuStreamAddCallback, (S, P(0xf300), P(0xf400), 0), HOST, H(0x5100), H(0xf300), H(0xf400));

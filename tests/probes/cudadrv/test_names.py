@@ -16,9 +16,10 @@ from common import BUILD, ROOT
 from elf_sections import sections
 from tap import done, ok
 
-# These have other arguments than the named versions: only --cudadrv=all records them, without arguments
+# Launches of CUDA 3, and functions with other arguments than the named versions: only --cudadrv=all records them,
+# without arguments
 OLD = {"cuMemAlloc", "cuMemAllocHost", "cuMemAllocPitch", "cuMemcpy2D", "cuMemcpy2DUnaligned", "cuMemcpy2DAsync",
-       "cuMemcpy3D", "cuMemcpy3DAsync", "cuArrayCreate", "cuArray3DCreate"}
+       "cuMemcpy3D", "cuMemcpy3DAsync", "cuArrayCreate", "cuArray3DCreate", "cuLaunch", "cuLaunchGrid", "cuLaunchGridAsync"}
 # A default recording must have all of these, also those that later versions add
 WORK = ["cuLaunch*", "cuMemcpy*", "cuMemset*", "cuMemAlloc*", "cuMemFree*", "cuGraphLaunch*", "cuGraphInstantiate*",
         "cu*Synchronize*", "cuStreamWaitEvent*", "cuStreamCreate*", "cuModuleLoad*", "cuLibraryLoad*"]

@@ -68,7 +68,6 @@ WORK(seventy, 0, burn(round_size / 10 * 7))
 WORK(twenty, 1, burn(round_size / 10 * 2))
 WORK(ten, 2, deep(100, round_size / 10))
 
-#ifdef __x86_64__
 /* As compilers generate it, the unwind table refers to the frame pointer's slot up to the return. */
 void popped(unsigned long n);
 __asm__(".text\n"
@@ -87,12 +86,6 @@ __asm__(".text\n"
 	"	ret\n"
 	"	.cfi_endproc\n"
 	".size popped, . - popped\n");
-#else
-static void popped(unsigned long n)
-{
-	burn(n);
-}
-#endif
 
 __attribute__((noinline)) static void calls_popped(unsigned long long end)
 {

@@ -212,13 +212,11 @@ static void refused(void)
 /* 32-bit calls from 64-bit code; -ENOSYS if the kernel does not support them. */
 static void compat(void)
 {
-#ifdef __x86_64__
 	long ret;
 
 	for (int i = 0; i < 10; i++)
 		__asm__ volatile("int $0x80" : "=a"(ret) : "a"(64 /* getppid */) : "memory");
 	printf("compat %ld\n", ret);
-#endif
 }
 
 static void children(const char *self)

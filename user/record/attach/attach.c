@@ -293,8 +293,6 @@ static int attach_programs(struct family_sites *p, const struct schema_family *f
 	for (u32 i = 0; i < probes->n_programs && !err; i++) {
 		const struct program *program = &probes->programs[i];
 
-		if (program->family == f && program->deferred && program->section.kind != SECTION_ITER)
-			refused__await_deferred(p->s, program->deferred);
 		if (program->enabled && program->family == f) {
 			err = attach_program(p, program, attached);
 			*span |= program->section.kind == SECTION_SPAN;

@@ -161,20 +161,11 @@ static void poll_recursion(struct session *s, u64 now)
 {
 	struct losses *l = s->losses;
 	u64 sums[FAMILY_MAX] = {};
-	const u64 *deferred;
-	bool has_deferred = false;
 
-	PROGRAMS_EACH(p, &s->embedded.probes) {
-		has_deferred |= p->enabled && p->deferred;
-		if (p->enabled && !p->deferred)
+	PROGRAMS_EACH(p, &s->embedded.probes)
+		if (p->enabled)
 			sums[p->family->id] += probes__misses(p);
-	}
-	deferred = has_deferred && refused__is_known(s, DEFERRED_SITES) && s->attacher ?
-			   attacher__deferred_misses(s->attacher) :
-			   NULL;
 	for (u32 i = 0; i < FAMILY_MAX; i++) {
-		sums[i] += deferred ? deferred[i] : 0;
-		/* without an answer of the attacher a sum is too small */
 		if (sums[i] <= l->recursion[i])
 			continue;
 		losses__add(s, (u16)i, LOSS_RECURSION, sums[i] - l->recursion[i], l->last_poll, now, 0);

@@ -5,7 +5,6 @@
  */
 #include "record/examine/examine.h"
 
-#include "attach/fetcher.h"
 #include "record/discover/objects.h"
 #include "record/discover/shares.h"
 #include "record/examine/children.h"
@@ -109,32 +108,18 @@ static void note_result(struct owner *o, u32 op, int err)
 	}
 }
 
-static bool is_build_id(const char *text)
-{
-	size_t len = strlen(text);
-
-	return len >= 4 && len <= 128 && strspn(text, "0123456789abcdef") == len;
-}
-
-/*
- * Opens a debug file of the object: from a server by its build id, or at an absolute path in the root of its process
- * or of this one. Returns a descriptor or negative errno.
- */
-static int open_debug(struct session *s, const struct object *o, bool server, bool own_root, const char *text)
+/* Opens a debug file at an absolute path in the root of the object's process or of this one. */
+static int open_debug(struct session *s, const struct object *o, bool own_root, const char *path)
 {
 	u32 account;
 	int fd;
 
-	if (server)
-		return s->fetcher && is_build_id(text) ?
-			       fetcher__fetch(s->fetcher, text, s->args->stop, drain__on_idle, s) :
-			       -EINVAL;
-	if (*text != '/' || (own_root && !o->pid))
+	if (*path != '/' || (own_root && !o->pid))
 		return -EINVAL;
 	account = o->pid ? session__user(s, o->pid) : 0;
 	if (!hung__may_ask(s, account, true))
 		return -EBUSY;
-	fd = attacher__open_debug(s->attacher, own_root ? o->pid : 0, text, o->fd);
+	fd = attacher__open_debug(s->attacher, own_root ? o->pid : 0, path, o->fd);
 	if (fd == -ETIMEDOUT)
 		hung__note(s, account);
 	return fd;
@@ -150,7 +135,7 @@ static int send_debug(struct session *s, struct child *c, const struct object *o
 	if (!o || x->op != FILE_FIND || n < ANSWER_HEAD + 2 || n > ANSWER_HEAD + ANSWER_TEXT_MAX ||
 	    a->text[n - ANSWER_HEAD - 1] || x->n_debug++ == FILE_DEBUG_MAX)
 		return -EPROTO;
-	fd = open_debug(s, o, a->head.kind == ANSWER_SERVER, a->head.n, a->text);
+	fd = open_debug(s, o, a->head.n, a->text);
 	reply.result = fd < 0 ? fd : 0;
 	err = message__send_now(c->sandbox.sock, &reply, sizeof(reply), fd);
 	if (fd >= 0)
@@ -171,7 +156,7 @@ int examine__take_part(struct session *s, struct child *c, const struct object *
 		close(fd);
 	if (n <= 0)
 		return -EPIPE;
-	if ((size_t)n >= ANSWER_HEAD && (a->head.kind == ANSWER_DEBUG || a->head.kind == ANSWER_SERVER)) {
+	if ((size_t)n >= ANSWER_HEAD && a->head.kind == ANSWER_DEBUG) {
 		u64 since = message__now();
 
 		err = send_debug(s, c, o, x, a, n);

@@ -48,7 +48,6 @@ enum answer_kind {
 	ANSWER_NOTE, /* text: why there are no more symbols */
 	/* a debug file's path; n: 1 in the process's root, 0 in the host's. The reply has its descriptor */
 	ANSWER_DEBUG,
-	ANSWER_SERVER, /* a build id; the reply has the descriptor of the debug file from a server */
 	ANSWER_FACTS,
 	ANSWER_SYMBOL,
 	ANSWER_CODE,
@@ -132,7 +131,7 @@ struct answer {
 
 #define ANSWER_HEAD sizeof(struct answer_head)
 
-/* The reply to ANSWER_DEBUG and ANSWER_SERVER; the descriptor is passed with it. */
+/* The reply to ANSWER_DEBUG; the descriptor is passed with it. */
 struct debug_reply {
 	s32 result;
 };

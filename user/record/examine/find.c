@@ -198,25 +198,16 @@ static const char **split_names(const struct program *program, u32 *n)
 }
 
 /* Requests a debug file from the worker, which has the opener. Returns a descriptor or negative errno. */
-static int ask_debug(struct find *p, u32 kind, u32 own_root, const char *text)
+static int open_debug(u32 pid, const char *path, void *arg)
 {
+	struct find *p = arg;
 	struct debug_reply reply;
 	int fd = -1;
 
-	if (answer__send(p->sock, kind, own_root, text, strlen(text) + 1) ||
+	if (answer__send(p->sock, ANSWER_DEBUG, pid != 0, path, strlen(path) + 1) ||
 	    message__receive(p->sock, &reply, sizeof(reply), &fd) != sizeof(reply))
 		return -EPIPE;
 	return reply.result ? reply.result : fd;
-}
-
-static int open_debug(u32 pid, const char *path, void *arg)
-{
-	return ask_debug(arg, ANSWER_DEBUG, pid != 0, path);
-}
-
-static int fetch_debug(const char *build_id, void *arg)
-{
-	return ask_debug(arg, ANSWER_SERVER, 0, build_id);
 }
 
 /* Adds symbols from debug files, once. Returns whether there are more symbols now. */
@@ -227,7 +218,6 @@ static bool add_debug(struct find *p)
 		.pid = !p->q->is_preattached,
 		.path = p->q->path,
 		.open = open_debug,
-		.fetch = p->s->args->debuginfod ? fetch_debug : NULL,
 		.arg = p,
 	};
 	char why[512];

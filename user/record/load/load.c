@@ -130,28 +130,6 @@ static void note_tracepoints(struct session *s)
 			s->load.tracepoints_alone[p->family->id] = false;
 }
 
-/*
- * Programs that are not needed before the first object is probed, or before the recording ends, are deferred: those of
- * runtimes and libraries, and the iterators that write what is still open. Without some programs of the core nothing is
- * recorded, so the kernel's answer about those is awaited.
- */
-static enum deferral deferral_of(const struct program *p)
-{
-	const struct family_part *part = refused__part(p);
-	const struct family_host *h = p->family->id ? family_host__find(p->family->name) : NULL;
-
-	if (h && h->baseline && !strcmp(h->baseline, p->name))
-		return DEFERRED_NOT;
-	if (part && part->is_whole_family && !p->family->id)
-		return DEFERRED_NOT;
-	/* a family attaches its own tracepoints when a runtime has done something */
-	if (p->section.kind == SECTION_SITE || (p->section.kind == SECTION_TRACEPOINT && p->section.on_demand))
-		return DEFERRED_SITES;
-	if (section__is_in_file(&p->section) || (p->section.kind == SECTION_ITER && !p->section.on_demand))
-		return DEFERRED_REST;
-	return DEFERRED_NOT;
-}
-
 static int choose_programs(struct session *s)
 {
 	note_tracepoints(s);
@@ -165,7 +143,6 @@ static int choose_programs(struct session *s)
 		if (p->enabled && p->section.kind == SECTION_TRACEPOINT && !features__tracepoint(p->section.rest) &&
 		    refused__absent(s, p))
 			return -ENOMEM;
-		p->deferred = p->enabled && !s->load.everything ? deferral_of(p) : DEFERRED_NOT;
 		bpf_program__set_autoload(p->prog, p->enabled);
 		if (span || section__is_in_file(&p->section))
 			bpf_program__set_expected_attach_type(p->prog, m == ATTACH_SESSION ?
@@ -224,18 +201,8 @@ static int configure_object(struct session *s)
 
 	hosts__each(s, configure_host, &ret);
 	ret = ret ?: drain__configure(s) ?: size_stacks(s);
-	embedded__clear_log();
 	timing__step("programs chosen");
-	return ret ? ret : loader__load(s->embedded.skel, &s->embedded.probes, &s->refused.maps);
-}
-
-/* libbpf loads an object only once: after a failure another object is opened. */
-static int reopen(struct session *s, char *err, size_t len)
-{
-	refused__free(&s->refused);
-	embedded__close(&s->embedded);
-	memset(s->load.family_on, 0, sizeof(s->load.family_on));
-	return load__open(s, err, len);
+	return ret ? ret : loader__load(s->embedded.skel, &s->embedded.probes);
 }
 
 int load__load(struct session *s, char *err, size_t len)
@@ -246,12 +213,6 @@ int load__load(struct session *s, char *err, size_t len)
 		return ret;
 	choose_methods(s);
 	ret = configure_object(s);
-	while (ret && refused_maps__add(&s->refused.maps, s->embedded.skel->obj, embedded__log())) {
-		ret = reopen(s, err, len);
-		if (ret)
-			return ret;
-		ret = configure_object(s);
-	}
 	if (ret) {
 		snprintf(err, len, "the kernel refused the BPF maps or types: %s\n%s", strerror(-ret), embedded__log());
 		/* an error of the kernel, which no option can change */

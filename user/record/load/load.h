@@ -19,7 +19,7 @@ struct load {
 	bool walks_python; /* a family that is on walks Python stacks */
 	bool walks_at_calls; /* such a family does so at the start of its calls, because of an option */
 	bool names_files; /* a family that is on writes syscall_file events */
-	bool everything; /* all families, and all their programs regardless of the options: for calibrate.h */
+	bool everything; /* all families, and all their programs regardless of the options: for try_families.h */
 };
 
 /* Opens the object, and applies the options. Returns 0 or negative errno with a message; -EINVAL: wrong usage. */

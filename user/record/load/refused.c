@@ -6,7 +6,6 @@
  */
 #include "record/load/refused.h"
 
-#include "attach/deferred.h"
 #include "record/parts.h"
 #include "util/array.h"
 
@@ -222,8 +221,6 @@ int refused__apply(struct session *s, char *err, size_t len)
 	PROGRAMS_EACH(p, &s->embedded.probes) {
 		if (p->load_error)
 			ret = take_out(s, p, p->refusal ? p->refusal : strerror(-p->load_error), err, len);
-		/* so that the error is not handled again when this is called for the deferred programs */
-		p->load_error = 0;
 		if (ret)
 			return ret;
 	}
@@ -266,48 +263,12 @@ int refused__unattached(struct session *s, struct program *p, int error, char *e
 	return 0;
 }
 
-bool refused__is_known(const struct session *s, enum deferral deferred)
-{
-	return s->refused.known >= deferred;
-}
-
 bool refused__concerns(const struct session *s, const struct schema_family *f)
 {
 	for (u32 i = 0; i < s->refused.n; i++)
 		if (s->refused.programs[i].family == f)
 			return true;
 	return false;
-}
-
-void refused__await_deferred(struct session *s, enum deferral deferred)
-{
-	struct probes *probes = &s->embedded.probes;
-	const struct deferred_refusal *list;
-	char err[256] = "";
-	int n;
-
-	if (refused__is_known(s, deferred) || !s->attacher)
-		return;
-	s->refused.known = deferred;
-	n = attacher__await_deferred(s->attacher, deferred, &list);
-	for (int i = 0; i < n; i++) {
-		struct program *p = list[i].program < probes->n_programs ? &probes->programs[list[i].program] : NULL;
-
-		if (!p || !p->deferred)
-			continue;
-		p->load_error = list[i].error;
-		p->refusal = *list[i].why ? strdup(list[i].why) : NULL;
-	}
-	if (n < 0)
-		session__warn(
-			s,
-			"Whether the kernel accepted the programs of libraries and runtimes is not known, as the attacher did not answer: %s",
-			strerror(-n));
-	if (n <= 0)
-		return;
-	if (refused__apply(s, err, sizeof(err)))
-		session__warn(s, "%s", err);
-	report_later(s);
 }
 
 /* Returns whether an earlier refusal of the family has the same text. */

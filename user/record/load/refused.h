@@ -3,7 +3,6 @@
 #pragma once
 
 #include "kernel/probes.h"
-#include "kernel/refused_maps.h"
 
 struct session;
 
@@ -17,11 +16,9 @@ struct refusal {
 };
 
 struct refused {
-	struct refused_maps maps;
 	struct refusal *programs;
 	u32 n;
 	u32 n_reported, n_written; /* how many of these were printed as warnings and written into the trace */
-	enum deferral known; /* the programs that are deferred up to here are loaded or were refused */
 };
 
 /* Returns the program's part in its family; NULL: none is described, as its functions or tracepoint say enough. */
@@ -40,13 +37,6 @@ int refused__apply(struct session *s, char *err, size_t len);
  * reported. An error: nothing can be recorded.
  */
 int refused__unattached(struct session *s, struct program *p, int error, char *err, size_t len);
-/*
- * Waits until the programs that are deferred so, or less long, are loaded, if it has not been called before, and
- * reports and drops the refused ones. Call it before such a program is attached or run.
- */
-void refused__await_deferred(struct session *s, enum deferral deferred);
-/* Returns whether this has been called for such programs. */
-bool refused__is_known(const struct session *s, enum deferral deferred);
 /* Returns whether a program of the family was refused. */
 bool refused__concerns(const struct session *s, const struct schema_family *f);
 /* Prints a line for each family or part that has not had one. */

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "site/arch.h"
+#include "site/decoder.h"
 
-#include "util/array.h"
+#include "site/x86.h"
 
-#include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,22 +11,17 @@
 #define BACK_MAX   48
 
 struct decoder {
-	const struct arch *arch;
 	csh handle;
 	cs_insn *insn; /* the instruction decoded last */
 };
 
-struct decoder *decoder__new(u16 machine)
+struct decoder *decoder__new(void)
 {
-	static const struct arch *const known[] = { &arch_x86_64, &arch_arm64 };
 	struct decoder *d = calloc(1, sizeof(*d));
 
 	if (!d)
 		return NULL;
-	for (u32 i = 0; i < ARRAY_LEN(known); i++)
-		if (known[i]->machine == machine)
-			d->arch = known[i];
-	if (!d->arch || cs_open(d->arch->cs_arch, d->arch->cs_mode, &d->handle)) {
+	if (cs_open(CS_ARCH_X86, CS_MODE_64, &d->handle)) {
 		free(d);
 		return NULL;
 	}
@@ -60,13 +54,13 @@ bool decoder__insn(struct decoder *d, const u8 *code, u64 len, u64 addr, struct 
 	memset(out, 0, sizeof(*out));
 	out->addr = addr;
 	out->len = d->insn->size;
-	d->arch->classify(d->insn, out);
+	x86__classify(d->insn, out);
 	return true;
 }
 
 bool decoder__keeps_arguments(struct decoder *d)
 {
-	return d->arch->keeps_arguments(d->handle, d->insn);
+	return x86__keeps_arguments(d->handle, d->insn);
 }
 
 const char *decoder__text(struct decoder *d, char *buf, size_t len)
@@ -75,21 +69,18 @@ const char *decoder__text(struct decoder *d, char *buf, size_t len)
 	const u8 *code = bytes;
 	size_t left = d->insn->size;
 	uint64_t at = d->insn->address;
-	bool x86 = d->arch->cs_arch == CS_ARCH_X86;
 
 	memcpy(bytes, d->insn->bytes, left < sizeof(bytes) ? left : sizeof(bytes));
 	/*
 	 * Texts are in AT&T syntax, as those of perf and gdb. It also reverses capstone's order of operands, so
 	 * classify() gets instructions that were decoded in Intel syntax.
 	 */
-	if (x86)
-		cs_option(d->handle, CS_OPT_SYNTAX, CS_OPT_SYNTAX_ATT);
+	cs_option(d->handle, CS_OPT_SYNTAX, CS_OPT_SYNTAX_ATT);
 	if (cs_disasm_iter(d->handle, &code, &left, &at, d->insn))
 		snprintf(buf, len, "%s%s%s", d->insn->mnemonic, *d->insn->op_str ? " " : "", d->insn->op_str);
 	else
 		snprintf(buf, len, "?");
-	if (x86)
-		cs_option(d->handle, CS_OPT_SYNTAX, CS_OPT_SYNTAX_INTEL);
+	cs_option(d->handle, CS_OPT_SYNTAX, CS_OPT_SYNTAX_INTEL);
 	return buf;
 }
 
@@ -116,7 +107,7 @@ bool decoder__jump_table(struct decoder *d, const u8 *const *code, const u64 *ad
 	}
 	memset(out, 0, sizeof(*out));
 	if (have)
-		found = d->arch->jump_table((const cs_insn *const *)back, have, out);
+		found = x86__jump_table((const cs_insn *const *)back, have, out);
 	for (i = 0; i < have; i++)
 		cs_free(back[i], 1);
 	return found;

@@ -5,9 +5,8 @@
  * with prefixes, and longer nops are emulated only since 6.17, so neither is classified as emulated. uprobe_init_insn()
  * refuses instructions with a lock prefix or a segment prefix other than fs and gs.
  */
-#include <elf.h>
+#include "site/x86.h"
 
-#include "site/arch.h"
 #include "util/array.h"
 
 /* What a program reads at an entry: the arguments and the stack pointer. */
@@ -224,7 +223,7 @@ static void track(const cs_insn *cs, const struct shape *s, struct insn *out)
 	}
 }
 
-static void classify(const cs_insn *cs, struct insn *out)
+void x86__classify(const cs_insn *cs, struct insn *out)
 {
 	struct shape s = shape_of(cs);
 
@@ -236,7 +235,7 @@ static void classify(const cs_insn *cs, struct insn *out)
 	track(cs, &s, out);
 }
 
-static bool keeps_arguments(csh handle, const cs_insn *cs)
+bool x86__keeps_arguments(csh handle, const cs_insn *cs)
 {
 	const cs_x86 *x = &cs->detail->x86;
 	u8 n_read, n_write, i;
@@ -337,7 +336,7 @@ static u32 bound(const cs_insn *const *back, u32 n, u32 at, u16 index)
 	return 0;
 }
 
-static bool jump_table(const cs_insn *const *back, u32 n, struct jump_table *out)
+bool x86__jump_table(const cs_insn *const *back, u32 n, struct jump_table *out)
 {
 	const cs_x86_op *op = back[0]->detail->x86.op_count == 1 ? &back[0]->detail->x86.operands[0] : NULL;
 	const cs_x86_op *mem;
@@ -385,13 +384,3 @@ static bool jump_table(const cs_insn *const *back, u32 n, struct jump_table *out
 	out->entry_size = 4;
 	return true;
 }
-
-const struct arch arch_x86_64 = {
-	.machine = EM_X86_64,
-	.cs_arch = CS_ARCH_X86,
-	.cs_mode = CS_MODE_64,
-	.ret_slot = 8,
-	.classify = classify,
-	.keeps_arguments = keeps_arguments,
-	.jump_table = jump_table,
-};
