@@ -33,7 +33,6 @@ struct findings {
 	struct net_peers net;
 	struct torch_steps *torch;
 	struct finding_input input; /* points to the above */
-	const struct findings_listener *listener;
 	struct finding *list; /* the ranked ones first */
 	u32 n, n_ranked;
 	u64 whole; /* length of the selected time, ns */
@@ -91,10 +90,8 @@ const struct finding_input *findings__input(const struct findings *f)
 	return &f->input;
 }
 
-enum finding_colour findings__colour(const struct findings *f, const struct activity_interval *i)
+enum finding_colour findings__colour(const struct profile_cell *cell)
 {
-	const struct profile_cell *cell = profile__find(f->profile, i);
-
 	/* the profile counts the time after a wait in which the thread was runnable with that wait */
 	return finding_kind__colour(!cell || cell->is_delay ? FINDING_CPU : cell->kind);
 }
@@ -111,7 +108,7 @@ static int on_interval(const struct activity_interval *i, void *arg)
 
 	if (!err && lock_blame__needs_activity(f->locks))
 		err = lock_blame__interval(f->locks, i);
-	return err || !f->listener ? err : f->listener->interval(i, f->listener->arg);
+	return err;
 }
 
 COMPARE_BY(by_weight, struct finding, DESCENDING(weight), ASCENDING(pid))
@@ -337,13 +334,13 @@ static int run_modules(struct findings *f)
 	return err;
 }
 
-static int read_findings(struct findings *f, const struct query *q)
+static int read_findings(struct findings *f, const struct query *q, u32 n_parts)
 {
 	int err;
 
 	f->whole = query__duration(q);
 	f->duration = query__measured(q);
-	err = profile__new(&f->profile, q);
+	err = profile__new(&f->profile, q, n_parts);
 	/* without scheduler events, only calls show what threads did */
 	if (!err)
 		err = activity__new(&f->activity, q,
@@ -388,12 +385,12 @@ static struct findings *share(struct findings *f)
 	return f;
 }
 
-int findings__read(struct findings **out, const struct query *q, const struct findings_listener *listener)
+int findings__read(struct findings **out, const struct query *q, u32 n_parts)
 {
 	struct findings *f;
 	int err;
 
-	if (q->findings && *q->findings) {
+	if (q->findings && *q->findings && (!n_parts || (*q->findings)->profile->n_parts == n_parts)) {
 		*out = share(*q->findings);
 		return 0;
 	}
@@ -401,9 +398,8 @@ int findings__read(struct findings **out, const struct query *q, const struct fi
 	if (!f)
 		return -ENOMEM;
 	f->users = 1;
-	f->listener = listener;
-	err = read_findings(f, q);
-	if (!err && q->findings)
+	err = read_findings(f, q, n_parts);
+	if (!err && q->findings && !*q->findings)
 		*q->findings = share(f);
 	return err;
 }
@@ -414,7 +410,7 @@ int findings__read(struct findings **out, const struct query *q, const struct fi
 int findings__first(struct finding *first, const struct query *q)
 {
 	struct findings *f;
-	int err = findings__read(&f, q, NULL);
+	int err = findings__read(&f, q, 0);
 	const struct finding *best = err ? NULL : findings__ranked(f, 0);
 
 	*first = (struct finding){ 0 };
