@@ -157,6 +157,7 @@ struct finding {
 };
 
 struct findings;
+struct cpu_sums;
 struct gpu_gaps;
 struct cuda_calls;
 struct nccl_calls;
@@ -171,6 +172,7 @@ struct finding_input {
 	const struct profile *profile;
 	const struct lock_blame *locks; /* which code held locks that others waited for */
 	const struct osrt_files *files; /* names of files that calls waited for */
+	const struct cpu_sums *cpus; /* how all processes used CPUs, also those that are not selected */
 	/* of GPUs, calls of CUDA and NCCL, TCP connections, and training loops of PyTorch */
 	const struct gpu_gaps *gaps;
 	const struct cuda_calls *cuda;

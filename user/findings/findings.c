@@ -344,7 +344,7 @@ static int read_findings(struct findings *f, const struct query *q, u32 n_parts)
 	/* without scheduler events, only calls show what threads did */
 	if (!err)
 		err = activity__new(&f->activity, q,
-				    ACTIVITY_DETAILS | ACTIVITY_HOLDERS |
+				    ACTIVITY_DETAILS | ACTIVITY_HOLDERS | ACTIVITY_CPUS |
 					    (f->profile->has_sched ? 0 : ACTIVITY_IN_CALLS));
 	if (!err)
 		err = stacks__load(&f->stacks, q->trace);
@@ -357,7 +357,8 @@ static int read_findings(struct findings *f, const struct query *q, u32 n_parts)
 					   .stacks = f->stacks,
 					   .profile = f->profile,
 					   .locks = f->locks,
-					   .files = f->files };
+					   .files = f->files,
+					   .cpus = activity__cpus(f->activity) };
 	if (!err)
 		err = read_subjects(f, q);
 	if (!err)
