@@ -183,6 +183,7 @@ struct finding_input {
 
 struct finding_module {
 	const char *name;
+	bool decides_colours; /* it may change the kind of cells to one of another colour */
 	/* Adds findings. 0 or negative errno. */
 	int (*find)(const struct finding_input *in, struct findings *out);
 };

@@ -7,6 +7,7 @@
 
 #include "findings/about.h"
 #include "findings/classify.h"
+#include "findings/group.h"
 #include "findings/line_time.h"
 #include "findings/merge.h"
 #include "model/cuda_calls.h"
@@ -33,6 +34,7 @@ struct findings {
 	struct net_peers net;
 	struct torch_steps *torch;
 	struct finding_input input; /* points to the above */
+	bool is_colours; /* there are no findings: it is for the colours of cells */
 	struct finding *list; /* the ranked ones first */
 	u32 n, n_ranked;
 	u64 whole; /* length of the selected time, ns */
@@ -106,7 +108,7 @@ static int on_interval(const struct activity_interval *i, void *arg)
 	struct findings *f = arg;
 	int err = profile__add(f->profile, i);
 
-	if (!err && lock_blame__needs_activity(f->locks))
+	if (!err && !f->is_colours && lock_blame__needs_activity(f->locks))
 		err = lock_blame__interval(f->locks, i);
 	return err;
 }
@@ -314,6 +316,7 @@ static int read_subjects(struct findings *f, const struct query *q)
 		err = net_peers__read(&f->net, q);
 	if (!err && trace__has(q->trace, "torch_range"))
 		err = torch_steps__new(&f->torch, q);
+	f->input.cpus = activity__cpus(f->activity);
 	f->input.gaps = &f->gaps;
 	f->input.cuda = &f->cuda;
 	f->input.nccl = &f->nccl;
@@ -322,30 +325,45 @@ static int read_subjects(struct findings *f, const struct query *q)
 	return err;
 }
 
+/* Groups of other kinds need not be looked for. */
+static void note_kinds(struct profile *p)
+{
+	MAP_EACH(const struct profile_cell *cell, &p->cells)
+		p->kinds |= FINDING_BIT(cell->kind);
+}
+
 static int run_modules(struct findings *f)
 {
 	int err = classify__cells(&f->input);
 
+	note_kinds(f->profile);
 	REGISTRY_EACH(sonde_findings, m)
-		err = err ? err : (*m)->find(&f->input, f);
+		if (!err && (!f->is_colours || (*m)->decides_colours))
+			err = (*m)->find(&f->input, f);
 	/* not earlier, so that the order of the modules does not matter */
 	MAP_EACH(struct profile_cell *cell, &f->profile->cells)
 		cell->kind = cell->decided ? cell->decided : cell->kind;
+	note_kinds(f->profile);
 	return err;
 }
 
-static int read_findings(struct findings *f, const struct query *q, u32 n_parts)
+static u32 activity_flags(const struct findings *f)
+{
+	/* without scheduler events, only calls show what threads did */
+	return ACTIVITY_DETAILS | ACTIVITY_HOLDERS | (f->profile->has_sched ? 0 : ACTIVITY_IN_CALLS) |
+	       (f->is_colours ? 0 : ACTIVITY_CPUS);
+}
+
+/* Reads the activity, and classifies the cells of the profile. */
+static int read_cells(struct findings *f, const struct query *q, u32 n_parts)
 {
 	int err;
 
 	f->whole = query__duration(q);
 	f->duration = query__measured(q);
 	err = profile__new(&f->profile, q, n_parts);
-	/* without scheduler events, only calls show what threads did */
 	if (!err)
-		err = activity__new(&f->activity, q,
-				    ACTIVITY_DETAILS | ACTIVITY_HOLDERS | ACTIVITY_CPUS |
-					    (f->profile->has_sched ? 0 : ACTIVITY_IN_CALLS));
+		err = activity__new(&f->activity, q, activity_flags(f));
 	if (!err)
 		err = stacks__load(&f->stacks, q->trace);
 	if (!err)
@@ -357,9 +375,8 @@ static int read_findings(struct findings *f, const struct query *q, u32 n_parts)
 					   .stacks = f->stacks,
 					   .profile = f->profile,
 					   .locks = f->locks,
-					   .files = f->files,
-					   .cpus = activity__cpus(f->activity) };
-	if (!err)
+					   .files = f->files };
+	if (!err && !f->is_colours)
 		err = read_subjects(f, q);
 	if (!err)
 		err = activity__read(f->activity, on_interval, f);
@@ -367,8 +384,13 @@ static int read_findings(struct findings *f, const struct query *q, u32 n_parts)
 		err = profile__finish(f->profile);
 	if (!err)
 		err = lock_blame__finish(f->locks);
-	if (!err)
-		err = run_modules(f);
+	return err ? err : run_modules(f);
+}
+
+static int read_findings(struct findings *f, const struct query *q, u32 n_parts)
+{
+	int err = read_cells(f, q, n_parts);
+
 	if (!err && f->failed)
 		err = -ENOMEM;
 	if (rank(f) && !err)
@@ -386,6 +408,13 @@ static struct findings *share(struct findings *f)
 	return f;
 }
 
+static struct findings *new_findings(void)
+{
+	struct findings *f = calloc(1, sizeof(*f));
+
+	return f ? share(f) : NULL;
+}
+
 int findings__read(struct findings **out, const struct query *q, u32 n_parts)
 {
 	struct findings *f;
@@ -395,14 +424,22 @@ int findings__read(struct findings **out, const struct query *q, u32 n_parts)
 		*out = share(*q->findings);
 		return 0;
 	}
-	f = *out = calloc(1, sizeof(*f));
+	f = *out = new_findings();
 	if (!f)
 		return -ENOMEM;
-	f->users = 1;
 	err = read_findings(f, q, n_parts);
 	if (!err && q->findings && !*q->findings)
 		*q->findings = share(f);
 	return err;
+}
+
+int findings__read_colours(struct findings **out, const struct query *q, u32 n_parts)
+{
+	*out = new_findings();
+	if (!*out)
+		return -ENOMEM;
+	(*out)->is_colours = true;
+	return read_cells(*out, q, n_parts);
 }
 
 /* Less than this part of the time is not worth a line of its own. */

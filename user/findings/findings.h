@@ -10,6 +10,8 @@
  * stores the findings there, and later ones return them if they have the parts.
  */
 int findings__read(struct findings **out, const struct query *q, u32 n_parts);
+/* As findings__read, without findings: reads only what decides the colours of the profile's cells. */
+int findings__read_colours(struct findings **out, const struct query *q, u32 n_parts);
 void findings__free(struct findings *f);
 /* Returns the i-th finding by rank; NULL: there are fewer. */
 const struct finding *findings__ranked(const struct findings *f, u32 i);

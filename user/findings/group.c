@@ -89,6 +89,8 @@ int groups__make(struct groups *g, const struct finding_input *in, u64 kinds, en
 	u32 n, end;
 
 	memset(g, 0, sizeof(*g));
+	if (!(kinds & in->profile->kinds))
+		return 0;
 	list = members(in, kinds, by, &n);
 	g->cells = list ? calloc((size_t)n + 1, sizeof(*g->cells)) : NULL;
 	g->list = g->cells ? calloc((size_t)n + 1, sizeof(*g->list)) : NULL;

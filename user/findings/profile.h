@@ -94,6 +94,7 @@ struct profile {
 	struct profile_thread *last; /* entry of last_thread in threads; NULL: there was no interval yet */
 	struct map samples; /* struct profile_sample_key -> struct profile_sample */
 	u64 sampled_ns; /* of all samples */
+	u64 kinds; /* FINDING_BIT of the kinds that cells have or had, by findings.c */
 	u64 threshold; /* waits of at least this length all have a stack, ns; 0: no wait has one */
 	bool has_sched, has_off_stacks;
 	u32 n_parts; /* 0: cells have no parts */

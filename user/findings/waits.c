@@ -81,4 +81,4 @@ static int find(const struct finding_input *in, struct findings *out)
 	return err;
 }
 
-FINDINGS(waits) = { .name = "waits", .find = find };
+FINDINGS(waits) = { .name = "waits", .decides_colours = true, .find = find };

@@ -254,19 +254,20 @@ static u32 add_detail(struct waits *w, const struct view *v, const struct detail
 static int feed_wakes(struct waits *w, const struct rows *rows)
 {
 	struct wait_span span = { .rank = meaning__of(rows__event(rows))->rank };
+	FIELDS_OF(rows__event(rows), woken_pid, woken_tid, futex, pid, tid, stack, since, time);
 	int err = 0;
 
 	ROWS_WHILE(!err, v, rows) {
-		struct thread_key key = { (u32)view__get(&v, "woken_pid"), (u32)view__get(&v, "woken_tid") };
+		struct thread_key key = { (u32)view__s64(&v, woken_pid), (u32)view__s64(&v, woken_tid) };
 		struct wait_detail d = {
-			.object = (u64)view__get(&v, "futex"),
-			.by_pid = (u32)view__get(&v, "pid"),
-			.by_tid = (u32)view__get(&v, "tid"),
-			.by_stack = (u32)view__get(&v, "stack"),
+			.object = (u64)view__s64(&v, futex),
+			.by_pid = (u32)view__s64(&v, pid),
+			.by_tid = (u32)view__s64(&v, tid),
+			.by_stack = (u32)view__s64(&v, stack),
 		};
 
-		span.start = (u64)view__get(&v, "since");
-		span.end = (u64)view__get(&v, "time");
+		span.start = (u64)view__s64(&v, since);
+		span.end = (u64)view__s64(&v, time);
 		if (span.end <= span.start || (w->chosen && !map__find(w->chosen, &key)))
 			continue;
 		span.reason = reason_of(w, v.event, 0, 0);

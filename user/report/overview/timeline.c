@@ -134,27 +134,40 @@ static const struct column bin_columns[] = {
 	{ "sleep_ns", "Asleep", VALUE_U64, SHOW_NS },
 };
 
-/* Adds the thread's times: as characters for people, in full to `bins`. */
-static void add_thread(const struct timeline *t, const struct query *args, const struct thread_key *k,
-		       u64 ns[BINS][FINDING_COLOURS], struct table *threads, struct table *bins)
+/* The times of a thread: in all, and by colour in each part */
+struct line {
+	u64 run, known;
+	u64 ns[BINS][FINDING_COLOURS];
+};
+
+static void add_cell(struct line *l, const struct profile_cell *c)
 {
-	char strip[4 * BINS + 1] = "";
-	u64 run = 0, known = 0;
+	enum finding_colour colour = findings__colour(c);
+
+	for (u32 i = 0; i < c->n_parts; i++) {
+		l->ns[c->first + i][colour] += c->parts[i];
+		l->known += c->parts[i];
+		l->run += colour == COLOUR_RUN ? c->parts[i] : 0;
+	}
+}
+
+/* Adds the line as characters for people, its times to `bins`. */
+static void add_line(const struct timeline *t, const struct query *args, const struct thread_key *k,
+		     const struct line *l, struct table *threads, struct table *bins)
+{
+	char strip[4 * BINS + 1] = "", *end = strip;
 
 	for (u32 bin = 0; bin < BINS; bin++) {
-		const u64 *part = ns[bin];
+		const u64 *ns = l->ns[bin];
 
-		run += part[COLOUR_RUN];
-		for (u32 i = 0; i < FINDING_COLOURS; i++)
-			known += part[i];
-		strcat(strip, cell(part, t->width));
+		end = stpcpy(end, cell(ns, t->width));
 		table__add(bins, V_U64(k->pid), V_U64(k->tid), report__moment(args, t->from + bin * t->width),
-			   V_U64(part[0]), V_U64(part[1]), V_U64(part[2]), V_U64(part[3]), V_U64(part[4]),
-			   V_U64(part[5]), V_U64(part[6]), V_U64(part[7]), V_U64(part[8]), V_U64(part[9]));
+			   V_U64(ns[0]), V_U64(ns[1]), V_U64(ns[2]), V_U64(ns[3]), V_U64(ns[4]), V_U64(ns[5]),
+			   V_U64(ns[6]), V_U64(ns[7]), V_U64(ns[8]), V_U64(ns[9]));
 	}
 	trim(strip);
 	table__add(threads, V_U64(k->pid), V_U64(k->tid), V_TEXT(NAMES_TITLE(args->names, k->pid, k->tid)),
-		   V_DBL(table__percent(run, known)), V_U64(known), V_U64(run), V_TEXT(strip));
+		   V_DBL(table__percent(l->run, l->known)), V_U64(l->known), V_U64(l->run), V_TEXT(strip));
 }
 
 static void fill(const struct timeline *t, const struct query *args, struct table *threads, struct table *bins)
@@ -162,19 +175,13 @@ static void fill(const struct timeline *t, const struct query *args, struct tabl
 	const struct profile *p = findings__input(t->findings)->profile;
 
 	MAP_EACH_ENTRY(const struct profile_thread *thread, const struct thread_key *k, &p->threads) {
-		u64 ns[BINS][FINDING_COLOURS] = { 0 };
+		struct line l = { 0 };
 
-		if (!(thread->run + thread->runnable + thread->blocked))
-			continue;
-		for (u32 i = thread->cells; i; i = profile__cell(p, i - 1)->next) {
-			const struct profile_cell *c = profile__cell(p, i - 1);
-
-			if (profile__key(p, i - 1)->state == ACTIVITY_UNKNOWN)
-				continue;
-			for (u32 bin = 0; bin < BINS; bin++)
-				ns[bin][findings__colour(c)] += profile_cell__in_part(c, bin);
-		}
-		add_thread(t, args, k, ns, threads, bins);
+		for (u32 i = thread->cells; i; i = profile__cell(p, i - 1)->next)
+			if (profile__key(p, i - 1)->state != ACTIVITY_UNKNOWN)
+				add_cell(&l, profile__cell(p, i - 1));
+		if (l.known)
+			add_line(t, args, k, &l, threads, bins);
 	}
 	table__sort(threads, "run_ns");
 }
@@ -212,7 +219,7 @@ static int run(const struct query *args, struct report_output *out)
 	struct table *bins = REPORT_MACHINE_TABLE(out, "parts", "Parts of the time", bin_columns);
 	struct trace_window w = query__window(args);
 	struct timeline t = { .from = w.from, .width = (w.to - w.from) / BINS + 1 };
-	int err = findings__read(&t.findings, args, BINS);
+	int err = findings__read_colours(&t.findings, args, BINS);
 
 	lines->limit = 40;
 	map__init(&t.devices, sizeof(u32), BINS * sizeof(u64));
