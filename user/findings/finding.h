@@ -145,6 +145,7 @@ struct finding {
 	bool is_background; /* a wait for something to do, which costs no more if more threads wait */
 	struct finding_code code; /* the code that lost the time */
 	char call[64]; /* the call in which most of this time was lost */
+	const struct event_meaning *calls; /* what the family of such calls states; NULL: nothing */
 	u64 call_ns, call_times; /* of that call, for the same threads */
 	char object[288]; /* a file, peer or lock that was waited for */
 	struct finding_counterpart counterpart;

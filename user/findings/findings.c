@@ -136,16 +136,17 @@ static void weigh_short(struct findings *f)
 	}
 }
 
-/* Are both about calls of NCCL, or both about another library? And is b about a's process, or about several? */
-static bool is_same_library(const struct finding *a, const struct finding *b)
-{
-	return !strncmp(a->call, "nccl", 4) == !strncmp(b->call, "nccl", 4) && (a->pid == b->pid || b->processes > 1);
-}
-
 static bool is_library_wait(const struct finding *f)
 {
-	return f->kind == FINDING_GPU_WAIT || f->kind == FINDING_NCCL ||
-	       (f->kind == FINDING_LIBRARY && !strncmp(f->call, "cu", 2));
+	return (f->kind == FINDING_GPU_WAIT || f->kind == FINDING_NCCL || f->kind == FINDING_LIBRARY) && f->calls &&
+	       f->calls->library;
+}
+
+/* Is the wait in calls of the library that f is about? And is f about its process, or about several? */
+static bool is_same_library(const struct finding *wait, const struct finding *f)
+{
+	return f->calls && !strcmp(wait->calls->library, f->calls->library) &&
+	       (wait->pid == f->pid || f->processes > 1);
 }
 
 /* Makes times that were measured in slices comparable with those that were recorded all the time. */
@@ -183,7 +184,7 @@ static bool is_repeated(const struct findings *all, u32 n, const struct finding 
 			 !strcmp(other->call, f->call))
 			ns += whole_ns(all, other);
 		else if (is_library_wait(f) && other->kind == FINDING_COPIES && other->pid == f->pid &&
-			 strstr(f->call, "Memcpy"))
+			 f->calls->is_copy)
 			ns += whole_ns(all, other);
 	}
 	return ns > 0 && 2 * ns >= whole_ns(all, f);

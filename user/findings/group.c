@@ -268,6 +268,7 @@ struct finding *group__add_finding(const struct finding_input *in, const struct 
 	group__weigh(in, g, f);
 	if (reason.value && reason.value < ACTIVITY_CAUSE_BASE) {
 		snprintf(f->call, sizeof(f->call), "%s", activity__name(in->activity, (u32)reason.value));
+		f->calls = activity__meaning(in->activity, (u32)reason.value);
 		f->call_ns = reason.ns;
 		f->call_times = reason.times;
 	}

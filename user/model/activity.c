@@ -62,6 +62,11 @@ enum activity_cause activity__cause(const struct activity *a, u32 reason)
 	return reason < ACTIVITY_CAUSE_BASE ? waits__cause(a->waits, reason) : reason - ACTIVITY_CAUSE_BASE;
 }
 
+const struct event_meaning *activity__meaning(const struct activity *a, u32 reason)
+{
+	return reason < ACTIVITY_CAUSE_BASE ? waits__meaning(a->waits, reason) : NULL;
+}
+
 const struct cpu_sums *activity__cpus(const struct activity *a)
 {
 	return &a->cpus;

@@ -103,6 +103,8 @@ int activity__of(struct activity *a, u32 pid, u32 tid, u64 from, u64 to,
 const char *activity__name(const struct activity *a, u32 reason);
 /* Returns the cause of all intervals with this `reason`. */
 enum activity_cause activity__cause(const struct activity *a, u32 reason);
+/* Returns what the family states of the call or wait; NULL: `reason` is none. */
+const struct event_meaning *activity__meaning(const struct activity *a, u32 reason);
 /* The sums of ACTIVITY_CPUS; live as long as a. */
 const struct cpu_sums *activity__cpus(const struct activity *a);
 /* The futexes that are used as locks; lives as long as a. */
