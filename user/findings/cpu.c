@@ -16,11 +16,11 @@
  * Returns the quota that throttled the process in at least a tenth of the periods, and sets *cgroup; NULL: none. Of the
  * quotas of several levels of cgroups, returns the one that throttled it for longest.
  */
-static const struct quota *quota_of(const struct finding_input *in, const struct group *g, const char **cgroup)
+static const struct throttle *quota_of(const struct finding_input *in, const struct group *g, const char **cgroup)
 {
-	const struct quota *most = NULL;
+	const struct throttle *most = NULL;
 
-	MAP_EACH_ENTRY(const struct quota *q, const struct quota_key *key, &in->cpus->quotas)
+	MAP_EACH_ENTRY(const struct throttle *q, const struct quota_key *key, &in->cpus->quotas)
 		if (key->pid == g->pid && (!most || q->throttled > most->throttled)) {
 			most = q;
 			*cgroup = key->cgroup;
@@ -28,7 +28,7 @@ static const struct quota *quota_of(const struct finding_input *in, const struct
 	return most && most->throttled_periods && 10 * most->throttled_periods >= most->periods ? most : NULL;
 }
 
-static void describe_quota(struct finding *f, const struct quota *q, const char *cgroup)
+static void describe_quota(struct finding *f, const struct throttle *q, const char *cgroup)
 {
 	snprintf(f->object, sizeof(f->object), "cgroup %s", cgroup);
 	snprintf(f->detail, sizeof(f->detail),
@@ -136,7 +136,7 @@ static void describe_wait(const struct finding_input *in, const struct group *g,
 			  struct finding *f)
 {
 	const char *cgroup;
-	const struct quota *q = quota_of(in, g, &cgroup);
+	const struct throttle *q = quota_of(in, g, &cgroup);
 
 	f->kind = d->run >= d->waited ? FINDING_COMPUTE : FINDING_CPU;
 	f->confidence = FINDING_ATTRIBUTED;

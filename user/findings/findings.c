@@ -409,13 +409,6 @@ static struct findings *share(struct findings *f)
 	return f;
 }
 
-static struct findings *new_findings(void)
-{
-	struct findings *f = calloc(1, sizeof(*f));
-
-	return f ? share(f) : NULL;
-}
-
 int findings__read(struct findings **out, const struct query *q, u32 n_parts)
 {
 	struct findings *f;
@@ -425,9 +418,10 @@ int findings__read(struct findings **out, const struct query *q, u32 n_parts)
 		*out = share(*q->findings);
 		return 0;
 	}
-	f = *out = new_findings();
+	f = *out = calloc(1, sizeof(*f));
 	if (!f)
 		return -ENOMEM;
+	f->users = 1;
 	err = read_findings(f, q, n_parts);
 	if (!err && q->findings && !*q->findings)
 		*q->findings = share(f);
@@ -436,11 +430,13 @@ int findings__read(struct findings **out, const struct query *q, u32 n_parts)
 
 int findings__read_colours(struct findings **out, const struct query *q, u32 n_parts)
 {
-	*out = new_findings();
-	if (!*out)
+	struct findings *f = *out = calloc(1, sizeof(*f));
+
+	if (!f)
 		return -ENOMEM;
-	(*out)->is_colours = true;
-	return read_cells(*out, q, n_parts);
+	f->users = 1;
+	f->is_colours = true;
+	return read_cells(f, q, n_parts);
 }
 
 /* Less than this part of the time is not worth a line of its own. */

@@ -243,9 +243,7 @@ static bool has_no_stack(const struct profile_key *key)
 
 static int sum_short(const struct profile *p, struct map *sums)
 {
-	for (u32 i = 0; i < p->cells.n; i++) {
-		const struct profile_key *key = profile__key(p, i);
-		const struct profile_cell *cell = profile__cell(p, i);
+	MAP_EACH_ENTRY(const struct profile_cell *cell, const struct profile_key *key, &p->cells) {
 		struct short_key thread = { key->thread, key->uninterruptible };
 		bool unknown = has_no_stack(key);
 		struct short_waits *s;

@@ -214,10 +214,13 @@ static int read_spans(struct activity *a)
 {
 	struct query q = a->q;
 
-	if (!(a->flags & ACTIVITY_CPUS))
-		return sched_spans__read(&q, SPAN_WHY | SPAN_WAKER, on_span, a);
-	q.pids.n = q.tids.n = 0;
-	return sched_spans__read(&q, SPAN_WHY | SPAN_WAKER | SPAN_LEFT | SPAN_CPU | SPAN_NEXT, on_span, a);
+	u32 parts = SPAN_WHY | SPAN_WAKER;
+
+	if (a->flags & ACTIVITY_CPUS) {
+		parts |= SPAN_LEFT | SPAN_CPU | SPAN_NEXT;
+		q.pids.n = q.tids.n = 0;
+	}
+	return sched_spans__read(&q, parts, on_span, a);
 }
 
 int activity__load_window(struct activity *a, u64 from, u64 to)

@@ -11,7 +11,7 @@ void cpu_sums__init(struct cpu_sums *c, u32 online)
 	map__init(&c->processes, sizeof(u32), sizeof(struct on_cpus));
 	map__init(&c->waited, sizeof(struct cpu_key), sizeof(u64));
 	map__init(&c->takers, sizeof(struct taker_key), sizeof(u64));
-	map__init(&c->quotas, sizeof(struct quota_key), sizeof(struct quota));
+	map__init(&c->quotas, sizeof(struct quota_key), sizeof(struct throttle));
 }
 
 void cpu_sums__free(struct cpu_sums *c)
@@ -19,13 +19,18 @@ void cpu_sums__free(struct cpu_sums *c)
 	MAPS_FREE(&c->run, &c->processes, &c->waited, &c->takers, &c->quotas);
 }
 
-/* Stores on which CPU the process ran most, and how many it may use. */
-static int add_run(struct cpu_sums *c, const struct sched_span *s, u64 ns, u64 on_this_cpu)
+/* Stores on which CPU the process ran most, how many it may use, and which thread preempted it. */
+static int add_run(struct cpu_sums *c, const struct sched_span *s, u64 ns, u64 on_this_cpu, bool ends)
 {
 	struct on_cpus *p = map__get(&c->processes, &s->pid);
+	u64 *n = ends && s->state == SCHED_RUNNABLE && s->next_tid ?
+			 map__get(&c->takers, &(struct taker_key){ s->pid, s->next_tid }) :
+			 &(u64){ 0 };
 
-	if (!p)
+	if (!p || !n)
 		return -ENOMEM;
+	++*n;
+	p->spans += ends;
 	p->run_ns += ns;
 	if (on_this_cpu > p->main_cpu_ns) {
 		p->main_cpu_ns = on_this_cpu;
@@ -40,29 +45,10 @@ static int add_run(struct cpu_sums *c, const struct sched_span *s, u64 ns, u64 o
 	return 0;
 }
 
-/* Counts the span, and which thread preempted the process. */
-static int add_end(struct cpu_sums *c, const struct sched_span *s)
-{
-	struct on_cpus *p = map__get(&c->processes, &s->pid);
-	u64 *n;
-
-	if (!p)
-		return -ENOMEM;
-	p->spans++;
-	if (s->state != SCHED_RUNNABLE || !s->next_tid)
-		return 0;
-	n = map__get(&c->takers, &(struct taker_key){ s->pid, s->next_tid });
-	if (!n)
-		return -ENOMEM;
-	++*n;
-	return 0;
-}
-
 int cpu_sums__add(struct cpu_sums *c, const struct sched_span *s, const struct query *q)
 {
 	struct cpu_key key = { s->pid, s->cpu };
 	u64 ns = query__inside(q, s->on_cpu ? s->start : s->wake, s->end), *sum;
-	int err;
 
 	if (!ns)
 		return 0;
@@ -70,16 +56,13 @@ int cpu_sums__add(struct cpu_sums *c, const struct sched_span *s, const struct q
 	if (!sum)
 		return -ENOMEM;
 	*sum += ns;
-	if (!s->on_cpu)
-		return 0;
-	err = add_run(c, s, ns, *sum);
-	return err || s->end > q->to ? err : add_end(c, s);
+	return s->on_cpu ? add_run(c, s, ns, *sum, s->end <= q->to) : 0;
 }
 
 int cpu_sums__add_throttle(struct cpu_sums *c, const struct throttle *t)
 {
 	struct quota_key key = { .pid = t->pid };
-	struct quota *q;
+	struct throttle *q;
 
 	snprintf(key.cgroup, sizeof(key.cgroup), "%.*s", (int)t->cgroup_len, t->cgroup);
 	q = map__get(&c->quotas, &key);

@@ -31,17 +31,13 @@ struct quota_key {
 	char cgroup[192]; /* a cgroup of the process, or one above it */
 };
 
-struct quota {
-	u64 quota, period, throttled, throttled_periods, periods;
-};
-
 struct cpu_sums {
 	u32 online; /* CPUs of the machine, 0: not known */
 	struct map run; /* struct cpu_key -> u64 ns that a process ran on a CPU */
 	struct map processes; /* u32 pid -> struct on_cpus */
 	struct map waited; /* struct cpu_key -> u64 ns that it waited for one */
 	struct map takers; /* struct taker_key -> u64: how often the thread preempted it */
-	struct map quotas; /* struct quota_key -> struct quota */
+	struct map quotas; /* struct quota_key -> struct throttle: sums of the counts, without the time and cgroup */
 };
 
 void cpu_sums__init(struct cpu_sums *c, u32 online);

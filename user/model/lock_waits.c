@@ -270,29 +270,15 @@ static void set_kind(struct lock_waits *l, u32 lock, enum lock_kind most, bool h
 		o->kind = LOCK_KIND_MUTEX;
 }
 
-/* Returns what lock_kind__of_stack does, which is asked once for each stack. */
-static enum lock_kind kind_of(const struct lock_waits *l, struct map *known, u32 stack)
-{
-	u32 before = known->n, *kind = map__get(known, &stack);
-
-	if (!kind)
-		return lock_kind__of_stack(l->stacks, stack);
-	if (known->n > before)
-		*kind = lock_kind__of_stack(l->stacks, stack);
-	return *kind;
-}
-
 static int set_kinds(struct lock_waits *l)
 {
-	struct map kinds; /* u32 stack -> u32 enum lock_kind */
 	u64(*ns)[LOCK_KINDS] = calloc((size_t)l->locks.n + 1, sizeof(*ns));
 	bool *has_owner = calloc((size_t)l->locks.n + 1, sizeof(*has_owner));
 	struct lock_waited *w;
 
-	map__init(&kinds, sizeof(u32), sizeof(u32));
 	for (u32 i = 0; ns && has_owner && i < l->n_waits; i++) {
 		w = &l->waits[i];
-		w->kind = (u8)kind_of(l, &kinds, w->stack);
+		w->kind = (u8)lock_kind__of_stack(l->stacks, w->stack);
 		ns[w->lock][w->kind] += w->to - w->from;
 		if (w->kind == LOCK_KIND_MUTEX && lock_kind__is_native_lock(l->stacks, w->stack))
 			((struct lock_object *)map__value(&l->locks, w->lock))->is_native = true;
@@ -308,7 +294,6 @@ static int set_kinds(struct lock_waits *l)
 		if (w->kind <= LOCK_KIND_MUTEX || w->kind == LOCK_KIND_SEMAPHORE)
 			w->kind = (u8)lock_waits__lock(l, w->lock)->kind;
 	}
-	map__free(&kinds);
 	free(ns);
 	free(has_owner);
 	return ns && has_owner ? 0 : -ENOMEM;
