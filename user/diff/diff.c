@@ -41,20 +41,6 @@ u32 diff__bin(const struct diff *d, u32 side, u64 time)
 	return part < 1 ? (u32)(part * NOISE_BINS) : NOISE_BINS - 1;
 }
 
-void diff__add_time(const struct diff *d, u32 side, float *bins, u64 from, u64 to)
-{
-	struct trace_window w = query__window(d->q[side]);
-	double each = (double)(w.to - w.from) / NOISE_BINS;
-	u32 first = diff__bin(d, side, from), last = diff__bin(d, side, to);
-
-	for (u32 i = first; i <= last; i++) {
-		u64 begin = i == first ? from : w.from + (u64)(each * i);
-		u64 end = i == last ? to : w.from + (u64)(each * (i + 1));
-
-		bins[i] += end > begin ? (float)(end - begin) : 0;
-	}
-}
-
 static void free_entries(struct diff *d)
 {
 	MAP_EACH(struct diff_entry *e, &d->entries)

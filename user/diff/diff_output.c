@@ -353,9 +353,6 @@ static void add_notes(const struct diff *d, struct report_output *out)
 	if (d->left_out)
 		report_output__note(out, "Too many functions and calls: the last %llu events were left out.",
 				    d->left_out);
-	if (d->left_out_ns)
-		report_output__note(out, "Too many different waits: the last %.3f s of them were left out.",
-				    (double)d->left_out_ns / 1e9);
 }
 
 void diff__output(const struct diff *d, struct report_output *out)

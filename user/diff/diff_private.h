@@ -10,7 +10,6 @@
 
 /* The most entries; further ones are left out, which a note states. */
 #define DIFF_ENTRIES_MAX 50000u
-#define DIFF_CELLS_MAX	 200000u
 
 enum diff_section {
 	DIFF_FUNCTIONS, /* CPU time by function */
@@ -67,7 +66,6 @@ struct diff {
 	struct map processes; /* u32 text of a role -> struct diff_process */
 	double run_ns[DIFF_SIDES]; /* CPU time of all threads */
 	u64 left_out; /* things that were not compared, because there are too many */
-	u64 left_out_ns; /* time of threads whose cause was left out for the same reason */
 	double p; /* probability of each comparison, so that all of them together have NOISE_P */
 	u32 compared[DIFF_SECTIONS];
 };
@@ -81,8 +79,6 @@ const char *diff__text_of(const struct diff *d, u32 number);
 
 /* The bin of a moment */
 u32 diff__bin(const struct diff *d, u32 side, u64 time);
-/* Adds [from, to) to the bins that it lies in. */
-void diff__add_time(const struct diff *d, u32 side, float *bins, u64 from, u64 to);
 
 /* Each reads one side. 0 or negative errno. */
 int diff_threads__read(struct diff *d, u32 side); /* causes, findings and functions */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Reads one side in one pass over the activity: the time of threads by cause, their CPU time by function, findings. */
+/* Reads one side: the time of threads by cause, their CPU time by function, findings. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -7,46 +7,11 @@
 #include "diff/role.h"
 #include "util/path.h"
 
-struct cell_time {
-	float bins[NOISE_BINS];
-};
-
 struct threads {
 	struct diff *d;
 	u32 side;
-	struct map cells; /* const struct profile_cell * -> struct cell_time */
 	struct map roles; /* struct thread_key -> struct diff_role */
-	const struct profile_cell *last;
-	struct cell_time *last_time;
 };
-
-static struct cell_time *time_of(struct threads *t, const struct profile_cell *cell)
-{
-	if (cell == t->last)
-		return t->last_time;
-	t->last = cell;
-	t->last_time = t->cells.n < DIFF_CELLS_MAX ? map__get(&t->cells, &cell) : map__find(&t->cells, &cell);
-	return t->last_time;
-}
-
-static int on_interval(const struct activity_interval *i, void *arg)
-{
-	struct threads *t = arg;
-	const struct profile *p = findings__input(t->d->findings[t->side])->profile;
-	const struct profile_cell *cell = profile__find(p, i);
-	struct cell_time *time;
-
-	if (!cell || (p->has_sched && i->state == ACTIVITY_UNKNOWN))
-		return 0;
-	time = time_of(t, cell);
-	if (!time && t->cells.n < DIFF_CELLS_MAX)
-		return -ENOMEM;
-	if (time)
-		diff__add_time(t->d, t->side, time->bins, i->from, i->to);
-	else
-		t->d->left_out_ns += i->to - i->from;
-	return 0;
-}
 
 const struct diff_role *diff_role__of(struct diff *d, u32 side, struct map *roles, struct thread_key thread)
 {
@@ -100,7 +65,7 @@ static int add_to_process(struct diff *d, u32 side, u32 process, const float *bi
 }
 
 static int add_cell(struct threads *t, struct function_sums *functions, const struct profile_key *key,
-		    const struct profile_cell *cell, const struct cell_time *time)
+		    const struct profile_cell *cell)
 {
 	struct diff *d = t->d;
 	const struct stacks *stacks = findings__input(d->findings[t->side])->stacks;
@@ -108,22 +73,25 @@ static int add_cell(struct threads *t, struct function_sums *functions, const st
 	enum finding_kind kind = compared_kind(cell->kind);
 	struct diff_key cause = { .section = DIFF_CAUSES, .kind = kind };
 	struct diff_key finding = { .section = DIFF_FINDINGS, .kind = kind };
+	float bins[NOISE_BINS];
 	char name[STACK_LABEL];
 	int err;
 
 	if (!role)
 		return -ENOMEM;
+	for (u32 i = 0; i < NOISE_BINS; i++)
+		bins[i] = (float)profile_cell__in_part(cell, i);
 	cause.process = finding.process = role->process;
 	cause.thread = role->thread;
-	err = add_to_process(d, t->side, role->process, time->bins, cell->kind == FINDING_COMPUTE);
+	err = add_to_process(d, t->side, role->process, bins, cell->kind == FINDING_COMPUTE);
 	if (!err)
-		err = add_bins(d, t->side, &cause, time->bins);
+		err = add_bins(d, t->side, &cause, bins);
 	if (!err && cell->code && !is_of_process(kind))
 		finding.name = diff__text(d, stacks__function(stacks, cell->code, name, sizeof(name)), &err);
 	if (!err)
-		err = add_bins(d, t->side, &finding, time->bins);
+		err = add_bins(d, t->side, &finding, bins);
 	if (!err && cell->kind == FINDING_COMPUTE)
-		err = function_sums__add_run(functions, role, time->bins);
+		err = function_sums__add_run(functions, role, bins);
 	return err;
 }
 
@@ -185,10 +153,9 @@ static int add_cells(struct threads *t, struct function_sums *functions)
 
 	for (u32 i = 0; !err && i < p->cells.n; i++) {
 		const struct profile_cell *cell = profile__cell(p, i);
-		const struct cell_time *time = map__find(&t->cells, &cell);
 
-		if (time && cell->kind != FINDING_NONE)
-			err = add_cell(t, functions, profile__key(p, i), cell, time);
+		if (cell->n_parts && cell->kind != FINDING_NONE)
+			err = add_cell(t, functions, profile__key(p, i), cell);
 	}
 	return err;
 }
@@ -196,14 +163,12 @@ static int add_cells(struct threads *t, struct function_sums *functions)
 int diff_threads__read(struct diff *d, u32 side)
 {
 	struct threads t = { .d = d, .side = side };
-	struct findings_listener listener = { on_interval, &t };
 	struct function_sums functions;
 	int err;
 
-	map__init(&t.cells, sizeof(const struct profile_cell *), sizeof(struct cell_time));
 	map__init(&t.roles, sizeof(struct thread_key), sizeof(struct diff_role));
 	function_sums__init(&functions, d, side, &t.roles);
-	err = findings__read(&d->findings[side], d->q[side], &listener);
+	err = findings__read(&d->findings[side], d->q[side], NOISE_BINS);
 	if (!err)
 		err = add_cells(&t, &functions);
 	if (!err)
@@ -211,6 +176,6 @@ int diff_threads__read(struct diff *d, u32 side)
 	if (!err)
 		err = function_sums__finish(&functions, findings__input(d->findings[side])->stacks);
 	function_sums__free(&functions);
-	MAPS_FREE(&t.cells, &t.roles);
+	map__free(&t.roles);
 	return err;
 }

@@ -87,7 +87,8 @@ double noise__of(const struct noise_sum *a, double a_units, const struct noise_s
 		if (both <= 0)
 			continue;
 		freedom = both * both / ((va * va + vb * vb) / (blocks - 1));
-		half = noise__student(p, (u32)freedom) * sqrt(both);
+		/* if only one side varies, it is blocks - 1, computed as slightly more or less */
+		half = noise__student(p, (u32)(freedom + 1e-6)) * sqrt(both);
 		widest = half > widest ? half : widest;
 	}
 	half = quantile(p, 0) * sqrt(a->counting / a_units / a_units + b->counting / b_units / b_units);

@@ -119,7 +119,7 @@ int flame__put_page(struct export *e, const struct profiles *p)
 
 static int end(struct export *e)
 {
-	return profiles__end(e, flame__put_page);
+	return profiles__end(e, false, flame__put_page);
 }
 
 EXPORTER(flame) = {

@@ -44,28 +44,23 @@ static int put_line(const struct call_node *path[], u32 n, void *arg)
 	return ferror(w->e->out) ? -EIO : 0;
 }
 
-static int end(struct export *e)
+static int put_file(struct export *e, const struct profiles *p)
 {
-	struct profiles *p = e->data;
-	const struct stack_profile *first;
-	struct writing w = { .e = e };
-	int err = 0;
+	struct writing w = { e, p->functions.list, calloc(p->functions.n + 1, sizeof(*w.texts)) };
+	const struct stack_profile *first = profiles__first(p);
+	int err = w.texts ? 0 : -ENOMEM;
 
-	if (!p)
-		return 0;
-	err = profiles__finish(p);
-	w.functions = p->functions.list;
-	w.texts = calloc(p->functions.n + 1, sizeof(*w.texts));
-	first = profiles__first(p);
 	if (first && !err)
-		err = w.texts ? call_tree__each(&first->tree, put_line, &w) : -ENOMEM;
+		err = call_tree__each(&first->tree, put_line, &w);
 	for (u32 i = 0; w.texts && i < p->functions.n; i++)
 		free(w.texts[i]);
 	free(w.texts);
-	profiles__note(p, true, e->note, sizeof(e->note));
-	profiles__free(p);
-	free(p);
 	return err;
+}
+
+static int end(struct export *e)
+{
+	return profiles__end(e, true, put_file);
 }
 
 EXPORTER(folded) = {

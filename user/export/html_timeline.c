@@ -170,7 +170,7 @@ static int on_interval(const struct activity_interval *i, void *arg)
 
 	if (i->state == ACTIVITY_UNKNOWN)
 		return 0;
-	what.colour = findings__colour(t->findings, i);
+	what.colour = findings__colour(profile__find(findings__input(t->findings)->profile, i));
 	if (i->state == ACTIVITY_BLOCKED) {
 		what.stack = i->off_stack ? i->off_stack : i->stack;
 		what.caused_by_stack = i->caused_by_stack;
@@ -230,7 +230,7 @@ int html_timeline__read(struct html_timeline *t, const struct query *q)
 	int err;
 
 	html_timeline__init(t, w.from, w.to);
-	err = findings__read(&t->findings, q, NULL);
+	err = findings__read(&t->findings, q, 0);
 	if (!err)
 		err = activity__read(findings__activity(t->findings), on_interval, t);
 	return err ? err : read_gpus(t, q);

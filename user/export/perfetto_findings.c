@@ -69,7 +69,7 @@ int perfetto__findings(struct perfetto *p)
 	query__limit(&q, &facts);
 	span.start = q.from > s->first ? q.from : s->first;
 	span.end = q.to && q.to < s->last ? q.to : s->last;
-	err = findings__read(&found, &q, NULL);
+	err = findings__read(&found, &q, 0);
 	for (u32 i = 0; !err && (f = findings__ranked(found, i)) != NULL; i++)
 		if (findings__is_printed(found, f, &q, &printed))
 			put_finding(p, f, ++put, &span);

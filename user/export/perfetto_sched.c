@@ -210,7 +210,7 @@ static struct sched_span span_of(const struct view *v, struct sched_span_fields 
 	struct sched_span s = { 0 };
 
 	if (f->event != v->event)
-		*f = sched_span_fields__of(v->event, SPAN_ALL);
+		*f = sched_span_fields__of(v->event, NULL, SPAN_ALL);
 	sched_span__decode(&s, v, f);
 	return s;
 }

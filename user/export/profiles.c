@@ -365,7 +365,7 @@ int profiles__rows(struct export *e, const struct rows *rows)
 	return profiles__add(e->data, rows);
 }
 
-int profiles__end(struct export *e, int (*put)(struct export *e, const struct profiles *p))
+int profiles__end(struct export *e, bool only_one, int (*put)(struct export *e, const struct profiles *p))
 {
 	struct profiles *p = e->data;
 	int err;
@@ -375,7 +375,7 @@ int profiles__end(struct export *e, int (*put)(struct export *e, const struct pr
 	err = profiles__finish(p);
 	if (!err)
 		err = put(e, p);
-	profiles__note(p, false, e->note, sizeof(e->note));
+	profiles__note(p, only_one, e->note, sizeof(e->note));
 	profiles__free(p);
 	free(p);
 	return err;

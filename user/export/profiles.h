@@ -59,7 +59,7 @@ void profiles__free(struct profiles *p);
 /* begin and rows for formats whose data is a struct profiles; end for those that write all profiles by `put`. */
 int profiles__begin(struct export *e);
 int profiles__rows(struct export *e, const struct rows *rows);
-int profiles__end(struct export *e, int (*put)(struct export *e, const struct profiles *p));
+int profiles__end(struct export *e, bool only_one, int (*put)(struct export *e, const struct profiles *p));
 /* Writes a note if nothing can be shown or more than one kind could be; "" if there is no need. */
 void profiles__note(const struct profiles *p, bool only_one, char *buf, size_t size);
 /* Returns the first profile with events, NULL if there is none. */

@@ -91,7 +91,7 @@ static int put_file(struct export *e, const struct profiles *p)
 
 static int end(struct export *e)
 {
-	return profiles__end(e, put_file);
+	return profiles__end(e, false, put_file);
 }
 
 EXPORTER(speedscope) = {

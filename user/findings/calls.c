@@ -21,6 +21,7 @@ static struct finding *add(struct findings *out, enum finding_kind kind, u32 pid
 	f->tid = tid;
 	f->processes = 1;
 	snprintf(f->report, sizeof(f->report), "%s", report);
+	f->calls = meaning__of_report(report);
 	return f;
 }
 

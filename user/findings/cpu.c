@@ -10,96 +10,17 @@
 #include "findings/compute.h"
 #include "findings/cpu_private.h"
 #include "findings/import.h"
-#include "model/sched_span.h"
-#include "model/throttle.h"
 #include "output/text.h"
-
-/* Stores how many CPUs the thread may use, and which thread preempted it. */
-static int add_limits(struct cpus *c, const struct sched_span *s, u64 ns)
-{
-	struct on_cpus *p = map__get(&c->processes, &s->pid);
-	u64 *n;
-
-	if (!p)
-		return -ENOMEM;
-	p->priority = s->priority;
-	p->allowed_ns += s->allowed ? ns : 0;
-	if (s->allowed && s->allowed < c->online) {
-		p->restricted_ns += ns;
-		p->allowed = s->allowed > p->allowed ? s->allowed : p->allowed;
-	}
-	if (s->state != SCHED_RUNNABLE || !s->next_tid)
-		return 0;
-	n = map__get(&c->takers, &(struct taker_key){ s->pid, s->next_tid });
-	if (!n)
-		return -ENOMEM;
-	++*n;
-	return 0;
-}
-
-static int on_span(const struct sched_span *s, void *arg)
-{
-	struct cpus *c = arg;
-	struct cpu_key key = { s->pid, s->cpu };
-	u64 from = s->on_cpu ? s->start : s->wake;
-	u64 ns = query__inside(c->in->q, from, s->end);
-	struct spent *sum;
-
-	if (!ns)
-		return 0;
-	sum = map__get(s->on_cpu ? &c->run : &c->waited, &key);
-	if (!sum)
-		return -ENOMEM;
-	sum->ns += ns;
-	sum->n++;
-	return s->on_cpu ? add_limits(c, s, ns) : 0;
-}
-
-static int sum_up(struct cpus *c)
-{
-	MAP_EACH_ENTRY(const struct spent *sum, const struct cpu_key *key, &c->run) {
-		u64 ns = sum->ns;
-		struct on_cpus *p = map__get(&c->processes, &key->pid);
-
-		if (!p)
-			return -ENOMEM;
-		p->run_ns += ns;
-		p->spans += sum->n;
-		if (ns <= p->main_cpu_ns)
-			continue;
-		p->main_cpu_ns = ns;
-		p->main_cpu = key->cpu;
-	}
-	return 0;
-}
-
-static int on_throttle(const struct throttle *t, void *arg)
-{
-	struct cpus *c = arg;
-	struct quota_key key = { .pid = t->pid };
-	struct quota *q;
-
-	snprintf(key.cgroup, sizeof(key.cgroup), "%.*s", (int)t->cgroup_len, t->cgroup);
-	q = map__get(&c->quotas, &key);
-	if (!q)
-		return -ENOMEM;
-	q->quota = t->quota;
-	q->period = t->period;
-	q->throttled += t->throttled;
-	q->periods += t->periods;
-	q->throttled_periods += t->throttled_periods;
-	return 0;
-}
 
 /*
  * Returns the quota that throttled the process in at least a tenth of the periods, and sets *cgroup; NULL: none. Of the
  * quotas of several levels of cgroups, returns the one that throttled it for longest.
  */
-static const struct quota *quota_of(const struct cpus *c, const struct group *g, const char **cgroup)
+static const struct throttle *quota_of(const struct finding_input *in, const struct group *g, const char **cgroup)
 {
-	const struct quota *most = NULL;
+	const struct throttle *most = NULL;
 
-	MAP_EACH_ENTRY(const struct quota *q, const struct quota_key *key, &c->quotas)
+	MAP_EACH_ENTRY(const struct throttle *q, const struct quota_key *key, &in->cpus->quotas)
 		if (key->pid == g->pid && (!most || q->throttled > most->throttled)) {
 			most = q;
 			*cgroup = key->cgroup;
@@ -107,7 +28,7 @@ static const struct quota *quota_of(const struct cpus *c, const struct group *g,
 	return most && most->throttled_periods && 10 * most->throttled_periods >= most->periods ? most : NULL;
 }
 
-static void describe_quota(struct finding *f, const struct quota *q, const char *cgroup)
+static void describe_quota(struct finding *f, const struct throttle *q, const char *cgroup)
 {
 	snprintf(f->object, sizeof(f->object), "cgroup %s", cgroup);
 	snprintf(f->detail, sizeof(f->detail),
@@ -122,13 +43,13 @@ static void describe_quota(struct finding *f, const struct quota *q, const char 
  * Was it allowed to use only one CPU, for at least 95% of its time on CPUs? Then f names the CPU. If it was allowed a
  * few, f states their number, but the result is false.
  */
-static bool is_pinned(const struct cpus *c, const struct on_cpus *p, struct finding *f)
+static bool is_pinned(const struct finding_input *in, const struct on_cpus *p, struct finding *f)
 {
 	if (p->restricted_ns < p->allowed_ns - p->allowed_ns / 20)
 		return false;
 	if (p->allowed != 1) {
 		snprintf(f->object, sizeof(f->object), "its affinity or cpuset allows %u of %u CPUs", p->allowed,
-			 c->online);
+			 in->cpus->online);
 		return false;
 	}
 	f->confidence = FINDING_MEASURED;
@@ -141,14 +62,14 @@ static bool is_pinned(const struct cpus *c, const struct on_cpus *p, struct find
  * allowed CPUs shows only on which CPUs it ran. The scheduler may leave a single thread on one CPU without any
  * restriction, so for one thread the finding is a guess.
  */
-static bool is_crowded(const struct cpus *c, const struct group *g, u64 waited, struct finding *f)
+static bool is_crowded(const struct finding_input *in, const struct group *g, u64 waited, struct finding *f)
 {
-	const struct on_cpus *p = map__find(&c->processes, &g->pid);
+	const struct on_cpus *p = map__find(&in->cpus->processes, &g->pid);
 
-	if (!p || c->online < 2 || 3 * waited < g->wall_ns)
+	if (!p || in->cpus->online < 2 || 3 * waited < g->wall_ns)
 		return false;
 	if (p->allowed_ns)
-		return is_pinned(c, p, f);
+		return is_pinned(in, p, f);
 	if (g->threads < 2 && (p->main_cpu_ns != p->run_ns || p->spans < SPANS_ON_ONE ||
 			       p->run_ns + waited < g->wall_ns - g->wall_ns / 20))
 		return false;
@@ -211,10 +132,11 @@ static void set_kind(const struct finding_input *in, const struct group *g, enum
 }
 
 /* Describes why it waited for a CPU, and which processes used the CPUs meanwhile. */
-static void describe_wait(const struct cpus *c, const struct group *g, const struct demand *d, struct finding *f)
+static void describe_wait(const struct finding_input *in, const struct group *g, const struct demand *d,
+			  struct finding *f)
 {
 	const char *cgroup;
-	const struct quota *q = quota_of(c, g, &cgroup);
+	const struct throttle *q = quota_of(in, g, &cgroup);
 
 	f->kind = d->run >= d->waited ? FINDING_COMPUTE : FINDING_CPU;
 	f->confidence = FINDING_ATTRIBUTED;
@@ -225,16 +147,16 @@ static void describe_wait(const struct cpus *c, const struct group *g, const str
 		if (throttle__in_most(q->throttled_periods, q->periods) || 2 * q->throttled >= d->waited ||
 		    2 * d->throttled > d->waited)
 			f->kind = FINDING_QUOTA;
-	} else if (is_crowded(c, g, d->waited, f)) {
+	} else if (is_crowded(in, g, d->waited, f)) {
 		f->kind = FINDING_AFFINITY;
 		snprintf(f->advice, sizeof(f->advice), "`taskset -pc %u` shows which CPUs it may use.",
-			 names__number(c->in->q->names, g->pid));
+			 names__number(in->q->names, g->pid));
 	} else if (d->throttled > d->waited / 2) {
 		f->kind = FINDING_QUOTA;
 	}
-	set_kind(c->in, g, f->kind == FINDING_COMPUTE ? FINDING_CPU : f->kind);
+	set_kind(in, g, f->kind == FINDING_COMPUTE ? FINDING_CPU : f->kind);
 	if (f->kind != FINDING_QUOTA)
-		cpus__add_users(c, g, f);
+		cpu__add_users(in, g, f);
 }
 
 /*
@@ -249,34 +171,34 @@ static void weigh(const struct demand *d, double collected, struct finding *f)
 }
 
 /* If the trace lacks the events of imports and most samples are in imports, turns the finding into one on imports. */
-static int add_imports(const struct cpus *c, struct finding *f)
+static int add_imports(const struct finding_input *in, struct finding *f)
 {
 	struct imported imported;
 	int err;
 
-	if ((f->kind != FINDING_COMPUTE && f->kind != FINDING_CPU) || trace__has(c->in->q->trace, "python_import"))
+	if ((f->kind != FINDING_COMPUTE && f->kind != FINDING_CPU) || trace__has(in->q->trace, "python_import"))
 		return 0;
-	err = imported__of(&imported, c->in, f->pid);
+	err = imported__of(&imported, in, f->pid);
 	if (err || 2 * imported.sampled_ns < imported.all_ns || !imported.sampled_ns)
 		return err;
-	imported__complete(c->in, &imported, f);
+	imported__complete(in, &imported, f);
 	f->ran_ns = f->in_code_ns = 0;
-	return imported__add_times(c->in, f);
+	return imported__add_times(in, f);
 }
 
 /* One finding for what a process computed, and for its waits for the CPUs to do so. */
-static int add_demand(const struct cpus *c, const struct group *g, struct findings *out)
+static int add_demand(const struct finding_input *in, const struct group *g, struct findings *out)
 {
-	struct demand d = demand_of(c->in, g);
+	struct demand d = demand_of(in, g);
 	double collected;
 	bool ran = 20 * d.run >= g->wall_ns, waited = 20 * d.waited >= g->wall_ns;
-	struct finding *f = group__add_finding(c->in, g, FINDING_COMPUTE, out);
+	struct finding *f = group__add_finding(in, g, FINDING_COMPUTE, out);
 
 	if (!f)
 		return 0;
 	/* the stacks in these cells are those of the waits before the threads became runnable */
 	f->code = (struct finding_code){ 0 };
-	collected = computed__complete(c->in, f);
+	collected = computed__complete(in, f);
 	if (ran && !waited)
 		d.waited = 0;
 	if (waited && !ran)
@@ -284,51 +206,29 @@ static int add_demand(const struct cpus *c, const struct group *g, struct findin
 	if (!d.run)
 		*f->detail = '\0';
 	if (d.waited)
-		describe_wait(c, g, &d, f);
+		describe_wait(in, g, &d, f);
 	f->ran_ns = d.waited ? d.run : 0;
 	f->lost_ns = f->kind == FINDING_QUOTA || f->kind == FINDING_AFFINITY ? d.waited : d.run + d.waited;
-	f->in_code_ns = f->lost_ns == d.waited ? in_code(c->in, g, f) : 0;
+	f->in_code_ns = f->lost_ns == d.waited ? in_code(in, g, f) : 0;
 	weigh(&d, collected, f);
-	return add_imports(c, f);
-}
-
-static int read(struct cpus *c)
-{
-	struct query all = *c->in->q;
-	int err;
-
-	/* processes that are not selected use the CPUs, too */
-	all.tids.n = all.pids.n = 0;
-	err = sched_spans__read(&all, SPAN_WHY | SPAN_LEFT | SPAN_CPU | SPAN_NEXT, on_span, c);
-	if (!err)
-		err = throttles__read(&all, on_throttle, c);
-	return err ? err : sum_up(c);
+	return add_imports(in, f);
 }
 
 static int find(const struct finding_input *in, struct findings *out)
 {
 	const u32 kinds = FINDING_BIT(FINDING_COMPUTE) | FINDING_BIT(FINDING_CPU) | FINDING_BIT(FINDING_QUOTA);
-	const struct trace_facts *facts = in->q->facts;
-	struct cpus c = { .in = in, .online = facts && facts->head ? facts->head->cpus : 0 };
 	struct groups groups = { 0 };
 	struct map sampled;
 	int err;
 
-	map__init(&c.run, sizeof(struct cpu_key), sizeof(struct spent));
-	map__init(&c.waited, sizeof(struct cpu_key), sizeof(struct spent));
-	map__init(&c.takers, sizeof(struct taker_key), sizeof(u64));
-	map__init(&c.processes, sizeof(u32), sizeof(struct on_cpus));
-	map__init(&c.quotas, sizeof(struct quota_key), sizeof(struct quota));
 	map__init(&sampled, sizeof(u32), sizeof(u8));
-	err = read(&c);
-	if (!err)
-		err = cpus__add_sampled(&c, &sampled, out);
+	err = cpu__add_sampled(in, &sampled, out);
 	if (!err)
 		err = groups__make(&groups, in, kinds, GROUPS_PROCESS);
 	for (u32 i = 0; !err && i < groups.n; i++)
-		err = map__find(&sampled, &groups.list[i].pid) ? 0 : add_demand(&c, &groups.list[i], out);
+		err = map__find(&sampled, &groups.list[i].pid) ? 0 : add_demand(in, &groups.list[i], out);
 	groups__free(&groups);
-	MAPS_FREE(&c.run, &c.waited, &c.takers, &c.processes, &c.quotas, &sampled);
+	map__free(&sampled);
 	return err;
 }
 

@@ -40,16 +40,16 @@ static int sum_processes(const struct map *threads, u64 duration, struct map *pr
 }
 
 /* Do the scheduler's events show less than half of what samples show? */
-static bool is_unobserved(const struct cpus *c, const struct group *g)
+static bool is_unobserved(const struct finding_input *in, const struct group *g)
 {
-	const struct on_cpus *p = map__find(&c->processes, &g->pid);
-	u64 measured = query__measured(c->in->q);
+	const struct on_cpus *p = map__find(&in->cpus->processes, &g->pid);
+	u64 measured = query__measured(in->q);
 
 	return !p || !measured ||
-	       2.0 * (double)p->run_ns * (double)query__duration(c->in->q) / (double)measured < (double)g->ns;
+	       2.0 * (double)p->run_ns * (double)query__duration(in->q) / (double)measured < (double)g->ns;
 }
 
-int cpus__add_sampled(const struct cpus *c, struct map *pids, struct findings *out)
+int cpu__add_sampled(const struct finding_input *in, struct map *pids, struct findings *out)
 {
 	struct map threads, processes;
 	struct finding *f;
@@ -57,18 +57,18 @@ int cpus__add_sampled(const struct cpus *c, struct map *pids, struct findings *o
 
 	map__init(&threads, sizeof(struct thread_key), sizeof(u64));
 	map__init(&processes, sizeof(u32), sizeof(struct group));
-	err = sum_threads(c->in, &threads);
+	err = sum_threads(in, &threads);
 	if (!err)
-		err = sum_processes(&threads, query__duration(c->in->q), &processes);
+		err = sum_processes(&threads, query__duration(in->q), &processes);
 	for (u32 i = 0; !err && i < processes.n; i++) {
 		const struct group *g = map__value(&processes, i);
 
-		f = is_unobserved(c, g) ? group__add_finding(c->in, g, FINDING_COMPUTE, out) : NULL;
+		f = is_unobserved(in, g) ? group__add_finding(in, g, FINDING_COMPUTE, out) : NULL;
 		if (!f)
 			continue;
 		/* the clock of the samples is not stopped by --cost-limit */
 		f->is_measured_part = false;
-		computed__complete(c->in, f);
+		computed__complete(in, f);
 		err = map__get(pids, &g->pid) ? 0 : -ENOMEM;
 	}
 	MAPS_FREE(&threads, &processes);

@@ -5,9 +5,9 @@
 
 #include "output/table.h"
 
-static u32 priority_of(const struct cpus *c, u32 pid)
+static u32 priority_of(const struct finding_input *in, u32 pid)
 {
-	const struct on_cpus *p = map__find(&c->processes, &pid);
+	const struct on_cpus *p = map__find(&in->cpus->processes, &pid);
 
 	return p ? p->priority : 0;
 }
@@ -23,31 +23,28 @@ static bool is_better(u32 priority, u32 than)
  * the length of these waits. is_preferred: only among processes with a better priority. *percent: its share of the time
  * of these CPUs; *all_percent: the share of all processes among which it was chosen.
  */
-static u32 main_user(const struct cpus *c, const struct group *g, bool is_preferred, double *percent,
+static u32 main_user(const struct finding_input *in, const struct group *g, bool is_preferred, double *percent,
 		     double *all_percent)
 {
-	u32 own_priority = priority_of(c, g->pid);
-	double best = 0, total = 0, all = 0, window = (double)query__measured(c->in->q);
+	u32 own_priority = priority_of(in, g->pid);
+	double best = 0, total = 0, all = 0, window = (double)query__measured(in->q);
 	struct map sums;
 	u32 found = 0;
 
 	/* includes threads of the process that are not in the group */
-	for (u32 i = 0; i < c->waited.n; i++)
-		if (((const struct cpu_key *)map__key(&c->waited, i))->pid == g->pid)
-			all += (double)((const struct spent *)map__value(&c->waited, i))->ns;
+	MAP_EACH_ENTRY(const u64 *ns, const struct cpu_key *key, &in->cpus->waited)
+		all += key->pid == g->pid ? (double)*ns : 0;
 	map__init(&sums, sizeof(u32), sizeof(double));
-	for (u32 i = 0; i < c->run.n; i++) {
-		const struct cpu_key *key = map__key(&c->run, i);
+	MAP_EACH_ENTRY(const u64 *ns, const struct cpu_key *key, &in->cpus->run) {
 		struct cpu_key own = { g->pid, key->cpu };
-		const struct spent *waited = map__find(&c->waited, &own);
-		double ns = (double)((const struct spent *)map__value(&c->run, i))->ns, *sum;
+		const u64 *waited = map__find(&in->cpus->waited, &own);
+		double *sum;
 
-		if (!waited || (is_preferred && !is_better(priority_of(c, key->pid), own_priority)))
+		if (!waited || (is_preferred && !is_better(priority_of(in, key->pid), own_priority)))
 			continue;
 		sum = map__get(&sums, &key->pid);
-		if (!sum)
-			continue;
-		*sum += ns * (double)waited->ns;
+		if (sum)
+			*sum += (double)*ns * (double)*waited;
 	}
 	for (u32 i = 0; i < sums.n; i++) {
 		double ns = *(const double *)map__value(&sums, i);
@@ -75,23 +72,22 @@ static u32 main_user(const struct cpus *c, const struct group *g, bool is_prefer
 #define PREEMPTED_MIN 10
 
 /* The other process that preempted this one most often. percent: its share of all preemptions */
-static u32 preempter(const struct cpus *c, u32 pid, double *percent)
+static u32 preempter(const struct finding_input *in, u32 pid, double *percent)
 {
 	u64 all = 0, most = 0;
 	u32 found = 0;
 	struct map sums;
 
 	map__init(&sums, sizeof(u32), sizeof(u64));
-	for (u32 i = 0; i < c->takers.n; i++) {
-		const struct taker_key *key = map__key(&c->takers, i);
-		u32 taker = key->pid == pid ? names__process_of(c->in->q->names, key->tid) : 0;
-		u64 n = *(const u64 *)map__value(&c->takers, i), *sum;
+	MAP_EACH_ENTRY(const u64 *n, const struct taker_key *key, &in->cpus->takers) {
+		u32 taker = key->pid == pid ? names__process_of(in->q->names, key->tid) : 0;
+		u64 *sum;
 
-		all += key->pid == pid ? n : 0;
+		all += key->pid == pid ? *n : 0;
 		sum = taker && taker != pid ? map__get(&sums, &taker) : NULL;
 		if (!sum)
 			continue;
-		*sum += n;
+		*sum += *n;
 		if (*sum <= most)
 			continue;
 		most = *sum;
@@ -112,10 +108,10 @@ static char *write_priority(u32 priority, char *buf, size_t size)
 }
 
 /* Do processes with a better priority use the CPUs for a large part of the time? */
-static bool add_preferred(const struct cpus *c, const struct group *g, struct finding *f)
+static bool add_preferred(const struct finding_input *in, const struct group *g, struct finding *f)
 {
 	double percent, all;
-	u32 pid = main_user(c, g, true, &percent, &all);
+	u32 pid = main_user(in, g, true, &percent, &all);
 	char own[24], other[24], text[128];
 
 	if (!pid || all < PREFERRED_PERCENT)
@@ -123,20 +119,20 @@ static bool add_preferred(const struct cpus *c, const struct group *g, struct fi
 	f->counterpart.pid = pid;
 	f->counterpart.cpus_percent = percent;
 	snprintf(text, sizeof(text), "its priority is lower (%s) than that of other processes (%s)",
-		 write_priority(priority_of(c, g->pid), own, sizeof(own)),
-		 write_priority(priority_of(c, pid), other, sizeof(other)));
+		 write_priority(priority_of(in, g->pid), own, sizeof(own)),
+		 write_priority(priority_of(in, pid), other, sizeof(other)));
 	finding__add_detail(f, text);
 	return true;
 }
 
 /* Adds the process that used the CPUs during the wait. */
-void cpus__add_users(const struct cpus *c, const struct group *g, struct finding *f)
+void cpu__add_users(const struct finding_input *in, const struct group *g, struct finding *f)
 {
 	double percent, all, times;
-	u32 pid = main_user(c, g, false, &percent, &all), other = preempter(c, g->pid, &times);
+	u32 pid = main_user(in, g, false, &percent, &all), other = preempter(in, g->pid, &times);
 	char text[96];
 
-	if (add_preferred(c, g, f))
+	if (add_preferred(in, g, f))
 		return;
 	if (pid && percent >= 25 && pid != g->pid) {
 		f->counterpart.pid = pid;

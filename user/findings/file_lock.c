@@ -57,4 +57,4 @@ static int find(const struct finding_input *in, struct findings *out)
 	return groups__each_finding(in, FINDING_FILE_LOCK, out, complete, NULL);
 }
 
-FINDINGS(file_lock) = { .name = "file-lock", .find = find };
+FINDINGS(file_lock) = { .name = "file-lock", .decides_colours = true, .find = find };

@@ -145,6 +145,7 @@ struct finding {
 	bool is_background; /* a wait for something to do, which costs no more if more threads wait */
 	struct finding_code code; /* the code that lost the time */
 	char call[64]; /* the call in which most of this time was lost */
+	const struct event_meaning *calls; /* what the family of such calls states; NULL: nothing */
 	u64 call_ns, call_times; /* of that call, for the same threads */
 	char object[288]; /* a file, peer or lock that was waited for */
 	struct finding_counterpart counterpart;
@@ -157,6 +158,7 @@ struct finding {
 };
 
 struct findings;
+struct cpu_sums;
 struct gpu_gaps;
 struct cuda_calls;
 struct nccl_calls;
@@ -171,6 +173,7 @@ struct finding_input {
 	const struct profile *profile;
 	const struct lock_blame *locks; /* which code held locks that others waited for */
 	const struct osrt_files *files; /* names of files that calls waited for */
+	const struct cpu_sums *cpus; /* how all processes used CPUs, also those that are not selected */
 	/* of GPUs, calls of CUDA and NCCL, TCP connections, and training loops of PyTorch */
 	const struct gpu_gaps *gaps;
 	const struct cuda_calls *cuda;
@@ -181,6 +184,7 @@ struct finding_input {
 
 struct finding_module {
 	const char *name;
+	bool decides_colours; /* it may change the kind of cells to one of another colour */
 	/* Adds findings. 0 or negative errno. */
 	int (*find)(const struct finding_input *in, struct findings *out);
 };

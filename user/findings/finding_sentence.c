@@ -6,12 +6,6 @@
 #include "output/table.h"
 #include "output/text.h"
 
-/* The library of the finding's calls, derived from the name of the report */
-static const char *library_of(const struct finding *f)
-{
-	return !strcmp(f->report, "nccl-api") ? "NCCL " : !strcmp(f->report, "cuda-api") ? "CUDA " : "";
-}
-
 static const char *device(const struct finding *f, const struct query *q, char *buf, size_t size)
 {
 	struct text_buffer s = { .buf = buf, .size = size };
@@ -63,7 +57,7 @@ static void write_copies(struct text_buffer *s, const struct finding *f, const s
 static void write_calls(struct text_buffer *s, const struct finding *f, const struct query *q)
 {
 	(void)q;
-	text__add(s, "%s %scall%s", TEXT_COUNT(f->times), library_of(f), text__s(f->times));
+	text__add(s, "%s %s call%s", TEXT_COUNT(f->times), f->calls->library, text__s(f->times));
 	if (f->lost_ns)
 		text__add(s, " took %s of their threads' time;" CLAUSE "%.1f%% of that in %s", TEXT_NS(f->lost_ns),
 			  table__percent(f->call_ns, f->lost_ns), f->call);
@@ -76,9 +70,9 @@ static void write_stuck(struct text_buffer *s, const struct finding *f, const st
 	char label[64];
 
 	text__add(s,
-		  "%s %scall%s had not returned at the end of the trace;" CLAUSE
+		  "%s %s call%s had not returned at the end of the trace;" CLAUSE
 		  "the longest was %s of %s,%s%s%s for %s",
-		  TEXT_COUNT(f->times), library_of(f), text__s(f->times), f->call,
+		  TEXT_COUNT(f->times), f->calls->library, text__s(f->times), f->call,
 		  names__label(q->names, label, sizeof(label), f->pid, f->tid), *f->object ? " " : "", f->object,
 		  *f->object ? "," : "", TEXT_NS(f->lost_ns));
 }
@@ -93,8 +87,8 @@ static void write_errors(struct text_buffer *s, const struct finding *f, const s
 	if (!strcmp(f->call, "connect"))
 		text__add(s, "%s connect%s failed%s to %s in %s", count, text__s(f->times), most, f->object, label);
 	else
-		text__add(s, "%s %scall%s failed%s %s with %s in %s", count, library_of(f), text__s(f->times), most,
-			  f->call, f->object, label);
+		text__add(s, "%s %s call%s failed%s %s with %s in %s", count, f->calls->library, text__s(f->times),
+			  most, f->call, f->object, label);
 }
 
 static void write_resent(struct text_buffer *s, const struct finding *f, const struct query *q)

@@ -7,6 +7,7 @@
 
 #include "findings/about.h"
 #include "findings/classify.h"
+#include "findings/group.h"
 #include "findings/line_time.h"
 #include "findings/merge.h"
 #include "model/cuda_calls.h"
@@ -33,7 +34,7 @@ struct findings {
 	struct net_peers net;
 	struct torch_steps *torch;
 	struct finding_input input; /* points to the above */
-	const struct findings_listener *listener;
+	bool is_colours; /* there are no findings: it is for the colours of cells */
 	struct finding *list; /* the ranked ones first */
 	u32 n, n_ranked;
 	u64 whole; /* length of the selected time, ns */
@@ -91,10 +92,8 @@ const struct finding_input *findings__input(const struct findings *f)
 	return &f->input;
 }
 
-enum finding_colour findings__colour(const struct findings *f, const struct activity_interval *i)
+enum finding_colour findings__colour(const struct profile_cell *cell)
 {
-	const struct profile_cell *cell = profile__find(f->profile, i);
-
 	/* the profile counts the time after a wait in which the thread was runnable with that wait */
 	return finding_kind__colour(!cell || cell->is_delay ? FINDING_CPU : cell->kind);
 }
@@ -109,9 +108,9 @@ static int on_interval(const struct activity_interval *i, void *arg)
 	struct findings *f = arg;
 	int err = profile__add(f->profile, i);
 
-	if (!err && lock_blame__needs_activity(f->locks))
+	if (!err && !f->is_colours && lock_blame__needs_activity(f->locks))
 		err = lock_blame__interval(f->locks, i);
-	return err || !f->listener ? err : f->listener->interval(i, f->listener->arg);
+	return err;
 }
 
 COMPARE_BY(by_weight, struct finding, DESCENDING(weight), ASCENDING(pid))
@@ -137,16 +136,17 @@ static void weigh_short(struct findings *f)
 	}
 }
 
-/* Are both about calls of NCCL, or both about another library? And is b about a's process, or about several? */
-static bool is_same_library(const struct finding *a, const struct finding *b)
-{
-	return !strncmp(a->call, "nccl", 4) == !strncmp(b->call, "nccl", 4) && (a->pid == b->pid || b->processes > 1);
-}
-
 static bool is_library_wait(const struct finding *f)
 {
-	return f->kind == FINDING_GPU_WAIT || f->kind == FINDING_NCCL ||
-	       (f->kind == FINDING_LIBRARY && !strncmp(f->call, "cu", 2));
+	return (f->kind == FINDING_GPU_WAIT || f->kind == FINDING_NCCL || f->kind == FINDING_LIBRARY) && f->calls &&
+	       f->calls->library;
+}
+
+/* Is the wait in calls of the library that f is about? And is f about its process, or about several? */
+static bool is_same_library(const struct finding *wait, const struct finding *f)
+{
+	return f->calls && !strcmp(wait->calls->library, f->calls->library) &&
+	       (wait->pid == f->pid || f->processes > 1);
 }
 
 /* Makes times that were measured in slices comparable with those that were recorded all the time. */
@@ -184,7 +184,7 @@ static bool is_repeated(const struct findings *all, u32 n, const struct finding 
 			 !strcmp(other->call, f->call))
 			ns += whole_ns(all, other);
 		else if (is_library_wait(f) && other->kind == FINDING_COPIES && other->pid == f->pid &&
-			 strstr(f->call, "Memcpy"))
+			 f->calls->is_copy)
 			ns += whole_ns(all, other);
 	}
 	return ns > 0 && 2 * ns >= whole_ns(all, f);
@@ -317,6 +317,7 @@ static int read_subjects(struct findings *f, const struct query *q)
 		err = net_peers__read(&f->net, q);
 	if (!err && trace__has(q->trace, "torch_range"))
 		err = torch_steps__new(&f->torch, q);
+	f->input.cpus = activity__cpus(f->activity);
 	f->input.gaps = &f->gaps;
 	f->input.cuda = &f->cuda;
 	f->input.nccl = &f->nccl;
@@ -325,30 +326,45 @@ static int read_subjects(struct findings *f, const struct query *q)
 	return err;
 }
 
+/* Groups of other kinds need not be looked for. */
+static void note_kinds(struct profile *p)
+{
+	MAP_EACH(const struct profile_cell *cell, &p->cells)
+		p->kinds |= FINDING_BIT(cell->kind);
+}
+
 static int run_modules(struct findings *f)
 {
 	int err = classify__cells(&f->input);
 
+	note_kinds(f->profile);
 	REGISTRY_EACH(sonde_findings, m)
-		err = err ? err : (*m)->find(&f->input, f);
+		if (!err && (!f->is_colours || (*m)->decides_colours))
+			err = (*m)->find(&f->input, f);
 	/* not earlier, so that the order of the modules does not matter */
 	MAP_EACH(struct profile_cell *cell, &f->profile->cells)
 		cell->kind = cell->decided ? cell->decided : cell->kind;
+	note_kinds(f->profile);
 	return err;
 }
 
-static int read_findings(struct findings *f, const struct query *q)
+static u32 activity_flags(const struct findings *f)
+{
+	/* without scheduler events, only calls show what threads did */
+	return ACTIVITY_DETAILS | ACTIVITY_HOLDERS | (f->profile->has_sched ? 0 : ACTIVITY_IN_CALLS) |
+	       (f->is_colours ? 0 : ACTIVITY_CPUS);
+}
+
+/* Reads the activity, and classifies the cells of the profile. */
+static int read_cells(struct findings *f, const struct query *q, u32 n_parts)
 {
 	int err;
 
 	f->whole = query__duration(q);
 	f->duration = query__measured(q);
-	err = profile__new(&f->profile, q);
-	/* without scheduler events, only calls show what threads did */
+	err = profile__new(&f->profile, q, n_parts);
 	if (!err)
-		err = activity__new(&f->activity, q,
-				    ACTIVITY_DETAILS | ACTIVITY_HOLDERS |
-					    (f->profile->has_sched ? 0 : ACTIVITY_IN_CALLS));
+		err = activity__new(&f->activity, q, activity_flags(f));
 	if (!err)
 		err = stacks__load(&f->stacks, q->trace);
 	if (!err)
@@ -361,7 +377,7 @@ static int read_findings(struct findings *f, const struct query *q)
 					   .profile = f->profile,
 					   .locks = f->locks,
 					   .files = f->files };
-	if (!err)
+	if (!err && !f->is_colours)
 		err = read_subjects(f, q);
 	if (!err)
 		err = activity__read(f->activity, on_interval, f);
@@ -369,8 +385,13 @@ static int read_findings(struct findings *f, const struct query *q)
 		err = profile__finish(f->profile);
 	if (!err)
 		err = lock_blame__finish(f->locks);
-	if (!err)
-		err = run_modules(f);
+	return err ? err : run_modules(f);
+}
+
+static int read_findings(struct findings *f, const struct query *q, u32 n_parts)
+{
+	int err = read_cells(f, q, n_parts);
+
 	if (!err && f->failed)
 		err = -ENOMEM;
 	if (rank(f) && !err)
@@ -388,12 +409,12 @@ static struct findings *share(struct findings *f)
 	return f;
 }
 
-int findings__read(struct findings **out, const struct query *q, const struct findings_listener *listener)
+int findings__read(struct findings **out, const struct query *q, u32 n_parts)
 {
 	struct findings *f;
 	int err;
 
-	if (q->findings && *q->findings) {
+	if (q->findings && *q->findings && (!n_parts || (*q->findings)->profile->n_parts == n_parts)) {
 		*out = share(*q->findings);
 		return 0;
 	}
@@ -401,11 +422,21 @@ int findings__read(struct findings **out, const struct query *q, const struct fi
 	if (!f)
 		return -ENOMEM;
 	f->users = 1;
-	f->listener = listener;
-	err = read_findings(f, q);
-	if (!err && q->findings)
+	err = read_findings(f, q, n_parts);
+	if (!err && q->findings && !*q->findings)
 		*q->findings = share(f);
 	return err;
+}
+
+int findings__read_colours(struct findings **out, const struct query *q, u32 n_parts)
+{
+	struct findings *f = *out = calloc(1, sizeof(*f));
+
+	if (!f)
+		return -ENOMEM;
+	f->users = 1;
+	f->is_colours = true;
+	return read_cells(f, q, n_parts);
 }
 
 /* Less than this part of the time is not worth a line of its own. */
@@ -414,7 +445,7 @@ int findings__read(struct findings **out, const struct query *q, const struct fi
 int findings__first(struct finding *first, const struct query *q)
 {
 	struct findings *f;
-	int err = findings__read(&f, q, NULL);
+	int err = findings__read(&f, q, 0);
 	const struct finding *best = err ? NULL : findings__ranked(f, 0);
 
 	*first = (struct finding){ 0 };

@@ -5,17 +5,13 @@
 #include "findings/finding.h"
 #include "output/table.h"
 
-/* Called with each interval of the pass over the activity */
-struct findings_listener {
-	int (*interval)(const struct activity_interval *i, void *arg);
-	void *arg;
-};
-
 /*
- * 0 or negative errno; findings__free in any case. listener may be NULL. If q->findings is set, the first call stores
- * the findings there, and later ones return them.
+ * n_parts: as in profile__new. 0 or negative errno; findings__free in any case. If q->findings is set, the first call
+ * stores the findings there, and later ones return them if they have the parts.
  */
-int findings__read(struct findings **out, const struct query *q, const struct findings_listener *listener);
+int findings__read(struct findings **out, const struct query *q, u32 n_parts);
+/* As findings__read, without findings: reads only what decides the colours of the profile's cells. */
+int findings__read_colours(struct findings **out, const struct query *q, u32 n_parts);
 void findings__free(struct findings *f);
 /* Returns the i-th finding by rank; NULL: there are fewer. */
 const struct finding *findings__ranked(const struct findings *f, u32 i);
@@ -26,8 +22,8 @@ const struct finding_input *findings__input(const struct findings *f);
 
 /* Returns the factor of the weight of a time that is short, also compared to query__measured(); 1 for other times. */
 double findings__short_factor(u64 ns, u64 measured);
-/* Returns the colour of an interval that is read again from findings__activity, of a state that is known. */
-enum finding_colour findings__colour(const struct findings *f, const struct activity_interval *i);
+/* Returns the colour of a cell of the profile, of a state that is known. NULL: runnable */
+enum finding_colour findings__colour(const struct profile_cell *cell);
 /* Copies the first finding of the selected time; an empty one: none cost enough of it. 0 or negative errno. */
 int findings__first(struct finding *first, const struct query *q);
 

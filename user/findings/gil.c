@@ -38,10 +38,7 @@ static bool add_blocked(const struct finding_input *in, const struct group *hold
 	if (!t || !line || !holder->threads ||
 	    4 * (t->run + t->runnable) * holder->threads > 3 * caused_by(in, holder, thread))
 		return false;
-	for (u32 i = 0; i < in->profile->cells.n; i++) {
-		const struct profile_key *key = profile__key(in->profile, i);
-		const struct profile_cell *cell = profile__cell(in->profile, i);
-
+	MAP_EACH_ENTRY(const struct profile_cell *cell, const struct profile_key *key, &in->profile->cells) {
 		if (!thread_key__is_same(key->thread, thread) || key->state != ACTIVITY_BLOCKED || cell->ns <= ns ||
 		    cell->kind == FINDING_GIL || key->reason >= ACTIVITY_CAUSE_BASE ||
 		    stacks__top_user(in->stacks, key->stack) != line)

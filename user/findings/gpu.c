@@ -204,14 +204,12 @@ static void add_kernel(const struct gpu_busy *b, struct findings *out)
 	struct finding *f;
 	u64 all = 0;
 
-	for (u32 i = 0; i < b->kernels.n; i++) {
-		const struct gpu_sum *s = map__value(&b->kernels, i);
-
+	MAP_EACH_ENTRY(const struct gpu_sum *s, const struct gpu_kernel_key *k, &b->kernels) {
 		all += s->ns;
 		if (best && s->ns <= best->ns)
 			continue;
 		best = s;
-		key = map__key(&b->kernels, i);
+		key = k;
 	}
 	f = all ? findings__add(out, FINDING_GPU_KERNEL) : NULL;
 	if (!f)

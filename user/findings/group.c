@@ -89,6 +89,8 @@ int groups__make(struct groups *g, const struct finding_input *in, u64 kinds, en
 	u32 n, end;
 
 	memset(g, 0, sizeof(*g));
+	if (!(kinds & in->profile->kinds))
+		return 0;
 	list = members(in, kinds, by, &n);
 	g->cells = list ? calloc((size_t)n + 1, sizeof(*g->cells)) : NULL;
 	g->list = g->cells ? calloc((size_t)n + 1, sizeof(*g->list)) : NULL;
@@ -266,6 +268,7 @@ struct finding *group__add_finding(const struct finding_input *in, const struct 
 	group__weigh(in, g, f);
 	if (reason.value && reason.value < ACTIVITY_CAUSE_BASE) {
 		snprintf(f->call, sizeof(f->call), "%s", activity__name(in->activity, (u32)reason.value));
+		f->calls = activity__meaning(in->activity, (u32)reason.value);
 		f->call_ns = reason.ns;
 		f->call_times = reason.times;
 	}

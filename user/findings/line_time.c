@@ -68,9 +68,7 @@ static int add_cells(struct line *l)
 {
 	const struct profile *p = l->in->profile;
 
-	for (u32 i = 0; i < p->cells.n; i++) {
-		const struct profile_key *key = profile__key(p, i);
-		const struct profile_cell *cell = profile__cell(p, i);
+	MAP_EACH_ENTRY(const struct profile_cell *cell, const struct profile_key *key, &p->cells) {
 		bool is_wait = key->state == ACTIVITY_BLOCKED || cell->is_delay || key->stack;
 		struct line_thread *t;
 		int has;

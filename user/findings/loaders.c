@@ -141,9 +141,7 @@ static void sum_workers(struct reading *r)
 {
 	const struct profile *p = r->in->profile;
 
-	for (u32 i = 0; i < p->cells.n; i++) {
-		const struct profile_key *k = profile__key(p, i);
-		const struct profile_cell *c = profile__cell(p, i);
+	MAP_EACH_ENTRY(const struct profile_cell *c, const struct profile_key *k, &p->cells) {
 		struct loader_worker *w = map__find(&r->loaders->workers, &k->thread.pid);
 
 		if (!w)

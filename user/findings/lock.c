@@ -340,4 +340,4 @@ static int find(const struct finding_input *in, struct findings *out)
 	return err;
 }
 
-FINDINGS(lock) = { .name = "lock", .find = find };
+FINDINGS(lock) = { .name = "lock", .decides_colours = true, .find = find };

@@ -62,10 +62,7 @@ void loop__add_computation(const struct finding_input *in, u32 stack, bool is_ma
 	if (!parts.loop)
 		return;
 	/* between two waits for events, a loop runs callbacks: the time before such a wait was theirs */
-	for (u32 i = 0; i < p->cells.n; i++) {
-		const struct profile_key *key = profile__key(p, i);
-		const struct profile_cell *cell = profile__cell(p, i);
-
+	MAP_EACH_ENTRY(const struct profile_cell *cell, const struct profile_key *key, &p->cells) {
 		if (key->thread.pid != f->pid || !cell->busy_times ||
 		    !stack_parts__of(in->stacks, key->stack).waits_in_loop)
 			continue;

@@ -24,9 +24,10 @@ static void merge_calls(struct finding *into, const struct finding *f)
 {
 	bool same = !strcmp(into->call, f->call);
 
-	if (!same && f->call_ns > into->call_ns)
+	if (!same && f->call_ns > into->call_ns) {
 		memcpy(into->call, f->call, sizeof(into->call));
-	else if (!same)
+		into->calls = f->calls;
+	} else if (!same)
 		return;
 	into->call_ns = f->call_ns + (same ? into->call_ns : 0);
 	into->call_times = f->call_times + (same ? into->call_times : 0);

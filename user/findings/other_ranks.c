@@ -28,9 +28,7 @@ static struct thread_key least_waiting(const struct finding_input *in, const str
 	struct map threads;
 
 	map__init(&threads, sizeof(struct thread_key), sizeof(u64));
-	for (u32 i = 0; i < in->profile->cells.n; i++) {
-		const struct profile_key *key = profile__key(in->profile, i);
-		const struct profile_cell *cell = profile__cell(in->profile, i);
+	MAP_EACH_ENTRY(const struct profile_cell *cell, const struct profile_key *key, &in->profile->cells) {
 		u64 *ns = NULL;
 
 		if (cell->kind == FINDING_RANKS && key->thread.pid != g->pid &&

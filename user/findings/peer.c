@@ -159,4 +159,4 @@ static int find(const struct finding_input *in, struct findings *out)
 	return groups__each_finding(in, FINDING_PEER, out, complete, NULL);
 }
 
-FINDINGS(peer) = { .name = "peer", .find = find };
+FINDINGS(peer) = { .name = "peer", .decides_colours = true, .find = find };

@@ -26,14 +26,18 @@ static int read_threshold(struct profile *p)
 	return query__read_kind(&all, "sample_clock", on_clock, p);
 }
 
-int profile__new(struct profile **out, const struct query *q)
+int profile__new(struct profile **out, const struct query *q, u32 n_parts)
 {
+	struct trace_window w = query__window(q);
 	struct profile *p = calloc(1, sizeof(*p));
 
 	*out = p;
 	if (!p)
 		return -ENOMEM;
 	p->q = q;
+	p->n_parts = n_parts;
+	p->from = w.from;
+	p->width = n_parts ? (w.to - w.from) / n_parts + 1 : 0;
 	p->has_sched = trace__has(q->trace, "sched_off") || trace__has(q->trace, "sched_run");
 	p->has_off_stacks = trace__has(q->trace, "sample_off");
 	map__init(&p->cells, sizeof(struct profile_key), sizeof(struct profile_cell));
@@ -46,6 +50,8 @@ void profile__free(struct profile *p)
 {
 	if (!p)
 		return;
+	MAP_EACH(struct profile_cell *cell, &p->cells)
+		free(cell->parts);
 	MAPS_FREE(&p->cells, &p->threads, &p->samples);
 	free(p);
 }
@@ -138,14 +144,41 @@ static void add_busy(struct profile_thread *t, struct profile_cell *cell, const 
 	t->busy = 0;
 }
 
+/* Adds an interval to the parts of the time that it lies in. The intervals of a cell arrive in order. 0 or -ENOMEM. */
+static int add_to_parts(const struct profile *p, struct profile_cell *cell, u64 from, u64 to)
+{
+	u64 end;
+
+	for (from = from < p->from ? p->from : from; from < to; from = end) {
+		u64 part = (from - p->from) / p->width;
+
+		if (part >= p->n_parts)
+			return 0;
+		end = p->from + (part + 1) * p->width;
+		end = end < to ? end : to;
+		if (!cell->n_parts)
+			cell->first = (u32)part;
+		while (cell->first + cell->n_parts <= part)
+			if (!array__push(cell->parts, cell->n_parts, 0))
+				return -ENOMEM;
+		cell->parts[part - cell->first] += end - from;
+	}
+	return 0;
+}
+
 int profile__add(struct profile *p, const struct activity_interval *i)
 {
 	struct profile_thread *t = thread_of(p, &i->thread);
 	struct profile_key key = key_of(i);
+	u32 n = p->cells.n;
 	struct profile_cell *cell = cell_of(p, &key);
 
 	if (!t || !cell)
 		return -ENOMEM;
+	if (p->cells.n > n) {
+		cell->next = t->cells;
+		t->cells = p->cells.n;
+	}
 	add_to_thread(t, i, p->has_sched);
 	add_busy(t, cell, i);
 	if (p->has_sched && i->state == ACTIVITY_UNKNOWN)
@@ -158,7 +191,7 @@ int profile__add(struct profile *p, const struct activity_interval *i)
 			     i->to - i->from < p->threshold;
 	cell->long_times += i->is_new_reason && i->to - i->from >= PROFILE_LONG;
 	cell->longest = i->to - i->from > cell->longest ? i->to - i->from : cell->longest;
-	return 0;
+	return p->n_parts ? add_to_parts(p, cell, i->from, i->to) : 0;
 }
 
 static int on_samples(const struct rows *rows, void *arg)
@@ -210,9 +243,7 @@ static bool has_no_stack(const struct profile_key *key)
 
 static int sum_short(const struct profile *p, struct map *sums)
 {
-	for (u32 i = 0; i < p->cells.n; i++) {
-		const struct profile_key *key = profile__key(p, i);
-		const struct profile_cell *cell = profile__cell(p, i);
+	MAP_EACH_ENTRY(const struct profile_cell *cell, const struct profile_key *key, &p->cells) {
 		struct short_key thread = { key->thread, key->uninterruptible };
 		bool unknown = has_no_stack(key);
 		struct short_waits *s;

@@ -36,7 +36,17 @@ struct profile_cell {
 	u32 decided; /* enum finding_kind, by the module that has a finding of it; FINDING_NONE: it agrees with `kind` */
 	u32 code; /* id of the frame that findings name: the innermost of the user's code, else of Python; 0: none */
 	bool is_delay; /* the thread was runnable after a wait of this kind, by findings/classify.c */
+	u32 next; /* number of the thread's next cell plus one; 0: none */
+	/* If profile__new was asked for parts of the time: the ns in n_parts of them, from part number `first` on */
+	u32 first, n_parts;
+	u64 *parts;
 };
+
+/* Returns the ns of the cell in a part of the time. */
+static inline u64 profile_cell__in_part(const struct profile_cell *c, u32 part)
+{
+	return part >= c->first && part - c->first < c->n_parts ? c->parts[part - c->first] : 0;
+}
 
 /*
  * Waits are uneven if there are at least so many, the longest takes so many quarters of the average, and one of so many
@@ -62,6 +72,7 @@ struct profile_thread {
 	u64 idle_ns; /* idle part of blocked, ns, by findings/classify.c */
 	u64 busy; /* ns since its last wait that was not for the GIL */
 	bool has_python; /* one of its stacks has Python frames */
+	u32 cells; /* number of its last cell plus one, which leads to the others */
 };
 
 struct profile_sample_key {
@@ -83,16 +94,22 @@ struct profile {
 	struct profile_thread *last; /* entry of last_thread in threads; NULL: there was no interval yet */
 	struct map samples; /* struct profile_sample_key -> struct profile_sample */
 	u64 sampled_ns; /* of all samples */
+	u64 kinds; /* FINDING_BIT of the kinds that cells have or had, by findings.c */
 	u64 threshold; /* waits of at least this length all have a stack, ns; 0: no wait has one */
 	bool has_sched, has_off_stacks;
+	u32 n_parts; /* 0: cells have no parts */
+	u64 from, width; /* start of the first part, length of each, ns */
 	struct {
 		struct profile_key key;
 		struct profile_cell *cell;
 	} recent[16];
 };
 
-/* Returns 0 or negative errno; call profile__free in any case. */
-int profile__new(struct profile **out, const struct query *q);
+/*
+ * n_parts: cells also have their time in each of so many parts of the selected time. Returns 0 or negative errno; call
+ * profile__free in any case.
+ */
+int profile__new(struct profile **out, const struct query *q, u32 n_parts);
 void profile__free(struct profile *p);
 /* Adds an interval. 0 or -ENOMEM. */
 int profile__add(struct profile *p, const struct activity_interval *i);

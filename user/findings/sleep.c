@@ -80,4 +80,4 @@ static int find(const struct finding_input *in, struct findings *out)
 	return groups__each_finding(in, FINDING_SLEEP, out, complete, NULL);
 }
 
-FINDINGS(sleep) = { .name = "sleep", .find = find };
+FINDINGS(sleep) = { .name = "sleep", .decides_colours = true, .find = find };

@@ -219,11 +219,8 @@ static void search_functions(struct search *f)
 
 	for (u32 i = 0; i < p->cells.n; i++)
 		search_stack(f, profile__key(p, i)->stack, profile__cell(p, i)->ns);
-	for (u32 i = 0; i < p->samples.n; i++) {
-		const struct profile_sample_key *key = map__key(&p->samples, i);
-
-		search_stack(f, key->stack, ((const struct profile_sample *)map__value(&p->samples, i))->ns);
-	}
+	MAP_EACH_ENTRY(const struct profile_sample *sample, const struct profile_sample_key *key, &p->samples)
+		search_stack(f, key->stack, sample->ns);
 }
 
 static bool is_on_stack(const struct subject *s, const struct stacks *stacks, u32 stack)

@@ -97,10 +97,7 @@ static void add_wakers(const struct profile *p, struct link *l, const struct thr
 	struct map wakers;
 
 	map__init(&wakers, sizeof(struct thread_key), sizeof(u64));
-	for (u32 i = 0; i < p->cells.n; i++) {
-		const struct profile_key *key = profile__key(p, i);
-		const struct profile_cell *cell = profile__cell(p, i);
-
+	MAP_EACH_ENTRY(const struct profile_cell *cell, const struct profile_key *key, &p->cells) {
 		if (thread_key__is_same(key->thread, l->thread) && key->state == ACTIVITY_BLOCKED &&
 		    (is_idle || cell->kind != FINDING_IDLE) && !is_one_of(key->caused_by, seen, n_seen))
 			add_waker(&wakers, l, key->caused_by, cell->ns);
@@ -145,10 +142,7 @@ static struct link link_of(const struct finding_input *in, struct thread_key thr
 	l.active = t->run + t->runnable;
 	l.idle_ns = t->idle_ns;
 	map__init(&kinds, sizeof(u32), sizeof(struct kind_sum));
-	for (u32 i = 0; i < p->cells.n; i++) {
-		const struct profile_key *key = profile__key(p, i);
-		const struct profile_cell *cell = profile__cell(p, i);
-
+	MAP_EACH_ENTRY(const struct profile_cell *cell, const struct profile_key *key, &p->cells) {
 		enum finding_kind kind = kind_of(p, key, cell, l.is_waited_for);
 
 		if (thread_key__is_same(key->thread, thread) && key->state == ACTIVITY_BLOCKED && is_explanation(kind))
@@ -197,10 +191,7 @@ static void add_caller(const struct finding_input *in, const struct link *l, str
 	struct callers callers;
 
 	callers__init(&callers, in->stacks, l->stack);
-	for (u32 i = 0; i < p->cells.n; i++) {
-		const struct profile_key *key = profile__key(p, i);
-		const struct profile_cell *cell = profile__cell(p, i);
-
+	MAP_EACH_ENTRY(const struct profile_cell *cell, const struct profile_key *key, &p->cells) {
 		if (thread_key__is_same(key->thread, l->thread) && key->state == ACTIVITY_BLOCKED &&
 		    kind_of(p, key, cell, l->is_waited_for) == l->kind)
 			callers__add(&callers, key->stack, cell->ns);
@@ -311,10 +302,7 @@ static bool is_idle_between_locks(const struct finding_input *in, struct thread_
 {
 	u64 locks = 0, idle = 0;
 
-	for (u32 i = 0; i < in->profile->cells.n; i++) {
-		const struct profile_key *key = profile__key(in->profile, i);
-		const struct profile_cell *cell = profile__cell(in->profile, i);
-
+	MAP_EACH_ENTRY(const struct profile_cell *cell, const struct profile_key *key, &in->profile->cells) {
 		if (!thread_key__is_same(key->thread, thread))
 			continue;
 		locks += is_lock(cell->kind) ? cell->ns : 0;

@@ -12,11 +12,11 @@
 
 static const struct plain {
 	enum finding_kind kind;
-	const char *report;
+	const char *report; /* NULL: the one that shows such calls */
 } plain[] = {
-	{ FINDING_CHILD, "offcpu" },	 { FINDING_GPU_WAIT, "cuda-api" }, { FINDING_NCCL, "nccl-api" },
-	{ FINDING_LIBRARY, "cuda-api" }, { FINDING_CALL, "osrt" },	   { FINDING_BLOCKED, "disk" },
-	{ FINDING_ASLEEP, "offcpu" },	 { FINDING_MEMORY, "disk" },	   { FINDING_IDLE, "offcpu" },
+	{ FINDING_CHILD, "offcpu" },   { FINDING_GPU_WAIT, NULL }, { FINDING_NCCL, NULL },
+	{ FINDING_LIBRARY, NULL },     { FINDING_CALL, "osrt" },   { FINDING_BLOCKED, "disk" },
+	{ FINDING_ASLEEP, "offcpu" },  { FINDING_MEMORY, "disk" }, { FINDING_IDLE, "offcpu" },
 	{ FINDING_STOPPED, "offcpu" },
 };
 
@@ -44,11 +44,9 @@ static void add_address_space(struct finding *f)
 static int complete(const struct finding_input *in, const struct group *g, struct finding *f, void *arg)
 {
 	const struct plain *p = arg;
+	const char *report = p->report ? p->report : f->calls ? f->calls->report : NULL;
 
-	snprintf(f->report, sizeof(f->report), "%s", p->report);
-	/* calls of other libraries are in no report of their own */
-	if (p->kind == FINDING_LIBRARY && profile__cell(in->profile, g->cells[0])->cause != ACTIVITY_CUDA)
-		snprintf(f->report, sizeof(f->report), "offcpu");
+	snprintf(f->report, sizeof(f->report), "%s", report ? report : "offcpu");
 	if (p->kind == FINDING_CHILD && waited_for__follow(in, g, f))
 		finding__waits_for_known(f);
 	if (p->kind == FINDING_CHILD && !f->counterpart.pid)
@@ -81,4 +79,4 @@ static int find(const struct finding_input *in, struct findings *out)
 	return err;
 }
 
-FINDINGS(waits) = { .name = "waits", .find = find };
+FINDINGS(waits) = { .name = "waits", .decides_colours = true, .find = find };

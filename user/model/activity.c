@@ -7,7 +7,6 @@
 
 #include "model/activity_private.h"
 #include "model/gil.h"
-#include "model/sched_span.h"
 #include "util/search.h"
 
 u32 activity_window = 128u << 10;
@@ -27,6 +26,7 @@ int activity__new(struct activity **out, const struct query *q, u32 flags)
 	a->has_sched = trace__has(q->trace, "sched_run") || trace__has(q->trace, "sched_off");
 	map__init(&a->threads, sizeof(struct thread_key), sizeof(struct activity_thread));
 	map__init(&a->quotas, sizeof(u32), sizeof(struct span_list));
+	cpu_sums__init(&a->cpus, q->facts && q->facts->head ? q->facts->head->cpus : 0);
 	err = lock_futexes__load(&a->locks, q->trace);
 	if (err)
 		return err;
@@ -44,6 +44,7 @@ void activity__free(struct activity *a)
 		span_list__free(map__value(&a->quotas, i));
 	map__free(&a->quotas);
 	span_list__free(&a->lost);
+	cpu_sums__free(&a->cpus);
 	gil_model__free(a->gil);
 	waits__free(a->waits);
 	lock_futexes__free(a->locks);
@@ -59,6 +60,16 @@ const char *activity__name(const struct activity *a, u32 reason)
 enum activity_cause activity__cause(const struct activity *a, u32 reason)
 {
 	return reason < ACTIVITY_CAUSE_BASE ? waits__cause(a->waits, reason) : reason - ACTIVITY_CAUSE_BASE;
+}
+
+const struct event_meaning *activity__meaning(const struct activity *a, u32 reason)
+{
+	return reason < ACTIVITY_CAUSE_BASE ? waits__meaning(a->waits, reason) : NULL;
+}
+
+const struct cpu_sums *activity__cpus(const struct activity *a)
+{
+	return &a->cpus;
 }
 
 const struct lock_futexes *activity__futexes(const struct activity *a)
@@ -371,6 +382,7 @@ int activity__read(struct activity *a, int (*fn)(const struct activity_interval 
 		}
 	}
 	unload(a);
+	a->flags &= ~(u32)ACTIVITY_CPUS;
 	return err;
 }
 

@@ -68,9 +68,11 @@ enum activity_flag {
 	ACTIVITY_IN_CALLS = 1, /* cut running, runnable and unknown intervals by the thread's calls, too */
 	ACTIVITY_DETAILS = 2, /* add objects, stacks, holders and wakers */
 	ACTIVITY_HOLDERS = 4, /* with details: cut waits for a GIL by its holders */
+	ACTIVITY_CPUS = 8, /* the first activity__read also sums how all processes used CPUs */
 };
 
 struct activity;
+struct cpu_sums;
 
 /* q selects time and threads, and must outlive *out. flags: enum activity_flag. 0 or negative errno; free anyway. */
 int activity__new(struct activity **out, const struct query *q, u32 flags);
@@ -101,6 +103,10 @@ int activity__of(struct activity *a, u32 pid, u32 tid, u64 from, u64 to,
 const char *activity__name(const struct activity *a, u32 reason);
 /* Returns the cause of all intervals with this `reason`. */
 enum activity_cause activity__cause(const struct activity *a, u32 reason);
+/* Returns what the family states of the call or wait; NULL: `reason` is none. */
+const struct event_meaning *activity__meaning(const struct activity *a, u32 reason);
+/* The sums of ACTIVITY_CPUS; live as long as a. */
+const struct cpu_sums *activity__cpus(const struct activity *a);
 /* The futexes that are used as locks; lives as long as a. */
 const struct lock_futexes *activity__futexes(const struct activity *a);
 

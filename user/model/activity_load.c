@@ -7,8 +7,6 @@
 #include "model/activity_private.h"
 #include "model/gil.h"
 #include "model/losses.h"
-#include "model/sched_span.h"
-#include "model/throttle.h"
 #include "util/array.h"
 #include "util/compare.h"
 
@@ -29,9 +27,13 @@ static int add(struct sched_times *l, const struct sched_time *s)
 static int on_span(const struct sched_span *s, void *arg)
 {
 	struct activity *a = arg;
-	struct activity_thread *t = thread_of(a, s->pid, s->tid);
 	struct sched_time time = { s->start, s->end, s->wake, { s->waker_pid, s->waker_tid }, (u32)s->state };
+	int err = a->flags & ACTIVITY_CPUS ? cpu_sums__add(&a->cpus, s, &a->q) : 0;
+	struct activity_thread *t;
 
+	if (err || !trace_ids__have(&a->q.pids, s->pid) || !trace_ids__have(&a->q.tids, s->tid))
+		return err;
+	t = thread_of(a, s->pid, s->tid);
 	if (!t)
 		return a->chosen ? 0 : -ENOMEM;
 	if (s->start >= s->end)
@@ -99,8 +101,11 @@ static int on_throttle(const struct throttle *t, void *arg)
 {
 	struct listed_span span = { .from = t->since, .to = t->time };
 	struct activity *a = arg;
+	const struct query *q = a->selected;
 	struct span_list *l;
 
+	if (t->time >= q->from && (!q->to || t->time < q->to) && cpu_sums__add_throttle(&a->cpus, t))
+		return -ENOMEM;
 	if (!throttle__in_most(t->throttled_periods, t->periods))
 		return 0;
 	l = map__get(&a->quotas, &t->pid);
@@ -204,6 +209,20 @@ static void empty_thread(struct activity_thread *t, u64 from)
 	t->on_cpu.n = t->off_cpu.n = t->off_stacks.n = 0;
 }
 
+/* Reads also the spans of processes that are not selected if their sums are asked for. */
+static int read_spans(struct activity *a)
+{
+	struct query q = a->q;
+
+	u32 parts = SPAN_WHY | SPAN_WAKER;
+
+	if (a->flags & ACTIVITY_CPUS) {
+		parts |= SPAN_LEFT | SPAN_CPU | SPAN_NEXT;
+		q.pids.n = q.tids.n = 0;
+	}
+	return sched_spans__read(&q, parts, on_span, a);
+}
+
 int activity__load_window(struct activity *a, u64 from, u64 to)
 {
 	int err = load_whole(a);
@@ -216,7 +235,7 @@ int activity__load_window(struct activity *a, u64 from, u64 to)
 	if (!err && *waits__kinds(a->waits))
 		err = query__read(&a->q, waits__kinds(a->waits), on_calls, a);
 	if (!err)
-		err = sched_spans__read(&a->q, SPAN_WHY | SPAN_WAKER, on_span, a);
+		err = read_spans(a);
 	if (!err && (a->flags & ACTIVITY_HOLDERS))
 		err = load_holders(a);
 	MAP_EACH(struct activity_thread *t, &a->threads) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "model/activity.h"
+#include "model/cpu_sums.h"
 #include "model/span_list.h"
 
 /* A span on or off a CPU, as in struct sched_span */
@@ -43,6 +44,7 @@ struct activity {
 	bool has_whole; /* quotas and lost were read */
 	struct map quotas; /* u32 pid -> struct span_list: when its cgroup's quota was used up in most periods */
 	struct span_list lost; /* when scheduler events were lost */
+	struct cpu_sums cpus;
 };
 
 /* Reads a window; what was loaded is forgotten. 0 or negative errno. */

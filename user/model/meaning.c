@@ -28,3 +28,12 @@ const struct event_meaning *meaning__of(const struct schema_event *e)
 	}
 	return &call;
 }
+
+const struct event_meaning *meaning__of_report(const char *report)
+{
+	REGISTRY_EACH(sonde_meanings, family)
+		for (const struct event_meaning *m = (*family)->events; m->event; m++)
+			if (m->report && !strcmp(m->report, report))
+				return m;
+	return NULL;
+}

@@ -21,6 +21,9 @@ struct event_meaning {
 	u16 rank; /* below RANKS */
 	bool blocked; /* only an uninterruptible thread waits for it */
 	const char *reason; /* "disk"; NULL: the span's own name */
+	const char *library; /* "CUDA": whose calls the spans are; NULL: of another library, or no calls */
+	const char *report; /* "cuda-api": the report that shows them; NULL: none does */
+	bool is_copy; /* they copy memory of GPUs */
 	/* of others */
 	bool is_no_wait; /* a sum or a lifetime, in which a thread may do anything, or the work of a device */
 	bool is_beside; /* the thread may go on while the span is open */
@@ -37,3 +40,5 @@ struct family_meaning {
 
 /* Never NULL */
 const struct event_meaning *meaning__of(const struct schema_event *e);
+/* Returns the meaning of events whose calls the report shows; NULL: there are none. */
+const struct event_meaning *meaning__of_report(const char *report);

@@ -5,69 +5,80 @@
 
 #include "core/event.h"
 
-static const struct schema_field *field(const struct schema_event *e, bool is_present, const char *name)
+static struct sched_column column(const struct rows *rows, const struct schema_field *field, u32 is_read)
 {
-	return is_present ? schema_event__field(e, name) : NULL;
+	struct sched_column c = { .field = is_read && field && field->type != FIELD_TEXT && field->type != FIELD_TAIL ?
+						   field :
+						   NULL };
+
+	if (c.field && rows)
+		c.numbers = rows__numbers(rows, c.field);
+	return c;
 }
 
-struct sched_span_fields sched_span_fields__of(const struct schema_event *e, u32 parts)
+struct sched_span_fields sched_span_fields__of(const struct schema_event *e, const struct rows *rows, u32 parts)
 {
+	struct common_fields common = common_fields__of(e);
 	bool on_cpu = !strcmp(e->name, "sched_run");
-	struct sched_span_fields f = {
-		.event = e,
-		.common = common_fields__of(e),
-		.on_cpu = on_cpu,
-		.state = field(e, parts & (on_cpu ? SPAN_LEFT : SPAN_WHY), "state"),
-		.wake = field(e, parts & SPAN_WHY, "wake"),
-		.waker = field(e, parts & SPAN_WAKER, "waker"),
-		.waker_pid = field(e, parts & SPAN_WAKER, "waker_pid"),
-		.waker_tid = field(e, parts & SPAN_WAKER, "waker_tid"),
-		.counted = field(e, parts & SPAN_COUNTED, on_cpu ? "charged" : "waited"),
-		.next = field(e, on_cpu && parts & SPAN_NEXT, "next_tid"),
-		.allowed = field(e, on_cpu && parts & SPAN_NEXT, "allowed"),
-		.priority = field(e, on_cpu && parts & SPAN_NEXT, "priority"),
-	};
+	FIELDS_OF(e, state, wake, waker, waker_pid, waker_tid, next_tid, allowed, priority);
+	const struct schema_field *counted = schema_event__field(e, on_cpu ? "charged" : "waited");
+	u32 next = on_cpu ? parts & SPAN_NEXT : 0;
 
-	f.common.flags = parts & SPAN_OPEN ? f.common.flags : NULL;
-	f.common.cpu = parts & SPAN_CPU ? f.common.cpu : NULL;
-	return f;
+	return (struct sched_span_fields){
+		.event = e,
+		.on_cpu = on_cpu,
+		.pid = column(rows, common.pid, true),
+		.tid = column(rows, common.tid, true),
+		.start = column(rows, common.start, true),
+		.time = column(rows, common.time, true),
+		.flags = column(rows, common.flags, parts & SPAN_OPEN),
+		.cpu = column(rows, common.cpu, parts & SPAN_CPU),
+		.state = column(rows, state, parts & (on_cpu ? SPAN_LEFT : SPAN_WHY)),
+		.wake = column(rows, wake, parts & SPAN_WHY),
+		.waker = column(rows, waker, parts & SPAN_WAKER),
+		.waker_pid = column(rows, waker_pid, parts & SPAN_WAKER),
+		.waker_tid = column(rows, waker_tid, parts & SPAN_WAKER),
+		.counted = column(rows, counted, parts & SPAN_COUNTED),
+		.next = column(rows, next_tid, next),
+		.allowed = column(rows, allowed, next),
+		.priority = column(rows, priority, next),
+	};
 }
 
-/* Skips the call for the many fields that are not requested. */
-static inline u64 get(const struct view *v, const struct schema_field *f)
+static inline u64 get(const struct view *v, const struct sched_column *c)
 {
-	return f ? (u64)view__s64(v, f) : 0;
+	return !c->field ? 0 : v->rows ? row_numbers__at(&c->numbers, v->i) : (u64)view__s64(v, c->field);
 }
 
 /* The event's wake is 0 for a thread that was not woken, and any time in a damaged file. */
 static void add_wake(struct sched_span *s, const struct view *v, const struct sched_span_fields *f)
 {
 	bool waits = s->state != SCHED_RUNNABLE && s->state != SCHED_NEW;
-	u64 wake = get(v, f->wake);
+	u64 wake = get(v, &f->wake);
 
 	s->woken = waits && wake;
 	if (!wake)
 		wake = waits ? s->end : s->start;
 	s->wake = wake < s->start ? s->start : wake > s->end ? s->end : wake;
-	s->waker_kind = (s64)get(v, f->waker);
-	s->waker_pid = (u32)get(v, f->waker_pid);
-	s->waker_tid = (u32)get(v, f->waker_tid);
+	s->waker_kind = (s64)get(v, &f->waker);
+	s->waker_pid = (u32)get(v, &f->waker_pid);
+	s->waker_tid = (u32)get(v, &f->waker_tid);
 }
 
 void sched_span__decode(struct sched_span *s, const struct view *v, const struct sched_span_fields *f)
 {
-	s->pid = (u32)get(v, f->common.pid);
-	s->tid = (u32)get(v, f->common.tid);
-	s->start = s->wake = get(v, f->common.start);
-	s->end = get(v, f->common.time);
+	s->pid = (u32)get(v, &f->pid);
+	s->tid = (u32)get(v, &f->tid);
+	s->start = s->wake = get(v, &f->start);
+	s->end = get(v, &f->time);
 	s->on_cpu = f->on_cpu;
-	s->open = get(v, f->common.flags) & EVENT_OPEN;
-	s->cpu = (u16)get(v, f->common.cpu);
-	s->state = (s64)get(v, f->state);
-	s->counted = get(v, f->counted);
-	s->next_tid = (u32)get(v, f->next);
-	s->allowed = (u32)get(v, f->allowed);
-	s->priority = (u32)get(v, f->priority);
+	s->open = get(v, &f->flags) & EVENT_OPEN;
+	s->cpu = (u16)get(v, &f->cpu);
+	s->state = (s64)get(v, &f->state);
+	s->counted = get(v, &f->counted);
+	s->next_tid = (u32)get(v, &f->next);
+	s->allowed = (u32)get(v, &f->allowed);
+	s->priority = (u32)get(v, &f->priority);
 	if (s->on_cpu)
 		return;
 	add_wake(s, v, f);
@@ -82,7 +93,7 @@ struct reading {
 static int on_rows(const struct rows *rows, void *arg)
 {
 	const struct reading *r = arg;
-	struct sched_span_fields f = sched_span_fields__of(rows__event(rows), r->parts);
+	struct sched_span_fields f = sched_span_fields__of(rows__event(rows), rows, r->parts);
 	struct sched_span s = { 0 };
 	int err = 0;
 

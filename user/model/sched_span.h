@@ -44,16 +44,19 @@ struct sched_span {
 	u64 counted; /* ns as the kernel counts them: on a CPU the time run, off a CPU the time waited for a CPU */
 };
 
-/* The fields of sched_run or sched_off, looked up once */
+/* The fields of sched_run or sched_off, looked up once for each trace, or with their numbers for rows */
 struct sched_span_fields {
 	const struct schema_event *event;
-	struct common_fields common;
 	bool on_cpu;
-	const struct schema_field *state, *wake, *waker, *waker_pid, *waker_tid, *counted, *next, *allowed, *priority;
+	struct sched_column {
+		const struct schema_field *field; /* NULL: not requested, or the trace lacks it */
+		struct row_numbers numbers;
+	} pid, tid, start, time, flags, cpu, state, wake, waker, waker_pid, waker_tid, counted, next, allowed, priority;
 };
 
-struct sched_span_fields sched_span_fields__of(const struct schema_event *e, u32 parts);
-/* Decodes v into s, which is zeroed or was decoded with the same f. v must be of f's event. */
+/* rows: those that will be decoded; NULL: records */
+struct sched_span_fields sched_span_fields__of(const struct schema_event *e, const struct rows *rows, u32 parts);
+/* Decodes v, a row of f's rows or a record of its event, into s, which is zeroed or was decoded with the same f. */
 void sched_span__decode(struct sched_span *s, const struct view *v, const struct sched_span_fields *f);
 
 /*

@@ -29,6 +29,7 @@ struct waits {
 	struct reason {
 		char *text;
 		enum activity_cause cause;
+		const struct event_meaning *meaning;
 	} * reasons; /* reasons[number - 1] */
 	u32 n_reasons;
 	bool has_details;
@@ -119,6 +120,11 @@ enum activity_cause waits__cause(const struct waits *w, u32 reason)
 	return reason && reason <= w->n_reasons ? w->reasons[reason - 1].cause : ACTIVITY_UNOBSERVED;
 }
 
+const struct event_meaning *waits__meaning(const struct waits *w, u32 reason)
+{
+	return reason && reason <= w->n_reasons ? w->reasons[reason - 1].meaning : NULL;
+}
+
 /* Returns the field with the number of a system call, which names the span; NULL: none. */
 static const struct schema_field *call_number(const struct schema_event *e)
 {
@@ -164,7 +170,7 @@ static enum activity_cause cause_of(enum activity_cause cause, const struct reas
 }
 
 /* Returns the number of a reason; equal names and causes are one. 0: no memory. */
-static u32 number_of(struct waits *w, const char *name, enum activity_cause cause)
+static u32 number_of(struct waits *w, const char *name, enum activity_cause cause, const struct event_meaning *meaning)
 {
 	for (u32 i = 0; i < w->n_reasons; i++)
 		if (w->reasons[i].cause == cause && !strcmp(w->reasons[i].text, name))
@@ -173,7 +179,7 @@ static u32 number_of(struct waits *w, const char *name, enum activity_cause caus
 		return 0;
 	if (!array__room(w->reasons, w->n_reasons))
 		return 0;
-	w->reasons[w->n_reasons] = (struct reason){ .text = strdup(name), .cause = cause };
+	w->reasons[w->n_reasons] = (struct reason){ strdup(name), cause, meaning };
 	return w->reasons[w->n_reasons].text ? ++w->n_reasons : 0;
 }
 
@@ -181,13 +187,15 @@ static u32 reason_of(struct waits *w, const struct schema_event *e, u16 probe, u
 {
 	struct reason_key key = { .event = e->id, .probe = probe, .text = text };
 	u32 *number = map__get(&w->numbers, &key);
+	const struct event_meaning *meaning;
 	const char *name;
 
 	if (!number)
 		return 0;
 	if (!*number) {
+		meaning = meaning__of(e);
 		name = name_of(w, e, &key);
-		*number = number_of(w, name, cause_of(meaning__of(e)->cause, &key, name));
+		*number = number_of(w, name, cause_of(meaning->cause, &key, name), meaning);
 	}
 	return *number;
 }
@@ -254,19 +262,20 @@ static u32 add_detail(struct waits *w, const struct view *v, const struct detail
 static int feed_wakes(struct waits *w, const struct rows *rows)
 {
 	struct wait_span span = { .rank = meaning__of(rows__event(rows))->rank };
+	FIELDS_OF(rows__event(rows), woken_pid, woken_tid, futex, pid, tid, stack, since, time);
 	int err = 0;
 
 	ROWS_WHILE(!err, v, rows) {
-		struct thread_key key = { (u32)view__get(&v, "woken_pid"), (u32)view__get(&v, "woken_tid") };
+		struct thread_key key = { (u32)view__s64(&v, woken_pid), (u32)view__s64(&v, woken_tid) };
 		struct wait_detail d = {
-			.object = (u64)view__get(&v, "futex"),
-			.by_pid = (u32)view__get(&v, "pid"),
-			.by_tid = (u32)view__get(&v, "tid"),
-			.by_stack = (u32)view__get(&v, "stack"),
+			.object = (u64)view__s64(&v, futex),
+			.by_pid = (u32)view__s64(&v, pid),
+			.by_tid = (u32)view__s64(&v, tid),
+			.by_stack = (u32)view__s64(&v, stack),
 		};
 
-		span.start = (u64)view__get(&v, "since");
-		span.end = (u64)view__get(&v, "time");
+		span.start = (u64)view__s64(&v, since);
+		span.end = (u64)view__s64(&v, time);
 		if (span.end <= span.start || (w->chosen && !map__find(w->chosen, &key)))
 			continue;
 		span.reason = reason_of(w, v.event, 0, 0);

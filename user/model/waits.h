@@ -8,6 +8,7 @@
 
 #include "model/activity_cause.h"
 #include "model/lock_futexes.h"
+#include "model/meaning.h"
 #include "model/names.h"
 
 struct waits;
@@ -65,3 +66,5 @@ int waits__explain(const struct waits *w, struct thread_waits *thread, bool bloc
 /* "GIL", "cudaStreamSynchronize", "read"; lives as long as w. NULL: no such number. */
 const char *waits__reason(const struct waits *w, u32 reason);
 enum activity_cause waits__cause(const struct waits *w, u32 reason);
+/* What the family states of the span's event; NULL: no such number. */
+const struct event_meaning *waits__meaning(const struct waits *w, u32 reason);

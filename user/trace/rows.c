@@ -216,9 +216,13 @@ int rows__load(struct rows *r, const struct trace *t, const struct schema_event 
 
 static u64 raw_value(const struct rows *r, u32 index, u32 row)
 {
-	const u64 *values = rows__values(r, index);
+	const struct column_data *c = &r->columns[index];
 
-	return values ? values[row] : r->columns[index].constant;
+	if (c->is_constant)
+		return c->constant;
+	if (!c->decoded)
+		decode(r, index);
+	return c->values[row];
 }
 
 /* Of the fields that each event and each span begins with, which the schema has checked */

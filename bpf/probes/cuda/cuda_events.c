@@ -2,8 +2,11 @@
 /* What the family's events mean to those who read traces. */
 #include "model/meaning.h"
 
+#define CALL .cause = ACTIVITY_CUDA, .rank = RANK_CALL, .library = "CUDA", .report = "cuda-api"
+
 static const struct event_meaning events[] = {
-	{ "cuda_*", .cause = ACTIVITY_CUDA, .rank = RANK_CALL },
+	{ "cuda_copy*", CALL, .is_copy = true },
+	{ "cuda_*", CALL },
 	{},
 };
 

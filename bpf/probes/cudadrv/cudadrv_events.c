@@ -3,8 +3,11 @@
 #include "model/meaning.h"
 
 /* The runtime's call that contains it explains more. */
+#define CALL .cause = ACTIVITY_CUDA, .rank = RANK_CALL - 1, .library = "CUDA", .report = "cuda-api"
+
 static const struct event_meaning events[] = {
-	{ "cudadrv_*", .cause = ACTIVITY_CUDA, .rank = RANK_CALL - 1 },
+	{ "cudadrv_copy*", CALL, .is_copy = true },
+	{ "cudadrv_*", CALL },
 	{},
 };
 

@@ -3,7 +3,7 @@
 #include "model/meaning.h"
 
 static const struct event_meaning events[] = {
-	{ "nccl_*", .cause = ACTIVITY_NCCL, .rank = 7 },
+	{ "nccl_*", .cause = ACTIVITY_NCCL, .rank = 7, .library = "NCCL", .report = "nccl-api" },
 	{},
 };
 

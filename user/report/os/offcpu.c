@@ -170,7 +170,7 @@ static int run(const struct query *args, struct report_output *out)
 	struct table *threads, *parts;
 	struct offcpu o = { 0 };
 	struct findings *findings;
-	int err = findings__read(&findings, args, NULL);
+	int err = findings__read(&findings, args, 0);
 
 	map__init(&o.tops, sizeof(struct thread_key), sizeof(struct top));
 	map__init(&o.parts, sizeof(struct part_key), sizeof(struct part));

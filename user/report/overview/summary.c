@@ -61,7 +61,7 @@ static int read_all(struct summary *s)
 	if (!err)
 		err = sched_report__read(&s->sched, s->args);
 	if (!err)
-		err = findings__read(&s->findings, s->args, NULL);
+		err = findings__read(&s->findings, s->args, 0);
 	return err ? err :
 		     summary_processes__add(&s->processes, findings__input(s->findings)->cuda, &s->gil, &s->sched);
 }

@@ -1,90 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Report timeline: a line for each thread with its main activity in sixty parts of the time, and for each GPU. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "findings/findings.h"
 #include "model/gpu_busy.h"
 #include "output/text.h"
 #include "report/report.h"
-#include "util/array.h"
 
 #define BINS 60
-
-struct bin {
-	u64 ns[FINDING_COLOURS];
-};
-
-/* In a trace with many threads most live only briefly, so a line stores only the bins from `first` on. */
-struct line {
-	u64 run_ns, known_ns;
-	struct bin *bins; /* n, from `first` on */
-	u32 first, n;
-};
 
 struct timeline {
 	struct findings *findings;
 	u64 from, width; /* ns: start of the first part, length of each */
-	struct map lines; /* struct thread_key -> struct line */
-	struct thread_key last; /* intervals arrive thread by thread: the current thread's line */
-	struct line *line;
 	struct gpu_busy busy;
 	struct map devices; /* u32 index in busy's devices -> u64[BINS], ns */
 };
-
-/* Intervals arrive in order of time, so the bin exists already or follows the last one. */
-static u64 *bin_of(struct line *l, u64 bin)
-{
-	static const struct bin empty;
-
-	if (!l->n)
-		l->first = (u32)bin;
-	bin = bin < l->first ? l->first : bin;
-	while (l->first + l->n <= bin)
-		if (!array__push(l->bins, l->n, empty))
-			return NULL;
-	return l->bins[bin - l->first].ns;
-}
-
-static const u64 *ns_of(const struct line *l, u32 bin)
-{
-	static const struct bin empty;
-
-	return bin >= l->first && bin < l->first + l->n ? l->bins[bin - l->first].ns : empty.ns;
-}
-
-static int on_interval(const struct activity_interval *i, void *arg)
-{
-	struct timeline *t = arg;
-	struct line *line = t->line;
-	enum finding_colour colour;
-
-	if (i->state == ACTIVITY_UNKNOWN)
-		return 0;
-	colour = findings__colour(t->findings, i);
-	if (!line || i->thread.tid != t->last.tid || i->thread.pid != t->last.pid)
-		line = t->line = map__get(&t->lines, &i->thread);
-	if (!line)
-		return -ENOMEM;
-	t->last = i->thread;
-	line->known_ns += i->to - i->from;
-	line->run_ns += colour == COLOUR_RUN ? i->to - i->from : 0;
-	for (u64 from = i->from < t->from ? t->from : i->from; from < i->to;) {
-		u64 bin = (from - t->from) / t->width, end = t->from + (bin + 1) * t->width;
-		u64 *ns = bin < BINS ? bin_of(line, bin) : NULL;
-
-		if (bin >= BINS)
-			break;
-		if (!ns)
-			return -ENOMEM;
-		if (end > i->to)
-			end = i->to;
-		ns[colour] += end - from;
-		from = end;
-	}
-	return 0;
-}
 
 static int on_busy(u32 device, u64 from, u64 to, void *arg)
 {
@@ -193,21 +124,6 @@ static const struct column columns[] = {
 	{ "strip", "From the start to the end", VALUE_TEXT, SHOW_STRIP },
 };
 
-static void fill(const struct timeline *t, const struct query *args, struct table *table)
-{
-	MAP_EACH_ENTRY(const struct line *line, const struct thread_key *k, &t->lines) {
-		char strip[4 * BINS + 1] = "";
-
-		for (u32 bin = 0; bin < BINS; bin++)
-			strcat(strip, cell(ns_of(line, bin), t->width));
-		trim(strip);
-		table__add(table, V_U64(k->pid), V_U64(k->tid), V_TEXT(NAMES_TITLE(args->names, k->pid, k->tid)),
-			   V_DBL(table__percent(line->run_ns, line->known_ns)), V_U64(line->known_ns),
-			   V_U64(line->run_ns), V_TEXT(strip));
-	}
-	table__sort(table, "run_ns");
-}
-
 static const struct column bin_columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },	   { "tid", "TID", VALUE_U64, SHOW_PLAIN },
 	{ "from_ns", "From", VALUE_S64, SHOW_SECONDS },	   { "run_ns", "On CPU", VALUE_U64, SHOW_NS },
@@ -218,18 +134,56 @@ static const struct column bin_columns[] = {
 	{ "sleep_ns", "Asleep", VALUE_U64, SHOW_NS },
 };
 
-/* Adds the times behind the characters, for CSV and JSON. */
-static void fill_bins(const struct timeline *t, const struct query *args, struct table *table)
-{
-	MAP_EACH_ENTRY(const struct line *line, const struct thread_key *k, &t->lines) {
-		for (u32 bin = 0; bin < BINS; bin++) {
-			const u64 *ns = ns_of(line, bin);
+/* The times of a thread: in all, and by colour in each part */
+struct line {
+	u64 run, known;
+	u64 ns[BINS][FINDING_COLOURS];
+};
 
-			table__add(table, V_U64(k->pid), V_U64(k->tid), report__moment(args, t->from + bin * t->width),
-				   V_U64(ns[0]), V_U64(ns[1]), V_U64(ns[2]), V_U64(ns[3]), V_U64(ns[4]), V_U64(ns[5]),
-				   V_U64(ns[6]), V_U64(ns[7]), V_U64(ns[8]), V_U64(ns[9]));
-		}
+static void add_cell(struct line *l, const struct profile_cell *c)
+{
+	enum finding_colour colour = findings__colour(c);
+
+	for (u32 i = 0; i < c->n_parts; i++) {
+		l->ns[c->first + i][colour] += c->parts[i];
+		l->known += c->parts[i];
+		l->run += colour == COLOUR_RUN ? c->parts[i] : 0;
 	}
+}
+
+/* Adds the line as characters for people, its times to `bins`. */
+static void add_line(const struct timeline *t, const struct query *args, const struct thread_key *k,
+		     const struct line *l, struct table *threads, struct table *bins)
+{
+	char strip[4 * BINS + 1] = "", *end = strip;
+
+	for (u32 bin = 0; bin < BINS; bin++) {
+		const u64 *ns = l->ns[bin];
+
+		end = stpcpy(end, cell(ns, t->width));
+		table__add(bins, V_U64(k->pid), V_U64(k->tid), report__moment(args, t->from + bin * t->width),
+			   V_U64(ns[0]), V_U64(ns[1]), V_U64(ns[2]), V_U64(ns[3]), V_U64(ns[4]), V_U64(ns[5]),
+			   V_U64(ns[6]), V_U64(ns[7]), V_U64(ns[8]), V_U64(ns[9]));
+	}
+	trim(strip);
+	table__add(threads, V_U64(k->pid), V_U64(k->tid), V_TEXT(NAMES_TITLE(args->names, k->pid, k->tid)),
+		   V_DBL(table__percent(l->run, l->known)), V_U64(l->known), V_U64(l->run), V_TEXT(strip));
+}
+
+static void fill(const struct timeline *t, const struct query *args, struct table *threads, struct table *bins)
+{
+	const struct profile *p = findings__input(t->findings)->profile;
+
+	MAP_EACH_ENTRY(const struct profile_thread *thread, const struct thread_key *k, &p->threads) {
+		struct line l = { 0 };
+
+		for (u32 i = thread->cells; i; i = profile__cell(p, i - 1)->next)
+			if (profile__key(p, i - 1)->state != ACTIVITY_UNKNOWN)
+				add_cell(&l, profile__cell(p, i - 1));
+		if (l.known)
+			add_line(t, args, k, &l, threads, bins);
+	}
+	table__sort(threads, "run_ns");
 }
 
 static int run_devices(struct timeline *t, const struct query *args, struct report_output *out)
@@ -259,35 +213,24 @@ static void add_legend(const struct timeline *t, struct report_output *out)
 	report_output__note(out, "%s.", text);
 }
 
-static void free_lines(struct timeline *t)
-{
-	for (u32 i = 0; i < t->lines.n; i++)
-		free(((struct line *)map__value(&t->lines, i))->bins);
-	map__free(&t->lines);
-}
-
 static int run(const struct query *args, struct report_output *out)
 {
 	struct table *lines = REPORT_TABLE(out, "threads", "Threads over time", columns);
 	struct table *bins = REPORT_MACHINE_TABLE(out, "parts", "Parts of the time", bin_columns);
 	struct trace_window w = query__window(args);
 	struct timeline t = { .from = w.from, .width = (w.to - w.from) / BINS + 1 };
-	int err = findings__read(&t.findings, args, NULL);
+	int err = findings__read_colours(&t.findings, args, BINS);
 
 	lines->limit = 40;
-	map__init(&t.lines, sizeof(struct thread_key), sizeof(struct line));
 	map__init(&t.devices, sizeof(u32), BINS * sizeof(u64));
 	if (!err)
-		err = activity__read(findings__activity(t.findings), on_interval, &t);
-	fill(&t, args, lines);
-	fill_bins(&t, args, bins);
-	if (!t.lines.n)
+		fill(&t, args, lines, bins);
+	if (!lines->n_rows)
 		report__nothing(args, out, "No scheduling was recorded", "sched");
 	else
 		add_legend(&t, out);
 	if (!err)
 		err = run_devices(&t, args, out);
-	free_lines(&t);
 	map__free(&t.devices);
 	findings__free(t.findings);
 	return err;

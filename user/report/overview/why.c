@@ -367,7 +367,7 @@ static int run(const struct query *args, struct report_output *out)
 {
 	struct why w = { .args = args, .out = out };
 	struct findings *findings = NULL;
-	int err = findings__read(&findings, args, NULL);
+	int err = findings__read(&findings, args, 0);
 
 	if (!err)
 		err = chain__read(&w.chain, findings, args->subject);

@@ -90,7 +90,7 @@ static int by_weight(const void *a, const void *b)
 
 	if (!order)
 		order = (x->w.off_ns < y->w.off_ns) - (x->w.off_ns > y->w.off_ns);
-	return order ? order : (x > y) - (x < y); /* equal ones keep their order */
+	return order ? order : (x->stack > y->stack) - (x->stack < y->stack);
 }
 
 /* Adds the stacks with most time first, since later texts may be cut. */

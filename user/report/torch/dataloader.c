@@ -250,7 +250,7 @@ static int run(const struct query *args, struct report_output *out)
 {
 	struct findings *findings = NULL;
 	struct loaders loaders = { 0 };
-	int err = findings__read(&findings, args, NULL);
+	int err = findings__read(&findings, args, 0);
 
 	if (!err)
 		err = loaders__read(&loaders, findings__input(findings));

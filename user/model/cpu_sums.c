@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "model/cpu_sums.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+void cpu_sums__init(struct cpu_sums *c, u32 online)
+{
+	c->online = online;
+	map__init(&c->run, sizeof(struct cpu_key), sizeof(u64));
+	map__init(&c->processes, sizeof(u32), sizeof(struct on_cpus));
+	map__init(&c->waited, sizeof(struct cpu_key), sizeof(u64));
+	map__init(&c->takers, sizeof(struct taker_key), sizeof(u64));
+	map__init(&c->quotas, sizeof(struct quota_key), sizeof(struct throttle));
+}
+
+void cpu_sums__free(struct cpu_sums *c)
+{
+	MAPS_FREE(&c->run, &c->processes, &c->waited, &c->takers, &c->quotas);
+}
+
+/* Stores on which CPU the process ran most, how many it may use, and which thread preempted it. */
+static int add_run(struct cpu_sums *c, const struct sched_span *s, u64 ns, u64 on_this_cpu, bool ends)
+{
+	struct on_cpus *p = map__get(&c->processes, &s->pid);
+	u64 *n = ends && s->state == SCHED_RUNNABLE && s->next_tid ?
+			 map__get(&c->takers, &(struct taker_key){ s->pid, s->next_tid }) :
+			 &(u64){ 0 };
+
+	if (!p || !n)
+		return -ENOMEM;
+	++*n;
+	p->spans += ends;
+	p->run_ns += ns;
+	if (on_this_cpu > p->main_cpu_ns) {
+		p->main_cpu_ns = on_this_cpu;
+		p->main_cpu = s->cpu;
+	}
+	p->priority = s->priority;
+	p->allowed_ns += s->allowed ? ns : 0;
+	if (s->allowed && s->allowed < c->online) {
+		p->restricted_ns += ns;
+		p->allowed = s->allowed > p->allowed ? s->allowed : p->allowed;
+	}
+	return 0;
+}
+
+int cpu_sums__add(struct cpu_sums *c, const struct sched_span *s, const struct query *q)
+{
+	struct cpu_key key = { s->pid, s->cpu };
+	u64 ns = query__inside(q, s->on_cpu ? s->start : s->wake, s->end), *sum;
+
+	if (!ns)
+		return 0;
+	sum = map__get(s->on_cpu ? &c->run : &c->waited, &key);
+	if (!sum)
+		return -ENOMEM;
+	*sum += ns;
+	return s->on_cpu ? add_run(c, s, ns, *sum, s->end <= q->to) : 0;
+}
+
+int cpu_sums__add_throttle(struct cpu_sums *c, const struct throttle *t)
+{
+	struct quota_key key = { .pid = t->pid };
+	struct throttle *q;
+
+	snprintf(key.cgroup, sizeof(key.cgroup), "%.*s", (int)t->cgroup_len, t->cgroup);
+	q = map__get(&c->quotas, &key);
+	if (!q)
+		return -ENOMEM;
+	q->quota = t->quota;
+	q->period = t->period;
+	q->throttled += t->throttled;
+	q->periods += t->periods;
+	q->throttled_periods += t->throttled_periods;
+	return 0;
+}
