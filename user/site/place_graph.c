@@ -290,8 +290,8 @@ static bool follow_table(struct builder *b, u32 node, const struct frame *f)
 		u64 start, size;
 
 		part = graph__part(b->g, target);
-		if (!part && callees__cold(b->p->callees, target, &start, &size) &&
-		    elf__function_at(b->p->elf, b->entry, &start, &size) && t.n)
+		/* the function's own .cold part, as for a direct jump */
+		if (!part && t.n && callees__cold(b->p->callees, target, &start, &size))
 			part = builder__add_part(b, start, size);
 		if (!part) {
 			if (t.n) /* a jump with a known bound stays in this function */

@@ -68,7 +68,7 @@ def no_thread_waits():
     hits = {e["number"]: e["hits"] - e["skipped"] for e in trace.events("meta_hits")}
     tap.ok(sum(hits.values()) == 0 and not list(trace.events("gil_wait")), "no thread waits: no probe is hit", hits)
     tap.ok(not new & mine, "no thread waits: no tracepoint of the scheduler is attached", new & mine)
-    tap.ok(traced == alone, "no thread waits: no more page faults than without sonde", (alone, traced))
+    tap.ok(traced <= alone, "no thread waits: no more page faults than without sonde", (alone, traced))
     p.kill()
     p.wait()
 
