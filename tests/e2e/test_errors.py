@@ -143,6 +143,11 @@ def targets():
     gone = subprocess.Popen(["true"])
     gone.wait()
     expect("vanished pid", 1, [str(gone.pid), "no such process"], "record", "-p", str(gone.pid), "-d", "1", "-o", path("b"))
+    zombie = subprocess.Popen(["true"])
+    wait_for(lambda: b"\nState:\tZ" in open(f"/proc/{zombie.pid}/status", "rb").read(), 10)
+    for argv in (["record", "-p", str(zombie.pid), "-d", "1", "-o", path("b")], ["why", str(zombie.pid)], ["dump", str(zombie.pid)]):
+        expect(f"{argv[0]} of a zombie", 1, [f"process {zombie.pid} has ended: it is a zombie", f"parent {os.getpid()}"], *argv)
+    zombie.wait()
     ok(not os.path.exists(path("b")), "and leaves no file")
     expect("one of two pids vanished: exit 3", 3, [str(gone.pid)], "record", "-p", f"{gone.pid},{os.getpid()}", "-d", "0.2",
            "-o", path("c"))

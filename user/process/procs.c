@@ -112,3 +112,13 @@ char procs__state(u32 pid)
 	file__scan(path, 1, "State: %c", &state);
 	return state;
 }
+
+const char *procs__gone(u32 pid, char *text, size_t len)
+{
+	if (procs__state(pid) == 'Z')
+		snprintf(text, len, "process %u has ended: it is a zombie, for which its parent %llu has not waited", pid,
+			 procs__status(pid, "PPid: %llu"));
+	else
+		snprintf(text, len, "there is no process %u", pid);
+	return text;
+}

@@ -101,7 +101,7 @@ static int explain_open_error(u32 pid, int err, char *text, size_t len)
 	char why[400];
 
 	if (err == -ENOENT || err == -ESRCH) {
-		snprintf(text, len, "there is no process %u", pid);
+		procs__gone(pid, text, len);
 		return -ESRCH;
 	}
 	if (err == -ETIMEDOUT) {

@@ -96,6 +96,14 @@ bool process__was_selected(const struct session *s, u32 pid)
 	       !bpf_map_lookup_elem(bpf_map__fd(s->embedded.skel->maps.ended), &pid, &started);
 }
 
+/* A pidfd is readable when its process has ended. */
+static bool has_ended(int pidfd)
+{
+	struct pollfd p = { .fd = pidfd, .events = POLLIN };
+
+	return poll(&p, 1, 0) > 0;
+}
+
 int targets__open(struct session *s, char *err, size_t len)
 {
 	struct targets *t = &s->targets;
@@ -109,9 +117,13 @@ int targets__open(struct session *s, char *err, size_t len)
 	for (u32 i = 0; i < s->args->n_pids; i++) {
 		u32 pid = s->args->pids[i];
 		int fd = t->pidfds[t->n++] = syscall(__NR_pidfd_open, pid, 0);
+		bool ended = fd >= 0 && has_ended(fd);
+		char gone[128];
 
-		if (fd >= 0)
+		if (fd >= 0 && !ended)
 			alive++;
+		else if (ended)
+			session__warn(s, "%s", procs__gone(pid, gone, sizeof(gone)));
 		else if (errno == EINVAL || errno == ENOENT)
 			session__warn(s, "-p %u is a thread, not a process: name its process (Tgid in /proc/%u/status)",
 				      pid, pid);
@@ -119,7 +131,7 @@ int targets__open(struct session *s, char *err, size_t len)
 			session__warn(s,
 				      "-p %u: no such process: it ended before tracing began, or the number is wrong",
 				      pid);
-		s->not_attached += fd < 0;
+		s->not_attached += fd < 0 || ended;
 	}
 	if (t->n && !alive) {
 		snprintf(err, len, "none of the processes named by -p is running: nothing to trace");
@@ -171,13 +183,9 @@ bool targets__have(const struct session *s, u32 pid)
 
 bool session__targets_ended(const struct session *s)
 {
-	for (u32 i = 0; i < s->targets.n; i++) {
-		/* a pidfd is readable when its process has ended; poll() ignores a negative one */
-		struct pollfd p = { .fd = s->targets.pidfds[i], .events = POLLIN };
-
-		if (p.fd >= 0 && poll(&p, 1, 0) < 1)
+	for (u32 i = 0; i < s->targets.n; i++)
+		if (s->targets.pidfds[i] >= 0 && !has_ended(s->targets.pidfds[i]))
 			return false;
-	}
 	return s->targets.n > 0;
 }
 
