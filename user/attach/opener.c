@@ -27,7 +27,6 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define OVERLAYFS_MAGIC 0x794c7630 /* include/uapi/linux/magic.h */
 
 struct opener {
 	int sock;
@@ -86,7 +85,7 @@ static bool on_overlay(int path_fd)
 {
 	struct statfs fs;
 
-	return fstatfs(path_fd, &fs) || fs.f_type == OVERLAYFS_MAGIC;
+	return fstatfs(path_fd, &fs) || fs.f_type == FILESYSTEM_OVERLAY;
 }
 
 /* Is the data of the request a path with its NUL, or (if it may be missing) empty? */

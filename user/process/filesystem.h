@@ -11,7 +11,8 @@
  * FUSE has the same magic number as virtiofs, through which a virtual machine has files of its host:
  * filesystem__type() distinguishes them.
  */
-#define FILESYSTEM_FUSE 0x65735546
+#define FILESYSTEM_FUSE	   0x65735546
+#define FILESYSTEM_OVERLAY 0x794c7630
 
 /* The name of the remote file system with this magic number (statfs(2), f_type); NULL: it is local. */
 const char *filesystem__remote(u64 magic);

@@ -8,6 +8,7 @@ import glob
 import json
 import os
 import shutil
+import subprocess
 
 from common import (
     CUDA,
@@ -127,6 +128,29 @@ def copied_up(program, version, tmp):
     exact("before it is copied up", truths[0], only(r, truths[0], p.pid), p.pid)
     if len(mine) == 2:
         exact("after it is copied up", truths[1], only(r, truths[1], p.pid), p.pid, max(o["live"] for o in mine))
+
+
+def mapped_before_copy(program, version, tmp):
+    """One program maps the lower file, and after it was copied up another one maps the copy: only that one can be probed, once."""
+    lower = os.path.join(tmp, "lower")
+    os.mkdir(lower)
+    shutil.copy(library(version), lower)
+    path, mount = overlay_mount(tmp, "a", lower)
+    truths = [os.path.join(tmp, f"copy-{i}") for i in range(2)]
+    subprocess.run(["sh", "-c", mount], check=True)
+    try:
+        programs = [start(program, truths[0], path)]
+        with open(os.path.join(path, f"libcudart.so.{version}"), "ab") as f:
+            f.write(b"x")
+        programs.append(start(program, truths[1], path))
+        with Recording(os.path.join(tmp, "trace"), families="cuda,proc") as r:
+            finish(*programs)
+    finally:
+        subprocess.run(["umount", "-l", path], check=True)
+    ok(r.status == 3 and "before overlayfs copied it" in r.text, "mapped before the copy: what can't be probed is said", r.status, r.text)
+    exact("mapped after the copy", truths[1], r, programs[1].pid)
+    calls = [e for e in r.calls({programs[0].pid}).values() if e]
+    ok(not calls, "mapped before the copy: no calls", calls)
 
 
 def make_root(tmp):
@@ -315,7 +339,7 @@ def main():
     if ctypes.CDLL(None).unshare(0):
         skip("containers", "namespaces can't be created")
         done()
-    for test in (two_overlays, copied_up, deleted_and_replaced, exec_chain):
+    for test in (two_overlays, copied_up, mapped_before_copy, deleted_and_replaced, exec_chain):
         tmp = directory()
         test(program, version, tmp)
         shutil.rmtree(tmp)

@@ -267,7 +267,12 @@ static void explain_refusal(const struct session *s, const struct object *o, int
 		return;
 	}
 
-	if (err == -EACCES && s->args->trusted_files && !fstat(o->fd, &st))
+	if (err == -ESTALE)
+		snprintf(
+			why, len,
+			"not probed: a process still maps the file that was here before overlayfs copied it to its upper "
+			"layer, and that can't be opened any more; a process that starts now is probed");
+	else if (err == -EACCES && s->args->trusted_files && !fstat(o->fd, &st))
 		snprintf(
 			why, len,
 			"not probed (--trusted-files): it belongs to user %u, and no process of that user was seen to map it; "
@@ -322,7 +327,7 @@ static void attach_family(struct session *s, struct object *o, const struct exam
 	p.owner = fstat(o->fd, &st) ? UNKNOWN_OWNER : account__owner(st.st_uid);
 	number_sites(&p, x, e);
 	o->families |= FAMILY_BIT(f->id);
-	err = attach_programs(&p, f, &attached, &span);
+	err = o->is_copied_up && p.n ? -ESTALE : attach_programs(&p, f, &attached, &span);
 	note_refused(s, &p, why, sizeof(why));
 	if (err)
 		explain_refusal(s, o, err, why, sizeof(why));
@@ -358,6 +363,7 @@ bool object__attach(struct session *s, struct object *o, const struct examinatio
 
 	if (s->args->attaching && !s->time.started && x->n_families)
 		s->args->attaching(o->path);
+	o->is_copied_up = x->n_families && object__is_copied_up(s, o);
 	for (u32 i = 0; i < x->n_families; i++)
 		attach_family(s, o, x, &x->families[i], before);
 	return o->families;

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 /*
@@ -495,6 +496,38 @@ int objects__preattach(struct session *s, const char *path, int fd)
 	err = vmas__scan(s->attacher, objects__vma_program(s), getpid(), on_own_mapping, &scan);
 	munmap(map, page);
 	return err;
+}
+
+struct copy {
+	u64 start;
+	const struct object *o;
+	bool differs;
+};
+
+static void compare_inode(const struct mapping *m, void *arg)
+{
+	struct copy *c = arg;
+
+	if (m->start == c->start)
+		c->differs = m->dev != c->o->key.dev || m->ino != c->o->key.ino;
+}
+
+bool object__is_copied_up(struct session *s, const struct object *o)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	struct copy c = { .o = o };
+	struct statfs fs;
+	void *map;
+
+	if (fstatfs(o->fd, &fs) || fs.f_type != FILESYSTEM_OVERLAY)
+		return false;
+	map = mmap(NULL, page, PROT_READ | PROT_EXEC, MAP_PRIVATE, o->fd, 0);
+	if (map == MAP_FAILED)
+		return false;
+	c.start = (uintptr_t)map;
+	vmas__scan(s->attacher, objects__vma_program(s), getpid(), compare_inode, &c);
+	munmap(map, page);
+	return c.differs;
 }
 
 const char *objects__path(const struct objects *o, u16 id)

@@ -45,6 +45,7 @@ struct object {
 	bool pending; /* it is being examined (pending.c) */
 	bool debug_sought; /* a debug file was searched, and the result reported */
 	bool remote; /* left out because it is on a remote file system */
+	bool is_copied_up; /* see object__is_copied_up */
 	bool is_preattached; /* probed before any process mapped it */
 	bool mapped; /* by a process, since it is live */
 	bool unmapped; /* no process mapped it at the last scan */
@@ -117,6 +118,11 @@ void objects__hint(struct objects *o, u8 family);
  * library to find its backing inode.
  */
 bool objects__mapping(const struct mmap_record *r, struct mapping *m);
+/*
+ * On overlayfs a process may map a file of a lower layer that was copied to the upper one afterwards. Whoever opens the
+ * mapping's file gets the copy, which is another inode: probes in it do not concern this process.
+ */
+bool object__is_copied_up(struct session *s, const struct object *o);
 /* Returns the object of a mapping; NULL: it is not known. */
 struct object *objects__find(struct objects *o, const struct mapping *m);
 /*
