@@ -231,7 +231,7 @@ static int serve_read(struct opener *s)
 	return s->file < 0 ? -EINVAL : reply_bytes(s, s->file);
 }
 
-static void read_text(int dir, const char *name, char *text, size_t size)
+static size_t read_text(int dir, const char *name, char *text, size_t size)
 {
 	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? 0 : read(fd, text, size - 1);
@@ -239,12 +239,27 @@ static void read_text(int dir, const char *name, char *text, size_t size)
 	if (fd >= 0)
 		close(fd);
 	text[n < 0 ? 0 : n] = '\0';
-	/* each argument of a command line ends with a NUL */
-	while (n > 0 && !text[n - 1])
+	return n < 0 ? 0 : (size_t)n;
+}
+
+/*
+ * Each argument ends with a NUL. One with a blank is put into quotes, so that its end is known; the first one may be a
+ * title that the process has given itself.
+ */
+static void read_command(int dir, char *command, size_t size)
+{
+	char bytes[sizeof(((struct process_image *)NULL)->command)];
+	size_t n = read_text(dir, "cmdline", bytes, sizeof(bytes)), at = 0;
+
+	while (n && !bytes[n - 1])
 		n--;
-	for (ssize_t i = 0; i < n; i++)
-		if (!text[i])
-			text[i] = ' ';
+	for (const char *arg = bytes; arg < bytes + n && at + 1 < size; arg += strlen(arg) + 1) {
+		const char *quote = at && strchr(arg, ' ') && !strchr(arg, '\'') ? "'" : "";
+
+		at += (size_t)snprintf(command + at, size - at, "%s%s%s%s", at ? " " : "", quote, arg, quote);
+	}
+	if (!n)
+		*command = '\0';
 }
 
 /* An environment may be longer, but is then read in part. */
@@ -278,7 +293,7 @@ static int serve_image(struct opener *s)
 		return -ESRCH;
 	n = readlinkat(dir, "exe", image->exe, sizeof(image->exe) - 1);
 	image->exe[n < 0 ? 0 : n] = '\0';
-	read_text(dir, "cmdline", image->command, sizeof(image->command));
+	read_command(dir, image->command, sizeof(image->command));
 	read_text(dir, "cgroup", image->cgroup, sizeof(image->cgroup));
 	image->rank = read_rank(dir);
 	close(dir);

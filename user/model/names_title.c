@@ -32,11 +32,14 @@ static const char *base_of(const char *text, const char *end)
 	return base;
 }
 
-/* Sets [*from, *to) to the next argument of a command line, after the one that ends at *to. false: there is none. */
+/*
+ * Sets [*from, *to) to the next argument of a command line, after the one that ends at *to. An argument with blanks is
+ * in quotes. false: there is none.
+ */
 static bool next_argument(const char **from, const char **to)
 {
-	*from = *to + strspn(*to, " ");
-	*to = *from + strcspn(*from, " ");
+	*from = *to + strspn(*to, "' ");
+	*to = *from + strcspn(*from, *from > *to && (*from)[-1] == '\'' ? "'" : " ");
 	return *from < *to;
 }
 
