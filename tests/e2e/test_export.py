@@ -3,6 +3,7 @@
 # test: parallel gate
 """Synthetic traces, exported to every format and read back: names with invalid bytes, spans that overlap or begin
 together, losses, a recording that was cut off, a file whose end is torn."""
+import collections
 import json
 import os
 import subprocess
@@ -193,6 +194,25 @@ def check_refusals(path):
     ok(p.returncode == 1, "sqlite into a device fails", p.stderr)
 
 
+def check_doubles():
+    """Readers such as speedscope refuse a span whose ts + dur, as a double, is later than the end of the span around it."""
+    out, threads, bad, n = TMP + "/doubles.json", collections.defaultdict(list), 0, 0
+    export(os.path.join(ROOT, "docs", "demo", "slow.sonde"), "chrome", out)
+    with open(out, encoding="utf-8") as f:
+        for e in json.load(f)["traceEvents"]:
+            if e["ph"] == "X":
+                threads[e["pid"], e["tid"]].append((e["ts"], -(e["ts"] + e["dur"])))
+    for spans in threads.values():
+        open_ends = []
+        for start, end in sorted(spans):
+            while open_ends and open_ends[-1] <= start:
+                open_ends.pop()
+            bad += bool(open_ends) and -end > open_ends[-1]
+            open_ends.append(-end)
+            n += 1
+    ok(n > 10000 and not bad, "times as doubles: spans of a Chrome export nest", f"{bad} of {n} end too late")
+
+
 def main():
     pb, why = perfetto_file.classes()
     if not pb:
@@ -210,6 +230,7 @@ def main():
     if pb and export(make("empty"), "perfetto", TMP + "/empty.pftrace") is not None:
         with open(TMP + "/empty.pftrace", "rb") as file:
             check_perfetto(Truth(TMP + "/empty.sonde"), pb, file.read(), "empty")
+    check_doubles()
     check_cycle()
     check_refusals(run)
     done()

@@ -5,6 +5,7 @@
  * GPU work in the form of torch.profiler, chrome_torch.c what operators need beyond other spans.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,6 +115,31 @@ void chrome__put_us(FILE *out, u64 ns)
 void chrome__put_time(struct export *e, u64 time)
 {
 	chrome__put_us(e->out, time + ((const struct chrome *)e->data)->ahead);
+}
+
+static double us_of(u64 ns)
+{
+	return (double)((long double)ns / 1000);
+}
+
+/*
+ * Readers hold times as doubles, and take the end of a span for ts + dur. Rounded, that may be later than the ts of a
+ * span that begins at this end, or than the end of the span around it: then the duration gets more digits.
+ */
+void chrome__put_dur(struct export *e, u64 start, u64 end)
+{
+	u64 ahead = ((const struct chrome *)e->data)->ahead, ns = end > start ? end - start : 0;
+	double from = us_of(start + ahead), to = us_of(start + ns + ahead), dur = us_of(ns);
+
+	fputs(",\"dur\":", e->out);
+	if (from + dur == to) {
+		chrome__put_us(e->out, ns);
+		return;
+	}
+	dur = to - from;
+	for (u32 i = 0; i < 4 && from + dur != to; i++)
+		dur = nextafter(dur, from + dur < to ? HUGE_VAL : 0);
+	fprintf(e->out, "%.17g", dur);
 }
 
 static void put_value(struct export *e, const struct view *v, const struct schema_field *f)
@@ -253,10 +279,8 @@ static int put_event(struct export *e, const struct view *v, const struct common
 	put_digits(e->out, chrome__number(tid), 1);
 	fputs(",\"ts\":", e->out);
 	chrome__put_time(e, lasts ? start : time);
-	if (lasts) {
-		fputs(",\"dur\":", e->out);
-		chrome__put_us(e->out, time > start ? time - start : 0);
-	}
+	if (lasts)
+		chrome__put_dur(e, start, time);
 	putc(',', e->out);
 	put_stack(e, stack);
 	put_args(e, v, view__s64(v, f->cpu), flags);

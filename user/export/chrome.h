@@ -53,6 +53,8 @@ int chrome__put_names(struct export *e, u32 pid, u32 tid);
 /* Writes ns as us; put_time: of a moment on CLOCK_MONOTONIC. */
 void chrome__put_us(FILE *out, u64 ns);
 void chrome__put_time(struct export *e, u64 time);
+/* Writes the member "dur" of a span, after a comma. */
+void chrome__put_dur(struct export *e, u64 start, u64 end);
 
 /* chrome.c, for format kineto: open makes e->data, rows and end are an exporter's; 0 or negative errno. */
 int chrome__open(struct export *e);

@@ -115,8 +115,7 @@ static int put_launch(struct pass *p, const struct gpu_work *w)
 		put_head(p, "X", l->function && path__begins_with(l->function, "cuda") ? "cuda_runtime" : "cuda_driver",
 			 l->function ? l->function : "launch");
 		put_where(p, l->pid, tid, l->start);
-		fputs(",\"dur\":", p->e->out);
-		chrome__put_us(p->e->out, l->end > l->start ? l->end - l->start : 0);
+		chrome__put_dur(p->e, l->start, l->end);
 		fprintf(p->e->out, ",\"args\":{\"correlation\":%u}}", w->correlation);
 	}
 	put_head(p, "s", "ac2g", "ac2g");
@@ -209,8 +208,7 @@ static int on_work(const struct gpu_work *w, void *arg)
 		return -ENOMEM;
 	put_title(p, w);
 	put_where(p, t.gpu, t.tid, span.start);
-	fputs(",\"dur\":", p->e->out);
-	chrome__put_us(p->e->out, span.end > span.start ? span.end - span.start : 0);
+	chrome__put_dur(p->e, span.start, span.end);
 	put_args(p, w);
 	if (l && l->tid) {
 		put_head(p, "f", "ac2g", "ac2g");

@@ -189,8 +189,7 @@ static void put_row(struct export *e, const struct thread_key *at, const struct 
 	fprintf(e->out, ",\"cat\":\"python_function\",\"pid\":%u,\"tid\":%u,\"ts\":", chrome__number(at->pid),
 		chrome__number(at->tid));
 	chrome__put_time(e, row->time.start);
-	fputs(",\"dur\":", e->out);
-	chrome__put_us(e->out, row->time.end - row->time.start);
+	chrome__put_dur(e, row->time.start, row->time.end);
 	fprintf(e->out, ",\"args\":{\"Python id\":%llu,\"Python parent id\":", row->number);
 	fprintf(e->out, parent ? "%llu" : "null", parent);
 	if (row->module)

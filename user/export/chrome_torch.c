@@ -145,8 +145,7 @@ static int put_step(struct export *e, const struct torch_loop *l, const struct t
 		"{\"ph\":\"X\",\"name\":\"ProfilerStep#%llu\",\"cat\":\"user_annotation\",\"pid\":%u,\"tid\":%u,\"ts\":",
 		step->number, chrome__number(l->pid), chrome__number(tid));
 	chrome__put_time(e, step->start);
-	fputs(",\"dur\":", e->out);
-	chrome__put_us(e->out, step->end - step->start);
+	chrome__put_dur(e, step->start, step->end);
 	fputs(",\"args\":{}}", e->out);
 	return 0;
 }
