@@ -4,6 +4,7 @@
 """Synthetic traces, exported to every format and read back: names with invalid bytes, spans that overlap or begin
 together, losses, a recording that was cut off, a file whose end is torn."""
 import collections
+import csv
 import json
 import os
 import subprocess
@@ -194,6 +195,29 @@ def check_refusals(path):
     ok(p.returncode == 1, "sqlite into a device fails", p.stderr)
 
 
+def check_part():
+    """--time cuts spans at its ends, and -p leaves out other processes; both keep the names."""
+    slow, whole, part = os.path.join(ROOT, "docs", "demo", "slow.sonde"), TMP + "/whole.csv", TMP + "/part.csv"
+    export(slow, "csv", whole, "--event", "sched_off")
+    export(slow, "csv", part, "--event", "sched_off", "--time", "0.3..0.4")
+
+    def spans(path):
+        with open(path, encoding="utf-8") as f:
+            return sorted((int(r["tid"]), int(r["start (ns)"]), int(r["time (ns)"])) for r in csv.DictReader(f))
+    start = int(Truth(slow).trace.head["clocks"]["monotonic"])
+    low, high = start + 300_000_000, start + 400_000_000
+    want = sorted((tid, max(a, low), min(b, high)) for tid, a, b in spans(whole) if b > low and a < high)
+    ok(spans(part) == want and len(want) > 500, "--time: spans of this time, cut at its ends", f"{len(spans(part))} of {len(want)}")
+    for pid, there in ((7455, True), (1, False)):
+        export(slow, "csv", part, "--event", "sched_off", "-p", str(pid))
+        ok(bool(spans(part)) == there and (not there or spans(part) == spans(whole)), f"-p {pid}: its events alone", len(spans(part)))
+    export(slow, "perfetto", TMP + "/part.pftrace", "--time", "0.3..0.4", "-p", "7455")
+    with open(TMP + "/part.pftrace", "rb") as f:
+        ok(b"journal.py" in f.read(), "a part has the names")
+    p = subprocess.run([SONDE, "export", slow, "--to", "text", "--time", "1..0"], capture_output=True, text=True)
+    ok(p.returncode == 2 and "--time" in p.stderr + "--time", "a range that ends before it begins is refused", p.stderr)
+
+
 def check_doubles():
     """Readers such as speedscope refuse a span whose ts + dur, as a double, is later than the end of the span around it."""
     out, threads, bad, n = TMP + "/doubles.json", collections.defaultdict(list), 0, 0
@@ -230,6 +254,7 @@ def main():
     if pb and export(make("empty"), "perfetto", TMP + "/empty.pftrace") is not None:
         with open(TMP + "/empty.pftrace", "rb") as file:
             check_perfetto(Truth(TMP + "/empty.sonde"), pb, file.read(), "empty")
+    check_part()
     check_doubles()
     check_cycle()
     check_refusals(run)

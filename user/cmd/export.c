@@ -3,26 +3,34 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cmd/cmd.h"
 #include "cmd/export_ranks.h"
+#include "cmd/pids.h"
 #include "cmd/table_options.h"
 #include "export/export.h"
+#include "model/clock.h"
+#include "model/merge.h"
 #include "output/file.h"
 #include "util/sudo.h"
 
-static const char usage[] = "Usage: sonde export FILE.. --to FORMAT [-o OUT] [-f] [--event KIND]\n"
-			    "\n"
-			    "Converts a trace, or several merged into one time line, to one file. The formats:\n"
-			    "\n";
+static const char usage[] =
+	"Usage: sonde export FILE.. --to FORMAT [-o OUT] [-f] [--event KIND] [--time A..B] [-p PIDS]\n"
+	"\n"
+	"Converts a trace, or several merged into one time line, to one file. The formats:\n"
+	"\n";
 
 static const char options_help[] =
 	"\n"
 	"  --to FORMAT        what to write\n"
 	"  -o, --output OUT   output file (default: standard output), readable only by its owner\n"
 	"  -f, --force        overwrite OUT if it exists\n"
+	"  --time A..B        only what happened from A to before B: seconds since the trace's start\n"
+	"                     (12.5..13, 12.5..) or local wall-clock time (14:03:07..14:03:09)\n"
+	"  -p, --pid PIDS     only these processes\n"
 	"  --rules FILE       rules on functions of libraries, for findings: docs/adding-a-rule.md\n"
 	"  --event KIND       for csv: the kind of event to write; `sonde info FILE` lists those in a trace. For\n"
 	"                     folded, flame, pprof and speedscope: on-cpu, off-cpu, gil-wait, gil-blame, or a kind\n"
@@ -47,6 +55,8 @@ struct request {
 	char *const *files;
 	u32 n_files;
 	const char *out, *event;
+	const char *time; /* NULL: all of it */
+	struct pid_list pids;
 	const struct exporter *exporter;
 	bool force;
 };
@@ -69,6 +79,8 @@ static const struct option long_options[] = {
 	{ "output", required_argument, NULL, 'o' },
 	{ "force", no_argument, NULL, 'f' },
 	{ "event", required_argument, NULL, 'e' },
+	{ "time", required_argument, NULL, 'T' },
+	{ "pid", required_argument, NULL, 'p' },
 	RULES_OPTION,
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
@@ -80,7 +92,7 @@ static int parse(struct request *r, int argc, char **argv)
 	const char *to = NULL;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "o:fh", long_options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "o:fp:h", long_options, NULL)) != -1) {
 		switch (c) {
 		case 't':
 			to = optarg;
@@ -93,6 +105,13 @@ static int parse(struct request *r, int argc, char **argv)
 			break;
 		case 'e':
 			r->event = optarg;
+			break;
+		case 'T':
+			r->time = optarg;
+			break;
+		case 'p':
+			if (!pid_list__add(&r->pids, "export", "-p", optarg))
+				return EXIT_USAGE;
 			break;
 		case 'h':
 			return help();
@@ -271,6 +290,41 @@ static bool is_same_file(const struct request *r)
 	return same;
 }
 
+/*
+ * Replaces the trace by a copy in memory of what --time and -p select. Returns EXIT_DONE, or another status after
+ * printing what is wrong; then *t is closed.
+ */
+static int cut(const struct request *r, struct trace **t)
+{
+	const struct trace_head *head = trace__head(*t);
+	struct merge_part part = { .time.to = ~0ULL, .pids = { r->pids.list, r->pids.n } };
+	int fd, err, status = EXIT_FAILED;
+	struct trace *copy = NULL;
+	char why[512];
+
+	if (r->time &&
+	    clock__parse_range(r->time, head->monotonic, head, &part.time.from, &part.time.to, why, sizeof(why))) {
+		trace__close(*t);
+		return cmd__usage("export", "%s", why);
+	}
+	part.time.to = part.time.to ? part.time.to : ~0ULL;
+	fd = memfd_create("sonde-part", MFD_CLOEXEC);
+	err = fd < 0 ? -errno : merge__part(*t, &part, fd, why, sizeof(why));
+	if (fd < 0)
+		snprintf(why, sizeof(why), "cannot make a file in memory: %s", strerror(errno));
+	if (!err)
+		err = trace__open_fd(&copy, fd, why, sizeof(why));
+	else if (fd >= 0)
+		close(fd);
+	trace__close(*t);
+	*t = copy;
+	if (!err)
+		status = EXIT_DONE;
+	else
+		cmd__error("%s: %s", r->files[0], why);
+	return status;
+}
+
 /* Gives up all rights, then reads and converts the traces. Returns the exit status. */
 static int convert(struct export *e, const struct request *r, struct inputs *in)
 {
@@ -285,6 +339,11 @@ static int convert(struct export *e, const struct request *r, struct inputs *in)
 	free(notes);
 	if (!t)
 		return EXIT_FAILED;
+	if (r->time || r->pids.n) {
+		err = cut(r, &t);
+		if (err)
+			return err;
+	}
 	if (!choose_events(e, r, t)) {
 		trace__close(t);
 		return EXIT_USAGE;

@@ -44,9 +44,11 @@ static int check(struct export *e)
 
 static int begin(struct export *e)
 {
+	const struct merge_part part = { .time = e->part };
+
 	/* spans are written as they were recorded, and a reader of the new trace cuts them */
 	trace__set_windows(e->trace, NULL, 0);
-	return merge__part(e->trace, &e->part, e->fd, e->why, sizeof(e->why));
+	return merge__part(e->trace, &part, e->fd, e->why, sizeof(e->why));
 }
 
 EXPORTER(cycle) = {

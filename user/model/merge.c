@@ -204,10 +204,13 @@ static int put_row(struct merge *m, const struct rows *rows, u32 i, const struct
 	return err ? err : trace_writer__append(m->writer, m->record, size);
 }
 
-/* Is the event of this time left out by merge__part()? */
-static bool is_outside(const struct merge *m, u64 start, u64 end)
+/* Is the event left out by merge__part()? */
+static bool is_outside(const struct merge *m, u64 start, u64 end, u32 pid)
 {
-	return (end <= m->part->from && start < m->part->from) || start >= m->part->to;
+	const struct trace_window *time = &m->part->time;
+
+	return (end <= time->from && start < time->from) || start >= time->to ||
+	       (pid && !trace_ids__have(&m->part->pids, pid));
 }
 
 static int on_rows(const struct rows *rows, void *arg)
@@ -216,6 +219,7 @@ static int on_rows(const struct rows *rows, void *arg)
 	const struct schema_event *from = rows__event(rows), *to = schema__event_by_id(&m->schema, from->id);
 	const struct schema_field *time = schema_event__field(from, "time");
 	const struct schema_field *start = from->is_span ? schema_event__field(from, "start") : time;
+	const struct schema_field *pid = schema_event__field(from, "pid");
 	bool is_limited = m->part && from->role < EVENT_DESCRIBES;
 	int err = 0;
 
@@ -229,7 +233,9 @@ static int on_rows(const struct rows *rows, void *arg)
 	for (u32 i = 0; !err && i < rows__count(rows); i++) {
 		u64 end = rows__u64(rows, time, i);
 
-		if (end >= m->from && end < m->to && !(is_limited && is_outside(m, rows__u64(rows, start, i), end)))
+		if (end >= m->from && end < m->to &&
+		    !(is_limited &&
+		      is_outside(m, rows__u64(rows, start, i), end, pid ? (u32)rows__u64(rows, pid, i) : 0)))
 			err = put_row(m, rows, i, to);
 	}
 	return err;
@@ -383,8 +389,8 @@ static void join_families(struct merge *m, char *buf, size_t len)
 static int put_pauses(struct merge *m)
 {
 	const struct trace_summary *s = trace__summary(m->inputs[0].trace);
-	struct meta_pause before = { .event = { .time = m->part->from, .id = ID_meta_pause }, .start = s->first };
-	struct meta_pause after = { .event = { .time = s->last, .id = ID_meta_pause }, .start = m->part->to };
+	struct meta_pause before = { .event = { .time = m->part->time.from, .id = ID_meta_pause }, .start = s->first };
+	struct meta_pause after = { .event = { .time = s->last, .id = ID_meta_pause }, .start = m->part->time.to };
 	int err = before.start < before.event.time ? trace_writer__append(m->writer, &before, sizeof(before)) : 0;
 
 	return !err && after.start < after.event.time ? trace_writer__append(m->writer, &after, sizeof(after)) : err;
@@ -474,9 +480,9 @@ int merge__traces(struct trace *const *traces, const char *const *files, u32 n, 
 	return write_merged((struct merge){ .n = n, .err = err, .len = len }, traces, files, fd);
 }
 
-int merge__part(struct trace *t, const struct trace_window *time, int fd, char *err, size_t len)
+int merge__part(struct trace *t, const struct merge_part *part, int fd, char *err, size_t len)
 {
-	struct merge m = { .n = 1, .err = err, .len = len, .part = time };
+	struct merge m = { .n = 1, .err = err, .len = len, .part = part };
 	const char *file = "the trace";
 
 	return write_merged(m, &t, &file, fd);

@@ -14,11 +14,17 @@
 #define MERGE_TASKS (1u << 22) /* PID_MAX_LIMIT, include/linux/threads.h */
 #define MERGE_MAX   512 /* machines */
 
+struct merge_part {
+	struct trace_window time;
+	struct trace_ids pids; /* n 0: all; events of no process are kept */
+};
+
 /*
- * Writes one trace anew to fd, an empty file. Of what lies outside of the time it keeps the events to which others
- * refer (EVENT_DESCRIBES), and states that the recording was paused. 0 or negative errno with a message in err.
+ * Writes one trace anew to fd, an empty file. Of what lies outside of the part it keeps the events to which others
+ * refer (EVENT_DESCRIBES), and states that the recording was paused outside of the time. 0 or negative errno with a
+ * message in err.
  */
-int merge__part(struct trace *t, const struct trace_window *time, int fd, char *err, size_t len);
+int merge__part(struct trace *t, const struct merge_part *part, int fd, char *err, size_t len);
 
 /* Writes the merged trace to fd, an empty file. 0 or negative errno with a message in err. */
 int merge__traces(struct trace *const *traces, const char *const *files, u32 n, int fd, char *err, size_t len);

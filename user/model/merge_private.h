@@ -28,7 +28,7 @@ struct merge {
 	u32 probes; /* numbered so far */
 	u16 objects;
 	u32 frames, codes; /* numbered so far */
-	const struct trace_window *part; /* of merge__part; NULL: all of the traces is written */
+	const struct merge_part *part; /* of merge__part; NULL: all of the traces is written */
 	u8 *record;
 	char *err;
 	size_t len;
