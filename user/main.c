@@ -37,6 +37,42 @@ static void help(FILE *out)
 	      out);
 }
 
+#define NAME_MAX_ 16
+
+/* How many letters of one name have to be added, removed or replaced to make the other (Levenshtein). */
+static size_t distance(const char *a, const char *b)
+{
+	size_t row[NAME_MAX_ + 1], n = strlen(b);
+
+	if (strlen(a) > NAME_MAX_ || n > NAME_MAX_)
+		return NAME_MAX_;
+	for (size_t k = 0; k <= n; k++)
+		row[k] = k;
+	for (size_t i = 0; a[i]; i++) {
+		size_t diagonal = row[0]++;
+
+		for (size_t k = 1; k <= n; k++) {
+			size_t replaced = diagonal + (a[i] != b[k - 1]);
+			size_t other = (row[k] < row[k - 1] ? row[k] : row[k - 1]) + 1;
+
+			diagonal = row[k];
+			row[k] = replaced < other ? replaced : other;
+		}
+	}
+	return row[n];
+}
+
+/* The command whose name was probably meant; NULL: none is similar. */
+static const struct command *similar(const char *name)
+{
+	const struct command *c = NULL, *best = NULL;
+
+	while ((c = REGISTRY_NEXT(sonde_commands, c, NULL)))
+		if (distance(name, c->name) <= 2 && (!best || distance(name, c->name) < distance(name, best->name)))
+			best = c;
+	return best;
+}
+
 /* A closed 0, 1 or 2 must not become the trace's descriptor: messages would go into it. */
 static bool standard_files(void)
 {
@@ -76,8 +112,11 @@ int main(int argc, char **argv)
 		argv[2] = (char *)"--help";
 	}
 	c = REGISTRY_FIND(sonde_commands, argv[1]);
-	if (!c)
-		return cmd__usage(NULL, "there is no command '%s'", argv[1]);
+	if (!c) {
+		c = similar(argv[1]);
+		return c ? cmd__usage(NULL, "there is no command '%s'; did you mean '%s'?", argv[1], c->name) :
+			   cmd__usage(NULL, "there is no command '%s'", argv[1]);
+	}
 	/* getopt_long begins its messages with it */
 	snprintf(name, sizeof(name), "sonde %s", c->name);
 	argv[1] = name;

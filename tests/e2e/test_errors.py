@@ -49,6 +49,7 @@ def full_exports():
 def usage():
     expect("no command", 2, ["record", "report"])
     expect("unknown command", 2, ["frobnicate"], "frobnicate")
+    expect("a command with letters in the wrong order", 2, ["did you mean 'record'?"], "recrod", "-d", "1")
     expect("unknown option", 2, ["--frobnicate", "--help"], "record", "--frobnicate")
     expect("list sorted by a column that is not there", 2, ["no table of list", "colour", "families: name"], "list", "--sort", "colour")
     expect("unknown family", 2, ["cudda", "cuda", "gil"], "record", "-t", "cudda", "-d", "1", "-o", path("a"))
