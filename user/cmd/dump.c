@@ -249,11 +249,55 @@ static void print_thread(const struct dump *d, const struct snapshot *l, const s
 		puts("    (and more)");
 }
 
+/* The GIL's holder comes first, then its waiters, other Python threads, other threads. */
+static u32 rank_of(const struct snapshot_thread *t)
+{
+	return t->holds ? 0 : t->waits ? 1 : t->state ? 2 : 3;
+}
+
+/* Are both threads in the same call, at the same place of the same functions? */
+static bool is_equal(const struct snapshot_thread *a, const struct snapshot_thread *b)
+{
+	if (rank_of(a) != rank_of(b) || a->interpreter != b->interpreter || a->torn || b->torn || a->cut || b->cut ||
+	    a->n_frames != b->n_frames || a->task.state != b->task.state || a->task.in_syscall != b->task.in_syscall ||
+	    (a->task.in_syscall && a->task.syscall != b->task.syscall))
+		return false;
+	for (u32 i = 0; i < a->n_frames; i++)
+		if (a->frames[i].line != b->frames[i].line || strcmp(a->frames[i].name, b->frames[i].name) ||
+		    strcmp(a->frames[i].file, b->frames[i].file))
+			return false;
+	return true;
+}
+
+#define LISTED_MAX 12
+
+/* Names the later threads that are equal to this one, and sets their `printed`. */
+static void print_equal(const struct snapshot *l, u32 k, bool *printed)
+{
+	u32 n = 0;
+
+	for (u32 i = k + 1; i < l->n_threads; i++) {
+		const struct snapshot_thread *t = &l->threads[i];
+
+		if (printed[i] || !is_equal(&l->threads[k], t))
+			continue;
+		printed[i] = true;
+		if (n++ < LISTED_MAX) {
+			printf(n == 1 ? "    the same: %u " : ", %u ", t->task.tid);
+			print__clean(stdout, t->name ? t->name : t->task.comm);
+		}
+	}
+	if (n > LISTED_MAX)
+		printf(" and %u more", n - LISTED_MAX);
+	if (n)
+		puts("");
+}
+
 /* Prints for people: a heading, then the GIL's holder, its waiters, other Python threads, other threads. */
 static int print_people(const struct dump *d)
 {
 	char version[32];
-	bool first = true;
+	bool first = true, *printed;
 
 	for (u32 i = 0; i < d->n; i++) {
 		const struct snapshot *l = &d->snapshots[i];
@@ -280,13 +324,15 @@ static int print_people(const struct dump *d)
 				printf(", %u wait%s for it", waiters, waiters == 1 ? "s" : "");
 		}
 		puts("");
-		for (u32 rank = 0; rank < 4; rank++)
+		printed = calloc(l->n_threads + 1, sizeof(*printed));
+		for (u32 rank = 0; printed && rank < 4; rank++)
 			for (u32 k = 0; k < l->n_threads; k++) {
-				const struct snapshot_thread *t = &l->threads[k];
-
-				if (rank == (t->holds ? 0 : t->waits ? 1 : t->state ? 2 : 3))
-					print_thread(d, l, t);
+				if (printed[k] || rank != rank_of(&l->threads[k]))
+					continue;
+				print_thread(d, l, &l->threads[k]);
+				print_equal(l, k, printed);
 			}
+		free(printed);
 		if (d->tasks[i])
 			dump_tasks__print(d->tasks[i], print_frame);
 	}

@@ -9,7 +9,7 @@ import sys
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "gil"))
 import gil_lib
-from sonde_cli import tables
+from sonde_cli import SONDE, tables
 from tap import done, ok
 
 WORK = """
@@ -35,6 +35,7 @@ def check(python):
     work = subprocess.Popen(root + [python.exe, "-S", "-c", WORK], stdout=subprocess.PIPE, text=True, cwd="/")
     try:
         names = ast.literal_eval(work.stdout.readline())
+        text = subprocess.run([SONDE, "dump", str(work.pid)], capture_output=True, text=True, check=True).stdout
         found = {t["tid"]: t["python_name"] or t["name"] for t in tables("dump", str(work.pid))["threads"]}
     finally:
         work.kill()
@@ -44,6 +45,9 @@ def check(python):
         names = {tid: name.encode()[:15].decode(errors="ignore") for tid, name in names.items()
                  if tid != work.pid and name not in ("renamed", "fr\u00fch")}
         found = {tid: found[tid] for tid in names}
+    # seven threads sleep at the same place
+    same = [line.split(", ") for line in text.splitlines() if line.startswith("    the same: ")]
+    ok([len(s) for s in same] == [6], f"threads with equal stacks are grouped, {python.name}", text)
     ok(found == names, f"names of threads, {python.name}", f"{found}, not {names}")
 
 
