@@ -17,6 +17,7 @@
 #include "sandbox/bounded.h"
 #include "sandbox/privileges.h"
 #include "util/array.h"
+#include "util/path.h"
 
 #define INTERPRETERS_MAX 1024
 #define THREADS_MAX	 65536
@@ -215,6 +216,8 @@ int snapshot__identify(struct snapshot *l, char *err, size_t len)
 			"process %u: no CPython was found in its files, but some lie on %s, whose server may never answer, and "
 			"were not opened; --remote-files opens them",
 			l->pid, l->remote);
+	else if (ret == -ENOENT && strstr(path__file_name(l->exe), "pypy"))
+		snprintf(err, len, "process %u runs PyPy (%s), whose Python stacks sonde can't read", l->pid, l->exe);
 	else if (ret == -ENOENT)
 		snprintf(err, len, "process %u does not run CPython (%s)", l->pid,
 			 *l->exe ? l->exe : "a kernel thread");
