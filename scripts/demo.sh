@@ -12,7 +12,7 @@ sonde=$build/sonde
 out=demo.sonde
 
 if ((EUID != 0)); then
-	echo "Tracing wants root: sudo make demo" >&2
+	echo "Recording needs root: sudo make demo" >&2
 	exit 1
 fi
 
@@ -28,7 +28,7 @@ trap 'exit 130' INT TERM HUP
 
 /usr/bin/python3 tests/workloads/gil_contend.py &
 pids+=($!)
-echo "Runs already: process $!, Python, four threads that want the GIL"
+echo "Runs already: process $!, Python, four threads that contend for the GIL"
 # cuInit loads the shim, which is dormant until sonde records
 families=("+syscall,lock,gpu" --cuda=stacks)
 shim=$build/libsonde-cupti.so
@@ -48,10 +48,10 @@ elif [[ -x $calls ]]; then
 	pids+=($!)
 	families=("+syscall,lock")
 	echo "Runs already: process $!, C, three threads that call the CUDA runtime"
-	echo "Left out: the training loop on a simulated GPU, for want of CUPTI's headers"
+	echo "Left out: the training loop on a simulated GPU: CUPTI's headers are missing"
 else
 	families=("+syscall,lock")
-	echo "Left out: the programs that call CUDA, for want of libcudart and CUPTI's headers"
+	echo "Left out: the programs that call CUDA: libcudart or CUPTI's headers are missing"
 fi
 sleep 1
 

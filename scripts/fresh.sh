@@ -64,7 +64,7 @@ if new_root bullseye "$old"; then
 	check "Debian 11's loader says that the program needs a newer glibc" "$old" "! /tmp/sonde-portable list events 2> /tmp/said &&
 		cat /tmp/said && grep -q \"GLIBC_2.34' not found\" /tmp/said"
 else
-	echo "Left out: the shim in Debian 11, for want of its packages"
+	echo "Left out: the shim in Debian 11: its packages are missing"
 fi
 if cp "$root"/root/sonde/build/dist/*.deb "$bare/tmp/" 2> /dev/null; then
 	check "the .deb, without a compiler" "$bare" "dpkg -i /tmp/*.deb && $use"

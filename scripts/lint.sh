@@ -160,7 +160,7 @@ check "shellcheck ($((${#shell[@]} + ${#shell_library[@]})) files)" shellcheck -
 if get_ruff; then
 	check "ruff (${#python[@]} files)" "$ruff" check --no-cache --config scripts/ruff.toml "${python[@]}"
 else
-	echo "ok - ruff # SKIP it can't be had from the Python Package Index"
+	echo "ok - ruff # SKIP the Python Package Index does not provide it"
 	skipped=1
 fi
 check "names of test files" extensions

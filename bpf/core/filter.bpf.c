@@ -68,7 +68,7 @@ static __always_inline u32 process__change(u32 tgid, u32 set, u32 clear, u32 *no
 			__sync_fetch_and_add(&processes_version, 1);
 		return old;
 	}
-	/* there is no reason of its own for this: the entry exists, but other tasks changed it at each attempt */
+	/* other tasks changed the entry at each attempt; rare, so it is counted with full maps */
 	loss__count(0, LOSS_MAP_FULL, bpf_ktime_get_ns());
 	*now = old;
 	return old;

@@ -305,7 +305,7 @@ static __always_inline void *span__open(struct pt_regs *ctx, u64 key, u64 cookie
 		th->selected = version;
 	}
 	c = span__top(th);
-	/* a placed call that ended in a jump to here was closed at the jump */
+	/* the end probe of a placed call has closed it before it jumps to here, so it needs no check for a tail call */
 	if (c && c->sp <= sp)
 		span__drop_below(th, span__is_tail_call(sp) ? sp : sp + 1, sp + 1);
 	if (within && span__is_within(th, within)) {
@@ -417,16 +417,17 @@ static __always_inline void *span__close(struct pt_regs *ctx, u64 key)
  */
 #define SPAN(fn, where, type)		      SPAN__PROGRAM(fn, "span/" where, type, SPAN__NOTHING, 0, SPAN__NOTHING)
 #define SPAN_EXIT(fn, where, type, at_return) SPAN__PROGRAM(fn, "span/" where, type, at_return, 0, SPAN__NOTHING)
-#define SPAN_IF(word, fn, where, type)	      SPAN__PROGRAM(fn, "span+" #word "/" where, type, SPAN__NOTHING, 0, SPAN__NOTHING)
-#define SPAN_EXIT_IF(word, fn, where, type, at_return) \
-	SPAN__PROGRAM(fn, "span+" #word "/" where, type, at_return, 0, SPAN__NOTHING)
+#define SPAN_IF(option, fn, where, type) \
+	SPAN__PROGRAM(fn, "span+" #option "/" where, type, SPAN__NOTHING, 0, SPAN__NOTHING)
+#define SPAN_EXIT_IF(option, fn, where, type, at_return) \
+	SPAN__PROGRAM(fn, "span+" #option "/" where, type, at_return, 0, SPAN__NOTHING)
 
 /* A probe on the entry only; the body is the program and returns 0. */
 #define ENTRY(fn, where) SEC("entry/" where) int fn(struct pt_regs *ctx)
 /* A probe at a site that the family's host code finds, by this name. */
 #define SITE(fn, name) SEC("site/" name) int fn(struct pt_regs *ctx)
 /* Loaded only with an option of the family. */
-#define SITE_IF(word, fn, name) SEC("site+" #word "/" name) int fn(struct pt_regs *ctx)
+#define SITE_IF(option, fn, name) SEC("site+" #option "/" name) int fn(struct pt_regs *ctx)
 
 /*
  * From an iter/task program: hands a whole record to the worker. seq is ctx->meta->seq, read once and outside of

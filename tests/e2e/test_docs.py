@@ -75,12 +75,12 @@ def environment():
 
 
 def switches():
-    """docs/testing.md lists exactly the switches of SONDE_TEST that the sources use."""
+    """docs/test-switches.md lists exactly the switches of SONDE_TEST that the sources use."""
     used = {"captured"}
     for path in glob.glob("user/**/*.c", recursive=True) + glob.glob("bpf/**/*.c", recursive=True):
         used.update(re.findall(r'(?:test_switch__\w+|session__test_switch)\("([\w-]+)"', text_of(path)))
-    listed = set(re.findall(r"^\| `([\w-]+)[^`]*` \|", text_of("docs/testing.md"), re.M))
-    ok(used == listed, f"docs/testing.md has the {len(used)} test switches", used ^ listed)
+    listed = set(re.findall(r"^\| `([\w-]+)[^`]*` \|", text_of("docs/test-switches.md"), re.M))
+    ok(used == listed, f"docs/test-switches.md has the {len(used)} test switches", used ^ listed)
 
 
 def tests():

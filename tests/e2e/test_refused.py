@@ -4,7 +4,7 @@
 """A BPF program that the kernel refuses disables its family or a part of it, and every output says so. An old kernel is named.
 
 SONDE_TEST=refuse:NAME and refuse-attach:NAME make the kernel refuse a program, or to attach a program
-(docs/testing.md).
+(docs/test-switches.md).
 """
 import json
 import os

@@ -10,12 +10,12 @@ Each tests/incidents/NAME.py is a program with one planted cause, or with none (
   no       neither
 
 A healthy program passes if none of its first three findings states one of the causes that its MANIFEST calls false, but for
-shares below 5%. Where a
-line states a share, it is compared with what the program's own clocks measured meanwhile. Prints TAP, a table and a sum.
+shares below 5%. Where a finding states a share, it is compared with what the program's own clocks measured meanwhile.
+Prints TAP, a table and a sum.
 
   --record-args ARGS   options of `sonde record`; {pid} is the program's process
   --bystanders         adds ten working processes that have no part in the problem
-  --busy               on a machine with other work: leaves out lines about other processes than the program's
+  --busy               on a machine with other work: leaves out findings about other processes than the program's
   --keep DIR           leaves traces, reports and truths there
   --again DIR          judges the stored traces again, without recording
   --markdown FILE      writes the table for the docs, between the marks that FILE has for it
@@ -245,7 +245,7 @@ def measured(described, truth):
 
 
 class Row:
-    """The planted cause, and the first lines of the report"""
+    """The planted cause, and the first findings of the report"""
 
     def __init__(self, described, marks, lines, share):
         self.described, self.lines, self.share = described, lines, share
@@ -314,17 +314,17 @@ class Row:
 
 def table(rows):
     for name, row in rows.items():
-        print(f"{name:20} {row.verdict:18} line {row.line or '-'}  share {row.shares_text()}")
+        print(f"{name:20} {row.verdict:18} finding {row.line or '-'}  share {row.shares_text()}")
         for line in row.lines:
             print(f"{'':4}| {line}")
 
 
 def markdown(rows, skipped, args, summary):
     command = " ".join(filter(None, ("sonde record -d", f"{args.seconds:g}", args.record_args)))
-    text = ["| program | planted | verdict | share: truth, printed | the first line, or the one that names it |", "|---|---|---|---|---|"]
+    text = ["| program | planted | verdict | share: truth, printed | the first finding, or the one that names it |", "|---|---|---|---|---|"]
     for name, row in rows.items():
         line = row.lines[(row.line or 1) - 1].split(" Next: `")[0] if row.lines else ""
-        text.append(f"| {name} | {row.described['title']} | {row.verdict}{f', line {row.line}' if row.line else ''} | {row.shares_text()} | "
+        text.append(f"| {name} | {row.described['title']} | {row.verdict}{f', finding {row.line}' if row.line else ''} | {row.shares_text()} | "
                     + line.replace("|", "\\|").replace("<", "&lt;") + " |")
     text += [f"| {name} | | skipped: {why} | | |" for name, why in skipped.items()]
     return f"`{command}`{', ten bystanders beside' if args.bystanders else ''}: {summary}\n\n" + "\n".join(text) + "\n"

@@ -93,7 +93,7 @@ static int take(const struct activity_interval *i, void *arg)
 	r.at[t] = i->to;
 	r.sum[t] += i->to - i->from;
 	r.states[t][i->state] += i->to - i->from;
-	r.begun[t] += i->is_new_reason;
+	r.begun[t] += i->is_first_part;
 	if (i->cause == ACTIVITY_GIL)
 		r.held[i->caused_by.tid % 8] += i->to - i->from;
 	if (i->thread.tid != r.tid)

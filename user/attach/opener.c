@@ -41,7 +41,7 @@ struct opener {
 	int reply_fd; /* -1: none */
 };
 
-/* May the server of the file, which the process of the request maps or sees, never answer? Nothing is asked of it. */
+/* Returns whether the file is on a file system whose server may never answer. Sends no request to that server. */
 static bool is_remote(const struct opener *s, int path_fd)
 {
 	const struct attacher_request *r = &s->request;

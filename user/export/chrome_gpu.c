@@ -19,12 +19,12 @@ struct stream_key {
 	u32 pid, device, context, stream, lane;
 };
 
-struct thread_key {
+struct drawn_thread {
 	u32 gpu, tid;
 };
 
 struct stream_lane {
-	struct thread_key thread; /* its tid is plus one; 0: none yet */
+	struct drawn_thread thread; /* its tid is plus one; 0: none yet */
 	struct lane lane;
 };
 
@@ -34,10 +34,10 @@ struct pass {
 	struct gpus gpus;
 	struct gpu_launches launches;
 	struct map streams; /* struct stream_key -> struct stream_lane */
-	struct map threads; /* struct thread_key -> u32: number of streams that share it */
+	struct map threads; /* struct drawn_thread -> u32: number of streams that share it */
 };
 
-static void put_thread_names(struct pass *p, const struct stream_key *stream, const struct thread_key *t)
+static void put_thread_names(struct pass *p, const struct stream_key *stream, const struct drawn_thread *t)
 {
 	char name[128], label[64];
 
@@ -65,7 +65,7 @@ static struct stream_lane *find_lane(struct pass *p, struct stream_key *key, con
 }
 
 /* Finds the process and thread on which work is drawn. Returns 0 or -ENOMEM. */
-static int find_task(struct pass *p, const struct gpu_work *w, const struct interval *span, struct thread_key *out)
+static int find_task(struct pass *p, const struct gpu_work *w, const struct interval *span, struct drawn_thread *out)
 {
 	struct stream_key key = { w->pid, w->device, w->context, w->stream, 0 };
 	struct stream_lane *l = find_lane(p, &key, span);
@@ -74,15 +74,15 @@ static int find_task(struct pass *p, const struct gpu_work *w, const struct inte
 	if (!l || gpu == GPUS_MAX)
 		return -ENOMEM;
 	if (!l->thread.tid) {
-		*out = (struct thread_key){ gpu, w->stream };
+		*out = (struct drawn_thread){ gpu, w->stream };
 		same = map__get(&p->threads, out);
 		if (!same)
 			return -ENOMEM;
-		l->thread = (struct thread_key){ gpu, w->stream + NEXT_SAME * (*same)++ + 1 };
-		*out = (struct thread_key){ gpu, l->thread.tid - 1 };
+		l->thread = (struct drawn_thread){ gpu, w->stream + NEXT_SAME * (*same)++ + 1 };
+		*out = (struct drawn_thread){ gpu, l->thread.tid - 1 };
 		put_thread_names(p, &key, out);
 	}
-	*out = (struct thread_key){ gpu, l->thread.tid - 1 };
+	*out = (struct drawn_thread){ gpu, l->thread.tid - 1 };
 	return lane__add(&l->lane, span);
 }
 
@@ -196,7 +196,7 @@ static int on_work(const struct gpu_work *w, void *arg)
 	const struct gpu_launch *l = w->launch;
 	struct pass *p = arg;
 	struct interval span = { w->start, w->end > w->start ? w->end : w->start };
-	struct thread_key t;
+	struct drawn_thread t;
 
 	/* Without device times only the call is drawn. */
 	if (w->host_time)
@@ -227,7 +227,7 @@ int chrome__put_gpu_work(struct export *e)
 	if (!gpus__traced(e->trace))
 		return 0;
 	map__init(&p.streams, sizeof(struct stream_key), sizeof(struct stream_lane));
-	map__init(&p.threads, sizeof(struct thread_key), sizeof(u32));
+	map__init(&p.threads, sizeof(struct drawn_thread), sizeof(u32));
 	err = gpus__load(&p.gpus, e->trace);
 	if (!err)
 		err = gpu_model__new(&p.model, e->trace, e->names);

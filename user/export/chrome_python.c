@@ -286,7 +286,7 @@ static void extend(struct python_row *row, u64 end)
 	row->time.end = end > row->time.end ? end : row->time.end;
 }
 
-/* The first `common` rows go on after the call without a stack in which they were opened, so they contain it. */
+/* The first `common` rows continue after the call of unknown stack in which they began: extend them around it. */
 static void leave_calls_around(struct python_thread *t, u32 common)
 {
 	for (u32 i = 0; i < common; i++) {

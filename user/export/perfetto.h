@@ -190,16 +190,16 @@ struct track *perfetto__reserve_global(struct perfetto *p, u32 kind, const char 
 void perfetto__free_tracks(struct perfetto *p);
 
 /* perfetto_slices.c */
-enum event_type { EVENT_BEGIN = 1, EVENT_END = 2, EVENT_INSTANT = 3, EVENT_COUNTER = 4 };
+enum track_event_type { TRACK_EVENT_BEGIN = 1, TRACK_EVENT_END = 2, TRACK_EVENT_INSTANT = 3, TRACK_EVENT_COUNTER = 4 };
 void perfetto__slice(struct perfetto *p, const struct view *v);
-/* Begins a packet with a track event; add fields to p->packet, then call event__end. */
-size_t event__begin(struct perfetto *p, u64 time, const struct track *t, enum event_type type);
-void event__end(struct perfetto *p, size_t at);
+/* Begins a packet with a track event; add fields to p->packet, then call track_event__end. */
+size_t track_event__begin(struct perfetto *p, u64 time, const struct track *t, enum track_event_type type);
+void track_event__end(struct perfetto *p, size_t at);
 /* Add fields: the event's name, copied; an argument, whose name must outlive the export; a callstack, 0: none. */
-void event__name(struct perfetto *p, const char *name);
-void event__argument(struct perfetto *p, const char *name, const char *text);
-void event__callstack(struct perfetto *p, u64 callstack);
-void event__category(struct perfetto *p, const char *category);
+void track_event__name(struct perfetto *p, const char *name);
+void track_event__argument(struct perfetto *p, const char *name, const char *text);
+void track_event__callstack(struct perfetto *p, u64 callstack);
+void track_event__category(struct perfetto *p, const char *category);
 
 /* perfetto_stacks.c */
 int perfetto__open_stacks(struct perfetto *p);
@@ -227,7 +227,7 @@ void perfetto__free_sched(struct perfetto *p);
 void perfetto__put_gpus(struct perfetto *p);
 int perfetto__gpu_work(struct perfetto *p);
 /* Marks a slice as a possible launch of GPU work. */
-void event__submission(struct perfetto *p, u32 pid, u32 tid, u64 start);
+void track_event__submission(struct perfetto *p, u32 pid, u32 tid, u64 start);
 void perfetto__free_gpu(struct perfetto *p);
 
 /* perfetto_gpu_counters.c */

@@ -14,7 +14,7 @@ static void put_number(struct perfetto *p, const char *name, double value, const
 	char text[32];
 
 	snprintf(text, sizeof(text), "%.1f%s", value, unit);
-	event__argument(p, name, text);
+	track_event__argument(p, name, text);
 }
 
 static void put_code(struct perfetto *p, const char *name, const struct finding_code *code)
@@ -23,7 +23,7 @@ static void put_code(struct perfetto *p, const char *name, const struct finding_
 
 	finding_code__write(code, "", "", text, sizeof(text));
 	if (*text)
-		event__argument(p, name, text);
+		track_event__argument(p, name, text);
 }
 
 static void put_finding(struct perfetto *p, const struct finding *f, u32 rank, const struct interval *span)
@@ -34,19 +34,19 @@ static void put_finding(struct perfetto *p, const struct finding *f, u32 rank, c
 
 	if (!t)
 		return;
-	at = event__begin(p, span->start, t, EVENT_BEGIN);
-	event__name(p, f->text);
-	event__category(p, "finding");
+	at = track_event__begin(p, span->start, t, TRACK_EVENT_BEGIN);
+	track_event__name(p, f->text);
+	track_event__category(p, "finding");
 	put_number(p, "rank", rank, "");
-	event__argument(p, "kind", finding_kind__key(f->kind));
-	event__argument(p, "process", names__label(p->e->names, label, sizeof(label), f->pid, 0));
+	track_event__argument(p, "kind", finding_kind__key(f->kind));
+	track_event__argument(p, "process", names__label(p->e->names, label, sizeof(label), f->pid, 0));
 	put_number(p, "lost", (double)f->lost_ns / 1e6, " ms");
 	put_number(p, "share", f->wall_ns ? 100 * (double)f->lost_ns / (double)f->wall_ns : 0, "%");
 	put_code(p, "code", &f->code);
 	put_code(p, "counterpart", &f->counterpart.code);
-	event__end(p, at);
-	at = event__begin(p, span->end, t, EVENT_END);
-	event__end(p, at);
+	track_event__end(p, at);
+	at = track_event__begin(p, span->end, t, TRACK_EVENT_END);
+	track_event__end(p, at);
 }
 
 int perfetto__findings(struct perfetto *p)

@@ -31,15 +31,15 @@ static void put_arguments(struct perfetto *p, const struct gil_segment *segment,
 	char buf[STACK_LABEL];
 	u32 user = stacks__top_user(p->e->stacks, segment->holder_stack);
 
-	event__argument(p, "holder", holder);
+	track_event__argument(p, "holder", holder);
 	if (user)
-		event__argument(p, "holder_code", stacks__label(p->e->stacks, user, buf, sizeof(buf)));
+		track_event__argument(p, "holder_code", stacks__label(p->e->stacks, user, buf, sizeof(buf)));
 	if (segment->holding == GIL_HELD && segment->holder)
-		event__argument(p, "holder_thread",
-				names__label(p->e->names, buf, sizeof(buf), segment->gil.pid, segment->holder));
-	event__argument(p, "waiter", stacks__label(p->e->stacks, segment->waiter_stack, buf, sizeof(buf)));
-	event__argument(p, "waiter_thread",
-			names__label(p->e->names, buf, sizeof(buf), segment->gil.pid, segment->waiter));
+		track_event__argument(p, "holder_thread",
+				      names__label(p->e->names, buf, sizeof(buf), segment->gil.pid, segment->holder));
+	track_event__argument(p, "waiter", stacks__label(p->e->stacks, segment->waiter_stack, buf, sizeof(buf)));
+	track_event__argument(p, "waiter_thread",
+			      names__label(p->e->names, buf, sizeof(buf), segment->gil.pid, segment->waiter));
 }
 
 static int put_segment(struct perfetto *p, const struct gil_segment *segment)
@@ -57,14 +57,14 @@ static int put_segment(struct perfetto *p, const struct gil_segment *segment)
 	t = perfetto__reserve_thread(p, segment->gil.pid, segment->waiter, TRACK_GIL_BLAME, "GIL blame", &span);
 	if (!t)
 		return -ENOMEM;
-	at = event__begin(p, span.start, t, EVENT_BEGIN);
-	event__name(p, holder);
+	at = track_event__begin(p, span.start, t, TRACK_EVENT_BEGIN);
+	track_event__name(p, holder);
 	put_arguments(p, segment, holder);
 	callstack = perfetto__callstack(p, segment->holder_stack);
-	event__callstack(p, callstack);
-	event__end(p, at);
-	at = event__begin(p, span.end, t, EVENT_END);
-	event__end(p, at);
+	track_event__callstack(p, callstack);
+	track_event__end(p, at);
+	at = track_event__begin(p, span.end, t, TRACK_EVENT_END);
+	track_event__end(p, at);
 	return p->packet.failed ? -ENOMEM : p->err;
 }
 

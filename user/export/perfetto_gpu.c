@@ -86,7 +86,7 @@ static u64 submission(u32 pid, u32 tid, u64 start)
 	return XXH64(parts, sizeof(parts), 0) >> (64 - ID_BITS);
 }
 
-void event__submission(struct perfetto *p, u32 pid, u32 tid, u64 start)
+void track_event__submission(struct perfetto *p, u32 pid, u32 tid, u64 start)
 {
 	size_t at = pb__begin(&p->packet, EVENT_GPU_CORRELATION);
 
@@ -362,13 +362,13 @@ static void put_launch(struct gpu_drawing *g, const struct gpu_launch *l)
 	t = perfetto__reserve_track(p, l->pid, l->tid, e, &span);
 	if (!t)
 		return;
-	at = event__begin(p, span.start, t, EVENT_BEGIN);
-	event__category(p, "gpu");
-	event__name(p, l->function ? l->function : "launch");
-	event__submission(p, l->pid, l->tid, l->start);
-	event__end(p, at);
-	at = event__begin(p, span.end, t, EVENT_END);
-	event__end(p, at);
+	at = track_event__begin(p, span.start, t, TRACK_EVENT_BEGIN);
+	track_event__category(p, "gpu");
+	track_event__name(p, l->function ? l->function : "launch");
+	track_event__submission(p, l->pid, l->tid, l->start);
+	track_event__end(p, at);
+	at = track_event__begin(p, span.end, t, TRACK_EVENT_END);
+	track_event__end(p, at);
 }
 
 static int on_work(const struct gpu_work *w, void *arg)

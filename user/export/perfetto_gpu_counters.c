@@ -363,11 +363,11 @@ static void put_host_time(struct perfetto *p, u32 pid, const struct host_time *h
 		return;
 	snprintf(text, sizeof(text),
 		 "%llu kernels, copies and sets, known only by their calls: the process had no shim", h->works);
-	at = event__begin(p, h->span.start, t, EVENT_BEGIN);
-	event__name(p, text);
-	event__end(p, at);
-	at = event__begin(p, h->span.end, t, EVENT_END);
-	event__end(p, at);
+	at = track_event__begin(p, h->span.start, t, TRACK_EVENT_BEGIN);
+	track_event__name(p, text);
+	track_event__end(p, at);
+	at = track_event__begin(p, h->span.end, t, TRACK_EVENT_END);
+	track_event__end(p, at);
 }
 
 void perfetto__finish_gpu_counters(struct perfetto *p, const struct gpu_coverage *coverage)

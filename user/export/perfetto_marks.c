@@ -14,7 +14,7 @@
 #define MAX_POINTS (1u << 20)
 
 /* TrackEvent */
-enum { EVENT_NAME = 23, EVENT_COUNTER_VALUE = 30 };
+enum { TRACK_EVENT_COUNTER_VALUE = 30 };
 
 struct gil_key {
 	u64 gil;
@@ -45,9 +45,9 @@ void perfetto__counter(struct perfetto *p, u64 time, const struct track *t, u64 
 
 	if (!t)
 		return;
-	at = event__begin(p, time, t, EVENT_COUNTER);
-	pb__int(&p->packet, EVENT_COUNTER_VALUE, value);
-	event__end(p, at);
+	at = track_event__begin(p, time, t, TRACK_EVENT_COUNTER);
+	pb__int(&p->packet, TRACK_EVENT_COUNTER_VALUE, value);
+	track_event__end(p, at);
 }
 
 void perfetto__mark(struct perfetto *p, const struct interval *span, const char *text)
@@ -57,13 +57,13 @@ void perfetto__mark(struct perfetto *p, const struct interval *span, const char 
 
 	if (!t)
 		return;
-	at = event__begin(p, span->start, t, span->start == span->end ? EVENT_INSTANT : EVENT_BEGIN);
-	pb__text(&p->packet, EVENT_NAME, text, strlen(text));
-	event__end(p, at);
+	at = track_event__begin(p, span->start, t, span->start == span->end ? TRACK_EVENT_INSTANT : TRACK_EVENT_BEGIN);
+	track_event__name(p, text);
+	track_event__end(p, at);
 	if (span->start == span->end)
 		return;
-	at = event__begin(p, span->end, t, EVENT_END);
-	event__end(p, at);
+	at = track_event__begin(p, span->end, t, TRACK_EVENT_END);
+	track_event__end(p, at);
 }
 
 static const char *path_of(const struct perfetto *p, u32 family, u32 object)

@@ -10,15 +10,15 @@
 
 /* TrackEvent */
 enum {
-	EVENT_CATEGORY_IIDS = 3,
-	EVENT_ARGUMENTS = 4,
-	EVENT_TYPE = 9,
-	EVENT_NAME_IID = 10,
-	EVENT_TRACK = 11,
-	EVENT_NAME = 23,
-	EVENT_FLOWS = 47,
-	EVENT_FLOWS_END = 48,
-	EVENT_CALLSTACK_IID = 56,
+	TRACK_EVENT_CATEGORY_IIDS = 3,
+	TRACK_EVENT_ARGUMENTS = 4,
+	TRACK_EVENT_TYPE = 9,
+	TRACK_EVENT_NAME_IID = 10,
+	TRACK_EVENT_TRACK = 11,
+	TRACK_EVENT_NAME = 23,
+	TRACK_EVENT_FLOWS = 47,
+	TRACK_EVENT_FLOWS_END = 48,
+	TRACK_EVENT_CALLSTACK_IID = 56,
 };
 
 /* DebugAnnotation */
@@ -41,32 +41,33 @@ static const struct wake {
 	{ "lock_wait", "woken", "waker_pid", "waker_tid" },
 };
 
-size_t event__begin(struct perfetto *p, u64 time, const struct track *t, enum event_type type)
+size_t track_event__begin(struct perfetto *p, u64 time, const struct track *t, enum track_event_type type)
 {
 	size_t at;
 
 	packet__begin(p, time);
 	at = pb__begin(&p->packet, PACKET_TRACK_EVENT);
-	pb__int(&p->packet, EVENT_TYPE, type);
-	pb__int(&p->packet, EVENT_TRACK, t->uuid);
+	pb__int(&p->packet, TRACK_EVENT_TYPE, type);
+	pb__int(&p->packet, TRACK_EVENT_TRACK, t->uuid);
 	return at;
 }
 
-void event__end(struct perfetto *p, size_t at)
+void track_event__end(struct perfetto *p, size_t at)
 {
 	pb__end(&p->packet, at);
 	packet__end(p, true);
 }
 
-void event__category(struct perfetto *p, const char *category)
+void track_event__category(struct perfetto *p, const char *category)
 {
-	pb__int(&p->packet, EVENT_CATEGORY_IIDS, perfetto__intern(p, INTERN_CATEGORY, category, strlen(category)));
+	pb__int(&p->packet, TRACK_EVENT_CATEGORY_IIDS,
+		perfetto__intern(p, INTERN_CATEGORY, category, strlen(category)));
 }
 
 static void put_name(struct perfetto *p, const char *category, const char *name)
 {
-	event__category(p, category);
-	pb__int(&p->packet, EVENT_NAME_IID, perfetto__intern(p, INTERN_NAME, name, strlen(name)));
+	track_event__category(p, category);
+	pb__int(&p->packet, TRACK_EVENT_NAME_IID, perfetto__intern(p, INTERN_NAME, name, strlen(name)));
 }
 
 /* Writes an event's title, which may be in a buffer. */
@@ -74,25 +75,25 @@ static void put_title(struct perfetto *p, const char *category, const char *titl
 {
 	size_t len = strlen(title);
 
-	event__category(p, category);
-	pb__int(&p->packet, EVENT_NAME_IID,
+	track_event__category(p, category);
+	pb__int(&p->packet, TRACK_EVENT_NAME_IID,
 		perfetto__intern_by(p, INTERN_NAME, BY_TEXT, map__hash_bytes(title, len), title, len));
 }
 
 static size_t begin_argument(struct perfetto *p, const char *name)
 {
-	size_t at = pb__begin(&p->packet, EVENT_ARGUMENTS);
+	size_t at = pb__begin(&p->packet, TRACK_EVENT_ARGUMENTS);
 
 	pb__int(&p->packet, ARGUMENT_NAME_IID, perfetto__intern(p, INTERN_ARGUMENT, name, strlen(name)));
 	return at;
 }
 
-void event__name(struct perfetto *p, const char *name)
+void track_event__name(struct perfetto *p, const char *name)
 {
-	pb__text(&p->packet, EVENT_NAME, name, strlen(name));
+	pb__text(&p->packet, TRACK_EVENT_NAME, name, strlen(name));
 }
 
-void event__argument(struct perfetto *p, const char *name, const char *text)
+void track_event__argument(struct perfetto *p, const char *name, const char *text)
 {
 	size_t at = begin_argument(p, name);
 
@@ -100,10 +101,10 @@ void event__argument(struct perfetto *p, const char *name, const char *text)
 	pb__end(&p->packet, at);
 }
 
-void event__callstack(struct perfetto *p, u64 callstack)
+void track_event__callstack(struct perfetto *p, u64 callstack)
 {
 	if (callstack)
-		pb__int(&p->packet, EVENT_CALLSTACK_IID, callstack);
+		pb__int(&p->packet, TRACK_EVENT_CALLSTACK_IID, callstack);
 }
 
 /* Is the value empty? True for no stack, thread, time, name or address, and for an empty text. */
@@ -127,7 +128,7 @@ static void put_argument(struct perfetto *p, const struct view *v, const struct 
 
 	if (field__is_stack(f) && view__s64(v, f)) {
 		stacks__label(p->e->stacks, (u32)view__s64(v, f), label, sizeof(label));
-		event__argument(p, f->name, label);
+		track_event__argument(p, f->name, label);
 		return;
 	}
 	field_value__get(&value, p->e->names, v, f, true);
@@ -170,7 +171,7 @@ static void put_arguments(struct perfetto *p, const struct view *v, const struct
 		if (!callstack && field__is_stack(field))
 			callstack = perfetto__callstack(p, (u32)view__s64(v, field));
 	}
-	event__callstack(p, callstack);
+	track_event__callstack(p, callstack);
 	for (i = 0; i < 16; i++) {
 		text = flags >> i & 1 ? event_flag__text((u16)(1u << i)) : NULL;
 		if (!text)
@@ -188,7 +189,8 @@ static void put_submission(struct perfetto *p, const struct view *v, const struc
 
 	if (p->correlates && v->event->is_call &&
 	    (family == EVENT_FAMILY(ID_cuda_copy) || family == EVENT_FAMILY(ID_cudadrv_copy)))
-		event__submission(p, (u32)view__s64(v, f->pid), (u32)view__s64(v, f->tid), (u64)view__s64(v, f->start));
+		track_event__submission(p, (u32)view__s64(v, f->pid), (u32)view__s64(v, f->tid),
+					(u64)view__s64(v, f->start));
 }
 
 static u64 flow_of(u32 pid, u32 tid, u64 start)
@@ -217,23 +219,23 @@ static void put_waker(struct perfetto *p, const char *category, u32 pid, u32 tid
 
 	if (!t)
 		return;
-	at = event__begin(p, time, t, EVENT_INSTANT);
+	at = track_event__begin(p, time, t, TRACK_EVENT_INSTANT);
 	put_name(p, category, "releases");
-	pb__fixed64(&p->packet, EVENT_FLOWS, flow);
-	event__end(p, at);
+	pb__fixed64(&p->packet, TRACK_EVENT_FLOWS, flow);
+	track_event__end(p, at);
 }
 
 /* Draws the end of a wait, from the release until the thread ran: a slice, as flows end where slices begin. */
 static void put_released(struct perfetto *p, const char *category, const struct track *t, const struct interval *span,
 			 u64 flow)
 {
-	size_t at = event__begin(p, span->start, t, EVENT_BEGIN);
+	size_t at = track_event__begin(p, span->start, t, TRACK_EVENT_BEGIN);
 
 	put_name(p, category, "released");
-	pb__fixed64(&p->packet, EVENT_FLOWS_END, flow);
-	event__end(p, at);
-	at = event__begin(p, span->end, t, EVENT_END);
-	event__end(p, at);
+	pb__fixed64(&p->packet, TRACK_EVENT_FLOWS_END, flow);
+	track_event__end(p, at);
+	at = track_event__begin(p, span->end, t, TRACK_EVENT_END);
+	track_event__end(p, at);
 }
 
 /* Computes that part of a wait; returns false if no thread released it. */
@@ -249,9 +251,10 @@ static bool released_part(const struct view *v, const struct wake *w, const stru
 }
 
 /*
- * Call it before drawing the wait, since of slices that begin or end together the file's order decides which is the
- * inner one; but after it if the part is the whole wait. The part may overlap slices of the thread, such as futex
- * calls, and then gets a track of its own.
+ * Draws the part of a wait after its release. Perfetto nests slices that begin or end together by their order in the
+ * file: of two begins the first is the outer one, of two ends the first is the inner one. So call this before drawing
+ * the wait, or after it if the part is the whole wait. A part that overlaps slices of the thread, such as futex calls,
+ * gets a track of its own.
  */
 static void put_wake(struct perfetto *p, const struct view *v, const struct common_fields *f, const struct wake *w,
 		     const char *category, struct track *of_wait, const struct interval *span,
@@ -289,13 +292,13 @@ static void put_span(struct perfetto *p, const struct view *v, const struct comm
 	if (first)
 		put_wake(p, v, f, w, category, t, span, &part);
 	perfetto__reserve(p, t, span);
-	at = event__begin(p, span->start, t, EVENT_BEGIN);
+	at = track_event__begin(p, span->start, t, TRACK_EVENT_BEGIN);
 	put_title(p, category, title);
 	put_arguments(p, v, f);
 	put_submission(p, v, f);
-	event__end(p, at);
-	at = event__begin(p, span->end, t, EVENT_END);
-	event__end(p, at);
+	track_event__end(p, at);
+	at = track_event__begin(p, span->end, t, TRACK_EVENT_END);
+	track_event__end(p, at);
 	if (w && !first)
 		put_wake(p, v, f, w, category, t, span, &part);
 }
@@ -312,11 +315,11 @@ static void put_instant(struct perfetto *p, const struct view *v, const struct c
 
 	if (!t)
 		return;
-	at = event__begin(p, time, t, EVENT_INSTANT);
+	at = track_event__begin(p, time, t, TRACK_EVENT_INSTANT);
 	put_title(p, category, title);
 	put_arguments(p, v, f);
 	put_submission(p, v, f);
-	event__end(p, at);
+	track_event__end(p, at);
 }
 
 void perfetto__slice(struct perfetto *p, const struct view *v)

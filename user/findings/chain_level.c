@@ -73,7 +73,7 @@ static int add_to_function(struct chain_reading *r, const struct activity_interv
 	if (!p)
 		return -ENOMEM;
 	p->ns += ns;
-	p->times += i->is_new_reason;
+	p->times += i->is_first_part;
 	if (ns <= p->longest)
 		return 0;
 	p->longest = ns;
@@ -101,7 +101,7 @@ static int on_interval(const struct activity_interval *i, void *arg)
 											     0;
 	r->level->ns += ns;
 	r->level->parts[r->interval_kind].ns += ns;
-	r->level->parts[r->interval_kind].times += i->is_new_reason;
+	r->level->parts[r->interval_kind].times += i->is_first_part;
 	err = add_to_function(r, i);
 	if (err || i->state == ACTIVITY_RUNNING)
 		return err;

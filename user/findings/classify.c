@@ -304,9 +304,9 @@ static bool is_idle_by_behaviour(const struct profile_key *key, const struct pro
 }
 
 /*
- * A thread that had to wait for a CPU after a wait: would it have run on without that wait? Then the delay is a part of
- * what the wait costs. After a sleep, or a wait for something to do, it is a wait for a CPU like any other, and the
- * times of waits for the GIL are those of its holders alone.
+ * Returns whether the time for which a thread waits for a CPU after a wait of this kind counts as part of that wait:
+ * without the wait it would have run on. Not after a sleep or a wait for something to do: that is a wait for a CPU like
+ * any other. Not after a wait for the GIL either, whose time must equal that of the holders.
  */
 static bool is_delay_of(enum finding_kind kind)
 {

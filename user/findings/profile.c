@@ -185,11 +185,11 @@ int profile__add(struct profile *p, const struct activity_interval *i)
 		return 0;
 	cell->cause = i->cause;
 	cell->ns += i->to - i->from;
-	cell->times += i->is_new_reason;
+	cell->times += i->is_first_part;
 	/* a short wait with a stack stands for others without one; family gil records all waits for the GIL */
-	cell->short_times += i->is_new_reason && i->off_stack && i->cause != ACTIVITY_GIL &&
+	cell->short_times += i->is_first_part && i->off_stack && i->cause != ACTIVITY_GIL &&
 			     i->to - i->from < p->threshold;
-	cell->long_times += i->is_new_reason && i->to - i->from >= PROFILE_LONG;
+	cell->long_times += i->is_first_part && i->to - i->from >= PROFILE_LONG;
 	cell->longest = i->to - i->from > cell->longest ? i->to - i->from : cell->longest;
 	return p->n_parts ? add_to_parts(p, cell, i->from, i->to) : 0;
 }

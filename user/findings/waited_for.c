@@ -156,16 +156,21 @@ static struct link link_of(const struct finding_input *in, struct thread_key thr
 /* The thread that ended most waits is named if it ended at least 1 / ENDED_PART of their time. */
 #define ENDED_PART 5
 
-/* What takes at least 1 / OWN_PART of a thread's time is its own activity; else it passes on what others do. */
+/* What takes at least 1 / OWN_PART of a thread's time may be the cause. */
 #define OWN_PART 4
 
-static bool does_something(const struct link *l)
+/*
+ * Is the thread itself the cause? It is if it ran for that part of its time, or spent that part in waits of one kind
+ * that no other thread ends. Otherwise the cause is with the thread that ended its waits.
+ */
+static bool is_cause(const struct link *l)
 {
 	bool is_for_others = l->kind == FINDING_PEER || l->kind == FINDING_CHILD || l->kind == FINDING_GIL ||
 			     l->kind == FINDING_CONDITION || is_lock(l->kind);
+	bool is_ended_by_other = (is_lock(l->kind) ? ENDED_PART : 2) * l->ended_ns >= l->kind_ns;
 
-	return OWN_PART * l->active >= l->wall || (OWN_PART * l->kind_ns >= l->wall && !is_for_others) ||
-	       (OWN_PART * l->kind_ns >= l->wall && (is_lock(l->kind) ? ENDED_PART : 2) * l->ended_ns < l->kind_ns);
+	return OWN_PART * l->active >= l->wall ||
+	       (OWN_PART * l->kind_ns >= l->wall && !(is_for_others && is_ended_by_other));
 }
 
 /*
@@ -244,7 +249,7 @@ bool waited_for__follow(const struct finding_input *in, const struct group *g, s
 		l = link_of(in, next, seen, hop);
 		if (!l.wall)
 			return false;
-		if (does_something(&l))
+		if (is_cause(&l))
 			break;
 		seen[hop] = next;
 		next = l.ended_by;
@@ -253,7 +258,7 @@ bool waited_for__follow(const struct finding_input *in, const struct group *g, s
 		if (is_one_of(next, seen, hop + 1))
 			return false;
 	}
-	if (!does_something(&l) || is_heartbeat(&l, g))
+	if (!is_cause(&l) || is_heartbeat(&l, g))
 		return false;
 	f->counterpart = describe(in, &l, &f->code);
 	/* a chain that ends where it began explains nothing */
@@ -276,7 +281,7 @@ void waited_for__add_activity(const struct finding_input *in, const struct group
 	if (*by->activity || !by->tid)
 		return;
 	l = link_of(in, (struct thread_key){ by->pid, by->tid }, &waiter, 1);
-	if (!l.wall || !does_something(&l) || is_heartbeat(&l, g))
+	if (!l.wall || !is_cause(&l) || is_heartbeat(&l, g))
 		return;
 	/* what takes less than half of its time need not be what the others waited for */
 	if (2 * l.active < l.wall && 2 * l.kind_ns < l.wall)
@@ -289,7 +294,7 @@ bool waited_for__add(const struct finding_input *in, struct thread_key thread, s
 {
 	struct link l = link_of(in, thread, NULL, 0);
 
-	if (!l.wall || !does_something(&l))
+	if (!l.wall || !is_cause(&l))
 		return false;
 	f->counterpart = describe(in, &l, &f->code);
 	f->confidence = FINDING_ATTRIBUTED;

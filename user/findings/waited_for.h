@@ -14,7 +14,7 @@ bool waited_for__follow(const struct finding_input *in, const struct group *g, s
 /* Adds to the finding's counterpart, the thread that ended the waits, what that thread did in most of its time. */
 void waited_for__add_activity(const struct finding_input *in, const struct group *g, struct finding *f);
 
-/* Makes this thread, for which the finding's threads are known to have waited, the counterpart. Returns whether so. */
+/* Makes `thread`, for which the finding's threads waited, the counterpart; false: nothing that it did explains this. */
 bool waited_for__add(const struct finding_input *in, struct thread_key thread, struct finding *f);
 
 /*

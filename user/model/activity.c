@@ -100,7 +100,7 @@ static int emit(struct cutting *c, u64 from, u64 to)
 		return 0;
 	i->from = from;
 	i->to = to;
-	i->is_new_reason = !t || t->span_from != c->span_from || t->last_reason != i->reason;
+	i->is_first_part = !t || t->span_from != c->span_from || t->last_reason != i->reason;
 	if (t) {
 		t->span_from = c->span_from;
 		t->last_reason = i->reason;
@@ -371,7 +371,7 @@ int activity__read(struct activity *a, int (*fn)(const struct activity_interval 
 	unload(a);
 	for (u64 at = all.from, end; !err && at < all.to; at = end) {
 		end = trace_window__step_end(at, step, all.to);
-		err = activity__load_window(a, at, end);
+		err = activity__load(a, at, end);
 		for (u32 i = 0; !err && i < a->threads.n; i++) {
 			struct cutting c = { .a = a, .thread = map__value(&a->threads, i), .fn = fn, .arg = arg };
 
@@ -407,11 +407,6 @@ int activity__add_thread(struct activity *a, u32 pid, u32 tid)
 	if (a->threads.n != before)
 		a->gil_to = 0;
 	return 0;
-}
-
-int activity__load(struct activity *a, u64 from, u64 to)
-{
-	return activity__load_window(a, from, to);
 }
 
 /* Moves to the first span that ends after `time`. */

@@ -15,7 +15,7 @@
  *	Bounds	Memory for the spans of one window, some 40 bytes each, and a few words for each thread of the trace and
  *		each second in which a quota throttled a process. Windows are equally long, with activity_window events
  *		each on average, or more if there would be over activity_windows_max windows. A wait that continues from
- *		an earlier window is the same wait (`is_new_reason` is false).
+ *		an earlier window is the same wait (`is_first_part` is false).
  *	Threads All with scheduler events; with ACTIVITY_IN_CALLS also all with other spans.
  *
  * Where several spans of families are open at a time, model/waits.h says which one counts.
@@ -43,7 +43,7 @@ struct activity_interval {
 	/* number of the call or wait, for activity__name; ACTIVITY_CAUSE_BASE + cause if there is none */
 	u32 reason;
 	bool uninterruptible; /* no signal ends the wait: mostly disk I/O. Of a runnable interval, the wait before it */
-	bool is_new_reason; /* it is the first of a scheduler span, or has another `reason` than the one before it */
+	bool is_first_part; /* a wait, run or call begins; false: one was cut at a holder, a stack or a window */
 	struct thread_key waker; /* of a blocked interval: the thread that ended the wait; 0: none, or not known */
 	/* The following fields are 0 without ACTIVITY_DETAILS. */
 	/*
@@ -85,8 +85,8 @@ void activity__free(struct activity *a);
 int activity__read(struct activity *a, int (*fn)(const struct activity_interval *i, void *arg), void *arg);
 
 /*
- * The functions from here to activity__of are for use instead of activity__read. activity__add_thread adds a thread to
- * those that activity__load loads; if it was never called, that loads all threads. Returns 0 or negative errno.
+ * To read chosen times of chosen threads, instead of activity__read: activity__add_thread for each thread (none: all
+ * threads), activity__load for a time, activity__of for each thread and part of it. Returns 0 or negative errno.
  */
 int activity__add_thread(struct activity *a, u32 pid, u32 tid);
 /* Forgets all threads, so that those added from now on are the only ones. */

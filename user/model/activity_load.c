@@ -223,7 +223,7 @@ static int read_spans(struct activity *a)
 	return sched_spans__read(&q, parts, on_span, a);
 }
 
-int activity__load_window(struct activity *a, u64 from, u64 to)
+int activity__load(struct activity *a, u64 from, u64 to)
 {
 	int err = load_whole(a);
 

@@ -47,6 +47,4 @@ struct activity {
 	struct cpu_sums cpus;
 };
 
-/* Reads a window; what was loaded is forgotten. 0 or negative errno. */
-int activity__load_window(struct activity *a, u64 from, u64 to);
 void activity_thread__forget(struct activity_thread *t);

@@ -62,7 +62,7 @@ struct gpu_gaps {
 	struct gap_detail *details; /* by rank, the longest first */
 	u32 n_details;
 	struct map tails; /* u32 device -> struct gap_detail: the device's tail, if it has one */
-	bool guessed; /* without samples, a function was named by the next launch's stack */
+	bool guessed; /* a gap had no sample, so a function was named by the next launch's stack */
 };
 
 /* Events in each window of a trace; tests set small numbers. */

@@ -119,7 +119,7 @@ struct adding {
 	struct lock_activity act;
 };
 
-/* Adds to the activity's time in a row; ns may be negative and wraps. */
+/* Adds to the activity's time in a row. To subtract, ns is a negative number converted to u64. */
 static int add_ns(struct adding *a, u32 row, u64 ns)
 {
 	struct lock_activity *sum;
@@ -229,7 +229,10 @@ static int on_samples(const struct rows *rows, void *arg)
 
 COMPARE_BY(by_time, struct held_sample, ASCENDING(time))
 
-/* A sample counts as 1 ns of its code in each row; divide_running() turns these into shares of the running time. */
+/*
+ * Counts one sample of this code in each row that the holder has open. Until divide_running() turns the counts into
+ * shares of the running time, they are stored as activities of cause ACTIVITY_CAUSES, whose ns are the count.
+ */
 static int add_sample(struct lock_blame *b, const struct held_sample *s)
 {
 	struct lock_activity act = { .cause = ACTIVITY_CAUSES,
@@ -255,11 +258,6 @@ static int read_samples(struct lock_blame *b)
 		err = add_sample(b, &s.list[i]);
 	free(s.list);
 	return err;
-}
-
-static bool is_running(const struct lock_activity *act)
-{
-	return act->cause == ACTIVITY_ON_CPU;
 }
 
 static int by_activity(const void *a, const void *b, void *arg)
@@ -316,7 +314,7 @@ static int divide_running(struct lock_blame *b, u32 row)
 		struct lock_activity *act = activity_of(b, i);
 
 		n += act->cause == ACTIVITY_CAUSES ? (u32)act->ns : 0;
-		running = is_running(act) ? act : running;
+		running = act->cause == ACTIVITY_ON_CPU ? act : running;
 	}
 	if (!n || !running)
 		return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What the events of a family mean to those who read traces: what a thread waits for in them, and how they are drawn. A
- * family says it in its folder (bpf/probes/disk/disk_events.c). Without a word about it, a span is a call of a library,
- * and every event is drawn on its thread.
+ * family states it in its `*_events.c` (bpf/probes/disk/disk_events.c). A span that no table names is a call of a
+ * library, and an event that no table names is drawn on its thread.
  */
 #pragma once
 
@@ -19,7 +19,7 @@ struct event_meaning {
 	/* of a span in which a thread waits */
 	enum activity_cause cause; /* ACTIVITY_CUDA and ACTIVITY_SYSCALL: the span's name decides */
 	u16 rank; /* below RANKS */
-	bool blocked; /* only an uninterruptible thread waits for it */
+	bool is_uninterruptible; /* only an uninterruptible thread waits for it */
 	const char *reason; /* "disk"; NULL: the span's own name */
 	const char *library; /* "CUDA": whose calls the spans are; NULL: of another library, or no calls */
 	const char *report; /* "cuda-api": the report that shows them; NULL: none does */

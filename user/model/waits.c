@@ -16,7 +16,7 @@
 
 struct reason_key {
 	u16 event, probe;
-	u32 text; /* id of the span's name; number of its system call; for a futex whether it is a lock */
+	u32 value; /* id of the span's name; number of its system call; for a futex whether it is a lock */
 };
 
 struct waits {
@@ -38,9 +38,9 @@ struct waits {
 };
 
 /* Used instead of a system call's number, for other waits of sample_off. */
-enum { SAMPLE_TEXT_GIL = 1u << 16, SAMPLE_TEXT_FAULT };
+enum { SAMPLE_WAIT_GIL = 1u << 16, SAMPLE_WAIT_FAULT };
 
-/* A futex without a known owner may be a condition within a library's call, which says more. */
+/* A futex without a known owner may be a condition within a library's call: below RANK_CALL, as the call says more. */
 #define CONDITION_RANK 4
 
 /* An event of the waker, which has the wait of another thread */
@@ -136,18 +136,18 @@ static const struct schema_field *call_number(const struct schema_event *e)
 static const char *name_of(const struct waits *w, const struct schema_event *e, const struct reason_key *key)
 {
 	const struct schema_field *nr = call_number(e);
-	const char *name = nr	     ? syscalls__known_name(nr, key->text) :
-			   key->text ? names__string(w->names, key->text) :
-				       NULL;
+	const char *name = nr	      ? syscalls__known_name(nr, key->value) :
+			   key->value ? names__string(w->names, key->value) :
+					NULL;
 
 	if (meaning__of(e)->reason)
 		return meaning__of(e)->reason;
-	if (nr && key->text == SAMPLE_TEXT_GIL)
+	if (nr && key->value == SAMPLE_WAIT_GIL)
 		return "GIL";
-	if (nr && key->text == SAMPLE_TEXT_FAULT)
+	if (nr && key->value == SAMPLE_WAIT_FAULT)
 		return "page fault";
 	if (meaning__of(e)->cause == ACTIVITY_LOCK)
-		return key->text ? "lock" : "condition or join";
+		return key->value ? "lock" : "condition or join";
 	if (!name || !*name)
 		name = key->probe ? names__probe(w->names, key->probe) : NULL;
 	return name && *name ? name : e->name;
@@ -157,11 +157,11 @@ static enum activity_cause cause_of(enum activity_cause cause, const struct reas
 {
 	switch (cause) {
 	case ACTIVITY_LOCK:
-		return key->text ? ACTIVITY_LOCK : ACTIVITY_CONDITION;
+		return key->value ? ACTIVITY_LOCK : ACTIVITY_CONDITION;
 	case ACTIVITY_SYSCALL:
-		return key->text == SAMPLE_TEXT_GIL   ? ACTIVITY_GIL :
-		       key->text == SAMPLE_TEXT_FAULT ? ACTIVITY_FAULT :
-							activity_cause__of_syscall(name);
+		return key->value == SAMPLE_WAIT_GIL   ? ACTIVITY_GIL :
+		       key->value == SAMPLE_WAIT_FAULT ? ACTIVITY_FAULT :
+							 activity_cause__of_syscall(name);
 	case ACTIVITY_CUDA:
 		return activity_cause__of_cuda(name);
 	default:
@@ -183,9 +183,9 @@ static u32 number_of(struct waits *w, const char *name, enum activity_cause caus
 	return w->reasons[w->n_reasons].text ? ++w->n_reasons : 0;
 }
 
-static u32 reason_of(struct waits *w, const struct schema_event *e, u16 probe, u32 text)
+static u32 reason_of(struct waits *w, const struct schema_event *e, u16 probe, u32 value)
 {
-	struct reason_key key = { .event = e->id, .probe = probe, .text = text };
+	struct reason_key key = { .event = e->id, .probe = probe, .value = value };
 	u32 *number = map__get(&w->numbers, &key);
 	const struct event_meaning *meaning;
 	const char *name;
@@ -302,15 +302,15 @@ static struct sample_fields sample_fields__of(const struct schema_event *e)
 }
 
 /*
- * Replaces *text, the number of a system call, if the thread waited for something else. Returns false if it did not
+ * Replaces *value, the number of a system call, if the thread waited for something else. Returns false if it did not
  * wait: the kernel gave its CPU to another thread or stopped it.
  */
-static bool sample_text(const struct view *v, const struct sample_fields *f, u32 *text)
+static bool sample_value(const struct view *v, const struct sample_fields *f, u32 *value)
 {
 	s64 reason = view__s64(v, f->reason);
 
 	if (reason == SAMPLE_GIL || reason == SAMPLE_FAULT) {
-		*text = reason == SAMPLE_GIL ? SAMPLE_TEXT_GIL : SAMPLE_TEXT_FAULT;
+		*value = reason == SAMPLE_GIL ? SAMPLE_WAIT_GIL : SAMPLE_WAIT_FAULT;
 		return true;
 	}
 	return reason != SAMPLE_PREEMPTED && view__s64(v, f->in_call);
@@ -323,12 +323,12 @@ int waits__feed(struct waits *w, const struct rows *rows)
 	const struct schema_field *owner, *futex;
 	struct common_fields f = common_fields__of(v.event);
 	const struct event_meaning *meaning = meaning__of(v.event);
-	struct wait_span span = { .rank = meaning->rank, .blocked = meaning->blocked };
+	struct wait_span span = { .rank = meaning->rank, .uninterruptible = meaning->is_uninterruptible };
 	struct sample_fields sample = sample_fields__of(v.event);
 	struct detail_fields details = { 0 };
 	struct thread_key key;
 	bool is_lock, is_call;
-	u32 text;
+	u32 value;
 	int err = 0;
 
 	if (is_wake(v.event))
@@ -355,10 +355,10 @@ int waits__feed(struct waits *w, const struct rows *rows)
 			  (view__s64(&v, owner) || lock_futexes__has(w->locks, key.pid, (u64)view__s64(&v, futex)));
 		if (owner)
 			span.rank = is_lock ? meaning->rank : CONDITION_RANK;
-		text = owner ? is_lock : (u32)view__s64(&v, name);
-		if (sample.is_sample && !sample_text(&v, &sample, &text))
+		value = owner ? is_lock : (u32)view__s64(&v, name);
+		if (sample.is_sample && !sample_value(&v, &sample, &value))
 			continue;
-		span.reason = reason_of(w, v.event, (u16)view__s64(&v, f.probe), text);
+		span.reason = reason_of(w, v.event, (u16)view__s64(&v, f.probe), value);
 		if (!span.reason)
 			return -ENOMEM;
 		if (w->has_details)
@@ -386,7 +386,7 @@ struct thread_waits *waits__thread(const struct waits *w, u32 pid, u32 tid)
 	return t;
 }
 
-int waits__explain(const struct waits *w, struct thread_waits *t, bool blocked, u64 from, u64 to,
+int waits__explain(const struct waits *w, struct thread_waits *t, bool uninterruptible, u64 from, u64 to,
 		   int (*fn)(const struct wait_part *part, void *arg), void *arg)
 {
 	struct wait_part part = { .from = from }, next;
@@ -395,7 +395,7 @@ int waits__explain(const struct waits *w, struct thread_waits *t, bool blocked, 
 
 	for (; !err && from < to; from = until) {
 		until = to;
-		next = part_of(w, t ? thread_waits__at(t, blocked, from, &until) : NULL);
+		next = part_of(w, t ? thread_waits__at(t, uninterruptible, from, &until) : NULL);
 		if (next.reason == part.reason && next.detail == part.detail)
 			continue;
 		part.to = from;

@@ -59,9 +59,9 @@ struct thread_waits;
 struct thread_waits *waits__thread(const struct waits *w, u32 pid, u32 tid);
 /*
  * Cuts [from, to) (ns) of a thread and calls fn for the parts in order. Successive parts differ in their reason or, if
- * details are stored, in their detail. blocked: the thread was uninterruptible, as it is when it waits for a disk.
+ * details are stored, in their detail. uninterruptible: as it is when it waits for a disk.
  */
-int waits__explain(const struct waits *w, struct thread_waits *thread, bool blocked, u64 from, u64 to,
+int waits__explain(const struct waits *w, struct thread_waits *thread, bool uninterruptible, u64 from, u64 to,
 		   int (*fn)(const struct wait_part *part, void *arg), void *arg);
 /* "GIL", "cudaStreamSynchronize", "read"; lives as long as w. NULL: no such number. */
 const char *waits__reason(const struct waits *w, u32 reason);

@@ -11,7 +11,7 @@ struct wait_span {
 	u64 start, end;
 	u32 reason : 24;
 	u32 rank : 7;
-	u32 blocked : 1; /* counts only while the thread is uninterruptible */
+	u32 uninterruptible : 1; /* counts only while the thread is uninterruptible */
 	u32 detail; /* index in details plus one; 0: none */
 };
 
@@ -34,4 +34,4 @@ struct thread_waits {
 /* Makes the segments; sets t->failed without memory. */
 void thread_waits__sort(struct thread_waits *t);
 /* Returns the span that counts at `at` or NULL, and lowers *until to where that changes. */
-const struct wait_span *thread_waits__at(struct thread_waits *t, bool blocked, u64 at, u64 *until);
+const struct wait_span *thread_waits__at(struct thread_waits *t, bool uninterruptible, u64 at, u64 *until);

@@ -26,8 +26,8 @@ struct open_spans {
 	const struct thread_waits *thread;
 	u32 next; /* index of the first span that has not begun */
 	/*
-	 * For each rank, and each value of wait_span.blocked, the head of a list of spans, the last begun first; NONE:
-	 * the list is empty. A span stays in its list after its end until top_at() removes it.
+	 * For each rank, and each value of wait_span.uninterruptible, the head of a list of spans, the last begun
+	 * first; NONE: the list is empty. A span stays in its list after its end until top_at() removes it.
 	 */
 	u32 top[RANKS][2];
 	u32 *below; /* for each span: the next one in its list */
@@ -36,16 +36,16 @@ struct open_spans {
 static void open_span(struct open_spans *o)
 {
 	const struct wait_span *s = &o->thread->spans[o->next];
-	u32 *top = &o->top[s->rank][s->blocked];
+	u32 *top = &o->top[s->rank][s->uninterruptible];
 
 	o->below[o->next] = *top;
 	*top = o->next++;
 }
 
 /* Returns the head of a list after removing ended spans from it. */
-static u32 top_at(struct open_spans *o, u32 rank, u32 blocked, u64 time)
+static u32 top_at(struct open_spans *o, u32 rank, u32 uninterruptible, u64 time)
 {
-	u32 *top = &o->top[rank][blocked];
+	u32 *top = &o->top[rank][uninterruptible];
 
 	while (*top != NONE && o->thread->spans[*top].end <= time)
 		*top = o->below[*top];
@@ -129,10 +129,10 @@ static u32 count_begun(struct thread_waits *t, u64 at)
 	return n;
 }
 
-const struct wait_span *thread_waits__at(struct thread_waits *t, bool blocked, u64 at, u64 *until)
+const struct wait_span *thread_waits__at(struct thread_waits *t, bool uninterruptible, u64 at, u64 *until)
 {
 	u32 n = t->begun = count_begun(t, at);
-	u32 span = n ? t->segments[n - 1].span[blocked] : 0;
+	u32 span = n ? t->segments[n - 1].span[uninterruptible] : 0;
 
 	if (n < t->n_segments && t->segments[n].from < *until)
 		*until = t->segments[n].from;

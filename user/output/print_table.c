@@ -22,10 +22,10 @@ struct layout {
 	char **cells; /* rows times t->n_columns */
 	u32 rows;
 	size_t line; /* that it should fit into, characters */
-	struct place {
+	struct column_layout {
 		bool is_shown, is_constant; /* constant: equal in all rows, and printed above them */
 		size_t width; /* characters */
-	} * places; /* by column */
+	} * columns; /* by column */
 };
 
 static bool is_figure(const struct column *c)
@@ -82,8 +82,8 @@ static size_t width_of(const struct layout *l)
 	size_t line = 0;
 
 	for (u32 c = 0; c < l->t->n_columns; c++)
-		if (l->places[c].is_shown)
-			line += l->places[c].width + (line ? 2 : 0);
+		if (l->columns[c].is_shown)
+			line += l->columns[c].width + (line ? 2 : 0);
 	return line;
 }
 
@@ -128,17 +128,17 @@ static void break_heading(struct layout *l, u32 column)
 	width = cell > width ? cell : width;
 	while (lines_of(heading, width) > HEADING_MAX)
 		width++;
-	l->places[column].width = width < l->places[column].width ? width : l->places[column].width;
+	l->columns[column].width = width < l->columns[column].width ? width : l->columns[column].width;
 }
 
 /* Leaves out what is equal in all rows, the widest first, until a line fits. */
 static void move_constants(struct layout *l)
 {
 	while (width_of(l) > l->line) {
-		struct place *widest = NULL;
+		struct column_layout *widest = NULL;
 
 		for (u32 c = 0; c < l->t->n_columns; c++) {
-			struct place *p = &l->places[c];
+			struct column_layout *p = &l->columns[c];
 
 			if (p->is_shown && l->t->columns[c].show != SHOW_STRIP && is_constant(l, c) &&
 			    (!widest || p->width > widest->width))
@@ -155,10 +155,10 @@ static void move_constants(struct layout *l)
 static bool is_elastic(const struct layout *l, u32 column, size_t least)
 {
 	const struct column *c = &l->t->columns[column];
-	size_t width = l->places[column].width;
+	size_t width = l->columns[column].width;
 
-	return l->places[column].is_shown && c->type == VALUE_TEXT && c->show != SHOW_STRIP && c->show != SHOW_OPTION &&
-	       width > least && width > widest_word(c->heading);
+	return l->columns[column].is_shown && c->type == VALUE_TEXT && c->show != SHOW_STRIP &&
+	       c->show != SHOW_OPTION && width > least && width > widest_word(c->heading);
 }
 
 /* Makes the widest columns of texts narrower until a line fits, or none can be. */
@@ -168,11 +168,11 @@ static void shorten_texts(struct layout *l, size_t least)
 		int widest = -1;
 
 		for (u32 c = 0; c < l->t->n_columns; c++)
-			if (is_elastic(l, c, least) && (widest < 0 || l->places[c].width > l->places[widest].width))
+			if (is_elastic(l, c, least) && (widest < 0 || l->columns[c].width > l->columns[widest].width))
 				widest = (int)c;
 		if (widest < 0)
 			return;
-		l->places[widest].width--;
+		l->columns[widest].width--;
 	}
 }
 
@@ -190,7 +190,7 @@ static void leave_out_details(struct layout *l)
 		snprintf(name, sizeof(name), "%.*s", (int)(end - key), key);
 		c = table__column(l->t, name);
 		if (c >= 0)
-			l->places[c].is_shown = false;
+			l->columns[c].is_shown = false;
 		end = key > list ? key - 1 : key;
 	}
 }
@@ -200,8 +200,8 @@ static void fit(struct layout *l)
 	for (u32 c = 0; c < l->t->n_columns; c++) {
 		size_t cell = widest_cell(l, c), heading = text__width(l->t->columns[c].heading);
 
-		l->places[c].is_shown = l->t->columns[c].show != SHOW_NEVER && has_values(l, c);
-		l->places[c].width = cell > heading ? cell : heading;
+		l->columns[c].is_shown = l->t->columns[c].show != SHOW_NEVER && has_values(l, c);
+		l->columns[c].width = cell > heading ? cell : heading;
 	}
 	for (u32 c = 0; width_of(l) > l->line && c < l->t->n_columns; c++)
 		break_heading(l, c);
@@ -211,14 +211,14 @@ static void fit(struct layout *l)
 	shorten_texts(l, TEXT_MIN);
 	for (u32 i = 0; i < l->rows; i++)
 		for (u32 c = 0; c < l->t->n_columns; c++)
-			if (l->places[c].is_shown)
-				text__shorten(cell_of(l, i, c), l->places[c].width);
+			if (l->columns[c].is_shown)
+				text__shorten(cell_of(l, i, c), l->columns[c].width);
 }
 
 static bool is_last(const struct layout *l, u32 column)
 {
 	for (column++; column < l->t->n_columns; column++)
-		if (l->places[column].is_shown)
+		if (l->columns[column].is_shown)
 			return false;
 	return true;
 }
@@ -227,7 +227,7 @@ static bool is_last(const struct layout *l, u32 column)
 static void put_cell(FILE *file, const struct layout *l, u32 column, const char *cell, size_t *blanks)
 {
 	size_t width = text__width(cell), len = strlen(cell);
-	size_t pad = l->places[column].width > width ? l->places[column].width - width : 0;
+	size_t pad = l->columns[column].width > width ? l->columns[column].width - width : 0;
 	bool right = is_figure(&l->t->columns[column]);
 
 	for (; is_last(l, column) && len && cell[len - 1] == ' '; len--)
@@ -244,7 +244,7 @@ static void put_headings(FILE *file, const struct layout *l)
 	char text[64];
 
 	for (u32 c = 0; c < l->t->n_columns; c++) {
-		n = l->places[c].is_shown ? lines_of(l->t->columns[c].heading, l->places[c].width) : 0;
+		n = l->columns[c].is_shown ? lines_of(l->t->columns[c].heading, l->columns[c].width) : 0;
 		lines = n > lines ? n : lines;
 	}
 	for (u32 line = 0; line < lines; line++) {
@@ -254,12 +254,12 @@ static void put_headings(FILE *file, const struct layout *l)
 			const char *heading = l->t->columns[c].heading;
 			u32 first;
 
-			if (!l->places[c].is_shown)
+			if (!l->columns[c].is_shown)
 				continue;
-			first = lines - lines_of(heading, l->places[c].width);
+			first = lines - lines_of(heading, l->columns[c].width);
 			*text = '\0';
 			for (u32 i = first; i <= line; i++)
-				heading = next_line(heading, l->places[c].width, text, sizeof(text));
+				heading = next_line(heading, l->columns[c].width, text, sizeof(text));
 			put_cell(file, l, c, text, &blanks);
 		}
 		if (line + 1 < lines)
@@ -276,7 +276,7 @@ static void put_constants(FILE *file, const struct layout *l)
 		const char *cell = cell_of(l, 0, c);
 		size_t len = strlen(cell);
 
-		if (!l->places[c].is_constant)
+		if (!l->columns[c].is_constant)
 			continue;
 		for (; len && cell[len - 1] == ' '; len--)
 			;
@@ -297,7 +297,7 @@ static void put_table(FILE *file, const struct output_options *options, const st
 		size_t blanks = 0;
 
 		for (u32 c = 0; c < l->t->n_columns; c++)
-			if (l->places[c].is_shown)
+			if (l->columns[c].is_shown)
 				put_cell(file, l, c, cell_of(l, i, c), &blanks);
 		putc('\n', file);
 	}
@@ -309,8 +309,8 @@ static bool make_cells(struct layout *l)
 	size_t n = (size_t)l->rows * l->t->n_columns;
 
 	l->cells = calloc(n ? n : 1, sizeof(*l->cells));
-	l->places = calloc(l->t->n_columns, sizeof(*l->places));
-	if (!l->cells || !l->places)
+	l->columns = calloc(l->t->n_columns, sizeof(*l->columns));
+	if (!l->cells || !l->columns)
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		u32 c = (u32)(i % l->t->n_columns);
@@ -327,7 +327,7 @@ static void free_cells(struct layout *l)
 	for (size_t i = 0; l->cells && i < (size_t)l->rows * l->t->n_columns; i++)
 		free(l->cells[i]);
 	free(l->cells);
-	free(l->places);
+	free(l->columns);
 }
 
 void print_table__write(FILE *file, const struct output_options *options, const struct table *t)

@@ -164,7 +164,7 @@ static struct frame frame_after(const struct node *n)
 	return f;
 }
 
-/* Adds a way out of the function that shares its instruction with a path that continues. */
+/* Adds an exit for a conditional jump out of the function, whose other branch stays in the function. */
 static u32 add_way_out(struct builder *b, u64 addr)
 {
 	u32 node = new_node(b);

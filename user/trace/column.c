@@ -26,7 +26,7 @@ void column__init(struct column *c, u32 size, enum column_transform first)
 	c->transform = c->first;
 }
 
-/* Returns the value that the bytes of planes which are not stored have. */
+/* Returns a value; the planes that are not stored are filled with its bytes. */
 static u64 column__fill(const struct column *c)
 {
 	return c->transform == COLUMN_PLAIN || c->transform == COLUMN_BEFORE ? c->base : 0;

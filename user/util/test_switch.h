@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Conditions that tests simulate (docs/testing.md). What people install has none: these functions return false there.
- * tests/switches/ replaces them in build/test/sonde, the program that tests run, by ones that read the environment's
- * SONDE_TEST, a list with commas.
+ * Conditions that tests simulate (docs/test-switches.md). What people install has none: these functions return false
+ * there. tests/switches/ replaces them in build/test/sonde, the program that tests run, by ones that read the
+ * environment's SONDE_TEST, a list with commas.
  */
 #pragma once
 

@@ -7,8 +7,9 @@
  * it.
  */
 static const struct event_meaning events[] = {
-	{ "disk_io", .cause = ACTIVITY_DISK, .rank = 9, .blocked = true, .reason = "disk", .is_beside = true },
-	{ "disk_fault", .cause = ACTIVITY_FAULT, .rank = 9, .blocked = true, .reason = "page fault (disk)" },
+	{ "disk_io", .cause = ACTIVITY_DISK, .rank = 9, .is_uninterruptible = true, .reason = "disk",
+	  .is_beside = true },
+	{ "disk_fault", .cause = ACTIVITY_FAULT, .rank = 9, .is_uninterruptible = true, .reason = "page fault (disk)" },
 	{ "disk_stall", .cause = ACTIVITY_RECLAIM, .rank = 9, .reason = "memory reclaim" },
 	{ "disk_cache", .is_no_wait = true },
 	{ "disk_task", .is_no_wait = true },

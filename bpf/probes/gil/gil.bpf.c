@@ -206,19 +206,23 @@ static __always_inline bool wait_ends(u32 ret)
 	return true;
 }
 
+/* At the end of a timed wait, whose result is in the register */
+static __always_inline int end_wait(struct pt_regs *ctx)
+{
+	struct hit_count *h = probe__hit(bpf_get_attach_cookie(ctx));
+
+	if (!wait_ends(ctx->ax) && h)
+		h->skipped++;
+	return 0;
+}
+
 /*
  * The jump on the result of take_gil's timed wait. Programs are attached in the order in which they are defined here,
  * ends before starts: an end without a start is harmless.
  */
 SITE(gil_wait_jump, "end of the wait in take_gil")
 {
-	u64 cookie = bpf_get_attach_cookie(ctx);
-	struct hit_count *h = probe__hit(cookie);
-	u32 ret = ctx->ax;
-
-	if (!wait_ends(ret) && h)
-		h->skipped++;
-	return 0;
+	return end_wait(ctx);
 }
 
 /* take_gil's `call pthread_cond_timedwait`: the arguments are &gil->cond, &gil->mutex and the time. */
@@ -239,13 +243,7 @@ SITE(gil_wait_call, "pthread_cond_timedwait in take_gil")
 
 SITE(gil_libc_leave, "return of pthread_cond_timedwait in libc")
 {
-	u64 cookie = bpf_get_attach_cookie(ctx);
-	struct hit_count *h = probe__hit(cookie);
-	u32 ret = ctx->ax;
-
-	if (!wait_ends(ret) && h)
-		h->skipped++;
-	return 0;
+	return end_wait(ctx);
 }
 
 /* The fallback. The calls of every process come here, so a wait for anything but a GIL has to be recognized quickly. */
@@ -397,9 +395,9 @@ int gil_open_waits(struct bpf_iter__task *ctx)
 	full__still_open(o, task, ctx->meta->seq, now);
 	if (!o->open || o->slice != slice_now())
 		return 0;
-	/* the slice's number changes only when the next slice begins: until then the thread's end must not write it */
+	/* mark it closed: until the next slice the number stays the same, and the thread's end would write it again */
 	o->open = false;
-	/* it began after the time of the pause, but before the programs knew of it: the slice has none of its time */
+	/* skip it: it began after the slice's end, before the programs knew of that end */
 	if (o->wait.span.start >= now)
 		return 0;
 	wait = o->wait;

@@ -40,7 +40,7 @@ enum cpu_state {
 	CPU_STATE_PAUSED, /* followed, and has not been switched in the current slice of time */
 };
 
-struct interval {
+struct open_interval {
 	u64 since; /* 0: unknown, the interval makes no record */
 	u64 run_delay; /* the kernel's counters when it last left a CPU, or when sonde began to follow it */
 	u64 exec;
@@ -54,7 +54,7 @@ struct interval {
 };
 
 struct {
-	TASK_STORAGE(struct interval);
+	TASK_STORAGE(struct open_interval);
 } intervals SEC(".maps");
 
 /* What the family's host code (sched.c) finds in the kernel's BTF. */
@@ -62,20 +62,20 @@ const volatile s64 sched_preempt_count =
 	0; /* the per-CPU preempt count's address minus that of the CPU's run queue; 0: not known */
 const volatile u32 sched_interrupts = 0; /* the bits of the count that are not 0 in an interrupt or an NMI */
 
-static __always_inline struct interval *interval_of(struct task_struct *task)
+static __always_inline struct open_interval *interval_of(struct task_struct *task)
 {
 	return task__stored(&intervals, task);
 }
 
 /* Did its interval begin before the current slice of time? The caller then lets it begin with the slice. */
-static __always_inline bool is_of_earlier_slice(const struct interval *st)
+static __always_inline bool is_of_earlier_slice(const struct open_interval *st)
 {
 	return st->cpu_state == CPU_STATE_PAUSED || (st->since && st->since < slices_resumed);
 }
 
-static __always_inline struct interval *new_interval(struct task_struct *task)
+static __always_inline struct open_interval *new_interval(struct task_struct *task)
 {
-	struct interval *st = bpf_task_storage_get(&intervals, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct open_interval *st = bpf_task_storage_get(&intervals, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
 	if (!st)
 		loss__count(EVENT_FAMILY(ID_sched_run), LOSS_STORAGE, bpf_ktime_get_ns());
@@ -84,7 +84,7 @@ static __always_inline struct interval *new_interval(struct task_struct *task)
 	return st;
 }
 
-static __always_inline void note_counters(struct interval *st, struct task_struct *task)
+static __always_inline void note_counters(struct open_interval *st, struct task_struct *task)
 {
 	st->run_delay = has_run_delay() ? task->sched_info.run_delay : 0;
 	st->exec = task->se.sum_exec_runtime;
@@ -95,9 +95,9 @@ static __always_inline void note_counters(struct interval *st, struct task_struc
  * here: so a switch of threads that are not followed costs no lookup, and kernels before 6.4 may wake a thread when
  * they allocate storage, which must not happen with the run queue's lock held.
  */
-static __always_inline struct interval *follow(struct task_struct *task)
+static __always_inline struct open_interval *follow(struct task_struct *task)
 {
-	struct interval *st = bpf_task_storage_get(&intervals, task, 0, 0);
+	struct open_interval *st = bpf_task_storage_get(&intervals, task, 0, 0);
 	bool resumes;
 
 	if (!st)
@@ -138,7 +138,7 @@ static __always_inline u16 state_of(u32 state)
 	return state ? SCHED_OTHER : SCHED_RUNNABLE;
 }
 
-static __always_inline void fill(struct span *span, struct task_struct *task, const struct interval *st, u16 id,
+static __always_inline void fill(struct span *span, struct task_struct *task, const struct open_interval *st, u16 id,
 				 u64 now)
 {
 	span->event.time = now;
@@ -150,7 +150,7 @@ static __always_inline void fill(struct span *span, struct task_struct *task, co
 }
 
 /* The time in this interval that the kernel has counted, or is about to count, as waiting for a CPU. */
-static __always_inline u64 waited(struct interval *st, struct task_struct *task, u64 clock, u64 now)
+static __always_inline u64 waited(struct open_interval *st, struct task_struct *task, u64 clock, u64 now)
 {
 	u64 queued, delay;
 
@@ -168,7 +168,7 @@ static __always_inline u64 waited(struct interval *st, struct task_struct *task,
 	return st->cpu_state == CPU_STATE_UNKNOWN && delay > now - st->since ? now - st->since : delay;
 }
 
-static __always_inline void fill_run(struct sched_run *run, struct task_struct *task, struct interval *st, u64 now)
+static __always_inline void fill_run(struct sched_run *run, struct task_struct *task, struct open_interval *st, u64 now)
 {
 	fill(&run->span, task, st, ID_sched_run, now);
 	run->charged = task->se.sum_exec_runtime - st->exec;
@@ -176,8 +176,8 @@ static __always_inline void fill_run(struct sched_run *run, struct task_struct *
 	run->priority = (u32)task->prio;
 }
 
-static __always_inline void fill_off(struct sched_off *off, struct task_struct *task, struct interval *st, u64 clock,
-				     u64 now)
+static __always_inline void fill_off(struct sched_off *off, struct task_struct *task, struct open_interval *st,
+				     u64 clock, u64 now)
 {
 	fill(&off->span, task, st, ID_sched_off, now);
 	off->state = st->state;
@@ -194,7 +194,7 @@ static __always_inline void fill_off(struct sched_off *off, struct task_struct *
 }
 
 /* Ends the off-CPU interval and begins one on the CPU. */
-static __always_inline void arrive(struct interval *st, struct task_struct *task, u64 clock, u64 now)
+static __always_inline void arrive(struct open_interval *st, struct task_struct *task, u64 clock, u64 now)
 {
 	struct sched_off off = {};
 
@@ -211,7 +211,7 @@ static __always_inline void arrive(struct interval *st, struct task_struct *task
 }
 
 /* Ends the interval on the CPU and begins one off it. */
-static __always_inline void leave(struct interval *st, struct task_struct *task, u16 state, u32 next_tid, u64 now)
+static __always_inline void leave(struct open_interval *st, struct task_struct *task, u16 state, u32 next_tid, u64 now)
 {
 	struct sched_run run = {};
 
@@ -242,7 +242,7 @@ static __always_inline void leave(struct interval *st, struct task_struct *task,
 }
 
 /* Keeps the intervals contiguous if the kernel did not run the program at the switch to the CPU. */
-static __noinline int missed_arrival(struct interval *st, struct task_struct *task, u64 clock, u64 now)
+static __noinline int missed_arrival(struct open_interval *st, struct task_struct *task, u64 clock, u64 now)
 {
 	if (!st || !task)
 		return 0;
@@ -250,7 +250,7 @@ static __noinline int missed_arrival(struct interval *st, struct task_struct *ta
 	return 0;
 }
 
-static __always_inline void missed_leaving(struct interval *st, struct task_struct *task, u64 now)
+static __always_inline void missed_leaving(struct open_interval *st, struct task_struct *task, u64 now)
 {
 	u64 ran = task->se.sum_exec_runtime - st->exec;
 
@@ -261,7 +261,7 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
 {
 	struct bpf_local_storage *stored_prev = prev->bpf_storage, *stored_next = next->bpf_storage;
-	struct interval *out = NULL, *in = NULL;
+	struct open_interval *out = NULL, *in = NULL;
 	u64 now, clock = 0;
 
 	if (slices_stopped || BOTH_NULL(stored_prev, stored_next))
@@ -310,7 +310,7 @@ static __always_inline bool preempt_count(u32 *count)
 	return !bpf_probe_read_kernel(count, sizeof(*count), (const void *)(rq + sched_preempt_count));
 }
 
-static __always_inline void note_waker(struct interval *st)
+static __always_inline void note_waker(struct open_interval *st)
 {
 	u64 pid_tgid = 0;
 	u32 count = 0;
@@ -339,7 +339,7 @@ static __always_inline void note_waker(struct interval *st)
 SEC("tp_btf/sched_waking")
 int BPF_PROG(sched_waking, struct task_struct *p)
 {
-	struct interval *st = interval_of(p);
+	struct open_interval *st = interval_of(p);
 
 	if (!st || st->cpu_state == CPU_STATE_NONE)
 		return 0;
@@ -362,7 +362,7 @@ int BPF_PROG(sched_forked, struct task_struct *parent, struct task_struct *child
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(sched_wakeup_new, struct task_struct *p)
 {
-	struct interval *st;
+	struct open_interval *st;
 
 	if (slices_stopped || !p->bpf_storage)
 		return 0;
@@ -383,7 +383,7 @@ SEC("?iter/task")
 int sched_begin(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
-	struct interval *st;
+	struct open_interval *st;
 
 	if (!task || !task->pid || !task__passed_on(task, option_sched_all) || task->flags & PF_EXITING)
 		return 0;
@@ -402,7 +402,7 @@ int sched_begin(struct bpf_iter__task *ctx)
 }
 
 /* Writes the interval that is open, up to the end of the slice or of the recording. Not 0: there was no room. */
-static __always_inline long write_open(struct seq_file *seq, struct interval *st, struct task_struct *task)
+static __always_inline long write_open(struct seq_file *seq, struct open_interval *st, struct task_struct *task)
 {
 	struct sched_run run = {};
 	struct sched_off off = {};
@@ -430,7 +430,7 @@ SEC("iter/task")
 int sched_open(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
-	struct interval *st;
+	struct open_interval *st;
 
 	/* at the end of a slice core_slices_pause has set it; at the end of the recording the intervals end now */
 	if (!slices_stopped)
