@@ -167,7 +167,7 @@ def check_collections(folder):
     end = "meta_end time=@8 reason=END_SIGNAL"
     found = [f for f in written(folder, "sampled", [*lines, end], merged_schema(folder))[1] if f.get("kind") == "gc"]
     ok(len(found) == 1 and found[0]["lost_ns"] == 2_000_000_000 and found[0]["confidence"] == "attributed" and
-       " in 25% of 8.000 s in parse (parse.py:12); 100 samples, +-5 points" in found[0]["text"] and "-t +python" in found[0]["text"],
+       " in 25% of 8.000 s in parse (parse.py:12); estimate from 100 samples" in found[0]["text"] and "-t +python" in found[0]["text"],
        "collections by samples: their share, its error, where, and which flag would count them", found)
     lines += [f"python_gc pid=10 tid=10 start=@{t} time=@{t}.2 generation=2 collected=5 stack=1" for t in range(1, 7)]
     found = [f for f in written(folder, "both", [*lines, end], merged_schema(folder))[1] if f.get("kind") == "gc"]

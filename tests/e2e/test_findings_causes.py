@@ -20,7 +20,7 @@ def check_delay(folder):
                   run(10, 10, at + 0.2, at + 0.25)]
     found = findings(folder, *lines)
     ok(found[0].get("kind") == "peer" and found[0]["code"]["line"] == 7 and 75 < found[0]["share_percent"] < 85 and
-       "for 80% of this time the wait was over, but it had no CPU yet" in found[0]["text"],
+       "80% of this was waiting for a CPU after that wait was over" in found[0]["text"],
        "a wait for a CPU after a receive is a part of what the receive costs",
        found[0]["text"])
     lines = [line.replace("SCHED_SLEEP", "SCHED_RUNNABLE").replace(f"wake=@{0.54 + i * 0.25:.6f}", "wake=@0") if line.startswith("sched_off") else line

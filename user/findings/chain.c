@@ -57,6 +57,7 @@ static u32 find_function(struct chain_reading *r)
 {
 	struct chain_level *l = r->level;
 	const struct chain_function *best = NULL;
+	enum activity_cause cause;
 	u32 code = 0;
 
 	MAP_EACH_ENTRY(const struct chain_function *p, const struct chain_function_key *key, &r->functions) {
@@ -67,11 +68,15 @@ static u32 find_function(struct chain_reading *r)
 	}
 	if (!best)
 		return 0;
+	cause = activity__cause(r->in->activity, best->reason);
 	l->code_ns = best->ns;
 	l->code_times = best->times;
 	if (best->stack)
 		finding_code__fill(&l->code, r->in->stacks, best->stack);
-	if (best->reason && best->reason < ACTIVITY_CAUSE_BASE)
+	/* the others are states, such as a wait for the GIL */
+	if (best->reason && best->reason < ACTIVITY_CAUSE_BASE &&
+	    !IS_ONE_OF(cause, ACTIVITY_GIL, ACTIVITY_LOCK, ACTIVITY_CONDITION, ACTIVITY_GC, ACTIVITY_DISK,
+		       ACTIVITY_FAULT, ACTIVITY_RECLAIM, ACTIVITY_CONNECT))
 		snprintf(l->call, sizeof(l->call), "%s", activity__name(r->in->activity, best->reason));
 	if (best->object && l->kind != FINDING_LOCK && l->kind != FINDING_GIL) {
 		const struct osrt_file *f = osrt_files__find(r->in->files, best->thread.pid, (u32)best->object);

@@ -2,6 +2,7 @@
 #include "findings/cpu_private.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "output/table.h"
 
@@ -16,6 +17,14 @@ static u32 priority_of(const struct finding_input *in, u32 pid)
 static bool is_better(u32 priority, u32 than)
 {
 	return priority && than && priority < than;
+}
+
+/* sonde's own processes only record: no target's wait is attributed to them. */
+static bool is_recorder(const struct finding_input *in, u32 pid)
+{
+	const char *comm = names__comm(in->q->names, pid, 0);
+
+	return comm && (!strcmp(comm, "sonde") || !strncmp(comm, "sonde-", strlen("sonde-")));
 }
 
 /*
@@ -40,20 +49,17 @@ static u32 main_user(const struct finding_input *in, const struct group *g, bool
 		const u64 *waited = map__find(&in->cpus->waited, &own);
 		double *sum;
 
-		if (!waited || (is_preferred && !is_better(priority_of(in, key->pid), own_priority)))
+		if (!waited || is_recorder(in, key->pid) ||
+		    (is_preferred && !is_better(priority_of(in, key->pid), own_priority)))
 			continue;
 		sum = map__get(&sums, &key->pid);
 		if (sum)
 			*sum += (double)*ns * (double)*waited;
 	}
-	for (u32 i = 0; i < sums.n; i++) {
-		double ns = *(const double *)map__value(&sums, i);
-
-		total += ns;
-		if (ns <= best)
-			continue;
-		best = ns;
-		found = *(const u32 *)map__key(&sums, i);
+	MAP_EACH_ENTRY(const double *ns, const u32 *pid, &sums) {
+		total += *ns;
+		found = *ns > best ? *pid : found;
+		best = *ns > best ? *ns : best;
 	}
 	map__free(&sums);
 	*percent = window && all ? 100 * best / all / window : 0;
@@ -84,7 +90,7 @@ static u32 preempter(const struct finding_input *in, u32 pid, double *percent)
 		u64 *sum;
 
 		all += key->pid == pid ? *n : 0;
-		sum = taker && taker != pid ? map__get(&sums, &taker) : NULL;
+		sum = taker && taker != pid && !is_recorder(in, taker) ? map__get(&sums, &taker) : NULL;
 		if (!sum)
 			continue;
 		*sum += *n;
@@ -125,6 +131,23 @@ static bool add_preferred(const struct finding_input *in, const struct group *g,
 	return true;
 }
 
+/* A recording that took less of the CPUs hardly delays others. */
+#define RECORDER_PERCENT 5
+
+static void add_recorder(const struct finding_input *in, struct finding *f)
+{
+	u64 ns = 0;
+	double percent;
+	char text[64];
+
+	MAP_EACH_ENTRY(const u64 *ran, const struct cpu_key *key, &in->cpus->run)
+		ns += is_recorder(in, key->pid) ? *ran : 0;
+	percent = table__percent(ns, in->cpus->online * query__measured(in->q));
+	snprintf(text, sizeof(text), "the recording itself took %.0f%% of the CPUs", percent);
+	if (percent >= RECORDER_PERCENT)
+		finding__add_detail(f, text);
+}
+
 /* Adds the process that used the CPUs during the wait. */
 void cpu__add_users(const struct finding_input *in, const struct group *g, struct finding *f)
 {
@@ -132,6 +155,7 @@ void cpu__add_users(const struct finding_input *in, const struct group *g, struc
 	u32 pid = main_user(in, g, false, &percent, &all), other = preempter(in, g->pid, &times);
 	char text[96];
 
+	add_recorder(in, f);
 	if (add_preferred(in, g, f))
 		return;
 	if (pid && percent >= 25 && pid != g->pid) {
@@ -141,7 +165,8 @@ void cpu__add_users(const struct finding_input *in, const struct group *g, struc
 		f->counterpart.pid = other;
 		f->counterpart.percent = times;
 	} else if (pid && percent >= 25 && g->threads > 1) {
-		snprintf(text, sizeof(text), "its own threads used these CPUs for %.0f%% of the time", percent);
+		snprintf(text, sizeof(text), "its own threads compete: they had the CPUs for %.0f%% of the time",
+			 percent);
 		finding__add_detail(f, text);
 	}
 }

@@ -250,7 +250,7 @@ static void add_wait(struct text_buffer *s, const struct finding *f, const struc
 	finding_code__add(s, " in ", &f->code);
 	add_calls(s, f);
 	if (f->delay_ns >= f->lost_ns / 4 && f->delay_ns)
-		text__add(s, ";" CLAUSE "for %.0f%% of this time the wait was over, but it had no CPU yet",
+		text__add(s, ";" CLAUSE "%.0f%% of this was waiting for a CPU after that wait was over",
 			  table__percent(f->delay_ns, f->lost_ns));
 	if (f->ran_ns && f->kind != FINDING_COMPUTE && f->kind != FINDING_CPU)
 		text__add(s, ";" CLAUSE "it ran for %.0f%% of the time", table__percent(f->ran_ns, f->wall_ns));

@@ -89,8 +89,6 @@ void finding__report(const struct finding *f, const struct query *q, bool next, 
 	add_fields(f, q, evidence, out);
 }
 
-#define COMMANDS_MAX 3 /* findings that are printed with the command that shows more */
-
 static bool matters(const struct findings *findings, const struct finding *f, const struct query *q)
 {
 	const struct finding *first = findings__ranked(findings, 0);
@@ -121,7 +119,7 @@ void findings__add_to(const struct findings *findings, const struct query *q, st
 		finding__evidence(f, q, evidence, sizeof(evidence));
 		add_row(f, evidence, t);
 		if (findings__is_printed(findings, f, q, &printed))
-			finding__report(f, q, !f->is_notice && printed.causes <= COMMANDS_MAX, out);
+			finding__report(f, q, !f->is_notice || *f->report, out);
 	}
 	if (findings__left_out(findings))
 		report_output__note(out, "%s",

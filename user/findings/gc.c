@@ -4,7 +4,6 @@
  * processes whose collections were not recorded the share comes from samples in the collector.
  */
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 
 #include "findings/classify.h"
@@ -123,12 +122,6 @@ static u32 largest(const struct sampled *c, u32 pid, u32 level, u32 code)
 	return found;
 }
 
-/* Half of the interval that has the true share in 95 of 100 recordings, in points, of n samples. */
-static double percentage_points(double share, double n)
-{
-	return n > 0 && share > 0 && share < 1 ? ceil(196 * sqrt(share * (1 - share) / n)) : 1;
-}
-
 /* Fewer samples are not enough to name a cause. */
 #define SAMPLES_MIN 5
 
@@ -156,9 +149,7 @@ static void add_sampled(const struct sampled *c, u32 pid, const struct place *p,
 	line = map__value(&c->places, largest(c, pid, LEVEL_LINE, function->code));
 	finding_code__fill(&f->code, c->in->stacks, line->stack);
 	finding_code__fill_caller(&caller, c->in->stacks, line->stack);
-	snprintf(figures, sizeof(figures), "%llu samples, +-%.0f points", p->samples,
-		 percentage_points((double)f->lost_ns / (double)f->wall_ns,
-				   (double)f->wall_ns * (double)p->samples / (double)p->sampled_ns));
+	snprintf(figures, sizeof(figures), "estimate from %s samples", TEXT_COUNT(p->samples));
 	finding_code__write(&caller, CALLED_BY, figures, f->detail, sizeof(f->detail));
 	snprintf(f->report, sizeof(f->report), "stacks");
 	snprintf(f->advice, sizeof(f->advice), "`sonde record -t +python` counts the collections and what they free.");

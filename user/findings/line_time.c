@@ -159,7 +159,7 @@ static void add_text(const struct line *l, const struct line_sum *sum, struct fi
 
 	/* a share above 100% would need an explanation */
 	if (is_shared_work(f) && sum->threads > 1 && sum->ns > duration)
-		snprintf(text, sizeof(text), "together, its threads spent %s in this line",
+		snprintf(text, sizeof(text), "waits included, its threads spent %s in this line",
 			 text__ns(spent, sizeof(spent), sum->ns));
 	else if (is_shared_work(f) && sum->threads > 1)
 		snprintf(text, sizeof(text), "in sum, its threads spent %.0f%% of the time in this line",

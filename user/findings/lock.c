@@ -97,69 +97,17 @@ static bool has_rows(const struct finding_input *in, const struct row_order *o, 
 	return from < to || query__has_family(in->q, "lock");
 }
 
-struct longest {
-	const struct finding_input *in;
-	struct finding *f;
-	u64 row_ns;
-	u64 cpu_ns; /* duration of the longest activity if it is a wait for a CPU, else 0 */
-};
-
-/*
- * Returns the cell of the profile in which the process's threads spent most time in uninterruptible waits with a stack;
- * ~0u: there is none. A holder's waits that are too short to have a stack are assumed to be of the same kind.
- */
-static u32 longest_uninterruptible_wait(const struct finding_input *in, u32 pid)
+/* Adds what the holder mostly did, and in which code. */
+static void add_activity(const struct finding_input *in, u32 row, struct finding *f)
 {
-	const struct profile *p = in->profile;
-	u32 best = ~0u;
-
-	for (u32 i = 0; i < p->cells.n; i++) {
-		const struct profile_key *key = profile__key(p, i);
-
-		if (key->thread.pid == pid && key->state == ACTIVITY_BLOCKED && key->uninterruptible && key->stack &&
-		    (best == ~0u || profile__cell(p, i)->ns > profile__cell(p, best)->ns))
-			best = i;
-	}
-	return best;
-}
-
-static void describe_wait(const struct longest *l, u32 cell)
-{
-	const struct profile_key *key = profile__key(l->in->profile, cell);
-	struct lock_activity_key activity = { .reason = key->reason };
+	struct lock_main_activity did = lock_blame__main_activity(in->locks, row);
 	struct finding_code code = { 0 };
-	char did[96];
+	char text[160];
 
-	lock_text__activity(l->in->activity, &activity, did, sizeof(did));
-	finding_code__fill(&code, l->in->stacks, key->stack);
-	finding_code__write(&code, " in ", did, l->f->counterpart.activity, sizeof(l->f->counterpart.activity));
-}
-
-/*
- * Adds the holder's longest activity, if it took at least a third of the time. If this is a wait for a CPU, the next
- * activity replaces it if it took at least a third as long: how long a thread waits for a CPU depends on the other load
- * of the machine.
- */
-static int on_activity(const struct lock_activity_key *key, const struct lock_activity *act, void *arg)
-{
-	struct longest *l = arg;
-	struct finding_code code = { 0 };
-	char did[96];
-	u32 wait;
-
-	if (3 * act->ns < (l->cpu_ns ? l->cpu_ns : l->row_ns))
-		return 1;
-	lock_text__activity(l->in->activity, key, did, sizeof(did));
-	finding_code__fill(&code, l->in->stacks, act->stack);
-	finding_code__write(&code, " in ", did, l->f->counterpart.activity, sizeof(l->f->counterpart.activity));
-	wait = act->cause == ACTIVITY_UNINTERRUPTIBLE && !act->frame ? longest_uninterruptible_wait(l->in, l->f->pid) :
-								       ~0u;
-	if (wait != ~0u)
-		describe_wait(l, wait);
-	if (act->cause != ACTIVITY_CPU || l->cpu_ns)
-		return 1;
-	l->cpu_ns = act->ns;
-	return 0;
+	if (!*lock_text__mostly(in->activity, &did, text, sizeof(text)))
+		return;
+	finding_code__fill(&code, in->stacks, did.stack);
+	finding_code__write(&code, " in ", text, f->counterpart.activity, sizeof(f->counterpart.activity));
 }
 
 /*
@@ -170,14 +118,13 @@ static void add_holder(const struct finding_input *in, const struct blamed *b, s
 {
 	const struct lock_row_key *key = lock_blame__key(in->locks, b->row);
 	const struct lock_row *row = lock_blame__row(in->locks, b->row);
-	struct longest longest = { in, f, row->ns, 0 };
 	struct finding_code last = { 0 };
 
 	f->counterpart.pid = row->held_by.pid;
 	f->counterpart.tid = row->held_by.tid;
 	f->counterpart.percent = table__percent(b->ns, b->all_ns);
 	finding_code__fill(&f->counterpart.code, in->stacks, row->holder);
-	lock_blame__activities(in->locks, b->row, on_activity, &longest);
+	add_activity(in, b->row, f);
 	if (key->is_cycle)
 		snprintf(f->detail, sizeof(f->detail), "its holder waited for a lock of the waiter: a deadlock");
 	if (key->is_cycle || row->last == row->holder || !row->last)

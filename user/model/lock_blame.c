@@ -260,15 +260,29 @@ static int read_samples(struct lock_blame *b)
 	return err;
 }
 
+/*
+ * Activities with the same group differ only in their place in the code. A wait for the disk may be recorded as that of
+ * the disk, as one in fsync, or only as uninterruptible.
+ */
+static u32 group_of(const struct lock_activity_key *key, const struct lock_activity *act)
+{
+	bool is_disk = IS_ONE_OF(act->cause, ACTIVITY_DISK, ACTIVITY_FAULT, ACTIVITY_SYNC, ACTIVITY_UNINTERRUPTIBLE);
+
+	return is_disk ? ACTIVITY_CAUSE_BASE + ACTIVITY_DISK : key->reason;
+}
+
 static int by_activity(const void *a, const void *b, void *arg)
 {
 	const struct lock_blame *l = arg;
 	u32 i = *(const u32 *)a, k = *(const u32 *)b;
 	const struct lock_activity_key *x = map__key(&l->activities, i), *y = map__key(&l->activities, k);
 	const struct lock_activity *p = map__value(&l->activities, i), *q = map__value(&l->activities, k);
+	u32 p_group = group_of(x, p), q_group = group_of(y, q);
 
 	if (x->row != y->row)
 		return x->row < y->row ? -1 : 1;
+	if (p_group != q_group)
+		return p_group < q_group ? -1 : 1;
 	if (p->ns != q->ns)
 		return p->ns > q->ns ? -1 : 1;
 	return i < k ? -1 : i > k;
@@ -399,17 +413,45 @@ const struct lock_row *lock_blame__row(const struct lock_blame *b, u32 i)
 	return map__value(&b->rows, b->order[i]);
 }
 
-int lock_blame__activities(const struct lock_blame *b, u32 i,
-			   int (*fn)(const struct lock_activity_key *key, const struct lock_activity *act, void *arg),
-			   void *arg)
+/* Sums the activities of the group at *at, which then is the index after them. */
+static struct lock_main_activity sum_group(const struct lock_blame *b, u32 *at, u32 to)
 {
-	u32 row = b->order[i];
-	int ret = 0;
+	u32 group = group_of(activity_key(b, *at), activity_of(b, *at));
+	struct lock_main_activity sum = { 0 };
 
-	for (u32 at = first_activity(b, row); !ret && at < b->n_activities && activity_key(b, at)->row == row; at++)
-		if (activity_of(b, at)->cause != ACTIVITY_CAUSES && activity_of(b, at)->ns)
-			ret = fn(activity_key(b, at), activity_of(b, at), arg);
-	return ret;
+	for (; *at < to && group_of(activity_key(b, *at), activity_of(b, *at)) == group; ++*at) {
+		const struct lock_activity *act = activity_of(b, *at);
+
+		/* waits too short to have a stack are assumed to be in the code of the others */
+		if (!sum.ns || (act->frame && !sum.frame)) {
+			sum.key = *activity_key(b, *at);
+			sum.frame = act->frame;
+			sum.stack = act->stack;
+			sum.cause = act->cause;
+		}
+		sum.ns += act->ns;
+	}
+	return sum;
+}
+
+struct lock_main_activity lock_blame__main_activity(const struct lock_blame *b, u32 i)
+{
+	u32 row = b->order[i], at = first_activity(b, row), to = first_activity(b, row + 1);
+	struct lock_main_activity most = { 0 }, cpu = { 0 };
+
+	while (at < to) {
+		struct lock_main_activity sum = sum_group(b, &at, to);
+
+		if (sum.cause == ACTIVITY_CPU)
+			cpu = sum;
+		else if (sum.cause != ACTIVITY_CAUSES && sum.ns > most.ns)
+			most = sum;
+	}
+	/* how long it waits for a CPU depends on other programs, so an activity a third as long is named instead */
+	if (cpu.ns > 3 * most.ns)
+		most = cpu;
+	most.percent = most.ns ? 100 * (double)most.ns / (double)lock_blame__row(b, i)->ns : 0;
+	return most;
 }
 
 u32 lock_blame__number(const struct lock_blame *b, u32 id)

@@ -50,9 +50,18 @@ struct lock_activity_key {
 
 struct lock_activity {
 	u64 ns;
-	u32 frame; /* a frame of that code */
+	u32 frame; /* a frame of that code; 0: not known */
 	u32 stack; /* a stack that leads to it: with the native functions that this code called */
 	enum activity_cause cause;
+};
+
+/* What the thread at the end of the chain did for most of the time of a row, at all places in the code */
+struct lock_main_activity {
+	struct lock_activity_key key; /* of the place with most time; of one with a stack, if there is any */
+	u32 frame, stack; /* as in struct lock_activity */
+	enum activity_cause cause;
+	u64 ns; /* 0: not known */
+	double percent; /* of the row's time */
 };
 
 struct lock_blame;
@@ -81,9 +90,6 @@ int lock_blame__holders(const struct lock_blame *b, struct thread_key waiter, u6
 			int (*fn)(struct thread_key holder, u32 stack, u64 from, u64 to, void *arg), void *arg);
 /* Returns the pid or tid to print for an id in a key or row. */
 u32 lock_blame__number(const struct lock_blame *b, u32 id);
-/* Calls fn for the activities of a row, the longest first, until it returns other than 0, and returns that. */
-int lock_blame__activities(const struct lock_blame *b, u32 i,
-			   int (*fn)(const struct lock_activity_key *key, const struct lock_activity *act, void *arg),
-			   void *arg);
+struct lock_main_activity lock_blame__main_activity(const struct lock_blame *b, u32 i);
 /* Returns the ns of waits that are in no row, because there were too many waits or segments. */
 u64 lock_blame__left_out(const struct lock_blame *b);

@@ -2,6 +2,7 @@
 #include "model/lock_text.h"
 
 #include "model/demangle.h"
+#include "output/text.h"
 #include "util/path.h"
 
 #include <stdio.h>
@@ -40,29 +41,23 @@ static char *write_file(const struct stack_frame *f, char *buf, size_t size)
 	return buf;
 }
 
-static char *write_code(const struct stacks *s, u32 frame, const char *quote, char *buf, size_t size)
+char *lock_text__code(const struct stacks *s, u32 frame, char *buf, size_t size)
 {
 	const struct stack_frame *f = stacks__frame(s, frame);
 	char name[STACK_LABEL], file[STACK_LABEL];
 
 	if (f && *f->name)
-		snprintf(buf, size, "%s%s%s%s", quote,
-			 f->kind == FRAME_PYTHON ? f->name : demangle__short(f->name, name, sizeof(name)), quote,
+		snprintf(buf, size, "%s%s",
+			 f->kind == FRAME_PYTHON ? f->name : demangle__short(f->name, name, sizeof(name)),
 			 write_file(f, file, sizeof(file)));
 	else
 		stacks__label(s, frame, buf, size);
 	return buf;
 }
 
-char *lock_text__code(const struct stacks *s, u32 frame, char *buf, size_t size)
+char *lock_text__activity(const struct activity *a, u32 reason, char *buf, size_t size)
 {
-	return write_code(s, frame, "", buf, size);
-}
-
-char *lock_text__activity(const struct activity *a, const struct lock_activity_key *key, char *buf, size_t size)
-{
-	enum activity_cause cause = activity__cause(a, key->reason);
-	const char *phrase = phrases[cause], *name = activity__name(a, key->reason), *call;
+	const char *phrase = phrases[activity__cause(a, reason)], *name = activity__name(a, reason), *call;
 
 	if (!phrase)
 		phrase = "waited in %s";
@@ -71,43 +66,18 @@ char *lock_text__activity(const struct activity *a, const struct lock_activity_k
 	return buf;
 }
 
-struct longest {
-	const struct activity *a;
-	const struct stacks *stacks;
-	u64 ns; /* of the row */
-	char text[LOCK_TEXT];
-};
+/* An activity with less of the time does not characterize it; one with more needs no share. */
+#define LEAST_PERCENT 33
+#define ALL_PERCENT   90
 
-static int write_longest(const struct lock_activity_key *key, const struct lock_activity *act, void *arg)
+char *lock_text__mostly(const struct activity *a, const struct lock_main_activity *did, char *buf, size_t size)
 {
-	struct longest *l = arg;
-	const struct stack_frame *f = stacks__frame(l->stacks, act->frame);
-	char did[128], name[STACK_LABEL];
+	int n = did->percent < ALL_PERCENT ? snprintf(buf, size, "for %.0f%% of that ", did->percent) : 0;
 
-	lock_text__activity(l->a, key, did, sizeof(did));
-	if (f && f->kind == FRAME_PYTHON && *path__file_name(f->file) && f->line)
-		snprintf(l->text, sizeof(l->text), "%s, at %s:%u", did, path__file_name(f->file), f->line);
-	else if (f && *f->name)
-		snprintf(l->text, sizeof(l->text), "%s, in %s", did, demangle__short(f->name, name, sizeof(name)));
+	if (did->percent < LEAST_PERCENT)
+		*buf = '\0';
 	else
-		snprintf(l->text, sizeof(l->text), "%s", did);
-	/* an activity of less than a third of the row does not characterize it */
-	if (3 * act->ns < l->ns)
-		*l->text = '\0';
-	return 1;
-}
-
-/*
- * Writes what the thread at the end of row i's chain mostly did: "slept in clock_nanosleep, at srv.py:8"; "": not
- * known, or several things. Returns buf.
- */
-static char *write_did(const struct lock_blame *b, const struct activity *a, const struct stacks *s, u32 i, char *buf,
-		       size_t size)
-{
-	struct longest longest = { .a = a, .stacks = s, .ns = lock_blame__row(b, i)->ns };
-
-	lock_blame__activities(b, i, write_longest, &longest);
-	snprintf(buf, size, "%s", longest.text);
+		lock_text__activity(a, did->key.reason, buf + n, size - (size_t)n);
 	return buf;
 }
 
@@ -116,28 +86,30 @@ char *lock_text__sentence(const struct lock_blame *b, const struct activity *a, 
 {
 	const struct lock_row_key *key = lock_blame__key(b, i);
 	const struct lock_row *row = lock_blame__row(b, i);
-	char waiter[STACK_LABEL], holder[STACK_LABEL], last[STACK_LABEL];
-	char did[LOCK_TEXT];
-	bool is_chain = row->last != row->holder && key->last_code && !key->is_cycle;
-	const char *which;
+	struct lock_main_activity most = lock_blame__main_activity(b, i);
+	struct text_buffer t = { .buf = buf, .size = size };
+	char code[STACK_LABEL], did[160];
 
 	if (stacks__frame(s, row->waiter))
-		write_code(s, row->waiter, "`", waiter, sizeof(waiter));
+		text__add(&t, "%s", lock_text__code(s, row->waiter, code, sizeof(code)));
 	else
-		snprintf(waiter, sizeof(waiter), "thread %u", lock_blame__number(b, row->waiting.tid));
-	write_code(s, row->holder, "`", holder, sizeof(holder));
-	write_code(s, row->last, "`", last, sizeof(last));
-	write_did(b, a, s, i, did, sizeof(did));
-	which = key->is_cycle ? ", which waited for the waiter in turn: a deadlock" : *did ? ", which " : "";
+		text__add(&t, "thread %u", lock_blame__number(b, row->waiting.tid));
+	text__add(&t, " waited %s for a lock", share);
 	if (!key->is_known)
-		snprintf(buf, size, "%s waited %s for a lock whose holder is not known", waiter, share);
-	else if (!row->holder)
-		snprintf(buf, size, "%s waited %s for a lock that thread %u held%s%s", waiter, share,
-			 lock_blame__number(b, row->held_by.tid), which, did);
+		text__add(&t, " whose holder is not known");
+	else if (row->holder)
+		text__add(&t, " held by %s", lock_text__code(s, row->holder, code, sizeof(code)));
 	else
-		snprintf(buf, size, "%s waited %s for a lock held by %s%s%s%s%s", waiter, share, holder,
-			 is_chain ? ", which waited for one held by " : "", is_chain ? last : "", which,
-			 key->is_cycle ? "" : did);
+		text__add(&t, " that thread %u held", lock_blame__number(b, row->held_by.tid));
+	if (key->is_cycle)
+		text__add(&t, ", which waited for the waiter in turn: a deadlock");
+	else if (row->holder && row->last != row->holder && key->last_code)
+		text__add(&t, ", which waited for one held by %s", lock_text__code(s, row->last, code, sizeof(code)));
+	if (!key->is_known || key->is_cycle || !*lock_text__mostly(a, &most, did, sizeof(did)))
+		return buf;
+	text__add(&t, ", which %s", did);
+	if (most.frame)
+		text__add(&t, " in %s", lock_text__code(s, most.frame, code, sizeof(code)));
 	return buf;
 }
 

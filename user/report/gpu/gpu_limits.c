@@ -34,7 +34,7 @@ void gpu_report__add_notes(const struct gpu_report *r, struct report_output *out
 	if (r->gaps.guessed)
 		report_output__note(
 			out,
-			"Where no sample fell into a gap, its time on a CPU is attributed to the function that made the next launch.");
+			"Where no sample (-F) fell into a gap, its time on a CPU is attributed to the function that made the next launch.");
 	if (graphs)
 		report_output__note(
 			out,

@@ -24,7 +24,7 @@ static const struct column held_columns[] = {
 	{ "holder_tid", "Thread", VALUE_U64, SHOW_NEVER },
 	{ "chain_end", "Holder waited for", VALUE_TEXT, SHOW_PLAIN },
 	{ "activity", "Activity of the holder", VALUE_TEXT, SHOW_PLAIN },
-	{ "activity_percent", "of the wait (%)", VALUE_DOUBLE, SHOW_PERCENT },
+	{ "activity_percent", "Wait %", VALUE_DOUBLE, SHOW_PERCENT },
 	{ "waits", "Waits", VALUE_U64, SHOW_COUNT },
 	{ "wait_ns", "Waited", VALUE_U64, SHOW_NS },
 	{ "share_percent", "Share %", VALUE_DOUBLE, SHOW_PERCENT },
@@ -40,23 +40,17 @@ static const struct column signalled_columns[] = {
 	{ "wait_ns", "Waited", VALUE_U64, SHOW_NS },
 };
 
-struct row_activity {
-	struct filling *f;
-	char text[LOCK_TEXT];
-	u64 ns;
-};
-
-/* Chooses the longest activity. */
-static int on_activity(const struct lock_activity_key *key, const struct lock_activity *act, void *arg)
+static struct value activity_value(const struct filling *f, const struct lock_main_activity *did, char *buf)
 {
-	struct row_activity *a = arg;
-	char did[128], code[STACK_LABEL];
+	struct text_buffer s = { .buf = buf, .size = LOCK_TEXT };
+	char text[128], code[STACK_LABEL];
 
-	lock_text__activity(a->f->activity, key, did, sizeof(did));
-	snprintf(a->text, sizeof(a->text), "%s%s%s", did, act->frame ? ": " : "",
-		 act->frame ? lock_text__code(a->f->stacks, act->frame, code, sizeof(code)) : "");
-	a->ns = act->ns;
-	return 1;
+	if (!did->ns)
+		return V_NONE;
+	text__add(&s, "%s", lock_text__activity(f->activity, did->key.reason, text, sizeof(text)));
+	if (did->frame)
+		text__add(&s, " in %s", lock_text__code(f->stacks, did->frame, code, sizeof(code)));
+	return V_TEXT(buf);
 }
 
 static struct value code_value(const struct filling *f, u32 frame, char *buf)
@@ -68,18 +62,17 @@ static void add_held(struct filling *f, struct table *t, u32 i)
 {
 	const struct lock_row_key *key = lock_blame__key(f->blame, i);
 	const struct lock_row *row = lock_blame__row(f->blame, i);
-	char waiter[STACK_LABEL], holder[STACK_LABEL], last[STACK_LABEL];
-	struct row_activity act = { .f = f };
+	struct lock_main_activity did = lock_blame__main_activity(f->blame, i);
+	char waiter[STACK_LABEL], holder[STACK_LABEL], last[STACK_LABEL], activity[LOCK_TEXT];
 	bool is_chain = row->last != row->holder;
 
-	lock_blame__activities(f->blame, i, on_activity, &act);
 	table__add(t, V_U64(key->pid), V_U64(key->address), code_value(f, row->waiter, waiter), V_U64(row->waiters),
 		   code_value(f, row->holder, holder), row->held_by.tid ? V_U64(row->held_by.tid) : V_NONE,
 		   key->is_cycle ? V_TEXT("the waiter: a deadlock") :
 		   is_chain	 ? code_value(f, row->last, last) :
 				   V_NONE,
-		   act.ns ? V_TEXT(act.text) : V_NONE, act.ns ? V_DBL(table__percent(act.ns, row->ns)) : V_NONE,
-		   V_U64(row->waits), V_U64(row->ns), V_DBL(table__percent(row->ns, f->total)));
+		   activity_value(f, &did, activity), did.ns ? V_DBL(did.percent) : V_NONE, V_U64(row->waits),
+		   V_U64(row->ns), V_DBL(table__percent(row->ns, f->total)));
 }
 
 static void add_signalled(struct filling *f, struct table *t, u32 i)
@@ -121,7 +114,7 @@ static void fill(struct filling *f)
 	char left_out[128];
 
 	held->limit = 30;
-	held->details = "lock activity_percent share_percent waiters chain_end";
+	held->details = "lock share_percent waiters chain_end";
 	signalled->limit = 20;
 	for (u32 i = 0; i < lock_blame__rows(f->blame); i++) {
 		bool is_lock = lock_blame__key(f->blame, i)->kind == LOCK_KIND_MUTEX;

@@ -102,9 +102,9 @@ static void add_place(struct why *w, u32 depth, u32 shift)
 	text__add(&s, "%*s%s %s, %s", 2 * (int)shift, "", depth ? "Mostly it" : "What costs most: it", what,
 		  TEXT_NS(l->code_ns ? l->code_ns : l->parts[l->kind].ns));
 	if (l->kind == FINDING_COMPUTE && l->code_times)
-		text__add(&s, " (%llu sample%s)", l->code_times, text__s(l->code_times));
+		text__add(&s, " (%s sample%s)", TEXT_COUNT(l->code_times), text__s(l->code_times));
 	else if (l->kind != FINDING_COMPUTE && l->code_times)
-		text__add(&s, ": %llu time%s, %s%s", l->code_times, text__s(l->code_times),
+		text__add(&s, ": %s time%s, %s%s", TEXT_COUNT(l->code_times), text__s(l->code_times),
 			  TEXT_NS(l->code_ns / l->code_times), l->code_times > 1 ? " each" : "");
 	if (*l->call && l->end != CHAIN_CPU)
 		text__add(&s, ", in %s%s%s", l->call, *l->object ? " of " : "", l->object);
@@ -187,6 +187,21 @@ static const char *end_text(enum chain_end end)
 	default:
 		return "The chain ends here: nothing is known of this time.";
 	}
+}
+
+#define EXPLAINED_PERCENT 80 /* an activity with less of the time is not the only cause */
+
+static void add_end(struct why *w, int shift)
+{
+	const struct chain_level *l = &w->chain.levels[w->chain.n - 1];
+	double percent = table__percent(l->parts[l->kind].ns, l->ns);
+	char phrase[128];
+
+	if (l->end != CHAIN_CAUSE || percent >= EXPLAINED_PERCENT)
+		report_output__finding(w->out, "%*s%s", 2 * shift, "", end_text(l->end));
+	else
+		report_output__finding(w->out, "%*sThe chain ends here: for %.1f%% of this time it %s.", 2 * shift, "",
+				       percent, write_phrase(l->kind, phrase, sizeof(phrase)));
 }
 
 static const struct column part_columns[] = {
@@ -288,8 +303,7 @@ static void add_chain(struct why *w)
 		fill_parts(w, depth, parts);
 		fill_level(w, depth, levels);
 	}
-	report_output__finding(w->out, "%*s%s", 2 * ((int)shift - 1), "",
-			       end_text(w->chain.levels[w->chain.n - 1].end));
+	add_end(w, (int)shift - 1);
 	if (w->chain.left_out)
 		report_output__note(w->out,
 				    "There were too many waits to follow: waits of %.3f s in total were left out.",
