@@ -52,7 +52,9 @@ int groups__each_finding(const struct finding_input *in, enum finding_kind kind,
 
 /* Names the thread of another process that ended most of the group's waits, if there is one. */
 void group__add_ender(const struct finding_input *in, const struct group *g, struct finding *f);
-/* Makes the finding one of this kind, and so the group's cells once all modules have run. */
+/* Makes the group's waits, which are all cells but those of computing, ones of this kind once all modules have run. */
+void group__set_waits_kind(const struct finding_input *in, const struct group *g, enum finding_kind kind);
+/* Makes the finding and the group's waits ones of this kind. */
 void group__set_kind(const struct finding_input *in, const struct group *g, struct finding *f, enum finding_kind kind);
 /* Makes the finding one about waits for something to do. */
 void group__set_idle(const struct finding_input *in, const struct group *g, struct finding *f);
@@ -64,5 +66,3 @@ struct finding *group__add_finding(const struct finding_input *in, const struct 
 void finding__add_detail(struct finding *f, const char *text);
 /* It is known what it waited for, so it counts as a cause; but not if it waits for something to do. */
 void finding__waits_for_known(struct finding *f);
-/* Sets the finding's weight by its kind, which the caller may have changed. */
-void group__weigh(const struct finding_input *in, const struct group *g, struct finding *f);
