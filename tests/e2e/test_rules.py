@@ -4,6 +4,7 @@
 """Rules on libraries from --rules and from a folder: which count, and what is said about wrong ones. The folder has to be root's."""
 import json
 import os
+import re
 import subprocess
 import tempfile
 
@@ -15,15 +16,15 @@ SITE = "/srv/venv/lib/python3.11/site-packages"
 RULE = "/jobs/wire.py take = {kind}\n\ttest /x/jobs/wire.py Wire.take\n"
 
 
-def trace(folder):
-    """A thread waits in queue.Queue.get() below a function of a package"""
-    stack, frame = code(1, "main /app/a.py 7", f"Wire.take {SITE}/jobs/wire.py 9", "Queue.get /usr/lib/python3.11/queue.py 171")
+def trace(folder, name, *functions):
+    """A thread waits with this stack"""
+    stack, frame = code(1, *functions)
     lines = [*process(10, "a"), *stack]
     for i in range(30):
         at = 0.5 + i * 0.2
         lines += [off(10, 11, at, at + 0.15, at + 0.15, "SCHED_SLEEP", 10), run(10, 11, at + 0.15, at + 0.2),
                   off_stack(10, 11, at, at + 0.15, frame, "SYS_futex", "SAMPLE_LOCK") + " futex=77"]
-    return make(folder, "planted", [*lines, END], merged_schema(folder), "proc,sched,gil,sample")
+    return make(folder, name, [*lines, END], merged_schema(folder), "proc,sched,gil,sample")
 
 
 def write(path, text, mode=0o644):
@@ -56,6 +57,16 @@ def check_option(folder, path):
     ok(p.returncode == 2 and "none.rules: No such file" in p.stderr, "record takes rules, and a missing file is an error", p.stderr)
     p = sonde("why", "--rules", os.path.join(folder, "none.rules"), "1")
     ok(p.returncode == 2 and "none.rules: No such file" in p.stderr, "so does why", p.stderr)
+
+
+def check_guide(folder):
+    """docs/adding-a-rule.md: its rules decide on its stack as it states"""
+    with open(os.path.join(os.environ["ROOT"], "docs", "adding-a-rule.md")) as f:
+        blocks = dict(re.findall(r"```(rules|stack)\n(.*?)```", f.read(), re.S))
+    path = trace(folder, "guide", *(" ".join(line.split()) + " 7" for line in blocks["stack"].splitlines()))
+    guide = write(os.path.join(folder, "guide.rules"), blocks["rules"])
+    found = kinds(path)[0], kinds(path, "--rules", guide)
+    ok(found == (set(), ({"peer"}, "")), "the guide's stack is idle without its rules, and waits for a peer with them", found)
 
 
 def check_errors(folder, path):
@@ -103,7 +114,8 @@ def check_folder(folder, path):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        path = trace(folder)
+        check_guide(folder)
+        path = trace(folder, "planted", "main /app/a.py 7", f"Wire.take {SITE}/jobs/wire.py 9", "Queue.get /usr/lib/python3.11/queue.py 171")
         for check in (check_option, check_errors, check_folder):
             check(folder, path)
     done()

@@ -5,7 +5,7 @@
     for e in Trace("x.sonde").events("cuda_copy"):
         print(e["time"], e["bytes"])
 
-`python3 sonde_trace.py FILE` prints the schema of a trace.
+`python3 sonde_trace.py FILE [FAMILY..]` prints the schema of a trace, of all families or only of core, proc and these.
 
 Checksums are verified where a module for xxHash is installed or verify=True (slow, in Python).
 """
@@ -373,4 +373,11 @@ class Trace:
 if __name__ == "__main__":
     import sys
 
-    print(json.dumps(Trace(sys.argv[1]).schema, indent=1))
+    of_trace = Trace(sys.argv[1]).schema
+    ids = {f["id"] for f in of_trace["families"] if len(sys.argv) == 2 or f["name"] in ("core", "proc", *sys.argv[2:])}
+    names = {f["name"] for f in of_trace["families"] if f["id"] in ids}
+    kept = [e for e in of_trace["events"] if e["id"] >> 8 in ids]
+    enums = {field.get("enum") for e in kept for field in e["fields"]}
+    parts = {"families": [f for f in of_trace["families"] if f["id"] in ids], "options": [o for o in of_trace["options"] if o["family"] in names],
+             "enums": [e for e in of_trace["enums"] if e["name"] in enums], "events": kept}
+    print("{\n" + ",\n".join(f'"{part}": [\n' + ",\n".join(map(json.dumps, values)) + "\n]" for part, values in parts.items()) + "\n}")

@@ -120,17 +120,6 @@ static u64 in_code(const struct finding_input *in, const struct group *g, const 
 	return 10 * known >= 9 * all ? ns : 0;
 }
 
-/* Has the group's waits for a CPU counted as waits of one kind. */
-static void set_kind(const struct finding_input *in, const struct group *g, enum finding_kind kind)
-{
-	for (u32 i = 0; i < g->n; i++) {
-		struct profile_cell *cell = profile__cell(in->profile, g->cells[i]);
-
-		if (cell->kind != FINDING_COMPUTE)
-			cell->decided = kind;
-	}
-}
-
 /* Describes why it waited for a CPU, and which processes used the CPUs meanwhile. */
 static void describe_wait(const struct finding_input *in, const struct group *g, const struct demand *d,
 			  struct finding *f)
@@ -154,7 +143,7 @@ static void describe_wait(const struct finding_input *in, const struct group *g,
 	} else if (d->throttled > d->waited / 2) {
 		f->kind = FINDING_QUOTA;
 	}
-	set_kind(in, g, f->kind == FINDING_COMPUTE ? FINDING_CPU : f->kind);
+	group__set_waits_kind(in, g, f->kind == FINDING_COMPUTE ? FINDING_CPU : f->kind);
 	if (f->kind != FINDING_QUOTA)
 		cpu__add_users(in, g, f);
 }
@@ -216,7 +205,7 @@ static int add_demand(const struct finding_input *in, const struct group *g, str
 
 static int find(const struct finding_input *in, struct findings *out)
 {
-	const u32 kinds = FINDING_BIT(FINDING_COMPUTE) | FINDING_BIT(FINDING_CPU) | FINDING_BIT(FINDING_QUOTA);
+	const u64 kinds = FINDING_BIT(FINDING_COMPUTE) | FINDING_BIT(FINDING_CPU) | FINDING_BIT(FINDING_QUOTA);
 	struct groups groups = { 0 };
 	struct map sampled;
 	int err;

@@ -185,7 +185,7 @@ static bool is_background(const struct finding_input *in, const struct group *g,
 #define DELAY_PART 3
 
 /* 300 threads that wait for something to do cost no more than one. */
-void group__weigh(const struct finding_input *in, const struct group *g, struct finding *f)
+static void weigh(const struct finding_input *in, const struct group *g, struct finding *f)
 {
 	bool is_long = is_background(in, g, f->kind);
 	u64 duration = query__measured(in->q), ns = g->ns - g->delay_ns / DELAY_PART;
@@ -196,12 +196,21 @@ void group__weigh(const struct finding_input *in, const struct group *g, struct 
 	f->weight = (double)ns * finding_kind__weight(f->kind) * (is_long ? BACKGROUND : 1);
 }
 
+void group__set_waits_kind(const struct finding_input *in, const struct group *g, enum finding_kind kind)
+{
+	for (u32 i = 0; i < g->n; i++) {
+		struct profile_cell *cell = profile__cell(in->profile, g->cells[i]);
+
+		if (cell->kind != FINDING_COMPUTE)
+			cell->decided = kind;
+	}
+}
+
 void group__set_kind(const struct finding_input *in, const struct group *g, struct finding *f, enum finding_kind kind)
 {
 	f->kind = kind;
-	for (u32 i = 0; i < g->n; i++)
-		profile__cell(in->profile, g->cells[i])->decided = kind;
-	group__weigh(in, g, f);
+	group__set_waits_kind(in, g, kind);
+	weigh(in, g, f);
 }
 
 void group__set_idle(const struct finding_input *in, const struct group *g, struct finding *f)
@@ -265,7 +274,7 @@ struct finding *group__add_finding(const struct finding_input *in, const struct 
 	f->wall_ns = g->wall_ns;
 	f->times = g->times;
 	f->delay_ns = g->delay_ns;
-	group__weigh(in, g, f);
+	weigh(in, g, f);
 	if (reason.value && reason.value < ACTIVITY_CAUSE_BASE) {
 		snprintf(f->call, sizeof(f->call), "%s", activity__name(in->activity, (u32)reason.value));
 		f->calls = activity__meaning(in->activity, (u32)reason.value);

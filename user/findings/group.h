@@ -52,7 +52,9 @@ int groups__each_finding(const struct finding_input *in, enum finding_kind kind,
 
 /* Names the thread of another process that ended most of the group's waits, if there is one. */
 void group__add_ender(const struct finding_input *in, const struct group *g, struct finding *f);
-/* Sets the finding's kind. findings.c gives the group's cells this kind after all modules have run. */
+/* findings.c gives the group's waits, which are all cells but those of computing, this kind after all modules have run. */
+void group__set_waits_kind(const struct finding_input *in, const struct group *g, enum finding_kind kind);
+/* The same, and sets the finding's kind. */
 void group__set_kind(const struct finding_input *in, const struct group *g, struct finding *f, enum finding_kind kind);
 /* Makes the finding one about waits for something to do. */
 void group__set_idle(const struct finding_input *in, const struct group *g, struct finding *f);
@@ -64,5 +66,3 @@ struct finding *group__add_finding(const struct finding_input *in, const struct 
 void finding__add_detail(struct finding *f, const char *text);
 /* Raises the weight, because it is known what the thread waited for. A finding of an idle thread keeps its weight. */
 void finding__waits_for_known(struct finding *f);
-/* Sets the finding's weight by its kind, which the caller may have changed. */
-void group__weigh(const struct finding_input *in, const struct group *g, struct finding *f);

@@ -10,8 +10,8 @@
 #include "schema/schema.h"
 #include "util/registry.h"
 
-/* The span of highest rank explains best why a thread does not run. */
-#define RANK_CALL 6
+/* Of open spans, the one of highest rank explains best why a thread does not run, and of equal ranks the last begun. */
+#define RANK_CALL 6 /* of calls of libraries */
 #define RANKS	  11 /* above the highest */
 
 struct event_meaning {
