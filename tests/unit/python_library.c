@@ -34,3 +34,5 @@ TEST(code_that_lies_beside_or_below_it)
 	is_part("app.py", "(none)");
 	is_part("<string>", "(none)");
 }
+
+TEST_MAIN()

@@ -27,7 +27,6 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-
 struct opener {
 	int sock;
 	bool remote_files;

@@ -52,7 +52,7 @@ int groups__each_finding(const struct finding_input *in, enum finding_kind kind,
 
 /* Names the thread of another process that ended most of the group's waits, if there is one. */
 void group__add_ender(const struct finding_input *in, const struct group *g, struct finding *f);
-/* findings.c gives the group's waits, which are all cells but those of computing, this kind after all modules have run. */
+/* findings.c gives the waits of the group (all cells but those of computing) this kind after all modules have run. */
 void group__set_waits_kind(const struct finding_input *in, const struct group *g, enum finding_kind kind);
 /* The same, and sets the finding's kind. */
 void group__set_kind(const struct finding_input *in, const struct group *g, struct finding *f, enum finding_kind kind);

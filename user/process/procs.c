@@ -116,8 +116,8 @@ char procs__state(u32 pid)
 const char *procs__gone(u32 pid, char *text, size_t len)
 {
 	if (procs__state(pid) == 'Z')
-		snprintf(text, len, "process %u has ended: it is a zombie, for which its parent %llu has not waited", pid,
-			 procs__status(pid, "PPid: %llu"));
+		snprintf(text, len, "process %u has ended: it is a zombie, for which its parent %llu has not waited",
+			 pid, procs__status(pid, "PPid: %llu"));
 	else
 		snprintf(text, len, "there is no process %u", pid);
 	return text;

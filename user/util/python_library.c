@@ -9,7 +9,7 @@
 
 #include "util/array.h"
 
-/* sys.stdlib_module_names of 3.8 to 3.15 without modules that have no Python code, and without those that begin with _ */
+/* sys.stdlib_module_names of 3.8 to 3.15, without modules that have no Python code and those that begin with _ */
 static const char *const modules[] = {
 	"abc",
 	"aifc",

@@ -119,8 +119,8 @@ void objects__hint(struct objects *o, u8 family);
  */
 bool objects__mapping(const struct mmap_record *r, struct mapping *m);
 /*
- * On overlayfs a process may map a file of a lower layer that was copied to the upper one afterwards. Whoever opens the
- * mapping's file gets the copy, which is another inode: probes in it do not concern this process.
+ * On overlayfs a process may map a file of a lower layer that was copied to the upper one afterwards. A descriptor of
+ * the mapping's file is then of the copy, another inode: probes in it do not concern this process.
  */
 bool object__is_copied_up(struct session *s, const struct object *o);
 /* Returns the object of a mapping; NULL: it is not known. */
