@@ -13,6 +13,7 @@
 #include "elf/elf.h"
 #include "elf/usdt.h"
 #include "fuzz.h"
+#include "python/stripped.h"
 #include "site/place.h"
 
 struct seen {
@@ -60,10 +61,12 @@ static void touch_python(struct elf *elf, struct placer *placer)
 {
 	struct seen s = { .elf = elf };
 	struct import_place place;
+	struct stripped stripped;
 	struct elf_symbol clones[4];
 	const char *why;
 
 	usdt__each(elf, "python", on_usdt, &s);
+	s.sum += stripped__is_cpython(elf) + stripped__find(elf, &stripped);
 	s.sum += python_find__clones(elf, "invoke_gc_callback", clones, 4) + python_find__version(elf);
 	if (placer)
 		python_find__import(elf, placer, &place, &why);

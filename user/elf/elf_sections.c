@@ -12,7 +12,8 @@
 #include "elf/elf_private.h"
 #include "util/array.h"
 
-#define IMAGE_MAX (128ULL << 20)
+#define IMAGE_MAX   (128ULL << 20)
+#define DYNAMIC_MAX 65536 /* bytes of PT_DYNAMIC that are read: no real one has a tenth of it */
 
 /* A table that PT_DYNAMIC has, with the tags of its address and of its size (0: it ends where another one begins). */
 static const struct table {
@@ -135,7 +136,7 @@ static void make(struct made *m)
 
 		if (s->p_type != PT_DYNAMIC || s->p_offset > m->size || s->p_filesz > m->size - s->p_offset)
 			continue;
-		bytes = s->p_filesz;
+		bytes = s->p_filesz < DYNAMIC_MAX ? s->p_filesz : DYNAMIC_MAX;
 		dynamic = calloc(1, bytes + 1);
 		if (dynamic)
 			memcpy(dynamic, m->image + s->p_offset, bytes);

@@ -12,6 +12,7 @@
 
 #define NAME_OFFSET 24 /* PyTypeObject.tp_name, Include/cpython/object.h; tp_basicsize and tp_itemsize follow */
 #define SECTION	    ".PyRuntime"
+#define TEXTS_MAX   64 /* for each of them the data is searched */
 
 /* The sizes of _PyRuntimeState before 3.13, from where on it begins with the version. */
 static const struct {
@@ -31,6 +32,7 @@ struct search {
 	struct elf *elf;
 	u64 found;
 	u32 n;
+	u32 texts;
 };
 
 static bool on_pointer(u64 at, void *arg)
@@ -55,7 +57,7 @@ static bool on_text(u64 addr, void *arg)
 	struct search *s = arg;
 
 	elf__each_pointer(s->elf, addr, on_pointer, s);
-	return true;
+	return ++s->texts < TEXTS_MAX;
 }
 
 static u32 version_of(u64 size)
