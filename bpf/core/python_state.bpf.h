@@ -108,33 +108,31 @@ static __always_inline long python__search(struct python_walk *w, struct task_st
 {
 	const struct python_layout *l = w->l;
 	struct python_search *s = &w->t->search;
-	bool active, is_holder;
+	bool active;
 	int here;
 
 	if (!s->state && !s->candidate)
 		return python__next_interpreter(w, task);
-	is_holder = s->candidate && s->candidate != s->state;
 	if (!s->candidate) {
-		s->frame = python__first_frame(l, s->state, task);
 		s->candidate = s->state;
+		s->frame = s->has_foreign || python__word(s->state + l->state_thread_id, task) == s->self ?
+				   python__first_frame(l, s->state, task) :
+				   0;
 	}
-	if (is_holder || s->has_foreign)
-		here = python__runs_here(w, task);
-	else
-		here = s->frame && python__word(s->state + l->state_thread_id, task) == s->self;
+	here = s->is_holder || s->has_foreign ? python__runs_here(w, task) : s->frame != 0;
 	if (here < 0)
 		return 0;
 	if (here &&
-	    (is_holder || !s->gil || !l->interp_gil || python__word(s->interp + l->interp_gil, task) == s->gil)) {
-		active = is_holder || python__active(l, s->candidate, task);
+	    (s->is_holder || !s->gil || !l->interp_gil || python__word(s->interp + l->interp_gil, task) == s->gil)) {
+		active = s->is_holder || python__active(l, s->candidate, task);
 		if (active || !s->found)
 			s->found = s->candidate;
 		if (active || !s->next)
 			return 1;
 	}
-	s->candidate = 0;
-	if (!is_holder)
+	if (!s->is_holder)
 		s->state = python__word(s->state + l->state_next, task);
+	s->candidate = s->is_holder = 0;
 	return 0;
 }
 

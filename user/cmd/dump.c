@@ -223,12 +223,18 @@ static void print_frame(const struct snapshot_frame *f)
 	puts(")");
 }
 
+static void print_title(const struct snapshot_thread *t)
+{
+	printf("%u ", t->task.tid);
+	print__clean(stdout, t->name ? t->name : t->task.comm);
+}
+
 static void print_thread(const struct dump *d, const struct snapshot *l, const struct snapshot_thread *t)
 {
 	const char *call = call_name(d, &t->task);
 
-	printf("\n%u ", t->task.tid);
-	print__clean(stdout, t->name ? t->name : t->task.comm);
+	puts("");
+	print_title(t);
 	fputs(": ", stdout);
 	if (t->waits)
 		printf("waits for the GIL");
@@ -283,8 +289,8 @@ static void print_equal(const struct snapshot *l, u32 k, bool *printed)
 			continue;
 		printed[i] = true;
 		if (n++ < LISTED_MAX) {
-			printf(n == 1 ? "    the same: %u " : ", %u ", t->task.tid);
-			print__clean(stdout, t->name ? t->name : t->task.comm);
+			fputs(n == 1 ? "    the same: " : ", ", stdout);
+			print_title(t);
 		}
 	}
 	if (n > LISTED_MAX)
@@ -325,7 +331,9 @@ static int print_people(const struct dump *d)
 		}
 		puts("");
 		printed = calloc(l->n_threads + 1, sizeof(*printed));
-		for (u32 rank = 0; printed && rank < 4; rank++)
+		if (!printed)
+			return EXIT_FAILED;
+		for (u32 rank = 0; rank < 4; rank++)
 			for (u32 k = 0; k < l->n_threads; k++) {
 				if (printed[k] || rank != rank_of(&l->threads[k]))
 					continue;

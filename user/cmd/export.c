@@ -9,10 +9,9 @@
 
 #include "cmd/cmd.h"
 #include "cmd/export_ranks.h"
-#include "cmd/pids.h"
+#include "cmd/selection.h"
 #include "cmd/table_options.h"
 #include "export/export.h"
-#include "model/clock.h"
 #include "model/merge.h"
 #include "output/file.h"
 #include "util/sudo.h"
@@ -110,7 +109,7 @@ static int parse(struct request *r, int argc, char **argv)
 			r->time = optarg;
 			break;
 		case 'p':
-			if (!pid_list__add(&r->pids, "export", "-p", optarg))
+			if (!pid_list__add_option(&r->pids, "export", argv))
 				return EXIT_USAGE;
 			break;
 		case 'h':
@@ -296,33 +295,35 @@ static bool is_same_file(const struct request *r)
  */
 static int cut(const struct request *r, struct trace **t)
 {
-	const struct trace_head *head = trace__head(*t);
-	struct merge_part part = { .time.to = ~0ULL, .pids = { r->pids.list, r->pids.n } };
-	int fd, err, status = EXIT_FAILED;
+	const struct selection_request request = {
+		.command = "export", .label = r->files[0], .time = r->time, .pids = &r->pids
+	};
 	struct trace *copy = NULL;
+	struct merge_part part;
+	struct selection s;
 	char why[512];
+	int fd = -1, status = selection__load(&s, *t, &request), err = status;
 
-	if (r->time &&
-	    clock__parse_range(r->time, head->monotonic, head, &part.time.from, &part.time.to, why, sizeof(why))) {
-		trace__close(*t);
-		return cmd__usage("export", "%s", why);
-	}
-	part.time.to = part.time.to ? part.time.to : ~0ULL;
-	fd = memfd_create("sonde-part", MFD_CLOEXEC);
-	err = fd < 0 ? -errno : merge__part(*t, &part, fd, why, sizeof(why));
-	if (fd < 0)
+	/* spans are written as they were recorded, and a reader of the copy cuts them */
+	trace__set_windows(*t, NULL, 0);
+	part = (struct merge_part){ .time.to = ~0ULL, .pids = s.query.pids };
+	if (r->time)
+		part.time = (struct trace_window){ s.query.from, s.query.to ? s.query.to : ~0ULL };
+	if (!err) {
+		fd = memfd_create("sonde-part", MFD_CLOEXEC);
 		snprintf(why, sizeof(why), "cannot make a file in memory: %s", strerror(errno));
+		err = fd < 0 ? -errno : merge__part(*t, &part, fd, why, sizeof(why));
+	}
 	if (!err)
 		err = trace__open_fd(&copy, fd, why, sizeof(why));
 	else if (fd >= 0)
 		close(fd);
+	selection__free(&s);
 	trace__close(*t);
 	*t = copy;
-	if (!err)
-		status = EXIT_DONE;
-	else
+	if (err && !status)
 		cmd__error("%s: %s", r->files[0], why);
-	return status;
+	return status ? status : err ? EXIT_FAILED : EXIT_DONE;
 }
 
 /* Gives up all rights, then reads and converts the traces. Returns the exit status. */

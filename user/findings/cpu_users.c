@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "output/table.h"
+#include "util/path.h"
 
 static u32 priority_of(const struct finding_input *in, u32 pid)
 {
@@ -24,7 +25,7 @@ static bool is_recorder(const struct finding_input *in, u32 pid)
 {
 	const char *comm = names__comm(in->q->names, pid, 0);
 
-	return comm && (!strcmp(comm, "sonde") || !strncmp(comm, "sonde-", strlen("sonde-")));
+	return comm && (!strcmp(comm, "sonde") || path__begins_with(comm, "sonde-"));
 }
 
 /*

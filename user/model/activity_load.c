@@ -104,7 +104,8 @@ static int on_throttle(const struct throttle *t, void *arg)
 	const struct query *q = a->selected;
 	struct span_list *l;
 
-	if (t->time >= q->from && (!q->to || t->time < q->to) && cpu_sums__add_throttle(&a->cpus, t))
+	if (a->flags & ACTIVITY_CPUS && t->time >= q->from && (!q->to || t->time < q->to) &&
+	    cpu_sums__add_throttle(&a->cpus, t))
 		return -ENOMEM;
 	if (!throttle__in_most(t->throttled_periods, t->periods))
 		return 0;
@@ -213,7 +214,6 @@ static void empty_thread(struct activity_thread *t, u64 from)
 static int read_spans(struct activity *a)
 {
 	struct query q = a->q;
-
 	u32 parts = SPAN_WHY | SPAN_WAKER;
 
 	if (a->flags & ACTIVITY_CPUS) {

@@ -424,7 +424,7 @@ static struct lock_main_activity sum_group(const struct lock_blame *b, u32 *at, 
 
 		/* waits too short to have a stack are assumed to be in the code of the others */
 		if (!sum.ns || (act->frame && !sum.frame)) {
-			sum.key = *activity_key(b, *at);
+			sum.reason = activity_key(b, *at)->reason;
 			sum.frame = act->frame;
 			sum.stack = act->stack;
 			sum.cause = act->cause;

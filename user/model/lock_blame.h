@@ -57,7 +57,7 @@ struct lock_activity {
 
 /* What the thread at the end of the chain did for most of the time of a row, at all places in the code */
 struct lock_main_activity {
-	struct lock_activity_key key; /* of the place with most time; of one with a stack, if there is any */
+	u32 reason; /* of the place with most time; of one with a stack, if there is any */
 	u32 frame, stack; /* as in struct lock_activity */
 	enum activity_cause cause;
 	u64 ns; /* 0: not known */

@@ -77,7 +77,7 @@ char *lock_text__mostly(const struct activity *a, const struct lock_main_activit
 	if (did->percent < LEAST_PERCENT)
 		*buf = '\0';
 	else
-		lock_text__activity(a, did->key.reason, buf + n, size - (size_t)n);
+		lock_text__activity(a, did->reason, buf + n, size - (size_t)n);
 	return buf;
 }
 

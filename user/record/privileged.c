@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Takes the last steps of a recording's start that need privileges, and then drops the privileges. */
-#include "kernel/loader.h"
 #include "record/discover/objects.h"
 #include "record/examine/examine.h"
 #include "record/parts.h"

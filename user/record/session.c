@@ -92,7 +92,7 @@ int session__open(struct session **out, const struct session_args *args, char *e
 	ret = filter__open(s, err, len) ?: targets__open(s, err, len) ?: load__load(s, err, len);
 	/* it measures while this process loads */
 	features__costs(&s->features);
-	timing__step("calibration awaited");
+	timing__step("costs awaited");
 	return ret;
 }
 

@@ -173,7 +173,6 @@ static void pass_on_all(struct session *s)
 	u64 began = session__now(s), took;
 	struct filter *f = &s->filter;
 	struct selected selected[SELECTED_MAX];
-	u32 all = 0;
 
 	if (began < f->next_all)
 		return;
@@ -181,7 +180,7 @@ static void pass_on_all(struct session *s)
 	f->n_selected = 0;
 	for (u32 i = 0; i < SELECTED_MAX; i++)
 		process__set(s, selected[i].pid, PROCESS_PASSED_ON);
-	hosts__process_selected(s, all);
+	hosts__process_selected(s, 0);
 	objects__scan(s, 0);
 	for (u32 i = 0; i < SELECTED_MAX; i++)
 		process__clear(s, selected[i].pid, PROCESS_PASSED_ON);

@@ -47,7 +47,7 @@ static struct value activity_value(const struct filling *f, const struct lock_ma
 
 	if (!did->ns)
 		return V_NONE;
-	text__add(&s, "%s", lock_text__activity(f->activity, did->key.reason, text, sizeof(text)));
+	text__add(&s, "%s", lock_text__activity(f->activity, did->reason, text, sizeof(text)));
 	if (did->frame)
 		text__add(&s, " in %s", lock_text__code(f->stacks, did->frame, code, sizeof(code)));
 	return V_TEXT(buf);
