@@ -260,6 +260,7 @@ readme:
 	@scripts/cupti.sh 13 || true
 	@$(MAKE) --no-print-directory all workloads
 	$(ALONE) scripts/readme.sh $(B)
+	scripts/case-table.py > docs/cases.md.tmp && mv docs/cases.md.tmp docs/cases.md
 	scripts/doc-output.py $(B)/sonde
 
 # PostgreSQL, Redis and PyTorch with and without sonde: some ten minutes. Then gunicorn, PyTorch with a thread that

@@ -90,6 +90,12 @@ def tests():
     ok(there == listed, f"docs/tests.md has the {len(there)} tests", there ^ listed)
 
 
+def cases():
+    """docs/cases.md is what scripts/case-table.py makes of the tests in tests/cases/."""
+    made = subprocess.run(["scripts/case-table.py"], capture_output=True, text=True, check=True).stdout
+    ok(made == text_of("docs/cases.md"), "docs/cases.md is up to date", "make docs writes it")
+
+
 def event_path():
     """docs/design.md follows one event from file to file: every file of its table exists and contains the names in its row."""
     section = re.search(r"## One event, file by file\n(.*?)\n## ", text_of("docs/design.md"), re.S)[1]
@@ -220,6 +226,7 @@ def options_leave_families_theirs():
 events()
 options_leave_families_theirs()
 links()
+cases()
 event_path()
 environment()
 switches()

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Runs a program that goes wrong and the commands that someone on call would give; for tests in tests/cases/."""
+import atexit
+import os
+import subprocess
+import tempfile
+
+from sonde_cli import SONDE
+from tap import done
+
+FOLDER = tempfile.mkdtemp(prefix="sonde-case-")
+_programs = []
+
+
+def start(*argv, until=None, **popen):
+    """Starts this program, which is killed when the test ends. Waits for its line that begins with `until`. Its lines so far are .lines."""
+    program = subprocess.Popen(argv, stdout=subprocess.PIPE if until else None, text=True, **popen)
+    program.lines = []
+    _programs.append(program)
+    for line in program.stdout if until else ():
+        program.lines.append(line.rstrip("\n"))
+        if line.startswith(until):
+            return program
+    assert not until, f"{argv} ended without {until}: {program.lines}"
+    return program
+
+
+def script(name, text):
+    """The path of a file with this text in the test's folder"""
+    path = os.path.join(FOLDER, name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+    return path
+
+
+def run(*args, timeout=60):
+    """The finished process of `sonde ARGS`, with its output"""
+    return subprocess.run([SONDE, *map(str, args)], capture_output=True, text=True, timeout=timeout, check=False)
+
+
+def say(*args):
+    """What `sonde ARGS` prints"""
+    ended = run(*args)
+    assert not ended.returncode, (args, ended.returncode, ended.stderr)
+    return ended.stdout
+
+
+def record(*options, name="x"):
+    """The path of a trace that `sonde record OPTIONS` made"""
+    path = os.path.join(FOLDER, name + ".sonde")
+    ended = run("record", "-f", "-o", path, *options)
+    assert not ended.returncode, (options, ended.returncode, ended.stderr)
+    return path
+
+
+def finish():
+    """Ends the programs, and the test."""
+    kill()
+    done()
+
+
+@atexit.register
+def kill():
+    for program in _programs:
+        program.kill()
+        program.wait()
+    subprocess.run(["rm", "-rf", FOLDER], check=False)
