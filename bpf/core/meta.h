@@ -154,7 +154,7 @@ enum frame_kind {
 	FRAME_PYTHON = 1,
 	FRAME_NATIVE = 2, /* user-space native code: C, C++, ... */
 	FRAME_KERNEL = 3,
-	FRAME_CUT = 4, /* stands for the callers that are missing because the stack was deeper than the walk's limit */
+	FRAME_CUT = 4, /* stands for frames that are left out because the stack is deeper than the walk's limit */
 };
 
 struct meta_code {

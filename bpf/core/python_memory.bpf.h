@@ -56,14 +56,14 @@ struct python_cursor {
 	u64 epoch; /* as long as it is unchanged, a code object at a known address is the same object */
 	u32 n, max;
 	u32 loss; /* enum loss_reason */
-	u32 is_cut;
+	u32 is_outer; /* the frames that are left out are behind it */
 	u32 process; /* its id */
 	u32 is_current; /* the walked thread is the current one: its stack does not change during the walk */
 	u32 agreed; /* two walks agreed, or is_current: the stack is consistent */
 	u32 is_searched; /* the state was searched for, so its frames have to be on the walked thread's stack */
 	u32 is_foreign; /* they are not: another thread runs it */
 	u32 which; /* the CPython that is asked: an index in python_process.at */
-	u32 pad;
+	u32 n_skipped; /* frames behind the innermost ones whose links were followed */
 	u32 layout;
 	u32 pid;
 	u32 n_left; /* frames still to be looked up, from the outermost one inwards */

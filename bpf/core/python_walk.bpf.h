@@ -36,6 +36,44 @@ static __always_inline bool python__incomplete(const struct python_layout *l, u6
 	return offset < first * 2LL;
 }
 
+/* Puts one FRAME_CUT in the place of the frames from here on that are left out. */
+static __always_inline void python__cut(struct python_thread *t)
+{
+	struct python_cursor *c = &t->cursor;
+	u32 n = c->n;
+
+	c->frame = 0;
+	if (n >= STACK_FRAMES)
+		return;
+	t->frames[n] = (struct python_frame){};
+	c->hash = python__mix(c->hash, 0);
+	c->n = n + 1;
+}
+
+/*
+ * Behind the STACK_INNER innermost frames the walk only follows their links and keeps the addresses of the last
+ * STACK_OUTER frames, until it knows where the outermost frames begin.
+ */
+static __always_inline long python__skip(struct python_walk *w, struct task_struct *task)
+{
+	struct python_thread *t = w->t;
+	struct python_cursor *c = &t->cursor;
+	struct python_frame *last = t->frames + STACK_FRAMES - STACK_OUTER; /* not in use yet */
+	u32 n = c->n_skipped;
+
+	last[n % STACK_OUTER].code = c->frame;
+	c->n_skipped = ++n;
+	c->frame = c->frame & 7 ? 0 : python__word(c->frame + w->l->frame_previous, task);
+	if (c->frame && n < STACK_SKIPPED)
+		return 0;
+	c->is_outer = 1;
+	if (c->frame || n > STACK_OUTER)
+		python__cut(t);
+	if (n < STACK_SKIPPED)
+		c->frame = last[n > STACK_OUTER ? n % STACK_OUTER : 0].code;
+	return 0;
+}
+
 static __always_inline long python__step(struct python_walk *w, struct task_struct *task)
 {
 	const struct python_layout *l = w->l;
@@ -47,8 +85,10 @@ static __always_inline long python__step(struct python_walk *w, struct task_stru
 
 	if (!frame)
 		return 1;
+	if (n == STACK_INNER && !c->is_outer)
+		return python__skip(w, task);
 	if (n >= c->max || n >= STACK_FRAMES) {
-		c->is_cut = 1;
+		python__cut(t);
 		return 1;
 	}
 	if (size > sizeof(t->frame) || python__read(t->frame, size, frame, task)) {
@@ -130,15 +170,19 @@ static __always_inline u32 python__code_id(struct python_walk *w, const struct p
 static __always_inline long python__build(struct python_walk *w, struct task_struct *task)
 {
 	struct python_cursor *c = &w->t->cursor;
-	u32 at = c->n_left - 1, code;
+	u32 at = c->n_left - 1, code = 0;
 	struct python_frame *f;
+	bool is_cut;
 
 	if (at >= STACK_FRAMES)
 		return 1;
 	f = &w->t->frames[at];
 	c->n_left = at;
-	code = python__code_id(w, f, task);
-	c->caller = code ? stack__push(c->caller, FRAME_PYTHON, code, f->offset, c->pid) : 0;
+	is_cut = !f->code;
+	if (!is_cut)
+		code = python__code_id(w, f, task);
+	c->caller =
+		code || is_cut ? stack__push(c->caller, is_cut ? FRAME_CUT : FRAME_PYTHON, code, f->offset, c->pid) : 0;
 	if (c->caller)
 		return 0;
 	c->failed = 1;
@@ -169,7 +213,7 @@ static __always_inline u32 python__intern(struct python_walk *w, struct task_str
 {
 	struct python_cursor *c = &w->t->cursor;
 	struct python_stack_key key = {
-		.hash = python__mix(python__mix(c->hash, c->top), c->n << 1 | c->is_cut),
+		.hash = python__mix(python__mix(c->hash, c->top), c->n),
 		.process = c->process,
 		.epoch = *(volatile u32 *)&stack_epoch,
 	};
@@ -183,9 +227,7 @@ static __always_inline u32 python__intern(struct python_walk *w, struct task_str
 		return python__found(t, &key, *known);
 	c->n_left = c->n;
 	c->failed = 0;
-	c->caller = c->is_cut ? stack__push(0, FRAME_CUT, 0, 0, c->pid) : 0;
-	if (c->is_cut && !c->caller)
-		return 0;
+	c->caller = 0;
 	PYTHON_LOOP(STACK_FRAMES, python__build, w, task);
 	if (c->failed)
 		return 0;
@@ -220,7 +262,7 @@ static __always_inline void python__walk(struct python_walk *w, struct task_stru
 	struct python_thread *t = w->t;
 	struct python_cursor *c = &t->cursor;
 
-	c->n = c->is_cut = c->loss = 0;
+	c->n = c->n_skipped = c->is_outer = c->loss = 0;
 	c->hash = c->anchor = c->top = 0;
 	c->epoch = python__epoch(t, l, task);
 	c->frame = state_word(t, l->state_frame);
@@ -232,8 +274,8 @@ static __always_inline void python__walk(struct python_walk *w, struct task_stru
 		return;
 	}
 	/* leave room for interpreter frames and incomplete frames, which are skipped */
-	PYTHON_LOOP(STACK_FRAMES * 2, python__step, w, task);
-	if (c->frame && !c->is_cut && !c->loss)
+	PYTHON_LOOP(STACK_FRAMES * 2 + STACK_SKIPPED, python__step, w, task);
+	if (c->frame && !c->loss)
 		c->loss = LOSS_TORN;
 }
 
@@ -254,7 +296,7 @@ static __always_inline long python__try(struct python_walk *w, struct task_struc
 	python__walk(w, task);
 	if (c->is_foreign)
 		return 1;
-	c->same = c->loss ? 0 : python__mix(c->hash, c->n << 1 | c->is_cut);
+	c->same = c->loss ? 0 : python__mix(c->hash, c->n);
 	c->agreed = !c->loss && (c->is_current || c->same == before);
 	return c->is_current || c->agreed;
 }

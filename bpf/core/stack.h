@@ -24,9 +24,15 @@ enum raw_record {
 #define RAW_THIRD_OF(family)  (RAW_FAMILIES + 2 * FAMILY_MAX + (family))
 #define RAW_FAMILY(id)	      (((id)-RAW_FAMILIES) & (FAMILY_MAX - 1))
 
-/* The most frames of a stack that are walked; a deeper stack is recorded with a FRAME_CUT as its outermost frame. */
-#define STACK_FRAMES 256
-/* The same in sched_waking, where a walk delays the wake-up of another thread. */
+/*
+ * The most frames of a stack that are recorded. A deeper one has its innermost and its outermost frames, and a
+ * FRAME_CUT between them. Beyond STACK_SKIPPED frames more, FRAME_CUT is the outermost one.
+ */
+#define STACK_FRAMES  256
+#define STACK_OUTER   64
+#define STACK_INNER   (STACK_FRAMES - STACK_OUTER - 1)
+#define STACK_SKIPPED 1024
+/* The most innermost frames in sched_waking, where a walk delays the wake-up of another thread. */
 #define STACK_FRAMES_SHORT 64
 
 struct raw_frame {

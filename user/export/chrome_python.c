@@ -223,7 +223,7 @@ void chrome_python__close(struct export *e)
 	map__free(&p->threads);
 }
 
-/* Fills the Python frames of a stack whose outermost frames are known. */
+/* Fills the outermost Python frames of a stack, up to those that are left out. */
 static void read_path(const struct stacks *s, u32 stack, struct stack_call *call)
 {
 	u32 ids[STACKS_DEEPEST], n = stacks__path(s, stack, ids, STACKS_DEEPEST);
@@ -232,10 +232,8 @@ static void read_path(const struct stacks *s, u32 stack, struct stack_call *call
 	for (u32 i = 0; i < n; i++) {
 		s64 kind = stacks__frame(s, ids[i])->kind;
 
-		if (kind == FRAME_CUT) {
-			call->n = 0;
+		if (kind == FRAME_CUT)
 			return;
-		}
 		if (kind == FRAME_PYTHON)
 			call->path[call->n++] = ids[i];
 	}

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: timeout=300
+# case: partly | bpftrace: libraries on overlayfs, copied up later | The process that maps the lower file is refused
 """Each call is recorded exactly once: in containers, through overlays, from files that are deleted, replaced or copied, after exec."""
 import collections
 import ctypes

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: waits gate
+# case: right | py-spy: names of threads |
 """`sonde dump` names threads as each CPython's module threading does: names that were given, changed, long, equal or not ASCII."""
 import ast
 import os

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: waits gate
+# case: partly | uWSGI's second application: thread states that another thread made | 3.8, 3.9 have nothing that tells
 """
 Threads that run Python code with thread states that another thread made, as uWSGI's do: samples, off-CPU intervals and
 `sonde dump` must give each thread the stack that it says it runs. The main thread, which made the states, sleeps in a

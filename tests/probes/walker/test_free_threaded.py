@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: waits
+# case: partly | py-spy, austin: free-threaded builds | 3.14t is refused: none was there to try
 """
 A free-threaded CPython 3.13, if one is installed: samples and `sonde dump` have the functions and lines that its threads run at
 the same time. No Debian package has one; FREE_THREADED in the environment names the program.

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: waits timeout=240
+# case: right | py-spy, austin: stripped builds, no section headers; 3.10 to 3.13 |
 """
 CPythons that hide: linked into a program without any symbol left, and a file without section headers. Samples, waits for
 the GIL and `sonde dump` must be as of any other.

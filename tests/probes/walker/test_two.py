@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: waits gate
+# case: right | py-spy, memray: an extension that brings a second libpython |
 """
 Processes with two CPythons: both run; one is a libpython that a program loaded and never initialized, before or while
 sonde records. Samples and `sonde dump` must have the stack of each thread.
