@@ -8,6 +8,7 @@
 
 #include "findings/chain_private.h"
 #include "model/lock_kind.h"
+#include "model/ranks.h"
 #include "util/array.h"
 
 const char *chain_end__key(enum chain_end end)
@@ -35,14 +36,18 @@ static bool is_for_cpu(enum finding_kind kind)
 	return kind == FINDING_CPU || kind == FINDING_QUOTA || kind == FINDING_AFFINITY;
 }
 
-/* Returns the kind with the largest part. At the first level parts are weighted, so that idle time hardly counts. */
+/*
+ * Returns the kind with the largest part. At the first level parts are weighted, so that idle time hardly counts. A
+ * wait for a result counts as much as one for a CPU: the next level has its cause.
+ */
 static enum finding_kind largest(const struct chain_level *l, bool is_first)
 {
 	enum finding_kind best = FINDING_NONE;
 	double most = 0;
 
 	for (enum finding_kind k = FINDING_NONE + 1; k < FINDING_KINDS; k++) {
-		double weight = (double)l->parts[k].ns * (is_first ? finding_kind__weight(k) : 1);
+		double factor = finding_kind__weight(k == FINDING_RESULT ? FINDING_CPU : k);
+		double weight = (double)l->parts[k].ns * (is_first ? factor : 1);
 
 		if (weight <= most)
 			continue;
@@ -204,18 +209,12 @@ static struct thread_key busiest(const struct profile *p, u32 pid)
 	return best;
 }
 
-/*
- * For a wait for a connection within this machine: if the cause that find_cause() found accounts for less than
- * 1 / CAUSE_PART of the time, the process at the other end replaces it. find_cause() takes wakers for causes, and the
- * kernel's network code ends such a wait in the context of any thread.
- */
-static int find_peer(struct chain_reading *r, u32 code, struct chain_times *next)
+/* Makes this thread the one that the waits in this code are for. */
+static int replace_cause(struct chain_reading *r, u32 code, struct thread_key thread, struct chain_times *next)
 {
 	struct chain_level *l = r->level;
 
-	if (l->kind != FINDING_PEER || !r->peer || CAUSE_PART * l->caused_by_ns >= l->code_ns)
-		return 0;
-	l->caused_by = busiest(r->in->profile, r->peer);
+	l->caused_by = thread;
 	l->caused_by_ns = l->code_ns;
 	l->caused_by_code = (struct finding_code){ 0 };
 	next->n = 0;
@@ -228,6 +227,44 @@ static int find_peer(struct chain_reading *r, u32 code, struct chain_times *next
 			return -ENOMEM;
 	}
 	return 0;
+}
+
+/*
+ * For a wait for a connection within this machine: if the cause that find_cause() found accounts for less than
+ * 1 / CAUSE_PART of the time, the process at the other end replaces it. find_cause() takes wakers for causes, and the
+ * kernel's network code ends such a wait in the context of any thread.
+ */
+static int find_peer(struct chain_reading *r, u32 code, struct chain_times *next)
+{
+	const struct chain_level *l = r->level;
+
+	if (l->kind != FINDING_PEER || !r->peer || CAUSE_PART * l->caused_by_ns >= l->code_ns)
+		return 0;
+	return replace_cause(r, code, busiest(r->in->profile, r->peer), next);
+}
+
+/*
+ * For a wait for a collective operation: the rank that all others of the job wait for replaces the thread that ended
+ * the wait, which only moves the data.
+ */
+static int find_rank(struct chain_reading *r, u32 code, struct chain_times *next)
+{
+	const struct rank *own = NULL, *slow;
+	struct chain_level *l = r->level;
+	struct ranks *ranks;
+	int err;
+
+	if (!r->in->torch || (l->kind != FINDING_RANKS && l->kind != FINDING_RESULT))
+		return 0;
+	err = ranks__new(&ranks, r->in->torch, r->in->q->names);
+	slow = err ? NULL : ranks__straggler(ranks);
+	for (u32 i = 0; slow && i < ranks->n; i++)
+		if (ranks->list[i].loop->pid == l->thread.pid)
+			own = &ranks->list[i];
+	if (own && own != slow && own->job == slow->job && 2 * own->waited_ns >= l->code_ns)
+		err = replace_cause(r, code, (struct thread_key){ slow->loop->pid, slow->loop->tid }, next);
+	ranks__free(ranks);
+	return err;
 }
 
 /*
@@ -249,6 +286,16 @@ static bool is_cycle(const struct chain *c, const struct chain_level *l)
 	return false;
 }
 
+/*
+ * A thread that others wait for may itself wait for something to do: a thread that sends what another one of its
+ * process makes. What that one did meanwhile explains the wait, unless it is a thread of an earlier level.
+ */
+static bool is_fed(const struct chain *c, const struct chain_level *l)
+{
+	return c->n > 1 && c->n < CHAIN_LEVELS_MAX && l->caused_by.pid == l->thread.pid &&
+	       CAUSE_PART * l->caused_by_ns >= l->code_ns && !is_cycle(c, l);
+}
+
 static enum chain_end end_of(const struct chain *c, const struct chain_level *l)
 {
 	bool is_network_peer = l->kind == FINDING_PEER &&
@@ -256,7 +303,9 @@ static enum chain_end end_of(const struct chain *c, const struct chain_level *l)
 
 	if (l->kind == FINDING_NONE)
 		return CHAIN_NO_TIME;
-	if (l->kind == FINDING_IDLE || l->kind == FINDING_ASLEEP)
+	if (l->kind == FINDING_IDLE)
+		return is_fed(c, l) ? CHAIN_GOES_ON : CHAIN_IDLE;
+	if (l->kind == FINDING_ASLEEP)
 		return CHAIN_IDLE;
 	if (is_for_cpu(l->kind))
 		return CHAIN_CPU;
@@ -306,11 +355,15 @@ static int read_level(struct chain *c, const struct findings *f, struct chain_ti
 	code = find_function(&r);
 	if (!err && is_for_cpu(l->kind))
 		err = chain_reading__find_cpu_users(&r);
-	else if (!err && is_followed(l->kind))
+	else if (!err && (is_followed(l->kind) || (l->kind == FINDING_IDLE && !is_first)))
 		err = find_cause(&r, code, next);
 	if (!err)
 		err = find_peer(&r, code, next);
+	if (!err)
+		err = find_rank(&r, code, next);
 	l->end = end_of(c, l);
+	if (l->end == CHAIN_IDLE)
+		l->caused_by = (struct thread_key){ 0, 0 };
 	chain_reading__free(&r);
 	return err;
 }

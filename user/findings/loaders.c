@@ -7,6 +7,8 @@
 #include "model/torch_steps.h"
 #include "util/path.h"
 
+#define ANCESTORS_MAX 4
+
 /* What the functions of PyTorch in a stack say */
 enum stack_flag {
 	STACK_SEEN = 1,
@@ -203,8 +205,30 @@ static int read_trainers(struct reading *r)
 	return 0;
 }
 
+/*
+ * The fork server of multiprocessing starts a worker in its own name: then the training process is a further ancestor,
+ * which was in a loader. Without such an ancestor it is the parent.
+ */
+static u32 trainer_of(const struct reading *r, u32 parent)
+{
+	const struct task *t;
+	u32 pid = parent;
+
+	for (u32 i = 0; pid && i < ANCESTORS_MAX; i++, pid = t ? t->ppid : 0) {
+		if (map__find(&r->loaders->list, &pid))
+			return pid;
+		t = names__task(r->in->q->names, pid, 0);
+	}
+	return parent;
+}
+
 static int add_workers(struct reading *r)
 {
+	for (u32 i = 0; i < r->loaders->workers.n; i++) {
+		struct loader_worker *w = map__value(&r->loaders->workers, i);
+
+		w->trainer = trainer_of(r, w->trainer);
+	}
 	for (u32 i = 0; i < r->loaders->workers.n; i++) {
 		const struct loader_worker *w = map__value(&r->loaders->workers, i), *busiest;
 		struct loader *l = loader_of(r, w->trainer);

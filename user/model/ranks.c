@@ -232,6 +232,18 @@ void ranks__free(struct ranks *r)
 	free(r);
 }
 
+/* Equal ranks are last in turns. Is that, within three standard deviations, how often this one was last? */
+static bool is_by_chance(const struct ranks *r, const struct rank *rank)
+{
+	double steps = (double)rank->compared, above;
+	u32 n = 0;
+
+	for (u32 i = 0; i < r->n; i++)
+		n += r->list[i].job == rank->job;
+	above = (double)rank->last_steps - steps / n;
+	return rank->last_steps < rank->compared && (above < 0 || above * above < 9 * steps * (n - 1) / n / n);
+}
+
 const struct rank *ranks__straggler(const struct ranks *r)
 {
 	const struct rank *found = NULL;
@@ -243,7 +255,7 @@ const struct rank *ranks__straggler(const struct ranks *r)
 		if (&r->list[i] != found && r->list[i].job == found->job &&
 		    r->list[i].delayed_ns > found->delayed_ns / 2)
 			return NULL;
-	return found;
+	return found && is_by_chance(r, found) ? NULL : found;
 }
 
 static u64 average(const struct rank *rank, enum torch_phase phase)

@@ -40,8 +40,8 @@ struct ranks {
 int ranks__new(struct ranks **out, const struct torch_steps *steps, const struct names *names);
 void ranks__free(struct ranks *r);
 /*
- * Returns the rank for which all others of its job waited longest, if that is at least twice as long as for any other:
- * equal ranks delay each other in turns. NULL: there is none.
+ * Returns the rank for which all others of its job waited longest, if that is at least twice as long as for any other,
+ * and it was last more often than by chance: equal ranks delay each other in turns. NULL: there is none.
  */
 const struct rank *ranks__straggler(const struct ranks *r);
 /* Returns the phase that takes a rank longer than the others by most, and its average and theirs in ns. */
