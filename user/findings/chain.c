@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "findings/chain_private.h"
+#include "findings/stopped.h"
 #include "model/lock_kind.h"
 #include "util/array.h"
 
@@ -78,7 +79,10 @@ static u32 find_function(struct chain_reading *r)
 	    !IS_ONE_OF(cause, ACTIVITY_GIL, ACTIVITY_LOCK, ACTIVITY_CONDITION, ACTIVITY_GC, ACTIVITY_DISK,
 		       ACTIVITY_FAULT, ACTIVITY_RECLAIM, ACTIVITY_CONNECT))
 		snprintf(l->call, sizeof(l->call), "%s", activity__name(r->in->activity, best->reason));
-	if (best->object && l->kind != FINDING_LOCK && l->kind != FINDING_GIL) {
+	if (stopped__is_kind(l->kind))
+		stopped__by(r->in->q->names, best->thread.pid, l->kind, best->object, best->caused_by.pid, l->object,
+			    sizeof(l->object));
+	else if (best->object && l->kind != FINDING_LOCK && l->kind != FINDING_GIL) {
 		const struct osrt_file *f = osrt_files__find(r->in->files, best->thread.pid, (u32)best->object);
 
 		r->peer = f ? osrt_files__other_end(r->in->files, best->thread.pid, f) : 0;

@@ -474,13 +474,15 @@ struct task_struct {
 	int exit_code;
 	int prio;
 	unsigned int flags;
+	unsigned int ptrace; /* not 0: `parent` traces it */
+	unsigned long jobctl;
 	int nr_cpus_allowed;
 	unsigned int in_execve : 1;
 	unsigned int in_iowait : 1;
 	char comm[16];
 	u64 start_time;
 	u64 start_boottime;
-	struct task_struct *real_parent;
+	struct task_struct *real_parent, *parent;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	const struct cred *cred;
