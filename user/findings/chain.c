@@ -27,8 +27,9 @@ const char *chain_end__key(enum chain_end end)
 /* Does another thread end such waits? What it did meanwhile explains them. */
 static bool is_followed(enum finding_kind kind)
 {
-	return IS_ONE_OF(kind, FINDING_GIL, FINDING_LOCK, FINDING_PEER, FINDING_CHILD, FINDING_RESULT, FINDING_QUEUE,
-			 FINDING_LOADER, FINDING_SEMAPHORE, FINDING_BARRIER, FINDING_RANKS, FINDING_CONDITION);
+	return IS_ONE_OF(kind, FINDING_GIL, FINDING_LOCK, FINDING_FILE_LOCK, FINDING_PEER, FINDING_CHILD,
+			 FINDING_RESULT, FINDING_QUEUE, FINDING_LOADER, FINDING_SEMAPHORE, FINDING_BARRIER,
+			 FINDING_RANKS, FINDING_CONDITION);
 }
 
 static bool is_for_cpu(enum finding_kind kind)
@@ -209,15 +210,16 @@ static struct thread_key busiest(const struct profile *p, u32 pid)
 }
 
 /*
- * For a wait for a connection within this machine: if the cause that find_cause() found accounts for less than
- * 1 / CAUSE_PART of the time, the process at the other end replaces it. find_cause() takes wakers for causes, and the
+ * For a wait for a connection within this machine or for a file's lock: if the cause that find_cause() found accounts for less than
+ * 1 / CAUSE_PART of the time, the process at the other end, or that holds the lock, replaces it. find_cause() takes wakers for causes, and the
  * kernel's network code ends such a wait in the context of any thread.
  */
 static int find_peer(struct chain_reading *r, u32 code, struct chain_times *next)
 {
 	struct chain_level *l = r->level;
 
-	if (l->kind != FINDING_PEER || !r->peer || CAUSE_PART * l->caused_by_ns >= l->code_ns)
+	if ((l->kind != FINDING_PEER && l->kind != FINDING_FILE_LOCK) || !r->peer ||
+	    CAUSE_PART * l->caused_by_ns >= l->code_ns)
 		return 0;
 	l->caused_by = busiest(r->in->profile, r->peer);
 	l->caused_by_ns = l->code_ns;

@@ -77,6 +77,10 @@ struct hlist_node {
 	struct hlist_node *next;
 };
 
+struct list_head {
+	struct list_head *next;
+};
+
 struct hlist_head {
 	struct hlist_node *first;
 };
@@ -88,6 +92,24 @@ struct inode {
 	unsigned short i_mode;
 	dev_t i_rdev;
 	struct hlist_head i_dentry;
+	struct file_lock_context *i_flctx;
+};
+
+/* include/linux/filelock.h, before 6.3 include/linux/fs.h */
+struct file_lock_context {
+	struct list_head flc_flock, flc_posix;
+};
+
+/* since 6.9 */
+struct file_lock_core {
+	struct list_head flc_list, flc_blocked_requests;
+	void *flc_owner;
+};
+
+/* before 6.9 */
+struct file_lock___plain {
+	struct list_head fl_list, fl_blocked_requests;
+	void *fl_owner;
 };
 
 /* include/linux/dcache.h, mount.h, fs/mount.h */

@@ -121,6 +121,7 @@ static const char *verb_of(enum finding_kind kind)
 	case FINDING_GIL:
 		return "The GIL was held by";
 	case FINDING_LOCK:
+	case FINDING_FILE_LOCK:
 		return "The lock was held by";
 	case FINDING_CHILD:
 		return "It waited for";
