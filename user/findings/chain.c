@@ -316,6 +316,8 @@ static int read_level(struct chain *c, const struct findings *f, struct chain_ti
 		err = find_cause(&r, code, next);
 	if (!err)
 		err = find_peer(&r, code, next);
+	l->is_forked = l->kind == FINDING_LOCK && l->caused_by.pid && l->caused_by.pid != l->thread.pid &&
+		       lock_blame__is_private(r.in->locks, l->thread);
 	l->end = end_of(c, l);
 	chain_reading__free(&r);
 	return err;

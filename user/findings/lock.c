@@ -226,6 +226,33 @@ static void add_pool(const struct finding_input *in, const struct group *g, stru
 	finding__add_detail(f, text);
 }
 
+static u32 threads_of(const struct finding_input *in, u32 pid)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < in->profile->threads.n; i++)
+		n += ((const struct thread_key *)map__key(&in->profile->threads, i))->pid == pid;
+	return n;
+}
+
+/*
+ * A fork copies locks in the state that they have, and only the thread that forks: what other threads held then is
+ * never released in the child. Python's locks do not name their owner.
+ */
+static void add_fork(const struct finding_input *in, const struct group *g, struct finding *f)
+{
+	struct thread_key waiter = profile__key(in->profile, g->cells[0])->thread;
+
+	if (!lock_blame__is_private(in->locks, waiter))
+		return;
+	if (f->counterpart.pid && f->counterpart.pid != f->pid)
+		finding__add_detail(f, "it was held when this process was forked, and can never be released here");
+	else if (!f->counterpart.pid && threads_of(in, f->pid) == 1)
+		finding__add_detail(
+			f,
+			"no other thread is here to release it: this one took it already, or it was held when the process was forked");
+}
+
 static int complete(const struct finding_input *in, const struct group *g, struct finding *f, void *arg)
 {
 	const struct row_order *rows = arg;
@@ -267,6 +294,8 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 		f->counterpart.tid = (u32)caused_by.value;
 		f->counterpart.percent = table__percent(caused_by.ns, f->lost_ns);
 	}
+	if (f->kind == FINDING_LOCK && g->n)
+		add_fork(in, g, f);
 	if (f->kind == FINDING_CONDITION)
 		waited_for__add_activity(in, g, f);
 	if (is_for_work(in, g, f))

@@ -163,8 +163,9 @@ static void add_by(struct why *w, u32 depth, u32 shift)
 	}
 	text__add(&s, "%*s", 2 * (int)shift, "");
 	finding_code__write(&l->caused_by_code, " ", verb_of(l->kind), code, sizeof(code));
-	text__add(&s, "%s%s%s %s for %.0f%% of this time.", code, has_code ? " of" : "",
-		  l->caused_by.tid ? "" : " threads of", label, table__percent(l->caused_by_ns, l->code_ns));
+	text__add(&s, "%s%s%s %s for %.0f%% of this time.%s", code, has_code ? " of" : "",
+		  l->caused_by.tid ? "" : " threads of", label, table__percent(l->caused_by_ns, l->code_ns),
+		  l->is_forked ? " It was held when this process was forked, and can never be released here." : "");
 	report_output__finding(w->out, "%s", text);
 }
 
