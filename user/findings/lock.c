@@ -187,6 +187,27 @@ static bool is_ended_by_threads(const struct finding_input *in, const struct gro
 	return 2 * ended >= g->ns;
 }
 
+/* The waits for a lock are idle if its holder had nothing to do for so many percent of their time. */
+#define IDLE_HOLDER_PERCENT 75
+
+/* Did the holder of the lock mostly wait for something to do, as the threads of a server that take turns to accept? */
+static bool has_idle_holder(const struct finding_input *in, const struct blamed *b)
+{
+	struct lock_main_activity did = lock_blame__main_activity(in->locks, b->row);
+	struct thread_key holder = lock_blame__row(in->locks, b->row)->last_held_by;
+	u64 idle = 0, all = 0;
+
+	if (did.cause != ACTIVITY_EVENTS || did.percent < IDLE_HOLDER_PERCENT)
+		return false;
+	MAP_EACH_ENTRY(const struct profile_cell *cell, const struct profile_key *key, &in->profile->cells) {
+		if (!thread_key__is_same(key->thread, holder) || cell->cause != ACTIVITY_EVENTS)
+			continue;
+		all += cell->ns;
+		idle += cell->kind == FINDING_IDLE ? cell->ns : 0;
+	}
+	return 100 * idle >= IDLE_HOLDER_PERCENT * all;
+}
+
 /*
  * Do the threads wait for something to do? So they do if the holder of their lock does, if timeouts end their waits
  * for a condition, as in a heartbeat, and if they wait for most of the recording and no thread is known to delay them.
@@ -298,8 +319,10 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 		add_fork(in, g, f);
 	if (f->kind == FINDING_CONDITION)
 		waited_for__add_activity(in, g, f);
-	if (is_for_work(in, g, f))
+	if (is_for_work(in, g, f) || (f->kind == FINDING_LOCK && b.ns && has_idle_holder(in, &b))) {
+		*f->object = '\0';
 		group__set_idle(in, g, f);
+	}
 	return 0;
 }
 
