@@ -37,9 +37,9 @@ static inline bool futex__waits(u32 command)
 
 /*
  * The thread that holds the lock, as far as the futex shows it, by its number in the process's pid namespace; 0: it
- * does not. Priority-inheriting and robust futexes contain the holder's TID. A thread that waits for a glibc mutex waits
- * while the futex is 2, and the mutex has its owner's TID eight bytes after the futex. Other locks that use the value 2
- * have something else there, so values that can't be a TID are ignored. other: as for native__read().
+ * does not. Priority-inheriting and robust futexes contain the holder's TID. A thread that waits for a glibc mutex
+ * waits while the futex is 2, and the mutex has its owner's TID eight bytes after the futex. Other locks that use the
+ * value 2 have something else there, so values that can't be a TID are ignored. other: as for native__read().
  */
 static __always_inline u32 futex__owner(u64 futex, u32 op, u32 value, struct task_struct *other)
 {

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: waits timeout=180
-# case: partly | Python's warning on fork() in programs with threads: a child that hangs | a `threading.Lock` has no owner: which thread held it is not known
+# case: partly | Python's warning on fork() with threads | a `threading.Lock` does not show which thread held it
 """The lock was held when the process was forked, by which thread of the parent, and what that one does: it can never be released in the child."""
 import os
 import signal

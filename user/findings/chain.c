@@ -210,9 +210,9 @@ static struct thread_key busiest(const struct profile *p, u32 pid)
 }
 
 /*
- * For a wait for a connection within this machine or for a file's lock: if the cause that find_cause() found accounts for less than
- * 1 / CAUSE_PART of the time, the process at the other end, or that holds the lock, replaces it. find_cause() takes wakers for causes, and the
- * kernel's network code ends such a wait in the context of any thread.
+ * For a wait for a connection within this machine or for a file's lock: if the cause that find_cause() found accounts
+ * for less than 1 / CAUSE_PART of the time, the process at the other end, or that holds the lock, replaces it.
+ * find_cause() takes wakers for causes, and the kernel's network code ends such a wait in the context of any thread.
  */
 static int find_peer(struct chain_reading *r, u32 code, struct chain_times *next)
 {

@@ -26,7 +26,7 @@ const struct osrt_file *osrt_files__find(const struct osrt_files *f, u32 pid, u3
 const char *osrt_files__name(const struct osrt_files *f, u32 number);
 
 /*
- * Returns the process at the other end of the file, or that holds its lock, which the process has: as it was found while recording, else one
- * with a connection between the same addresses. 0: not known.
+ * Returns the process at the other end of the file, or that holds its lock, which the process has: as it was found
+ * while recording, else one with a connection between the same addresses. 0: not known.
  */
 u32 osrt_files__other_end(const struct osrt_files *f, u32 pid, const struct osrt_file *file);
