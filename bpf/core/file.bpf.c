@@ -59,6 +59,42 @@ static __always_inline struct file_end *describe_peer(struct syscall_peer *e, st
 	return end_to_record(describe_listener(e, socket, sk, family), tgid);
 }
 
+#define LOCKS_MAX 64 /* locks of a file that are looked at, of each of two kinds */
+
+/* Does the process hold one of these locks, by this file or as a whole, while others wait for it? */
+static __noinline bool holds_one(struct list_head *locks, u64 file, u64 files)
+{
+	bool is_core = bpf_core_type_exists(struct file_lock_core);
+	u32 list = is_core ? bpf_core_field_offset(struct file_lock_core, flc_list) :
+			     bpf_core_field_offset(struct file_lock___plain, fl_list);
+	u32 blocked = is_core ? bpf_core_field_offset(struct file_lock_core, flc_blocked_requests) :
+				bpf_core_field_offset(struct file_lock___plain, fl_blocked_requests);
+	u32 owner = is_core ? bpf_core_field_offset(struct file_lock_core, flc_owner) :
+			      bpf_core_field_offset(struct file_lock___plain, fl_owner);
+	u64 at = (u64)locks, lock, waiter, by;
+
+	for (u32 i = 0; i < LOCKS_MAX; i++) {
+		if (bpf_probe_read_kernel(&at, sizeof(at), (const void *)at) || at == (u64)locks)
+			return false;
+		lock = at - list;
+		if (bpf_probe_read_kernel(&waiter, sizeof(waiter), (const void *)(lock + blocked)) ||
+		    bpf_probe_read_kernel(&by, sizeof(by), (const void *)(lock + owner)))
+			return false;
+		if (waiter != lock + blocked && (by == file || by == files))
+			return true;
+	}
+	return false;
+}
+
+static __always_inline bool holds_lock(struct task_struct *task, struct file *file, struct inode *inode)
+{
+	struct file_lock_context *locks = BPF_CORE_READ(inode, i_flctx);
+	u64 files = (u64)BPF_CORE_READ(task, files);
+
+	return locks &&
+	       (holds_one(&locks->flc_flock, (u64)file, files) || holds_one(&locks->flc_posix, (u64)file, files));
+}
+
 /* Runs once, when tracing stops, over all open files of the machine; each takes some 0.1 us. */
 SEC("iter/task_file")
 int core_file_peers(struct bpf_iter__task_file *ctx)
@@ -79,6 +115,9 @@ int core_file_peers(struct bpf_iter__task_file *ctx)
 	mode = inode->i_mode & S_IFMT;
 	if (mode == S_IFIFO) {
 		e.other_end = pipe__end(inode->i_ino, inode->i_sb->s_dev, file->f_mode & FMODE_WRITE);
+		end = end_to_record(e.other_end, tgid);
+	} else if (mode == S_IFREG) {
+		e.other_end = holds_lock(task, file, inode) ? lock__end(inode->i_ino, inode->i_sb->s_dev) : 0;
 		end = end_to_record(e.other_end, tgid);
 	} else {
 		end = mode == S_IFSOCK ? describe_peer(&e, file, inode->i_ino, tgid) : NULL;

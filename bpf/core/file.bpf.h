@@ -15,6 +15,7 @@
 /* include/uapi/linux/stat.h, include/linux/socket.h; include/linux/fs.h */
 #define S_IFMT	    0170000
 #define S_IFSOCK    0140000
+#define S_IFREG	    0100000
 #define S_IFIFO	    0010000
 #define AF_UNIX	    1
 #define AF_INET	    2
@@ -185,7 +186,10 @@ static __always_inline u32 unix_name(struct file_room *room, struct sock *sk)
 	return UNIX_NAME_AT + len;
 }
 
-/* The number that identifies an end of a pipe or connection has its kind in the upper two bits. */
+/*
+ * The number that identifies an end of a pipe or connection has its kind in the upper two bits. Files with locks share
+ * that of connections, which is as good as random.
+ */
 #define END_BITS       (~0ULL >> 2)
 #define END_CONNECTION (0ULL << 62)
 #define END_PIPE       (1ULL << 62)
@@ -295,6 +299,12 @@ static __always_inline u64 pipe__end(u64 ino, u32 dev, bool write)
 	return END_PIPE | (((ino << 1 | write) ^ (u64)dev << 40) & END_BITS);
 }
 
+/* Identifies a file whose locks processes wait for. */
+static __always_inline u64 lock__end(u64 ino, u32 dev)
+{
+	return END_CONNECTION | ((ino ^ (u64)dev << 40) * 0x9e3779b97f4a7c15ULL & END_BITS);
+}
+
 /* Identifies a port at which a process of this machine listens with a socket of this type. */
 static __always_inline u64 port__end(u32 net, u16 type, u16 port)
 {
@@ -368,6 +378,8 @@ static __noinline int emit_file(struct file *file, u32 id, u32 tgid)
 		pos = build_path(room, file);
 		if (mode == S_IFIFO)
 			e->other_end = pipe__end(e->ino, e->dev, !(BPF_CORE_READ(file, f_mode) & FMODE_WRITE));
+		else if (mode == S_IFREG && BPF_CORE_READ(inode, i_flctx))
+			e->other_end = lock__end(e->ino, e->dev);
 		e->kind = mode == S_IFIFO			   ? SYSCALL_FILE_PIPE :
 			  room->path[pos & (FILE_PATH - 1)] == '/' ? SYSCALL_FILE_PATH :
 								     SYSCALL_FILE_ANON;

@@ -35,8 +35,8 @@ struct syscall_file {
 	u16 peer_port;
 	u32 peer_pid UNIT(task)
 		DOC("UNIX socket: the process that connected, listened or made the pair (SO_PEERCRED), 0: not known");
-	u64 other_end UNIT(hex)
-		DOC("id of the other end of a pipe or connection (syscall_peer names its processes); 0: none");
+	u64 other_end UNIT(hex) DOC(
+		"id of the other end of a pipe or connection, or of a file's locks (syscall_peer names the processes); 0: none");
 	u32 net DOC("of an IP socket: inode number of its network namespace");
 	char path[] DOC(
 		"seen from the file system's own root when the file was first used; a UNIX socket's name, or its peer's");
@@ -52,4 +52,4 @@ struct syscall_peer {
 	u16 type DOC("of a listener, as in syscall_file");
 	u32 net DOC("of a listener, as in syscall_file");
 } EVENT(syscall_peer, 0x0705,
-	"one of the first 16 processes that had the other end of a pipe or connection open, or listened at a port, when tracing ended");
+	"one of the first 16 processes that had the other end of a pipe or connection open, held a lock of a file that others waited for, or listened at a port, when tracing ended");

@@ -164,14 +164,14 @@ def check_request(folder):
 def check_stopped(folder):
     """A thread computes for 30 ms and is stopped for 120 ms by another process, also while it is in a call"""
     stack, frame = code(1, "transcode /app/a.py 7")
-    for state, call in (("SCHED_STOPPED", "-1"), ("SCHED_TRACED", "SYS_newfstatat")):
+    for state, call, kind in (("SCHED_STOPPED", "-1", "stopped"), ("SCHED_TRACED", "SYS_newfstatat", "traced")):
         lines = [*process(10, "a"), *process(20, "strace"), *stack]
         for i in range(40):
             at = 0.5 + i * 0.15
             lines += [off(10, 10, at, at + 0.12, at + 0.12, state, waker=20), run(10, 10, at + 0.12, at + 0.15)]
             if call != "-1":
                 lines += [off_stack(10, 10, at, at + 0.12, frame, call, "SAMPLE_STOPPED")]
-        found = first_of(findings(folder, *lines), kind="stopped")
+        found = first_of(findings(folder, *lines), kind=kind)
         ok(79 < found.get("share_percent", 0) < 81 and found["counterpart"]["pid"] == 20 and (call == "-1" or found["code"]["line"] == 7),
            f"{state}: how long, and by which process", found)
 

@@ -104,6 +104,8 @@ static const char *state_name(char state)
 		return "stopped";
 	case 't':
 		return "traced";
+	case 'F':
+		return "frozen";
 	case 'Z':
 	case 'X':
 		return "ended";
@@ -314,6 +316,10 @@ static int print_people(const struct dump *d)
 		print__clean(stdout, l->exe);
 		printf(", CPython %s, %u thread%s", version_of(l, version, sizeof(version)), l->n_tasks,
 		       text__s(l->n_tasks));
+		if (*l->frozen) {
+			fputs("; frozen with its cgroup ", stdout);
+			print__clean(stdout, l->frozen);
+		}
 		first = false;
 		for (u32 k = 0; k < l->n_interpreters; k++) {
 			const struct snapshot_thread *holder = holder_of(l, k);

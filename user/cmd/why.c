@@ -5,16 +5,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "cmd/cmd.h"
 #include "cmd/pids.h"
 #include "cmd/rule_files.h"
+#include "cmd/selection.h"
 #include "cmd/status_line.h"
 #include "cmd/subcommand.h"
 #include "cmd/table_options.h"
+#include "findings/chain.h"
+#include "findings/findings.h"
 #include "output/table.h"
+#include "process/procs.h"
 
 #define SECONDS "5"
 
@@ -23,8 +28,9 @@ static const char help[] =
 	"\n"
 	"Records these processes and their descendants for five seconds, with the default set of `sonde\n"
 	"record`, and prints what they did with their time: the summary of `sonde report`, and before it, for one\n"
-	"process, the report `why`: what it waited for, to the end of the chain of waits. The trace is a file that\n"
-	"no other user can read, and is removed. Needs root.\n"
+	"process, the report `why`: what it waited for, to the end of the chain of waits. If it waited for a process\n"
+	"of this machine that was not recorded, both are recorded for another five seconds. The trace is a file\n"
+	"that no other user can read, and is removed. Needs root.\n"
 	"\n"
 	"  -d, --duration SEC    record for this many seconds, fractions allowed\n"
 	"      --format FORMAT   table, csv or json\n"
@@ -43,6 +49,7 @@ struct why_args {
 	const char *seconds, *format;
 	struct pid_list pids;
 	bool is_help; /* --help was printed */
+	bool is_chain; /* one process was given, and its chain of waits is printed */
 };
 
 static bool parse(struct why_args *a, int argc, char **argv)
@@ -121,12 +128,75 @@ static int report(const struct why_args *a, char *path)
 	int status = EXIT_DONE;
 
 	snprintf(pid, sizeof(pid), "%u", a->pids.list[0]);
-	if (a->pids.n == 1 && !strcmp(argv[4], "table")) {
+	if (a->is_chain) {
 		status = subcommand__run(chain, NULL);
 		putchar('\n');
 		fflush(stdout);
 	}
 	return status ? status : subcommand__run(argv, NULL);
+}
+
+struct search {
+	const struct why_args *args;
+	char *path;
+	u32 found; /* a process; 0: none */
+};
+
+static int find_in(struct trace *t, struct search *s)
+{
+	const struct pid_list none = { .n = 0 };
+	const struct selection_request request = {
+		.command = "why", .label = "the trace", .path = s->path, .pids = &none
+	};
+	struct findings *findings = NULL;
+	struct selection selection;
+	struct chain chain = { .n = 0 };
+	char pid[16];
+	int err = selection__load(&selection, t, &request);
+
+	snprintf(pid, sizeof(pid), "%u", s->args->pids.list[0]);
+	if (!err)
+		err = findings__read(&findings, &selection.query, 0) ?: chain__read(&chain, findings, pid);
+	if (!err && chain.n && chain.levels[chain.n - 1].end == CHAIN_UNRECORDED)
+		s->found = names__number(selection.query.names, chain.levels[chain.n - 1].caused_by.pid);
+	chain__free(&chain);
+	findings__free(findings);
+	selection__free(&selection);
+	return EXIT_DONE;
+}
+
+/* Runs in a child, which gives up its rights before it reads the trace. */
+static int find_unrecorded(void *arg)
+{
+	struct search *s = arg;
+	struct inputs in;
+	struct trace *t = inputs__open(&in, &s->path, 1) ? inputs__read(&in, NULL) : NULL;
+
+	if (!t)
+		return EXIT_FAILED;
+	find_in(t, s);
+	trace__close(t);
+	return EXIT_DONE;
+}
+
+#define PROCESSES_MAX 3 /* with those that are added */
+
+/* Adds the process at which the chain of waits ends because it was not recorded. false: there is none. */
+static bool add_unrecorded(struct why_args *a, char *path)
+{
+	struct search *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	char pid[16] = "";
+	u32 before = a->pids.n;
+
+	if (s == MAP_FAILED)
+		return false;
+	*s = (struct search){ a, path, 0 };
+	subcommand__call(find_unrecorded, s, NULL);
+	snprintf(pid, sizeof(pid), "%u", s->found);
+	if (s->found && procs__state(s->found) && procs__state(s->found) != 'Z')
+		pid_list__add(&a->pids, "why", "PID", pid);
+	munmap(s, sizeof(*s));
+	return a->pids.n > before;
 }
 
 static int cmd_why(int argc, char **argv)
@@ -148,10 +218,17 @@ static int cmd_why(int argc, char **argv)
 		return EXIT_FAILED;
 	}
 	snprintf(path, sizeof(path), "%s/trace.sonde", folder);
-	status = record(&a, path, &file);
-	status_line__set("%s", "");
+	a.is_chain = a.pids.n == 1 && (!a.format || !strcmp(a.format, "table"));
+	do {
+		if (file >= 0)
+			close(file);
+		unlink(path);
+		status = record(&a, path, &file);
+		status_line__set("%s", "");
+		if (file >= 0)
+			inputs__use_file(path, file);
+	} while (a.is_chain && status == EXIT_DONE && a.pids.n < PROCESSES_MAX && add_unrecorded(&a, path));
 	if (file >= 0 && (status == EXIT_DONE || status == EXIT_PARTLY)) {
-		inputs__use_file(path, file);
 		shown = report(&a, path);
 		status = shown ? shown : status;
 	}

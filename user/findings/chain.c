@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "findings/chain_private.h"
+#include "findings/stopped.h"
 #include "model/lock_kind.h"
 #include "model/ranks.h"
 #include "util/array.h"
@@ -27,8 +28,9 @@ const char *chain_end__key(enum chain_end end)
 /* Does another thread end such waits? What it did meanwhile explains them. */
 static bool is_followed(enum finding_kind kind)
 {
-	return IS_ONE_OF(kind, FINDING_GIL, FINDING_LOCK, FINDING_PEER, FINDING_CHILD, FINDING_RESULT, FINDING_QUEUE,
-			 FINDING_LOADER, FINDING_SEMAPHORE, FINDING_BARRIER, FINDING_RANKS, FINDING_CONDITION);
+	return IS_ONE_OF(kind, FINDING_GIL, FINDING_LOCK, FINDING_FILE_LOCK, FINDING_PEER, FINDING_CHILD,
+			 FINDING_RESULT, FINDING_QUEUE, FINDING_LOADER, FINDING_SEMAPHORE, FINDING_BARRIER,
+			 FINDING_RANKS, FINDING_CONDITION);
 }
 
 static bool is_for_cpu(enum finding_kind kind)
@@ -83,7 +85,10 @@ static u32 find_function(struct chain_reading *r)
 	    !IS_ONE_OF(cause, ACTIVITY_GIL, ACTIVITY_LOCK, ACTIVITY_CONDITION, ACTIVITY_GC, ACTIVITY_DISK,
 		       ACTIVITY_FAULT, ACTIVITY_RECLAIM, ACTIVITY_CONNECT))
 		snprintf(l->call, sizeof(l->call), "%s", activity__name(r->in->activity, best->reason));
-	if (best->object && l->kind != FINDING_LOCK && l->kind != FINDING_GIL) {
+	if (stopped__is_kind(l->kind))
+		stopped__by(r->in->q->names, best->thread.pid, l->kind, best->object, best->caused_by.pid, l->object,
+			    sizeof(l->object));
+	else if (best->object && l->kind != FINDING_LOCK && l->kind != FINDING_GIL) {
 		const struct osrt_file *f = osrt_files__find(r->in->files, best->thread.pid, (u32)best->object);
 
 		r->peer = f ? osrt_files__other_end(r->in->files, best->thread.pid, f) : 0;
@@ -230,15 +235,16 @@ static int replace_cause(struct chain_reading *r, u32 code, struct thread_key th
 }
 
 /*
- * For a wait for a connection within this machine: if the cause that find_cause() found accounts for less than
- * 1 / CAUSE_PART of the time, the process at the other end replaces it. find_cause() takes wakers for causes, and the
- * kernel's network code ends such a wait in the context of any thread.
+ * For a wait for a connection within this machine or for a file's lock: if the cause that find_cause() found accounts
+ * for less than 1 / CAUSE_PART of the time, the process at the other end, or that holds the lock, replaces it.
+ * find_cause() takes wakers for causes, and the kernel's network code ends such a wait in the context of any thread.
  */
 static int find_peer(struct chain_reading *r, u32 code, struct chain_times *next)
 {
 	const struct chain_level *l = r->level;
 
-	if (l->kind != FINDING_PEER || !r->peer || CAUSE_PART * l->caused_by_ns >= l->code_ns)
+	if ((l->kind != FINDING_PEER && l->kind != FINDING_FILE_LOCK) || !r->peer ||
+	    CAUSE_PART * l->caused_by_ns >= l->code_ns)
 		return 0;
 	return replace_cause(r, code, busiest(r->in->profile, r->peer), next);
 }
@@ -361,6 +367,8 @@ static int read_level(struct chain *c, const struct findings *f, struct chain_ti
 		err = find_peer(&r, code, next);
 	if (!err)
 		err = find_rank(&r, code, next);
+	l->is_forked = l->kind == FINDING_LOCK && l->caused_by.pid && l->caused_by.pid != l->thread.pid &&
+		       lock_blame__is_private(r.in->locks, l->thread);
 	l->end = end_of(c, l);
 	if (l->end == CHAIN_IDLE)
 		l->caused_by = (struct thread_key){ 0, 0 };

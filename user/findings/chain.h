@@ -39,6 +39,7 @@ struct chain_level {
 	char object[288]; /* what this call waited for; CHAIN_CPU: the names of the processes that ran */
 	struct thread_key caused_by; /* the thread that made it wait; tid 0: several of one process; pid 0: not known */
 	u64 caused_by_ns; /* the part of code_ns for which caused_by is responsible */
+	bool is_forked; /* caused_by held the lock when it forked this process, which can't release it */
 	struct finding_code caused_by_code; /* the code with which caused_by held the lock or ended the wait */
 	double cpus_percent; /* CHAIN_CPU: their share of the time of all CPUs; caused_by is the first of them */
 	enum chain_end end;

@@ -81,6 +81,7 @@ static int add_to_function(struct chain_reading *r, const struct activity_interv
 	p->reason = i->reason;
 	p->object = i->object;
 	p->thread = i->thread;
+	p->caused_by = i->caused_by;
 	return 0;
 }
 

@@ -31,7 +31,7 @@ struct chain_function {
 	u64 longest; /* ns */
 	u32 stack, reason; /* of the longest one */
 	u64 object;
-	struct thread_key thread;
+	struct thread_key thread, caused_by;
 };
 
 struct chain_function_key {

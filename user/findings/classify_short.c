@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "findings/stopped.h"
 #include "util/map.h"
 
 /* Which waits: those of one thread or, if there is an object, those of a process's threads for this object */
@@ -56,8 +57,9 @@ static int count_similar(const struct finding_input *in, struct map *similar)
 		const struct profile_cell *cell = profile__cell(in->profile, i);
 		struct usual_key thread = { key->thread, 0 }, object = { { key->thread.pid, 0 }, key->object };
 
-		/* all waits for the GIL are recorded, so a wait without a stack is none of them */
-		if (key->state != ACTIVITY_BLOCKED || !key->stack || cell->kind == FINDING_GIL)
+		/* all waits for the GIL and all stops are recorded, so a wait without a stack is none of them */
+		if (key->state != ACTIVITY_BLOCKED || !key->stack || cell->kind == FINDING_GIL ||
+		    stopped__is_kind(cell->kind))
 			continue;
 		err = add_similar(similar, &thread, cell);
 		if (!err && cell->cause == ACTIVITY_FUTEX && key->object)

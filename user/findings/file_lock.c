@@ -12,23 +12,33 @@
 /* The thread that ended at least 1 / ENDED_PART of the waits is named. */
 #define ENDED_PART 2
 
-static void add_file(const struct finding_input *in, const struct group *g, struct finding *f)
+/* Adds the file, and returns the process that held its lock as the recording ended; 0: not known. */
+static u32 add_file(const struct finding_input *in, const struct group *g, struct finding *f)
 {
 	struct group_most file = group__most(in, g, GROUP_OBJECT);
 	const struct osrt_file *known = file.value ? osrt_files__find(in->files, f->pid, (u32)file.value) : NULL;
 
 	if (known)
 		snprintf(f->object, sizeof(f->object), "%s", osrt_files__name(in->files, known->number));
+	return known ? known->peer : 0;
+}
+
+/* Names the holder, and adds what its main thread did: a lock of a file is the process's. */
+static void add_holder(const struct finding_input *in, const struct group *g, struct finding *f, u32 pid)
+{
+	f->confidence = FINDING_ATTRIBUTED;
+	f->counterpart.pid = f->counterpart.tid = pid;
+	waited_for__add_activity(in, g, f);
 }
 
 static int complete(const struct finding_input *in, const struct group *g, struct finding *f, void *arg)
 {
 	struct group_most caused_by = group__most(in, g, GROUP_CAUSED_BY);
-	u32 pid = (u32)(caused_by.value >> 32), tid = (u32)caused_by.value;
+	u32 pid = (u32)(caused_by.value >> 32), tid = (u32)caused_by.value, holder;
 
 	(void)arg;
 	snprintf(f->report, sizeof(f->report), "osrt");
-	add_file(in, g, f);
+	holder = add_file(in, g, f);
 	if (waited_for__is_idle(in, g)) {
 		group__set_idle(in, g, f);
 		return 0;
@@ -41,6 +51,8 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 	f->counterpart.is_end_of_chain = false;
 	if (!pid || ENDED_PART * caused_by.ns < f->lost_ns - f->delay_ns) {
 		f->counterpart = (struct finding_counterpart){ 0 };
+		if (holder)
+			add_holder(in, g, f, holder);
 		return 0;
 	}
 	f->confidence = FINDING_ATTRIBUTED;

@@ -51,7 +51,9 @@ struct finding_colour_text {
 	X(FINDING_MEMORY, "memory", "waited", " for the kernel to reclaim or compact memory", 1, COLOUR_DISK)   \
 	X(FINDING_QUOTA, "cpu-quota", "waited", " for a CPU: it was throttled by its CPU quota", 1, COLOUR_CPU) \
 	X(FINDING_CPU, "cpu", "waited", " for a CPU while other threads ran", 0.7, COLOUR_CPU)                  \
-	X(FINDING_STOPPED, "stopped", "was stopped", " by a signal, a tracer or its cgroup", 1, COLOUR_ASLEEP)  \
+	X(FINDING_STOPPED, "stopped", "was stopped", " by a signal", 1, COLOUR_ASLEEP)                          \
+	X(FINDING_TRACED, "traced", "was stopped", " by a tracer", 1, COLOUR_ASLEEP)                            \
+	X(FINDING_FROZEN, "frozen", "was frozen", " with its cgroup", 1, COLOUR_ASLEEP)                         \
 	X(FINDING_AFFINITY, "affinity", "waited", " for the only CPU that it ran on", 1.1, COLOUR_CPU)          \
 	X(FINDING_PEER, "peer", "waited", " for another process or machine", 0.9, COLOUR_CALL)                  \
 	X(FINDING_SLEEP, "sleep", "slept", "", 0.06, COLOUR_CALL)                                               \

@@ -225,7 +225,8 @@ static void add_counterpart(struct text_buffer *s, const struct finding *f, cons
 		  counterpart->is_holder || f->kind == FINDING_GIL || f->kind == FINDING_LOCK ||
 				  f->kind == FINDING_FILE_LOCK ?
 			  "held" :
-			  "ended");
+		  f->kind == FINDING_TRACED ? "traced" :
+					      "ended");
 	finding_code__add(s, " ", &counterpart->code);
 	if (counterpart->pid && (counterpart->pid != f->pid || !has_code))
 		text__add(s, "%s%s", has_code ? " of " : " ",

@@ -164,6 +164,8 @@ struct group_most group__most(const struct finding_input *in, const struct group
 /* Weight of waits that last for a large part of the recording: they are for something to do. */
 #define BACKGROUND	0.02
 #define BACKGROUND_PART 4
+/* A thread that was stopped for all of the time but this part of it costs nothing that its users expected. */
+#define STOPPED_PART 20
 
 static bool is_background(const struct finding_input *in, const struct group *g, enum finding_kind kind)
 {
@@ -174,8 +176,11 @@ static bool is_background(const struct finding_input *in, const struct group *g,
 	case FINDING_RESULT:
 	case FINDING_CONDITION:
 	case FINDING_CALL:
-	case FINDING_STOPPED:
 		return g->ns / (g->times ? g->times : 1) > query__measured(in->q) / BACKGROUND_PART;
+	case FINDING_STOPPED:
+	case FINDING_TRACED:
+	case FINDING_FROZEN:
+		return STOPPED_PART * g->ns >= (STOPPED_PART - 1) * g->wall_ns;
 	default:
 		return false;
 	}

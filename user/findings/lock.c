@@ -187,6 +187,27 @@ static bool is_ended_by_threads(const struct finding_input *in, const struct gro
 	return 2 * ended >= g->ns;
 }
 
+/* The waits for a lock are idle if its holder had nothing to do for so many percent of their time. */
+#define IDLE_HOLDER_PERCENT 75
+
+/* Did the holder of the lock mostly wait for something to do, as the threads of a server that take turns to accept? */
+static bool has_idle_holder(const struct finding_input *in, const struct blamed *b)
+{
+	struct lock_main_activity did = lock_blame__main_activity(in->locks, b->row);
+	struct thread_key holder = lock_blame__row(in->locks, b->row)->last_held_by;
+	u64 idle = 0, all = 0;
+
+	if (did.cause != ACTIVITY_EVENTS || did.percent < IDLE_HOLDER_PERCENT)
+		return false;
+	MAP_EACH_ENTRY(const struct profile_cell *cell, const struct profile_key *key, &in->profile->cells) {
+		if (!thread_key__is_same(key->thread, holder) || cell->cause != ACTIVITY_EVENTS)
+			continue;
+		all += cell->ns;
+		idle += cell->kind == FINDING_IDLE ? cell->ns : 0;
+	}
+	return 100 * idle >= IDLE_HOLDER_PERCENT * all;
+}
+
 /*
  * Do the threads wait for something to do? So they do if the holder of their lock does, if timeouts end their waits
  * for a condition, as in a heartbeat, and if they wait for most of the recording and no thread is known to delay them.
@@ -224,6 +245,33 @@ static void add_pool(const struct finding_input *in, const struct group *g, stru
 	snprintf(text, sizeof(text), "until a pool had an object for it: %.100s (%.60s)", pool->name,
 		 path__file_name(pool->file));
 	finding__add_detail(f, text);
+}
+
+static u32 threads_of(const struct finding_input *in, u32 pid)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < in->profile->threads.n; i++)
+		n += ((const struct thread_key *)map__key(&in->profile->threads, i))->pid == pid;
+	return n;
+}
+
+/*
+ * A fork copies locks in the state that they have, and only the thread that forks: what other threads held then is
+ * never released in the child. Python's locks do not name their owner.
+ */
+static void add_fork(const struct finding_input *in, const struct group *g, struct finding *f)
+{
+	struct thread_key waiter = profile__key(in->profile, g->cells[0])->thread;
+
+	if (!lock_blame__is_private(in->locks, waiter))
+		return;
+	if (f->counterpart.pid && f->counterpart.pid != f->pid)
+		finding__add_detail(f, "it was held when this process was forked, and can never be released here");
+	else if (!f->counterpart.pid && threads_of(in, f->pid) == 1)
+		finding__add_detail(
+			f,
+			"no other thread is here to release it: this one took it already, or it was held when the process was forked");
 }
 
 static int complete(const struct finding_input *in, const struct group *g, struct finding *f, void *arg)
@@ -267,10 +315,14 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 		f->counterpart.tid = (u32)caused_by.value;
 		f->counterpart.percent = table__percent(caused_by.ns, f->lost_ns);
 	}
+	if (f->kind == FINDING_LOCK && g->n)
+		add_fork(in, g, f);
 	if (f->kind == FINDING_CONDITION)
 		waited_for__add_activity(in, g, f);
-	if (is_for_work(in, g, f))
+	if (is_for_work(in, g, f) || (f->kind == FINDING_LOCK && b.ns && has_idle_holder(in, &b))) {
+		*f->object = '\0';
 		group__set_idle(in, g, f);
+	}
 	return 0;
 }
 

@@ -14,10 +14,9 @@ static const struct plain {
 	enum finding_kind kind;
 	const char *report; /* NULL: the one that shows such calls */
 } plain[] = {
-	{ FINDING_CHILD, "offcpu" },   { FINDING_GPU_WAIT, NULL }, { FINDING_NCCL, NULL },
-	{ FINDING_LIBRARY, NULL },     { FINDING_CALL, "osrt" },   { FINDING_BLOCKED, "disk" },
-	{ FINDING_ASLEEP, "offcpu" },  { FINDING_MEMORY, "disk" }, { FINDING_IDLE, "offcpu" },
-	{ FINDING_STOPPED, "offcpu" },
+	{ FINDING_CHILD, "offcpu" },  { FINDING_GPU_WAIT, NULL }, { FINDING_NCCL, NULL },
+	{ FINDING_LIBRARY, NULL },    { FINDING_CALL, "osrt" },	  { FINDING_BLOCKED, "disk" },
+	{ FINDING_ASLEEP, "offcpu" }, { FINDING_MEMORY, "disk" }, { FINDING_IDLE, "offcpu" },
 };
 
 /* For waits too short for a stack, adds the user's code for which the kernel worked, by its samples. */
@@ -53,8 +52,6 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 		children__add(in, g, f);
 	if (p->kind == FINDING_CHILD && f->is_background && !f->counterpart.pid)
 		group__set_idle(in, g, f);
-	if (p->kind == FINDING_STOPPED)
-		group__add_ender(in, g, f);
 	if (p->kind == FINDING_CALL)
 		add_address_space(f);
 	if (p->kind == FINDING_IDLE)

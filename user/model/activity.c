@@ -140,8 +140,30 @@ static enum activity_cause plain_cause(const struct cutting *c, u64 from, u64 to
 	default:
 		return c->off_cpu->state == SCHED_SLEEP	  ? ACTIVITY_ASLEEP :
 		       c->off_cpu->state == SCHED_BLOCKED ? ACTIVITY_UNINTERRUPTIBLE :
+		       c->off_cpu->state == SCHED_TRACED  ? ACTIVITY_TRACED :
+		       c->off_cpu->state == SCHED_FROZEN  ? ACTIVITY_FROZEN :
 							    ACTIVITY_STOPPED;
 	}
+}
+
+/*
+ * Is the thread stopped, or runnable after that? A tracer such as strace stops it within a call, which is not what it
+ * waits for.
+ */
+static bool is_stopped(const struct cutting *c)
+{
+	return c->off_cpu && (c->off_cpu->state == SCHED_STOPPED || c->off_cpu->state == SCHED_TRACED ||
+			      c->off_cpu->state == SCHED_FROZEN);
+}
+
+/* Of the wait that the stop interrupted only the stack remains. */
+static void add_stopper(struct activity_interval *i, const struct sched_time *off_cpu)
+{
+	bool is_tracer = i->cause == ACTIVITY_TRACED && off_cpu->stopper;
+
+	i->object = i->cause == ACTIVITY_STOPPED ? off_cpu->stopper : 0;
+	i->caused_by = is_tracer ? (struct thread_key){ off_cpu->stopper, off_cpu->stopper } : i->waker;
+	i->caused_by_stack = 0;
 }
 
 static void add_detail(struct cutting *c, const struct wait_detail *d)
@@ -153,6 +175,8 @@ static void add_detail(struct cutting *c, const struct wait_detail *d)
 	i->caused_by = d && d->by_tid ? (struct thread_key){ d->by_pid, d->by_tid } : i->waker;
 	i->caused_by_stack = d ? d->by_stack : 0;
 	i->is_free = false;
+	if (i->state == ACTIVITY_BLOCKED && is_stopped(c))
+		add_stopper(i, c->off_cpu);
 }
 
 /* The time line of GIL holders is preferred: the wait's own event has only the holder at the wait's end. */
@@ -184,16 +208,6 @@ static int emit_with_details(struct cutting *c, const struct wait_detail *d, u64
 		err = emit(c, from, until);
 	}
 	return err;
-}
-
-/*
- * Is the thread stopped, or runnable after that? A tracer such as strace stops it within a call, which is not what it
- * waits for.
- */
-static bool is_stopped(const struct cutting *c)
-{
-	return c->off_cpu && (c->off_cpu->state == SCHED_STOPPED || c->off_cpu->state == SCHED_TRACED ||
-			      c->off_cpu->state == SCHED_FROZEN);
 }
 
 static int on_part(const struct wait_part *p, void *arg)

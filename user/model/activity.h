@@ -51,13 +51,13 @@ struct activity_interval {
 	 * quota throttled it, or not known. Always 0 with ACTIVITY_IN_CALLS, where `reason` has that number.
 	 */
 	u32 call;
-	u64 object; /* as in struct wait_detail */
+	u64 object; /* as in struct wait_detail; of ACTIVITY_STOPPED the signal */
 	u32 stack; /* Python and native frames during the interval; 0: not recorded */
 	u32 off_stack; /* frames with which the thread left the CPU (record --off-cpu); 0: not recorded */
 	/*
 	 * The thread that caused the wait, with its stack: of a wait for the GIL with ACTIVITY_HOLDERS the holder in
-	 * this interval; else the waker or holder that the wait's event names; else `waker`, without a stack. 0: not
-	 * known
+	 * this interval; else the waker or holder that the wait's event names, or the tracer's process; else `waker`,
+	 * without a stack. 0: not known
 	 */
 	struct thread_key caused_by;
 	u32 caused_by_stack;

@@ -39,7 +39,9 @@ enum activity_cause {
 	/* of a blocked thread that was in no recorded call: only the scheduler's state is known */
 	ACTIVITY_ASLEEP,
 	ACTIVITY_UNINTERRUPTIBLE,
-	ACTIVITY_STOPPED, /* by job control, a debugger, the freezer, .. */
+	ACTIVITY_STOPPED, /* by a signal */
+	ACTIVITY_TRACED, /* stopped by a tracer, such as a debugger */
+	ACTIVITY_FROZEN, /* with its cgroup, or all processes for suspend */
 	/* of a thread whose state is unknown */
 	ACTIVITY_NOT_RECORDED, /* the scheduler was not recorded, or not at this time (record --cost-limit) */
 	ACTIVITY_LOST, /* scheduler events of this time were lost */

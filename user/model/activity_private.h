@@ -11,7 +11,7 @@ struct sched_time {
 	u64 from, to;
 	u64 wake;
 	struct thread_key waker;
-	u32 state;
+	u32 state, stopper;
 };
 
 struct sched_times {

@@ -238,6 +238,8 @@ static int on_interval(const struct activity_interval *i, void *arg)
 	case ACTIVITY_ASLEEP:
 	case ACTIVITY_UNINTERRUPTIBLE:
 	case ACTIVITY_STOPPED:
+	case ACTIVITY_TRACED:
+	case ACTIVITY_FROZEN:
 		return emit_off(t, i, false, &emitted);
 	case ACTIVITY_NOT_RECORDED:
 	case ACTIVITY_LOST:

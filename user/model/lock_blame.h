@@ -88,6 +88,8 @@ const struct lock_row *lock_blame__row(const struct lock_blame *b, u32 i);
  */
 int lock_blame__holders(const struct lock_blame *b, struct thread_key waiter, u64 from, u64 to,
 			int (*fn)(struct thread_key holder, u32 stack, u64 from, u64 to, void *arg), void *arg);
+/* Does the thread wait, as the trace ends, for a lock that only threads of its process can release? */
+bool lock_blame__is_private(const struct lock_blame *b, struct thread_key waiter);
 /* Returns the pid or tid to print for an id in a key or row. */
 u32 lock_blame__number(const struct lock_blame *b, u32 id);
 struct lock_main_activity lock_blame__main_activity(const struct lock_blame *b, u32 i);

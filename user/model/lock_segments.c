@@ -178,15 +178,20 @@ static int follow(struct cutting *c, struct thread_key holder, u32 stack, u64 fr
 
 /*
  * Returns the thread that the lock names as its owner by a tid: one of the lock's users, which may be of another
- * process, else one of the waiter's process. Any other tid does not count, as the process itself writes it.
+ * process, else one of the waiter's process. A lock that no other process can release may also have an owner in the
+ * process that this one was forked from: it held the lock then. Any other tid does not count, as the process itself
+ * writes it.
  */
 static struct thread_key owner_of(const struct names *names, const struct lock_waited *w, const struct lock_object *o)
 {
 	struct thread_key owner = { w->thread.pid, names__is_thread(names, w->thread.pid, w->owner) ? w->owner : 0 };
+	const struct task *task = names__task(names, w->thread.pid, 0);
 
 	for (u32 i = 0; i < o->n_users && i < ARRAY_LEN(o->users); i++)
 		if (o->users[i].tid == w->owner)
 			owner = o->users[i];
+	if (w->owner && !owner.tid && w->is_private && task && names__is_thread(names, task->ppid, w->owner))
+		owner = (struct thread_key){ task->ppid, w->owner };
 	return owner;
 }
 
@@ -317,4 +322,15 @@ int lock_blame__holders(const struct lock_blame *b, struct thread_key waiter, u6
 		from = end;
 	}
 	return err || from >= to ? err : fn((struct thread_key){ 0 }, 0, from, to, arg);
+}
+
+bool lock_blame__is_private(const struct lock_blame *b, struct thread_key waiter)
+{
+	const struct lock_waits *l = &b->waits;
+	bool is_private = false;
+
+	for (u32 i = lock_waits__of_thread(l, waiter, 0);
+	     i < l->n_waits && thread_key__is_same(l->waits[i].thread, waiter); i++)
+		is_private = l->waits[i].open && l->waits[i].is_private;
+	return is_private;
 }

@@ -25,7 +25,9 @@ static const char *const phrases[ACTIVITY_CAUSES] = {
 	[ACTIVITY_SYNC] = "wrote to the disk in %s",
 	[ACTIVITY_ASLEEP] = "slept",
 	[ACTIVITY_UNINTERRUPTIBLE] = "was blocked in the kernel",
-	[ACTIVITY_STOPPED] = "was stopped",
+	[ACTIVITY_STOPPED] = "was stopped by a signal",
+	[ACTIVITY_TRACED] = "was stopped by a tracer",
+	[ACTIVITY_FROZEN] = "was frozen",
 };
 
 /* Writes " (srv.py:12)" as far as it is known. */

@@ -22,7 +22,7 @@ struct loading {
 	struct map offs; /* struct off_key -> u32 number of the wait plus 1 */
 	u32 sampled; /* number of waits from sample_wake and sample_off, sorted by thread and time */
 	const struct schema_field *lock, *owner, *woken, *waker_pid, *waker_tid, *result, *futex, *reason, *stack;
-	const struct schema_field *since, *woken_pid, *woken_tid, *how, *value;
+	const struct schema_field *lock_owner, *private, *since, *woken_pid, *woken_tid, *how, *value;
 	struct common_fields common;
 };
 
@@ -61,6 +61,8 @@ static struct loading fields_of(struct loading in, const struct schema_event *e)
 	in.common = common_fields__of(e);
 	in.lock = schema_event__field(e, "lock");
 	in.owner = schema_event__field(e, "owner");
+	in.lock_owner = schema_event__field(e, "lock_owner");
+	in.private = schema_event__field(e, "private");
 	in.woken = schema_event__field(e, "woken");
 	in.waker_pid = schema_event__field(e, "waker_pid");
 	in.waker_tid = schema_event__field(e, "waker_tid");
@@ -113,6 +115,8 @@ static int on_off(struct loading *in, const struct view *v)
 				 .from = get(v, in->common.start),
 				 .to = get(v, in->common.time),
 				 .stack = (u32)get(v, in->stack),
+				 .owner = (u32)get(v, in->lock_owner),
+				 .is_private = get(v, in->private),
 				 .release = LOCK_NONE,
 				 .open = get(v, in->common.flags) & EVENT_OPEN };
 	struct off_key key = { w.from, w.thread.pid, w.thread.tid };
@@ -165,7 +169,8 @@ static int on_recorded(struct loading *in, const struct view *v)
 	i = lock_waits__of_thread(l, w.thread, w.from);
 	if (i >= in->sampled || !thread_key__is_same(l->waits[i].thread, w.thread) || l->waits[i].from >= w.to)
 		return add_recorded(in, v, &w);
-	l->waits[i].owner = w.owner;
+	if (w.owner)
+		l->waits[i].owner = w.owner;
 	return 0;
 }
 

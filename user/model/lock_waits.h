@@ -35,10 +35,11 @@ struct lock_waited {
 	u32 lock; /* number in locks */
 	u32 stack; /* 0: not known */
 	u32 run; /* number of a sequence of waits for one lock without long gaps */
-	u32 owner; /* tid in the lock when the wait began; 0: none */
+	u32 owner; /* tid in the lock when the wait began, or when the trace ended; 0: none */
 	u32 release; /* index of the release that ended it; LOCK_NONE: not recorded */
 	u8 kind; /* enum lock_kind */
 	bool open; /* the trace ended first */
+	bool is_private; /* the trace ended first, and no other process could end it */
 	bool by_exit; /* it was ended by the kernel's wake-up at a thread's end */
 };
 

@@ -21,6 +21,7 @@ int names__create(struct names **out, const struct schema *s)
 	map__init(&n->tasks, sizeof(struct task_key), sizeof(struct named_task));
 	map__init(&n->probes, sizeof(u16), sizeof(struct named_probe));
 	recent_texts__init(&n->strings, sizeof(u32));
+	recent_texts__init(&n->peers, sizeof(u32));
 	recent_texts__init(&n->kernels, sizeof(struct kernel_key));
 	recent_texts__init(&n->torch, sizeof(struct kernel_key));
 	map__init(&n->instances, sizeof(u32), sizeof(struct named_task *));
@@ -40,6 +41,7 @@ void names__free(struct names *n)
 	free(n->earlier);
 	map__free(&n->probes);
 	recent__free(&n->strings.table);
+	recent__free(&n->peers.table);
 	recent__free(&n->kernels.table);
 	recent__free(&n->torch.table);
 	map__free(&n->instances);
@@ -218,6 +220,14 @@ static int feed_task(struct names *n, const struct view *v)
 	return 0;
 }
 
+static int feed_peer(struct names *n, const struct view *v)
+{
+	u32 pid = (u32)view__get(v, "pid"), len;
+	const char *comm = view__text(v, schema_event__field(v->event, "comm"), &len);
+
+	return recent_texts__set(&n->peers, &pid, comm, (u32)strnlen(comm, len));
+}
+
 static int feed_probe(struct names *n, const struct view *v)
 {
 	u16 number = (u16)view__get(v, "number");
@@ -247,6 +257,8 @@ int names__feed(struct names *n, const struct view *v)
 	}
 	if (!strcmp(kind, "meta_probe"))
 		return feed_probe(n, v);
+	if (!strcmp(kind, "syscall_peer"))
+		return feed_peer(n, v);
 	if (!strcmp(kind, "torch_operator") || !strcmp(kind, "torch_class"))
 		return names__feed_torch(n, v);
 	if (!strcmp(kind, "proc_task") || !strcmp(kind, "proc_fork") || !strcmp(kind, "proc_exec") ||
@@ -267,9 +279,9 @@ static int on_rows(const struct rows *rows, void *arg)
 
 int names__load(struct names *n, struct trace *t)
 {
-	static const char *const kinds[] = { "meta_probe", "proc_task",	     "proc_fork",  "proc_exec",
-					     "proc_exit",  "proc_rename",    "proc_image", "proc_rank",
-					     "gpu_name",   "torch_operator", "torch_class" };
+	static const char *const kinds[] = { "meta_probe", "proc_task",	     "proc_fork",   "proc_exec",
+					     "proc_exit",  "proc_rename",    "proc_image",  "proc_rank",
+					     "gpu_name",   "torch_operator", "torch_class", "syscall_peer" };
 	const struct schema_event *selected[ARRAY_LEN(kinds) + 1] = { 0 };
 	struct trace_filter filter = { .kinds = selected };
 	const struct schema_event *e;
@@ -282,7 +294,7 @@ int names__load(struct names *n, struct trace *t)
 			selected[found++] = e;
 	}
 	n->trace = t;
-	n->kernels.table.max = n->torch.table.max = ~0U;
+	n->kernels.table.max = n->torch.table.max = n->peers.table.max = ~0U;
 	err = found ? trace__read(t, &filter, on_rows, n) : 0;
 	return err ? err : names__distinguish(n);
 }
@@ -363,7 +375,7 @@ const char *names__comm(const struct names *n, u32 pid, u32 tid)
 
 	if (!t || !t->name[0])
 		t = names__find(n, pid, 0);
-	return t && t->name[0] ? t->name : NULL;
+	return t && t->name[0] ? t->name : recent_texts__find(&n->peers, &(u32){ names__number(n, pid) });
 }
 
 u32 names__user(const struct names *n, u32 pid)

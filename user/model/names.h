@@ -103,6 +103,8 @@ bool names__script(const struct names *n, u32 pid, char *buf, size_t size);
 const char *names__rank_title(const struct names *n, char *buf, size_t size, u32 pid);
 /* Returns the number by which viewers sort processes: negative and by rank if it has one, 0 if not. */
 s64 names__rank_order(const struct names *n, u32 pid);
+/* Returns the path of the process's cgroup, that of its parent before its first exec; "": not known. */
+const char *names__cgroup(const struct names *n, u32 pid);
 /* Writes the process's container, else its systemd service, "nginx.service"; "": in none, or not known. Returns buf. */
 char *names__service(const struct names *n, char *buf, size_t size, u32 pid);
 /* Writes "train.py 4711", or without a name "process 4711" or "thread 4712". Returns buf. */

@@ -44,6 +44,7 @@ struct names {
 	struct named_task unstored; /* receives the values of tasks that a recording does not store */
 	struct map probes; /* u16 -> struct named_probe */
 	struct recent_texts strings; /* by u32 */
+	struct recent_texts peers; /* by u32 pid: names of processes that the recording does not follow */
 	struct recent_texts kernels; /* by struct kernel_key */
 	struct recent_texts torch; /* by struct kernel_key: operators by their handle, classes of nodes by their vtable */
 	struct trace_task *numbering; /* tasks of reused numbers, by number and start */

@@ -85,13 +85,19 @@ bool names__script(const struct names *n, u32 pid, char *buf, size_t size)
 	return t && script_of(names__string(n, t->task.command), buf, size);
 }
 
+const char *names__cgroup(const struct names *n, u32 pid)
+{
+	const struct named_task *t = imaged(n, pid);
+
+	return t ? names__string(n, t->task.cgroup) : "";
+}
+
 /* Services of the system; a user's session and what it runs are in its slice. */
 #define SYSTEM_SLICE "/system.slice/"
 
 char *names__service(const struct names *n, char *buf, size_t size, u32 pid)
 {
-	const struct named_task *t = imaged(n, pid);
-	const char *container, *pod, *path = t ? names__string(n, t->task.cgroup) : "", *name;
+	const char *container, *pod, *path = names__cgroup(n, pid), *name;
 
 	names__container(n, pid, &container, &pod);
 	snprintf(buf, size, "%s", container);

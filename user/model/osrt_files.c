@@ -185,7 +185,8 @@ static int on_file(struct osrt_files *f, const struct view *v, const struct sche
 
 	if (!text)
 		return -ENOMEM;
-	if (peer)
+	/* who holds a file's lock is no part of its name */
+	if (peer && view__get(v, "kind") != SYSCALL_FILE_PATH)
 		snprintf(name.text, sizeof(name.text), "%.250s (%s %u)", text, peer->name,
 			 names__number(f->process_names, peer->pid));
 	else

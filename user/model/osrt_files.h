@@ -8,7 +8,7 @@
 struct osrt_file {
 	u32 number; /* files of equal name have the same number */
 	u32 kind;
-	u32 peer; /* the process at the other end; 0: not known */
+	u32 peer; /* the process at the other end, or that holds the file's lock; 0: not known */
 	u32 pid; /* the process that has the file; of several with one number, the one whose use was recorded */
 };
 
@@ -26,7 +26,7 @@ const struct osrt_file *osrt_files__find(const struct osrt_files *f, u32 pid, u3
 const char *osrt_files__name(const struct osrt_files *f, u32 number);
 
 /*
- * Returns the process at the other end of the file, which the process has: as it was found while recording, else one
- * with a connection between the same addresses. 0: not known.
+ * Returns the process at the other end of the file, or that holds its lock, which the process has: as it was found
+ * while recording, else one with a connection between the same addresses. 0: not known.
  */
 u32 osrt_files__other_end(const struct osrt_files *f, u32 pid, const struct osrt_file *file);

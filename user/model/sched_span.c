@@ -20,7 +20,8 @@ struct sched_span_fields sched_span_fields__of(const struct schema_event *e, con
 {
 	struct common_fields common = common_fields__of(e);
 	bool on_cpu = !strcmp(e->name, "sched_run");
-	FIELDS_OF(e, state, wake, waker, waker_pid, waker_tid, next_tid, allowed, priority);
+	FIELDS_OF(e, state, wake, signal, tracer);
+	FIELDS_OF(e, waker, waker_pid, waker_tid, next_tid, allowed, priority);
 	const struct schema_field *counted = schema_event__field(e, on_cpu ? "charged" : "waited");
 	u32 next = on_cpu ? parts & SPAN_NEXT : 0;
 
@@ -35,6 +36,8 @@ struct sched_span_fields sched_span_fields__of(const struct schema_event *e, con
 		.cpu = column(rows, common.cpu, parts & SPAN_CPU),
 		.state = column(rows, state, parts & (on_cpu ? SPAN_LEFT : SPAN_WHY)),
 		.wake = column(rows, wake, parts & SPAN_WHY),
+		.signal = column(rows, signal, parts & SPAN_WHY),
+		.tracer = column(rows, tracer, parts & SPAN_WHY),
 		.waker = column(rows, waker, parts & SPAN_WAKER),
 		.waker_pid = column(rows, waker_pid, parts & SPAN_WAKER),
 		.waker_tid = column(rows, waker_tid, parts & SPAN_WAKER),
@@ -60,6 +63,7 @@ static void add_wake(struct sched_span *s, const struct view *v, const struct sc
 	if (!wake)
 		wake = waits ? s->end : s->start;
 	s->wake = wake < s->start ? s->start : wake > s->end ? s->end : wake;
+	s->stopper = (u32)get(v, s->state == SCHED_STOPPED ? &f->signal : &f->tracer);
 	s->waker_kind = (s64)get(v, &f->waker);
 	s->waker_pid = (u32)get(v, &f->waker_pid);
 	s->waker_tid = (u32)get(v, &f->waker_tid);

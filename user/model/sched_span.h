@@ -12,7 +12,7 @@
  * without SPAN_WHY wake is start.
  */
 enum sched_span_part {
-	SPAN_WHY = 1, /* state and wake of spans off the CPU */
+	SPAN_WHY = 1, /* state, wake and stopper of spans off the CPU */
 	SPAN_LEFT = 2, /* state of spans on a CPU */
 	SPAN_WAKER = 4,
 	SPAN_OPEN = 8,
@@ -36,6 +36,7 @@ struct sched_span {
 	bool woken; /* the thread waited and was woken at `wake` */
 	u16 cpu; /* the CPU on which it ended */
 	s64 state; /* enum sched_state: why the thread was off a CPU, or why it stopped running */
+	u32 stopper; /* off a CPU, stopped: the signal that did it; traced: the tracer's process, 0: not known */
 	s64 waker_kind; /* enum sched_waker, off a CPU only */
 	u32 waker_pid, waker_tid; /* the waker; 0: an interrupt, or not known */
 	u32 next_tid; /* on a CPU: the thread that ran there next; 0: none, or not known */
@@ -51,7 +52,8 @@ struct sched_span_fields {
 	struct sched_column {
 		const struct schema_field *field; /* NULL: not requested, or the trace lacks it */
 		struct row_numbers numbers;
-	} pid, tid, start, time, flags, cpu, state, wake, waker, waker_pid, waker_tid, counted, next, allowed, priority;
+	} pid, tid, start, time, flags, cpu, state, wake, signal, tracer, waker, waker_pid, waker_tid, counted, next,
+		allowed, priority;
 };
 
 /* rows: those that will be decoded; NULL: records */

@@ -21,7 +21,7 @@ struct snapshot_task {
 	u32 tid;
 	u32 own_tid; /* in the process's own pid namespace, which differs in a container */
 	char comm[16];
-	char state; /* as in /proc/PID/stat: R S D T t Z; 0: the thread has ended */
+	char state; /* as in /proc/PID/stat: R S D T t Z; F: frozen with its cgroup; 0: the thread has ended */
 	bool in_syscall;
 	s32 syscall; /* the number of the system call */
 	u64 arg; /* its first argument */
@@ -75,6 +75,7 @@ struct snapshot {
 
 	struct snapshot_task *tasks;
 	u32 n_tasks;
+	char frozen[256]; /* path of the cgroup that the process is frozen with; "": none */
 	u64 stack; /* where the main thread's C stack ends */
 
 	struct snapshot_runtime {

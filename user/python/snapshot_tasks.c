@@ -5,6 +5,7 @@
  */
 #include "python/snapshot.h"
 
+#include "process/frozen.h"
 #include "util/array.h"
 
 #include <ctype.h>
@@ -152,7 +153,8 @@ static u32 innermost_tid(int dir, const char *name)
 }
 
 /* Reads three small files per thread, four in a container; most of the time is spent on opening them. */
-static void read_task(struct snapshot_task *t, int tasks, bool container, struct clocks *clocks, u64 *stack)
+static void read_task(struct snapshot_task *t, int tasks, bool container, bool frozen, struct clocks *clocks,
+		      u64 *stack)
 {
 	char text[1024], path[32];
 	u64 seen, now;
@@ -167,6 +169,9 @@ static void read_task(struct snapshot_task *t, int tasks, bool container, struct
 	snprintf(path, sizeof(path), "%u/stat", t->tid);
 	if (!read_file(tasks, path, text, sizeof(text)) || !parse_stat(text, t, &cpu, stack))
 		return;
+	/* the kernel shows a frozen thread as one that sleeps in the call that the freezer interrupted */
+	if (t->state == 'S' && frozen)
+		t->state = 'F';
 	if (t->state != 'S' && t->state != 'D')
 		return;
 	/* a number of -1 means that the thread sleeps outside of a system call */
@@ -202,6 +207,7 @@ int snapshot__read_tasks(struct snapshot *l)
 	clocks__init(clocks);
 	snprintf(path, sizeof(path), "%u/status", l->pid);
 	container = innermost_tid(dirfd(dir), path) != 0;
+	process__is_frozen(l->pid, l->frozen, sizeof(l->frozen));
 	while (!err && l->n_tasks < TASKS_MAX && (d = readdir(dir))) {
 		struct snapshot_task *task;
 
@@ -213,7 +219,7 @@ int snapshot__read_tasks(struct snapshot *l)
 		}
 		task = &l->tasks[l->n_tasks];
 		*task = (struct snapshot_task){ .tid = (u32)atoi(d->d_name) };
-		read_task(task, dirfd(dir), container, clocks, &l->stack);
+		read_task(task, dirfd(dir), container, *l->frozen, clocks, &l->stack);
 		l->n_tasks += task->state != 0;
 	}
 	clocks__done(clocks);

@@ -77,6 +77,10 @@ struct hlist_node {
 	struct hlist_node *next;
 };
 
+struct list_head {
+	struct list_head *next;
+};
+
 struct hlist_head {
 	struct hlist_node *first;
 };
@@ -88,6 +92,24 @@ struct inode {
 	unsigned short i_mode;
 	dev_t i_rdev;
 	struct hlist_head i_dentry;
+	struct file_lock_context *i_flctx;
+};
+
+/* include/linux/filelock.h, before 6.3 include/linux/fs.h */
+struct file_lock_context {
+	struct list_head flc_flock, flc_posix;
+};
+
+/* since 6.9 */
+struct file_lock_core {
+	struct list_head flc_list, flc_blocked_requests;
+	void *flc_owner;
+};
+
+/* before 6.9 */
+struct file_lock___plain {
+	struct list_head fl_list, fl_blocked_requests;
+	void *fl_owner;
 };
 
 /* include/linux/dcache.h, mount.h, fs/mount.h */
@@ -474,13 +496,15 @@ struct task_struct {
 	int exit_code;
 	int prio;
 	unsigned int flags;
+	unsigned int ptrace; /* not 0: `parent` traces it */
+	unsigned long jobctl;
 	int nr_cpus_allowed;
 	unsigned int in_execve : 1;
 	unsigned int in_iowait : 1;
 	char comm[16];
 	u64 start_time;
 	u64 start_boottime;
-	struct task_struct *real_parent;
+	struct task_struct *real_parent, *parent;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	const struct cred *cred;

@@ -89,30 +89,6 @@ static __always_inline bool decode(struct futex_call *f, struct pt_regs *regs, u
 	return true;
 }
 
-/*
- * The thread that holds the lock, as far as the futex shows it. Priority-inheriting and robust futexes contain the
- * holder's TID. A thread that waits for a glibc mutex waits while the futex is 2, and the mutex has its owner's TID
- * eight bytes after the futex. Other locks that use the value 2 have something else there, so values that can't be a
- * TID are ignored.
- */
-static __always_inline u32 owner_of(u64 futex, u32 op, u32 value)
-{
-	u32 owner = 0;
-
-	if (futex__locks_pi(op)) {
-		bpf_probe_read_user(&owner, sizeof(owner), (const void *)futex);
-		return owner & FUTEX_TID_MASK;
-	}
-	if (op != FUTEX_WAIT && op != FUTEX_WAIT_BITSET)
-		return 0;
-	if (value & FUTEX_WAITERS)
-		owner = value & FUTEX_TID_MASK;
-	else if (value == 2)
-		bpf_probe_read_user(&owner, sizeof(owner), (const void *)(futex + 8));
-	/* PID_MAX_LIMIT */
-	return owner > 1 && owner <= 4194304 ? owner : 0;
-}
-
 static __always_inline void wait_begins(struct lock_thread *t, struct task_struct *task, struct pt_regs *regs,
 					const struct futex_call *f)
 {
@@ -134,7 +110,7 @@ static __always_inline void wait_begins(struct lock_thread *t, struct task_struc
 		w->value = 0;
 	}
 	t->second = w->op == LOCK_REQUEUE ? f->futex2 : 0;
-	w->owner = owner_of(f->futex, f->op, f->value);
+	w->owner = futex__owner(f->futex, f->op, f->value, NULL);
 	if (w->lock != t->last || t->released || !t->number)
 		t->number++;
 	t->last = w->lock;

@@ -173,6 +173,7 @@ __weak __noinline int sample_keep(struct sample_thread *t)
 	raw->reason = reason_of(t->state, t->iowait);
 	raw->nr = -1;
 	raw->lock = 0;
+	raw->lock_owner = raw->private = 0;
 	raw->timeout = 0;
 	raw->file = raw->realtime = 0;
 	t->kept = 1;

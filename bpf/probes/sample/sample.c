@@ -199,6 +199,8 @@ static void emit_off(struct session *s, const struct raw_sample *raw, u32 stack)
 
 	e.span.event.id = ID_sample_off;
 	e.lock = e.futex ? raw->lock : 0;
+	e.lock_owner = e.futex ? raw->lock_owner : 0;
+	e.private = e.futex ? raw->private : 0;
 	if (raw->reason == SAMPLE_OTHER && raw->nr >= 0)
 		e.reason = reason_of_call(raw);
 	/* it faulted: there is no call that could wait */

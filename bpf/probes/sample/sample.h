@@ -59,6 +59,9 @@ struct sample_off {
 	u64 futex UNIT(hex) DOC("futex that the call waits on; 0: it waits on no futex, or on one of the GIL");
 	s64 timeout UNIT(ns) DOC("timeout of the call; -1: no limit; 0: not known, or the call has no timeout");
 	u64 lock UNIT(hex) DOC("what is at that address, as in sample_wake");
+	u32 lock_owner DOC(
+		"of an open wait for a futex: the thread that held the lock, by its number in the process's pid namespace; 0: not known");
+	u8 private DOC("of an open wait for a futex: 1: only threads of this process can end it");
 	u8 estimated DOC(
 		"1: the stack is that of another interval of the thread with the same reason and call, and file or lock if possible");
 } EVENT(sample_off, 0x0c02,
@@ -132,6 +135,8 @@ struct raw_sample {
 	u8 kernel;
 	u8 reason; /* from the thread's state; SAMPLE_OTHER if the call decides */
 	u8 unstacked; /* 1: the stack was not read, because the interval is short */
+	u8 private; /* as in sample_off */
+	u32 lock_owner; /* as in sample_off */
 	struct native_stack native;
 };
 

@@ -121,6 +121,7 @@ static __always_inline void bare(struct raw_sample *raw, struct task_struct *tas
 	raw->nr = -1;
 	raw->futex = 0;
 	raw->lock = 0;
+	raw->lock_owner = raw->private = 0;
 	raw->timeout = 0;
 	raw->file = 0;
 	raw->realtime = 0;

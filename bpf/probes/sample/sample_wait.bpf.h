@@ -165,12 +165,18 @@ static __always_inline void describe_wait(struct raw_sample *raw, struct task_st
 	s32 fd;
 
 	raw->lock = 0;
+	raw->lock_owner = raw->private = 0;
 	raw->file = raw->realtime = 0;
 	raw->timeout = NO_TIMEOUT;
 	if (raw->nr < 0)
 		return;
 	if (raw->nr == SYS_futex)
 		raw->lock = lock_of(task, other, regs->di);
+	/* once a wait has ended, its lock has another owner */
+	if (raw->nr == SYS_futex && other) {
+		raw->lock_owner = futex__owner(regs->di, regs->si & FUTEX_COMMAND, regs->dx, other);
+		raw->private = !!(regs->si & FUTEX_PRIVATE_FLAG);
+	}
 	take_timeout(raw, regs, other);
 	if (returns && (raw->nr == SYS_select || raw->nr == SYS_pselect6))
 		return;

@@ -29,6 +29,11 @@ OPTION(sched, all, "every process, not only those with a runtime and busy native
 #define TASK_RTLOCK_WAIT     0x1000
 #define TASK_FROZEN	     0x8000
 
+/* include/linux/sched/jobctl.h */
+#define JOBCTL_STOP_SIGMASK 0xffff /* the signal of its last stop */
+#define JOBCTL_TRAP_FREEZE \
+	(1UL << 23) /* cgroup v2 freezes it: then it sleeps as in a call, only in the kernel's trap */
+
 /* include/linux/preempt.h; where interrupts are counted differs between kernels, see sched_interrupts */
 #define SOFTIRQ_SERVED 0x000100
 
@@ -116,14 +121,14 @@ static __always_inline struct open_interval *follow(struct task_struct *task)
 	return st;
 }
 
-static __always_inline u16 state_of(u32 state)
+static __always_inline u16 state_of(struct task_struct *task, u32 state)
 {
 	if (state & TASK_DEAD)
 		return SCHED_DEAD;
 	if (state & TASK_FROZEN)
 		return SCHED_FROZEN;
 	if (state & TASK_INTERRUPTIBLE)
-		return SCHED_SLEEP;
+		return task->jobctl & JOBCTL_TRAP_FREEZE ? SCHED_FROZEN : SCHED_SLEEP;
 	if (state & TASK_UNINTERRUPTIBLE)
 		return state & TASK_NOLOAD ? SCHED_IDLE : SCHED_BLOCKED;
 	/* a sleeping spinlock of a real-time kernel; ps says D too */
@@ -183,6 +188,10 @@ static __always_inline void fill_off(struct sched_off *off, struct task_struct *
 	off->state = st->state;
 	off->waited = waited(st, task, clock, now);
 	off->wake = st->since;
+	if (st->state == SCHED_STOPPED)
+		off->signal = task->jobctl & JOBCTL_STOP_SIGMASK;
+	else if (st->state == SCHED_TRACED && task->ptrace)
+		off->tracer = BPF_CORE_READ(task, parent, tgid);
 	if (st->state == SCHED_RUNNABLE)
 		/* it may still have the waker of a sleep that it never began */
 		return;
@@ -285,7 +294,7 @@ int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_s
 			prev_state = 0;
 		if (out->cpu_state == CPU_STATE_OFF)
 			missed_arrival(out, prev, clock, now);
-		leave(out, prev, state_of(prev_state), next->pid, now);
+		leave(out, prev, state_of(prev, prev_state), next->pid, now);
 	}
 	if (in) {
 		if (in->cpu_state == CPU_STATE_ON)
@@ -394,7 +403,7 @@ int sched_begin(struct bpf_iter__task *ctx)
 		return 0;
 	/* the thread may be switched meanwhile; its first switch shows where it was */
 	st->since = st->cpu_state != CPU_STATE_NONE ? slices_resumed : bpf_ktime_get_ns();
-	st->state = state_of(task->__state);
+	st->state = state_of(task, task->__state);
 	note_counters(st, task);
 	st->cpu = task->thread_info.cpu;
 	st->cpu_state = CPU_STATE_UNKNOWN;

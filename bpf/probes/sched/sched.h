@@ -47,6 +47,9 @@ struct sched_off {
 	u32 waker_tid UNIT(task) DOC("thread that woke it, 0: none or an interrupt");
 	enum sched_state state DOC("why it was off the CPU");
 	enum sched_waker waker DOC("what woke it");
+	u32 signal UNIT(signal) DOC("of SCHED_STOPPED: the signal that stopped it");
+	u32 tracer UNIT(task)
+		DOC("of SCHED_TRACED: the process that traces it; 0: it no longer did when the stop ended");
 } EVENT(sched_off, 0x0202, "a thread was off the CPU");
 
 struct sched_throttle {

@@ -7,6 +7,7 @@
 
 #include "findings/chain.h"
 #include "findings/findings.h"
+#include "findings/stopped.h"
 #include "output/text.h"
 #include "report/report.h"
 
@@ -108,6 +109,8 @@ static void add_place(struct why *w, u32 depth, u32 shift)
 			  TEXT_NS(l->code_ns / l->code_times), l->code_times > 1 ? " each" : "");
 	if (*l->call && l->end != CHAIN_CPU)
 		text__add(&s, ", in %s%s%s", l->call, *l->object ? " of " : "", l->object);
+	else if (*l->object && stopped__is_kind(l->kind))
+		text__add(&s, " (%s)", l->object);
 	text__add(&s, ".");
 	report_output__finding(w->out, "%s", text);
 }
@@ -118,6 +121,7 @@ static const char *verb_of(enum finding_kind kind)
 	case FINDING_GIL:
 		return "The GIL was held by";
 	case FINDING_LOCK:
+	case FINDING_FILE_LOCK:
 		return "The lock was held by";
 	case FINDING_CHILD:
 		return "It waited for";
@@ -159,8 +163,9 @@ static void add_by(struct why *w, u32 depth, u32 shift)
 	}
 	text__add(&s, "%*s", 2 * (int)shift, "");
 	finding_code__write(&l->caused_by_code, " ", verb_of(l->kind), code, sizeof(code));
-	text__add(&s, "%s%s%s %s for %.0f%% of this time.", code, has_code ? " of" : "",
-		  l->caused_by.tid ? "" : " threads of", label, table__percent(l->caused_by_ns, l->code_ns));
+	text__add(&s, "%s%s%s %s for %.0f%% of this time.%s", code, has_code ? " of" : "",
+		  l->caused_by.tid ? "" : " threads of", label, table__percent(l->caused_by_ns, l->code_ns),
+		  l->is_forked ? " It was held when this process was forked, and can never be released here." : "");
 	report_output__finding(w->out, "%s", text);
 }
 
@@ -195,9 +200,11 @@ static void add_end(struct why *w, int shift)
 {
 	const struct chain_level *l = &w->chain.levels[w->chain.n - 1];
 	double percent = table__percent(l->parts[l->kind].ns, l->ns);
-	char phrase[128];
+	char phrase[128], remedy[128];
 
-	if (l->end != CHAIN_CAUSE || percent >= EXPLAINED_PERCENT)
+	if (*stopped__remedy(l->kind, l->thread.pid, remedy, sizeof(remedy)))
+		report_output__finding(w->out, "%*sThe chain ends here: %s", 2 * shift, "", remedy);
+	else if (l->end != CHAIN_CAUSE || percent >= EXPLAINED_PERCENT)
 		report_output__finding(w->out, "%*s%s", 2 * shift, "", end_text(l->end));
 	else
 		report_output__finding(w->out, "%*sThe chain ends here: for %.1f%% of this time it %s.", 2 * shift, "",
