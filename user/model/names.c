@@ -218,6 +218,20 @@ static int feed_task(struct names *n, const struct view *v)
 	return 0;
 }
 
+/* The process's memory named the thread by its tid, so it may be any number: a thread that is not known stays so. */
+static int feed_name(struct names *n, const struct view *v)
+{
+	struct task_key key = { (u32)view__get(v, "pid"), (u32)view__get(v, "tid") };
+	u64 time = (u64)view__get(v, "time");
+	struct named_task *t = (struct named_task *)task_at(n, map__find(&n->tasks, &key), time);
+
+	if (t && time >= t->python_named) {
+		t->python_named = time;
+		t->task.python = (u32)view__get(v, "name");
+	}
+	return 0;
+}
+
 static int feed_probe(struct names *n, const struct view *v)
 {
 	u16 number = (u16)view__get(v, "number");
@@ -253,6 +267,8 @@ int names__feed(struct names *n, const struct view *v)
 	    !strcmp(kind, "proc_exit") || !strcmp(kind, "proc_rename") || !strcmp(kind, "proc_image") ||
 	    !strcmp(kind, "proc_rank"))
 		return feed_task(n, v);
+	if (!strcmp(kind, "proc_name"))
+		return feed_name(n, v);
 	return 0;
 }
 
@@ -267,9 +283,9 @@ static int on_rows(const struct rows *rows, void *arg)
 
 int names__load(struct names *n, struct trace *t)
 {
-	static const char *const kinds[] = { "meta_probe", "proc_task",	     "proc_fork",  "proc_exec",
-					     "proc_exit",  "proc_rename",    "proc_image", "proc_rank",
-					     "gpu_name",   "torch_operator", "torch_class" };
+	static const char *const kinds[] = { "meta_probe", "proc_task",	  "proc_fork",	    "proc_exec",
+					     "proc_exit",  "proc_rename", "proc_image",	    "proc_rank",
+					     "proc_name",  "gpu_name",	  "torch_operator", "torch_class" };
 	const struct schema_event *selected[ARRAY_LEN(kinds) + 1] = { 0 };
 	struct trace_filter filter = { .kinds = selected };
 	const struct schema_event *e;
@@ -360,7 +376,10 @@ const char *names__host(const struct names *n, const struct task *t, const char 
 const char *names__comm(const struct names *n, u32 pid, u32 tid)
 {
 	const struct named_task *t = names__find(n, pid, tid);
+	const char *python = t && t->task.python ? names__string(n, t->task.python) : "";
 
+	if (*python)
+		return python;
 	if (!t || !t->name[0])
 		t = names__find(n, pid, 0);
 	return t && t->name[0] ? t->name : NULL;
@@ -417,7 +436,9 @@ void names__each_process(const struct names *n, void (*fn)(const struct task *t,
 char *names__label(const struct names *n, char *buf, size_t size, u32 pid, u32 tid)
 {
 	char room[64];
-	const char *title = names__title(n, room, sizeof(room), pid, tid);
+	/* room for a blank, the number and a NUL */
+	size_t title_size = size - 12 < sizeof(room) ? size - 12 : sizeof(room);
+	const char *title = names__title(n, room, title_size, pid, tid);
 
 	snprintf(buf, size, "%s %u",
 		 title		   ? title :

@@ -6,6 +6,7 @@
 
 #include "model/names_private.h"
 #include "util/array.h"
+#include "util/utf8.h"
 
 /* Programs that run the file named by their first argument that is not an option. */
 static bool is_interpreter(const char *name, size_t len)
@@ -112,7 +113,7 @@ const char *names__title(const struct names *n, char *buf, size_t size, u32 pid,
 	if (!comm)
 		return NULL;
 	if (strncmp(comm, "python", 6) != 0 || !names__script(n, pid, buf, size))
-		snprintf(buf, size, "%s", comm);
+		utf8__copy(buf, size, comm);
 	return buf;
 }
 
