@@ -33,6 +33,7 @@ struct reader {
 	struct snapshot snapshot;
 	struct tasks tasks;
 	struct map functions; /* struct tasks_function without its number -> number */
+	struct python_program program; /* that was sent */
 	struct map names; /* u32 own tid -> struct tasks_name that was sent */
 	int sock;
 	u32 names_sent; /* in this answer */
@@ -118,11 +119,23 @@ static void on_name(u32 own_tid, const char *name, void *arg)
 	r->failed = !send_message(r->sock, &m);
 }
 
+static void read_program(struct reader *r)
+{
+	struct tasks_message m = { .kind = TASKS_PROGRAM };
+
+	snapshot__program(&r->snapshot, &m.program);
+	if (!memcmp(&m.program, &r->program, sizeof(m.program)))
+		return;
+	r->program = m.program;
+	r->failed = !send_message(r->sock, &m);
+}
+
 static int read_names(struct reader *r)
 {
 	u64 word;
 
 	r->names_sent = 0;
+	read_program(r);
 	snapshot__names(&r->snapshot, on_name, r);
 	return snapshot__read(&r->snapshot, r->snapshot.runtime, &word, sizeof(word)) ? 0 : -ESRCH;
 }

@@ -6,6 +6,7 @@
 
 #include "model/names_private.h"
 #include "util/array.h"
+#include "util/path.h"
 #include "util/utf8.h"
 
 /* Programs that run the file named by their first argument that is not an option. */
@@ -82,8 +83,22 @@ static const struct named_task *imaged(const struct names *n, u32 pid)
 bool names__script(const struct names *n, u32 pid, char *buf, size_t size)
 {
 	const struct named_task *t = imaged(n, pid);
+	const char *script = t ? names__string(n, t->task.script) : "";
 
-	return t && script_of(names__string(n, t->task.command), buf, size);
+	if (t && script_of(names__string(n, t->task.command), buf, size))
+		return true;
+	utf8__copy(buf, size, path__file_name(script));
+	return *buf;
+}
+
+/* Is it the name of an interpreter, or of a program with one in it which has not named itself? */
+static bool is_replaced(const struct names *n, u32 pid, const char *comm)
+{
+	const struct named_task *t = imaged(n, pid);
+	const char *exe = t && t->task.script ? path__file_name(names__string(n, t->task.exe)) : "";
+
+	/* the kernel has the first 15 bytes of the file's name */
+	return path__begins_with(comm, "python") || (*exe && !strncmp(comm, exe, sizeof(t->task.comm) - 1));
 }
 
 /* Services of the system; a user's session and what it runs are in its slice. */
@@ -112,7 +127,7 @@ const char *names__title(const struct names *n, char *buf, size_t size, u32 pid,
 
 	if (!comm)
 		return NULL;
-	if (strncmp(comm, "python", 6) != 0 || !names__script(n, pid, buf, size))
+	if (!is_replaced(n, pid, comm) || !names__script(n, pid, buf, size))
 		utf8__copy(buf, size, comm);
 	return buf;
 }

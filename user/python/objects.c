@@ -60,6 +60,7 @@ static enum object_type named(const char *name)
 		{ "module", OBJECT_MODULE },
 		{ "int", OBJECT_INT },
 		{ "StreamReader", OBJECT_STREAM },
+		{ "NoneType", OBJECT_NONE },
 	};
 
 	for (u32 i = 0; i < ARRAY_LEN(names); i++)

@@ -15,6 +15,7 @@ enum object_type {
 	OBJECT_MODULE,
 	OBJECT_INT,
 	OBJECT_STREAM, /* asyncio.StreamReader */
+	OBJECT_NONE,
 };
 
 /* Offsets that all these versions have in common. */

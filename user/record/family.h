@@ -20,6 +20,7 @@ struct native_stack;
 struct file_facts;
 struct placer;
 struct place_site;
+struct python_program;
 
 struct site {
 	u64 offset; /* in the file */
@@ -194,6 +195,8 @@ struct family_host {
 	 * not needed
 	 */
 	void (*thread_name)(struct session *s, u32 pid, u32 own_tid, const char *name);
+	/* Called with what a process runs, once that is known. NULL: not needed */
+	void (*python_program)(struct session *s, u32 pid, const struct python_program *p);
 	/* Reports the sizes of its tables of processes, threads and the like; NULL: it has none. */
 	void (*sizes)(const struct session *s, table_size_fn *fn, void *arg);
 	/* Its probes are detached and attached again while the recording continues. It has no return probes. */

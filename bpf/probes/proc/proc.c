@@ -5,6 +5,7 @@
  */
 #include "proc.h"
 #include "process/container.h"
+#include "python/program.h"
 #include "record/family.h"
 #include "util/recent.h"
 
@@ -96,6 +97,17 @@ static void emit_image(struct session *s, u32 pid, u64 time)
 		emit_rank(s, pid, time, &image.rank);
 }
 
+static void on_python_program(struct session *s, u32 pid, const struct python_program *p)
+{
+	struct proc_python r = { .event = session__event(s, ID_proc_python) };
+
+	r.event.pid = r.event.tid = pid;
+	if (!session__no_args(s))
+		r.library = session__intern(s, p->library);
+	r.script = session__intern(s, session__path(s, p->script));
+	session__emit(s, &r, sizeof(r));
+}
+
 /* The records of the snapshot are handled here, too. */
 static void on_event(struct session *s, const struct event *e, u32 size)
 {
@@ -144,4 +156,5 @@ FAMILY_HOST(proc) = {
 	.object_mapped = on_mapped,
 	.event = on_event,
 	.thread_name = on_thread_name,
+	.python_program = on_python_program,
 };

@@ -46,7 +46,7 @@ struct task_process {
 	u32 doublings; /* of the time until the next child is started */
 	u64 requested; /* ns: time of the request that is not answered yet; 0: none */
 	u8 request; /* enum task_reading */
-	u32 n_names; /* in its answer, so far */
+	u32 n_names; /* of names and programs in its answer, so far */
 	u64 last; /* ns: time of the last reading of tasks; 0: none */
 	u64 next, next_names; /* ns: of the next requests */
 	u32 empty; /* readings without tasks since the last one with tasks */
@@ -252,6 +252,18 @@ static bool on_name(struct session *s, struct task_process *p, struct tasks_name
 	return true;
 }
 
+static bool on_program(struct session *s, struct task_process *p, struct python_program *program)
+{
+	const struct family_host *host = hosts__of(s, EVENT_FAMILY(ID_proc_python));
+
+	program->library[sizeof(program->library) - 1] = program->script[sizeof(program->script) - 1] = '\0';
+	if (!(p->request & READ_NAMES) || p->n_names++ == THREAD_NAMES_MAX)
+		return false;
+	if (host && host->python_program)
+		host->python_program(s, p->pid, program);
+	return true;
+}
+
 static u64 number_of(const struct task_samples *t)
 {
 	u64 n = 0;
@@ -312,6 +324,9 @@ static int on_message(struct session *s, struct task_process *p, struct tasks_me
 		break;
 	case TASKS_NAME:
 		valid = on_name(s, p, &m->name);
+		break;
+	case TASKS_PROGRAM:
+		valid = on_program(s, p, &m->program);
 		break;
 	case TASKS_END:
 		return on_end(s, p, &m->end);
