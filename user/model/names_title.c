@@ -121,13 +121,28 @@ char *names__service(const struct names *n, char *buf, size_t size, u32 pid)
 	return buf;
 }
 
+/*
+ * Writes the whole of a title that a process gave itself (setproctitle), such as "gunicorn: master [app:app]": the
+ * kernel's name has its first 15 bytes, and its command line begins with it. Names of files seldom have a blank.
+ */
+static bool own_title(const struct names *n, u32 pid, const char *comm, char *buf, size_t size)
+{
+	const struct named_task *t = names__find(n, pid, 0);
+	const char *command = t ? names__string(n, t->task.command) : "";
+
+	if (strlen(comm) < sizeof(t->task.comm) - 1 || !strchr(comm, ' ') || !path__begins_with(command, comm))
+		return false;
+	utf8__copy(buf, size, command);
+	return true;
+}
+
 const char *names__title(const struct names *n, char *buf, size_t size, u32 pid, u32 tid)
 {
 	const char *comm = names__comm(n, pid, tid);
 
 	if (!comm)
 		return NULL;
-	if (!is_replaced(n, pid, comm) || !names__script(n, pid, buf, size))
+	if (!own_title(n, pid, comm, buf, size) && (!is_replaced(n, pid, comm) || !names__script(n, pid, buf, size)))
 		utf8__copy(buf, size, comm);
 	return buf;
 }
