@@ -10,7 +10,7 @@ import resource
 import subprocess
 import tempfile
 
-from account import run_with_account, sondes_account
+from account import DEFAULT_ACCOUNT, run_with_account, sondes_account
 from stacks_lib import NATIVE, PYTHON, SCHEMA, Stacks, quoted
 from tap import ok, skip
 
@@ -67,7 +67,9 @@ def attack(account, tmp):
         r = sonde("report", path, "lines", account=who)
         ok(r[0] == 0 and SECRET not in r[1] and OPEN in r[1], f"{name}: no line of root's file is printed", r)
         ok((OWN in r[1]) == bool(who), f"{name}: {'one' if who else 'none'} line of the user's own file is printed", r)
-        ok(f"can't be read here by user {who.uid if who else sondes_account()}:" in r[1] and "A user who may read" in r[1],
+        uid = who.uid if who else sondes_account()
+        reader = "sonde's own account" if uid == DEFAULT_ACCOUNT else f"user {uid}"
+        ok(f"can't be read here by {reader}:" in r[1] and "A user who may read" in r[1],
            f"{name}: a message says that files were left out and how to include them", r)
     try:
         r, calls = opened([SONDE, "report", path, "lines"], tmp)

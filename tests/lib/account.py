@@ -73,9 +73,12 @@ def let_pass(path):
         path = os.path.dirname(path)
 
 
+DEFAULT_ACCOUNT = 1936682596  # UID_WORKER in user/util/account.h
+
+
 def sondes_account():
-    """The uid that sonde switches to when root runs it: its account's, or the default in user/sandbox/privileges.h."""
+    """The uid that sonde switches to when root runs it: its account's, or the default."""
     try:
         return pwd.getpwnam("sonde").pw_uid
     except KeyError:
-        return 1936682596
+        return DEFAULT_ACCOUNT

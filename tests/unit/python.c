@@ -184,9 +184,10 @@ TEST(texts)
 		   "\xd0\xb8\xe2\x82\xac"
 		   "x");
 	check_text((u32[]){ 0x10348, 'y' }, 8, 4, "\xf0\x90\x8d\x88y");
-	/* control characters, half surrogate pairs, values beyond Unicode, a partial character */
+	/* control characters, undecoded bytes, half surrogate pairs, values beyond Unicode, a partial character */
 	check_text("a\nb\x1b[2J\x9b\x7f", 9, 1, "a?b?[2J??");
-	check_text((u16[]){ 0xdc80, 'a' }, 4, 2, "?a");
+	check_text((u16[]){ 0xdc80, 0xdcff, 'a' }, 6, 2, "\\x80\\xffa");
+	check_text((u16[]){ 0xdd00, 0xd800, 'a' }, 6, 2, "??a");
 	check_text((u32[]){ 0xffffffff, 'a' }, 8, 4, "?a");
 	check_text((u32[]){ 'a', 'b' }, 7, 4, "a");
 	check_text("", 0, 1, "");

@@ -35,4 +35,17 @@ TEST(code_that_lies_beside_or_below_it)
 	is_part("<string>", "(none)");
 }
 
+TEST(folders)
+{
+	CHECK(python_library__is_folder("/usr/lib/python3.11"));
+	CHECK(python_library__is_folder("/nix/store/x-python3/lib/python3.13t"));
+	CHECK(python_library__is_folder("/opt/app/_internal/base_library.zip"));
+	/* a process may state any folder as its library's */
+	CHECK(!python_library__is_folder("/srv/app"));
+	CHECK(!python_library__is_folder("/usr/lib/python3-tools"));
+	CHECK(!python_library__is_folder("/usr/lib/python3"));
+	CHECK(!python_library__is_folder("/"));
+	CHECK(!python_library__is_folder(""));
+}
+
 TEST_MAIN()

@@ -2,12 +2,14 @@
 #include "attach/task_reader.h"
 
 #include "process/mounts.h"
+#include "python/names.h"
 #include "sandbox/bounded.h"
 #include "sandbox/message.h"
 #include "sandbox/sandbox.h"
 #include "util/map.h"
 #include "util/priority.h"
 #include "util/timing.h"
+#include "util/utf8.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -31,6 +33,11 @@ struct reader {
 	struct snapshot snapshot;
 	struct tasks tasks;
 	struct map functions; /* struct tasks_function without its number -> number */
+	struct python_program program; /* that was sent */
+	struct map names; /* u32 own tid -> struct tasks_name that was sent */
+	int sock;
+	u32 names_sent; /* in this answer */
+	bool failed; /* a message could not be sent */
 	u32 readings;
 	int error; /* the process can't be read; 0: it can */
 	unsigned int random; /* state of the delays */
@@ -96,16 +103,58 @@ static u64 wait_randomly(struct reader *r)
 	return timing__now() - begun;
 }
 
-/* Reads and answers once. false: failed. */
-static bool answer(struct reader *r, int sock)
+static void on_name(u32 own_tid, const char *name, void *arg)
 {
-	struct tasks_message end = { .kind = TASKS_END, .end.delay_ns = wait_randomly(r) };
+	struct tasks_message m = { .kind = TASKS_NAME, .name.own_tid = own_tid };
+	struct reader *r = arg;
+	struct tasks_name *sent;
+
+	if (r->names.n == 2 * THREAD_NAMES_MAX)
+		map__free(&r->names);
+	utf8__copy(m.name.text, sizeof(m.name.text), name);
+	sent = map__get(&r->names, &own_tid);
+	if (r->failed || !sent || !memcmp(sent, &m.name, sizeof(*sent)) || r->names_sent++ == THREAD_NAMES_MAX)
+		return;
+	*sent = m.name;
+	r->failed = !send_message(r->sock, &m);
+}
+
+static void read_program(struct reader *r)
+{
+	struct tasks_message m = { .kind = TASKS_PROGRAM };
+
+	snapshot__program(&r->snapshot, &m.program);
+	if (!memcmp(&m.program, &r->program, sizeof(m.program)))
+		return;
+	r->program = m.program;
+	r->failed = !send_message(r->sock, &m);
+}
+
+static int read_names(struct reader *r)
+{
+	u64 word;
+
+	r->names_sent = 0;
+	read_program(r);
+	snapshot__names(&r->snapshot, on_name, r);
+	return snapshot__read(&r->snapshot, r->snapshot.runtime, &word, sizeof(word)) ? 0 : -ESRCH;
+}
+
+/* Reads and answers once. false: failed. */
+static bool answer(struct reader *r, int sock, u8 request)
+{
+	struct tasks_message end = { .kind = TASKS_END, .end.error = r->error };
 	u64 begun = timing__clock(CLOCK_PROCESS_CPUTIME_ID);
 
 	if (++r->readings % FORGET_EVERY == 0 || r->snapshot.code_bytes > CODE_BYTES_MAX)
 		snapshot__forget_objects(&r->snapshot);
-	end.end.error = r->error ? r->error : snapshot__tasks(&r->snapshot, &r->tasks);
-	for (u32 i = 0; i < r->tasks.n && !end.end.error; i++) {
+	if (!end.end.error && (request & READ_NAMES))
+		end.end.error = read_names(r);
+	if (!end.end.error && (request & READ_TASKS)) {
+		end.end.delay_ns = wait_randomly(r);
+		end.end.error = snapshot__tasks(&r->snapshot, &r->tasks);
+	}
+	for (u32 i = 0; i < r->tasks.n && (request & READ_TASKS) && !end.end.error; i++) {
 		const struct task_group *g = &r->tasks.groups[i];
 		struct tasks_message m = {
 			.kind = TASKS_GROUP,
@@ -120,22 +169,25 @@ static bool answer(struct reader *r, int sock)
 	end.end.waiting = r->tasks.waiting;
 	end.end.more = r->tasks.more;
 	end.end.cost_ns = timing__clock(CLOCK_PROCESS_CPUTIME_ID) - begun;
-	return send_message(sock, &end);
+	return !r->failed && send_message(sock, &end);
 }
 
 static void serve(int sock, void *arg)
 {
 	struct reader *r = arg;
-	char err[512], request;
+	char err[512];
+	u8 request;
 	int fd;
 
+	r->sock = sock;
 	r->random = (unsigned int)timing__now();
 	map__init(&r->functions, sizeof(struct tasks_function), sizeof(u32));
-	if (snapshot__identify(&r->snapshot, err, sizeof(err)))
-		r->error = -ENOEXEC;
+	map__init(&r->names, sizeof(u32), sizeof(struct tasks_name));
+	r->error = snapshot__identify(&r->snapshot, err, sizeof(err));
+	r->error = r->error && r->error != -EAGAIN ? -ENOEXEC : r->error;
 	snapshot__close_files(&r->snapshot);
 	r->snapshot.code_bytes_max = CODE_BYTES_MAX;
-	while (message__receive(sock, &request, sizeof(request), &fd) > 0 && answer(r, sock))
+	while (message__receive(sock, &request, sizeof(request), &fd) > 0 && answer(r, sock, request))
 		;
 }
 

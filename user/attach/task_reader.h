@@ -1,25 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A child of the attacher, sonde-tasks, that reads the asyncio tasks of one process (python/tasks.h). It opens the
- * process's memory and the files that the process maps, gives up all privileges, finds the interpreter in these files,
- * closes them, and reads. The worker has only its socket: it gets the names and lines of coroutines, and can neither
- * read that memory nor choose an address. Each message to the child requests one reading, which it answers with
- * several messages, the last of which is TASKS_END. It reads after a random delay: readings at a regular interval
- * would show a regular program always at the same moment of its cycle.
+ * A child of the attacher, sonde-tasks, that reads the asyncio tasks (python/tasks.h), the names of threads
+ * (python/names.h) and what is run (python/program.h) of one process. It opens the process's memory and the files
+ * that the process maps, gives up all privileges, finds the interpreter in these files, closes them, and reads. The
+ * worker has only its socket: it gets names and lines, and can neither read that memory nor choose an address. Each
+ * message to the child requests one reading, which it answers with several messages, the last of which is TASKS_END.
+ * It reads tasks after a random delay: readings at a regular interval would show a regular program always at the same
+ * moment of its cycle.
  */
 #pragma once
 
+#include "python/program.h"
 #include "python/tasks.h"
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-#define TASK_READERS_MAX   16
+#define TASK_READERS_MAX   64
 #define TASK_FUNCTIONS_MAX 4096 /* functions of one process; its child ends at a further one */
+#define THREAD_NAMES_MAX   4096 /* in the answer to one request */
+
+/* A request is a byte of these bits. */
+enum task_reading {
+	READ_TASKS = 1,
+	READ_NAMES = 2,
+};
 
 enum tasks_message_kind {
 	TASKS_FUNCTION, /* a function that the next groups name for the first time */
 	TASKS_GROUP, /* tasks that wait in equal stacks */
+	TASKS_NAME, /* a thread has another name than at the reading before */
+	TASKS_PROGRAM, /* what the process runs is known, or is another script than at the reading before */
 	TASKS_END, /* the reading is complete */
 };
 
@@ -43,11 +54,16 @@ struct tasks_group {
 	struct tasks_stack stack, holder;
 };
 
+struct tasks_name {
+	u32 own_tid; /* in the process's own pid namespace */
+	char text[128];
+};
+
 struct tasks_end {
-	s32 error; /* as of snapshot__tasks; -ENOEXEC: the process runs no CPython */
+	s32 error; /* as of snapshot__tasks; -ENOEXEC: the process runs no CPython; -EAGAIN: not yet */
 	u32 all, waiting, more;
 	u64 cost_ns; /* CPU time of the reading */
-	u64 delay_ns; /* from the request to the reading */
+	u64 delay_ns; /* from the request to the reading of tasks */
 };
 
 struct tasks_message {
@@ -55,6 +71,8 @@ struct tasks_message {
 	union {
 		struct tasks_function function;
 		struct tasks_group group;
+		struct tasks_name name;
+		struct python_program program;
 		struct tasks_end end;
 	};
 };

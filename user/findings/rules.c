@@ -98,6 +98,12 @@ static u64 hash_part(const char *path)
 	return map__hash_bytes(path, strcspn(path, "/"));
 }
 
+/* Is the rule for a module at the top of the standard library, and the function in the user's own queue.py? */
+static bool is_namesake(const struct rule_set *s, const struct rule *r, const struct stack_frame *f)
+{
+	return s == own && f->origin >= ORIGIN_SCRIPT && !strchr(r->file + 1, '/') && stack_frame__is_own(f);
+}
+
 /* Returns which rule is first in the text: `best`, or one for the frame whose file begins with the part at `at`. */
 static const struct rule *first_rule(const struct rule_set *s, const struct rule *best, const struct stack_frame *f,
 				     bool of_task, const char *at, u64 part)
@@ -109,7 +115,7 @@ static const struct rule *first_rule(const struct rule_set *s, const struct rule
 		r = &s->list[i - 1];
 		if ((!best || r < best) && is_of_task(r) == of_task &&
 		    (r->role == RULE_NATIVE) == (f->kind == FRAME_NATIVE) && has_function(r, f->name) &&
-		    has_file(r, f->file, at))
+		    has_file(r, f->file, at) && !is_namesake(s, r, f))
 			best = r;
 	}
 	return best;

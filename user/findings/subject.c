@@ -188,6 +188,9 @@ static void search_threads(struct search *f)
 		if (matches(f, comm) || has_argument(f, thread.pid))
 			add_candidate(f, SUBJECT_PROCESS, process, comm ? comm : "", wall_of(p, i));
 		own = names__comm(names, thread.pid, thread.tid);
+		/* the function in a default name is found as a function */
+		if (own && f->part && names__is_default(own))
+			continue;
 		if (own && (!comm || strcmp(own, comm)) && matches(f, own))
 			add_candidate(f, SUBJECT_THREADS, thread, own, wall_of(p, i));
 	}

@@ -14,12 +14,11 @@
 #include "findings/rules.h"
 #include "model/query.h"
 #include "util/path.h"
-#include "util/python_library.h"
 
 static const struct rule *rule_of(const struct stack_frame *f)
 {
 	/* packages have folders named asyncio, too: only the standard library counts */
-	if (!python_library__part(f->file))
+	if (!stack_frame__is_library(f))
 		return NULL;
 	/* `async with` of a lock or a semaphore calls its `acquire` through this class */
 	if (path__begins_with(f->name, "_ContextManagerMixin."))

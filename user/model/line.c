@@ -127,7 +127,7 @@ static void print_padded(FILE *out, const char *text, int width)
 static void print_who(FILE *out, const struct line_context *c, u32 pid, u32 tid)
 {
 	const char *comm = c->names && pid ? names__comm(c->names, pid, tid) : NULL;
-	char who[64];
+	char who[192];
 
 	if (!pid && !tid)
 		snprintf(who, sizeof(who), "-");

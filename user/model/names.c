@@ -3,6 +3,7 @@
 
 #include "util/array.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -206,7 +207,7 @@ static int feed_task(struct names *n, const struct view *v)
 	/* the old image no longer applies, and the new program may end before its image is read */
 	if (!strcmp(kind, "proc_exec") && (u64)view__get(v, "time") > t->imaged) {
 		t->imaged = (u64)view__get(v, "time");
-		t->task.exe = t->task.command = 0;
+		t->task.exe = t->task.command = t->task.script = 0;
 	}
 	/* the new program may have no rank */
 	if (!strcmp(kind, "proc_exec") && (u64)view__get(v, "time") > t->ranked) {
@@ -226,6 +227,27 @@ static int feed_peer(struct names *n, const struct view *v)
 	const char *comm = view__text(v, schema_event__field(v->event, "comm"), &len);
 
 	return recent_texts__set(&n->peers, &pid, comm, (u32)strnlen(comm, len));
+}
+
+/*
+ * What the memory of a Python process has. A thread is named by its tid there, so it may be any number: one that is not
+ * known stays so.
+ */
+static int feed_python(struct names *n, const struct view *v)
+{
+	struct task_key key = { (u32)view__get(v, "pid"), (u32)view__get(v, "tid") };
+	u64 time = (u64)view__get(v, "time");
+	struct named_task *t = (struct named_task *)task_at(n, map__find(&n->tasks, &key), time);
+
+	if (!t || time < t->python_named)
+		return 0;
+	t->python_named = time;
+	/* after an exec it is another program's */
+	if (schema_event__field(v->event, "script"))
+		t->task.script = time < t->imaged ? 0 : (u32)view__get(v, "script");
+	else
+		t->task.python = (u32)view__get(v, "name");
+	return 0;
 }
 
 static int feed_probe(struct names *n, const struct view *v)
@@ -265,6 +287,8 @@ int names__feed(struct names *n, const struct view *v)
 	    !strcmp(kind, "proc_exit") || !strcmp(kind, "proc_rename") || !strcmp(kind, "proc_image") ||
 	    !strcmp(kind, "proc_rank"))
 		return feed_task(n, v);
+	if (!strcmp(kind, "proc_name") || !strcmp(kind, "proc_python"))
+		return feed_python(n, v);
 	return 0;
 }
 
@@ -279,9 +303,10 @@ static int on_rows(const struct rows *rows, void *arg)
 
 int names__load(struct names *n, struct trace *t)
 {
-	static const char *const kinds[] = { "meta_probe", "proc_task",	     "proc_fork",   "proc_exec",
-					     "proc_exit",  "proc_rename",    "proc_image",  "proc_rank",
-					     "gpu_name",   "torch_operator", "torch_class", "syscall_peer" };
+	static const char *const kinds[] = { "meta_probe",  "proc_task",   "proc_fork",	 "proc_exec",
+					     "proc_exit",   "proc_rename", "proc_image", "proc_rank",
+					     "proc_name",   "proc_python", "gpu_name",	 "torch_operator",
+					     "torch_class", "syscall_peer" };
 	const struct schema_event *selected[ARRAY_LEN(kinds) + 1] = { 0 };
 	struct trace_filter filter = { .kinds = selected };
 	const struct schema_event *e;
@@ -369,10 +394,27 @@ const char *names__host(const struct names *n, const struct task *t, const char 
 	return t->host ? names__string(n, t->host) : recorded_on;
 }
 
+bool names__is_default(const char *name)
+{
+	return !strncmp(name, "Thread-", 7) && isdigit((unsigned char)name[7]);
+}
+
+/* Has the program given the thread a name by prctl(), but none in Python? From 3.14 on Python itself calls prctl(). */
+static bool is_outdone(const struct names *n, const struct named_task *t, const char *python)
+{
+	const struct named_task *process = names__find(n, t->task.pid, 0);
+
+	return names__is_default(python) && t->name[0] && process && strcmp(t->name, process->name) != 0 &&
+	       strncmp(t->name, python, strlen(t->name)) != 0;
+}
+
 const char *names__comm(const struct names *n, u32 pid, u32 tid)
 {
 	const struct named_task *t = names__find(n, pid, tid);
+	const char *python = t && t->task.python ? names__string(n, t->task.python) : "";
 
+	if (*python && !is_outdone(n, t, python))
+		return python;
 	if (!t || !t->name[0])
 		t = names__find(n, pid, 0);
 	return t && t->name[0] ? t->name : recent_texts__find(&n->peers, &(u32){ names__number(n, pid) });
@@ -429,7 +471,9 @@ void names__each_process(const struct names *n, void (*fn)(const struct task *t,
 char *names__label(const struct names *n, char *buf, size_t size, u32 pid, u32 tid)
 {
 	char room[64];
-	const char *title = names__title(n, room, sizeof(room), pid, tid);
+	/* room for a blank, the number and a NUL */
+	size_t title_size = size - 12 < sizeof(room) ? size - 12 : sizeof(room);
+	const char *title = names__title(n, room, title_size, pid, tid);
 
 	snprintf(buf, size, "%s %u",
 		 title		   ? title :

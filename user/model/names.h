@@ -16,6 +16,8 @@ struct task {
 	u32 ppid, ns_pid; /* 0: not known */
 	char comm[16]; /* the last name, NUL-padded but not always terminated: use task__name */
 	u32 exe, command; /* string ids; 0: not known */
+	u32 python; /* string id of the name that Python gave the thread; 0: not known */
+	u32 script; /* string id of the file that its Python was started to run; 0: none, or not known */
 	u32 container, pod; /* string ids; 0: in none, or not known */
 	u32 cgroup; /* string id of its path; 0: not known */
 	u32 rank, world_size; /* in distributed training; world_size 0: it has no rank */
@@ -51,8 +53,13 @@ const char *names__probe(const struct names *n, u16 probe);
  * process's main thread.
  */
 const struct task *names__task(const struct names *n, u32 pid, u32 tid);
-/* Returns the name of the thread, else of its process; NULL: not known. Valid until the next feed or free. */
+/*
+ * Returns the name of the thread, the one that Python gave it if it is known, else that of its process; NULL: not
+ * known. Valid until the next feed or free.
+ */
 const char *names__comm(const struct names *n, u32 pid, u32 tid);
+/* Is it a name that Python gives a thread for which the program has none, such as "Thread-1 (work)"? */
+bool names__is_default(const char *name);
 /*
  * Returns the effective user of a process plus 1, that of its parent before its first exec; 0: not known. Names, ranks
  * and other texts of a process are its own claims: nothing joins processes of two users by them.

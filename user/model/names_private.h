@@ -19,6 +19,7 @@ struct named_task {
 	char name[17]; /* comm with a NUL */
 	u64 imaged; /* time of the event that set exe and command */
 	u64 ranked; /* time of the event that set the rank, or that ended it as another program began */
+	u64 python_named; /* time of the event that set task.python or .script */
 	u64 named; /* time of the event that set the name: in a chunk, events are in order of kinds, not of time */
 	u64 first_fed; /* time of the first event that was fed, not the earliest one */
 	u32 previous; /* index in `earlier` plus 1 of the previous task with this number; 0: none */

@@ -6,6 +6,8 @@
 
 #include "model/names_private.h"
 #include "util/array.h"
+#include "util/path.h"
+#include "util/utf8.h"
 
 /* Programs that run the file named by their first argument that is not an option. */
 static bool is_interpreter(const char *name, size_t len)
@@ -81,8 +83,22 @@ static const struct named_task *imaged(const struct names *n, u32 pid)
 bool names__script(const struct names *n, u32 pid, char *buf, size_t size)
 {
 	const struct named_task *t = imaged(n, pid);
+	const char *script = t ? names__string(n, t->task.script) : "";
 
-	return t && script_of(names__string(n, t->task.command), buf, size);
+	if (t && script_of(names__string(n, t->task.command), buf, size))
+		return true;
+	utf8__copy(buf, size, path__file_name(script));
+	return *buf;
+}
+
+/* Is it the name of an interpreter, or of a program with one in it which has not named itself? */
+static bool is_replaced(const struct names *n, u32 pid, const char *comm)
+{
+	const struct named_task *t = imaged(n, pid);
+	const char *exe = t && t->task.script ? path__file_name(names__string(n, t->task.exe)) : "";
+
+	/* the kernel has the first 15 bytes of the file's name */
+	return path__begins_with(comm, "python") || (*exe && !strncmp(comm, exe, sizeof(t->task.comm) - 1));
 }
 
 const char *names__cgroup(const struct names *n, u32 pid)
@@ -111,14 +127,29 @@ char *names__service(const struct names *n, char *buf, size_t size, u32 pid)
 	return buf;
 }
 
+/*
+ * Writes the whole of a title that a process gave itself (setproctitle), such as "gunicorn: master [app:app]": the
+ * kernel's name has its first 15 bytes, and its command line begins with it. Names of files seldom have a blank.
+ */
+static bool own_title(const struct names *n, u32 pid, const char *comm, char *buf, size_t size)
+{
+	const struct named_task *t = names__find(n, pid, 0);
+	const char *command = t ? names__string(n, t->task.command) : "";
+
+	if (strlen(comm) < sizeof(t->task.comm) - 1 || !strchr(comm, ' ') || !path__begins_with(command, comm))
+		return false;
+	utf8__copy(buf, size, command);
+	return true;
+}
+
 const char *names__title(const struct names *n, char *buf, size_t size, u32 pid, u32 tid)
 {
 	const char *comm = names__comm(n, pid, tid);
 
 	if (!comm)
 		return NULL;
-	if (strncmp(comm, "python", 6) != 0 || !names__script(n, pid, buf, size))
-		snprintf(buf, size, "%s", comm);
+	if (!own_title(n, pid, comm, buf, size) && (!is_replaced(n, pid, comm) || !names__script(n, pid, buf, size)))
+		utf8__copy(buf, size, comm);
 	return buf;
 }
 

@@ -4,7 +4,7 @@
  * or a chain of millions. After loading, the frames are a forest in which each path to a root has at most
  * STACKS_DEEPEST frames, so that walks need no further checks.
  */
-#include "model/stacks.h"
+#include "model/stacks_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -29,6 +29,7 @@ struct code {
 	u32 first_line;
 	const char *name, *file;
 	u64 start;
+	enum code_origin origin;
 };
 
 struct stacks {
@@ -180,6 +181,7 @@ static void add_names(struct stacks *s)
 			f->name = c->name;
 			f->file = c->file;
 			f->first_line = c->first_line;
+			f->origin = c->origin;
 		}
 		s->frames[i].caller = index_of(s, f->caller);
 		s->broken += f->caller && s->frames[i].caller == NONE;
@@ -251,6 +253,17 @@ static int link_frames(struct stacks *s)
 	return 0;
 }
 
+static int find_origins(struct stacks *s)
+{
+	struct code_origins origins = { .libraries = NULL };
+	int err = code_origins__load(&origins, s->trace);
+
+	for (u32 i = 0; i < s->n_codes && !err; i++)
+		s->codes[i].origin = code_origins__of(&origins, s->codes[i].file);
+	code_origins__free(&origins);
+	return err;
+}
+
 int stacks__load(struct stacks **out, struct trace *t)
 {
 	struct stacks *s = calloc(1, sizeof(*s));
@@ -269,6 +282,8 @@ int stacks__load(struct stacks **out, struct trace *t)
 		s->n = unique(s->frames, s->n, sizeof(*s->frames));
 		err = unite_codes(s);
 	}
+	if (!err)
+		err = find_origins(s);
 	if (!err)
 		err = link_frames(s);
 	if (err) {

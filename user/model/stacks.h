@@ -22,6 +22,12 @@ struct stack_frame {
 	u64 offset; /* of the instruction, see struct meta_frame */
 	const char *name; /* of the function, "" if not known; live as long as the trace */
 	const char *file;
+	enum code_origin {
+		ORIGIN_UNKNOWN, /* no process of the trace stated where its standard library lies */
+		ORIGIN_LIBRARY, /* in the standard library of one */
+		ORIGIN_SCRIPT, /* the file that a process was started to run */
+		ORIGIN_ELSEWHERE,
+	} origin;
 };
 
 /* Reads all frames; t must outlive it. A trace without stacks is fine. 0 or negative errno. */
@@ -50,6 +56,8 @@ u32 stacks__top_user(const struct stacks *s, u32 id);
 char *stacks__label(const struct stacks *s, u32 id, char *buf, size_t size);
 /* Returns whether the frame is the user's own code, as in stacks__top_user. */
 bool stack_frame__is_users(const struct stack_frame *f);
+/* Is it Python code of the standard library? */
+bool stack_frame__is_library(const struct stack_frame *f);
 /* Is it the code of an installed package? */
 bool stack_frame__is_package(const struct stack_frame *f);
 /* Is it the user's code, and no package's? */

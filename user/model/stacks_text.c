@@ -16,12 +16,17 @@
 bool stack_frame__is_users(const struct stack_frame *f)
 {
 	return f->kind == FRAME_PYTHON && *f->name && strncmp(f->file, "<frozen ", 8) != 0 &&
-	       !python_library__part(f->file);
+	       !stack_frame__is_library(f);
+}
+
+bool stack_frame__is_library(const struct stack_frame *f)
+{
+	return f->origin == ORIGIN_LIBRARY || (f->origin != ORIGIN_SCRIPT && python_library__part(f->file));
 }
 
 bool stack_frame__is_package(const struct stack_frame *f)
 {
-	return strstr(f->file, "/site-packages/") || strstr(f->file, "/dist-packages/");
+	return f->origin != ORIGIN_SCRIPT && (strstr(f->file, "/site-packages/") || strstr(f->file, "/dist-packages/"));
 }
 
 bool stack_frame__is_own(const struct stack_frame *f)

@@ -4,8 +4,10 @@
 
 #include "python/snapshot.h"
 
+#define NAMES_MAX 4096 /* of one interpreter */
+
 /*
- * Calls fn for each running thread of module threading: its tid in the process's own pid namespace, and its name in
- * UTF-8, which may have any characters.
+ * Calls fn for each running thread of module threading: its tid in the process's own pid namespace, and its name, which
+ * may have any bytes.
  */
 void snapshot__names(struct snapshot *l, void (*fn)(u32 own_tid, const char *name, void *arg), void *arg);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "python/objects.h"
 
+#include "python/task_layout.h"
 #include "util/array.h"
 
 #include <string.h>
@@ -10,9 +11,10 @@
 #define TYPE_NAME	 24
 #define TYPE_BASIC_SIZE	 32
 #define TYPE_DICT_OFFSET 288
-/* PyHeapTypeObject.ht_cached_keys: 3.11, and later */
+/* PyHeapTypeObject.ht_cached_keys: 3.11, 3.12 to 3.14, and 3.15 */
 #define TYPE_KEYS_311 872
 #define TYPE_KEYS     880
+#define TYPE_KEYS_315 888
 #define TYPES_MAX     16384
 #define NAME_MAX_     40
 
@@ -58,6 +60,7 @@ static enum object_type named(const char *name)
 		{ "module", OBJECT_MODULE },
 		{ "int", OBJECT_INT },
 		{ "StreamReader", OBJECT_STREAM },
+		{ "NoneType", OBJECT_NONE },
 	};
 
 	for (u32 i = 0; i < ARRAY_LEN(names); i++)
@@ -152,14 +155,24 @@ u64 object__item(struct snapshot *l, u64 dict, const char *key)
 	return 0;
 }
 
+u64 object__of_module(struct snapshot *l, u64 interpreter, const char *module, const char *name)
+{
+	u32 modules = task_layout__modules(l);
+	u64 object = modules ? object__item(l, snapshot__word(l, interpreter + modules), module) : 0;
+
+	return object__type(l, object) == OBJECT_MODULE ?
+		       object__item(l, snapshot__word(l, object + MODULE_DICT), name) :
+		       0;
+}
+
 /* Where the keys and the values of an instance's attributes are. values 0: the values are among the keys' entries. */
 struct attributes {
 	u64 keys, values;
 };
 
 /*
- * Until 3.10 an instance has a dictionary. 3.11 and 3.12 point to its values before the object, 3.13 has them behind
- * it, and the keys are those of its type; there too it may have got a dictionary.
+ * Until 3.10 an instance has a dictionary. 3.11 and 3.12 point to its values before the object, later versions have
+ * them behind it, and the keys are those of its type; there too it may have got a dictionary.
  */
 static bool attributes_of(struct snapshot *l, u64 instance, struct attributes *out)
 {
@@ -176,7 +189,7 @@ static bool attributes_of(struct snapshot *l, u64 instance, struct attributes *o
 		out->values = at + 1;
 		goto of_type;
 	}
-	if (version == 0x030d && !at) {
+	if (version >= 0x030d && !at) {
 		out->values = instance + snapshot__word(l, type + TYPE_BASIC_SIZE) + 8;
 		goto of_type;
 	}
@@ -184,10 +197,12 @@ static bool attributes_of(struct snapshot *l, u64 instance, struct attributes *o
 		return false;
 	out->keys = snapshot__word(l, at + DICT_KEYS);
 	out->values = snapshot__word(l, at + DICT_VALUES);
-	out->values += out->values && version == 0x030d ? 8 : 0;
+	out->values += out->values && version >= 0x030d ? 8 : 0;
 	return out->keys != 0;
 of_type:
-	out->keys = snapshot__word(l, type + (version < 0x030c ? TYPE_KEYS_311 : TYPE_KEYS));
+	out->keys = snapshot__word(l, type + (version < 0x030c ? TYPE_KEYS_311 :
+					      version < 0x030f ? TYPE_KEYS :
+								 TYPE_KEYS_315));
 	return true;
 }
 

@@ -15,6 +15,7 @@ enum object_type {
 	OBJECT_MODULE,
 	OBJECT_INT,
 	OBJECT_STREAM, /* asyncio.StreamReader */
+	OBJECT_NONE,
 };
 
 /* Offsets that all these versions have in common. */
@@ -33,6 +34,8 @@ static inline bool object__is_address(u64 address)
 enum object_type object__type(struct snapshot *l, u64 object);
 /* The value of a key, an ASCII str, in a dict; 0: it is not there. */
 u64 object__item(struct snapshot *l, u64 dict, const char *key);
+/* The value of a global name of a module that the interpreter has imported; 0: there is none. */
+u64 object__of_module(struct snapshot *l, u64 interpreter, const char *module, const char *name);
 /* The value of an attribute of an instance of a class without slots; 0: there is none. */
 u64 object__attribute(struct snapshot *l, u64 instance, const char *name);
 /* The value of an int from 0 to 2^30 - 1; -1: it is something else. */

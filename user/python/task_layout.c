@@ -30,6 +30,7 @@ static const struct {
 
 /* Indices in _Py_DebugOffsets, Include/internal/pycore_runtime.h (3.13) and pycore_debug_offsets.h (later) */
 #define MODULES_313 11
+#define MODULES	    12
 
 static const struct published {
 	u32 version;
@@ -39,6 +40,9 @@ static const struct published {
 	{ 0x030f, .locals = 43, .stack_top = 45, .arguments = 53, .frame = 101, .node_next = 103,
 	  .node_previous = 104 },
 };
+
+/* The offsets of objects here are those of builds with a GIL. */
+#define OBJECT_HEAD 16
 
 #define PUBLISHED_WORDS 105
 #define OFFSET_MAX	(1 << 20)
@@ -94,6 +98,7 @@ static int read_published(const struct snapshot *l, const struct published *p, s
 	    w[p->node_previous] != 8)
 		return -ENOTSUP;
 	*out = (struct task_layout){
+		.has_lists = true,
 		.interp_tasks = a[ASYNCIO_INTERPRETER_TASKS],
 		.state_tasks = a[ASYNCIO_STATE_TASKS],
 		.task_node = a[ASYNCIO_TASK_NODE],
@@ -107,10 +112,24 @@ static int read_published(const struct snapshot *l, const struct published *p, s
 	return 0;
 }
 
+u32 task_layout__modules(const struct snapshot *l)
+{
+	u32 version = l->layout.version;
+	u64 offset = 0;
+
+	if (l->layout.head != OBJECT_HEAD)
+		return 0;
+	for (u32 i = 0; i < ARRAY_LEN(layouts); i++)
+		if (layouts[i].version == version)
+			offset = layouts[i].layout.modules;
+	if (version >= 0x030d)
+		offset = snapshot__word(l, l->runtime + (version == 0x030d ? MODULES_313 : MODULES) * sizeof(u64));
+	return offset < OFFSET_MAX ? (u32)offset : 0;
+}
+
 int task_layout__of(const struct snapshot *l, struct task_layout *out)
 {
-	/* the offsets of objects here are those of builds with a GIL */
-	if (l->layout.head != 16)
+	if (l->layout.head != OBJECT_HEAD)
 		return -ENOTSUP;
 	for (u32 i = 0; i < ARRAY_LEN(published); i++)
 		if (published[i].version == l->layout.version)
@@ -119,9 +138,7 @@ int task_layout__of(const struct snapshot *l, struct task_layout *out)
 		if (layouts[i].version != l->layout.version)
 			continue;
 		*out = layouts[i].layout;
-		if (!out->modules)
-			out->modules = (u32)snapshot__word(l, l->runtime + MODULES_313 * sizeof(u64));
-		return out->modules < OFFSET_MAX ? 0 : -ENOTSUP;
+		return task_layout__modules(l) ? 0 : -ENOTSUP;
 	}
 	return -ENOTSUP;
 }

@@ -22,7 +22,8 @@ enum stack_top {
 
 /* Offsets in bytes. */
 struct task_layout {
-	u32 modules; /* PyInterpreterState: sys.modules. Tasks are in a set of module asyncio.tasks; 0: in lists */
+	u32 modules; /* PyInterpreterState: sys.modules; 0: use task_layout__modules() */
+	bool has_lists; /* tasks are in lists; false: in a set of module asyncio.tasks */
 	const char *set; /* the name of that set */
 	u32 interp_tasks, state_tasks; /* struct llist_node in PyInterpreterState and in PyThreadState */
 	u32 task_node; /* struct llist_node in a task */
@@ -40,5 +41,7 @@ struct task_layout {
  * plausible. -ENOENT: no file of the process has _AsyncioDebug, so it has not imported asyncio.
  */
 int task_layout__of(const struct snapshot *l, struct task_layout *out);
+/* The offset of sys.modules in PyInterpreterState; 0: not known. */
+u32 task_layout__modules(const struct snapshot *l);
 /* Reads _AsyncioDebug of a mapped file, if it has it. */
 bool task_layout__read_file(struct elf *elf, u64 offsets[ASYNCIO_OFFSETS]);

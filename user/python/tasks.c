@@ -68,14 +68,9 @@ u64 snapshot__main_interpreter(const struct snapshot *l)
 /* Finds the set of weak references to all tasks: the attribute `data` of the WeakSet in module asyncio.tasks. */
 static u64 set_of(struct snapshot *l, const struct task_layout *p)
 {
-	u64 interpreter = snapshot__main_interpreter(l), module;
+	u64 interpreter = snapshot__main_interpreter(l);
 
-	if (!interpreter)
-		return 0;
-	module = object__item(l, snapshot__word(l, interpreter + p->modules), "asyncio.tasks");
-	if (object__type(l, module) != OBJECT_MODULE)
-		return 0;
-	return object__first_set(l, object__item(l, snapshot__word(l, module + MODULE_DICT), p->set));
+	return interpreter ? object__first_set(l, object__of_module(l, interpreter, "asyncio.tasks", p->set)) : 0;
 }
 
 /* The number of words of a frame's locals and stack; 0: it runs, has ended, was not begun, or is not a frame. */
@@ -241,7 +236,7 @@ static int read_lists(struct snapshot *l, struct reading *r)
 /* Reads the tasks into r. Returns 0, -ENOENT: there is no set of tasks; -ENOMEM. */
 static int read_tasks(struct snapshot *l, struct reading *r, struct tasks *t)
 {
-	if (!r->layout.modules)
+	if (r->layout.has_lists)
 		return read_lists(l, r);
 	if (!t->set || object__type(l, t->set) != OBJECT_SET)
 		t->set = set_of(l, &r->layout);

@@ -1,11 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "python/text.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* Python decodes a byte that is not UTF-8 to half a surrogate pair (PEP 383, surrogateescape). */
+static bool is_undecoded_byte(u32 c)
+{
+	return c >= 0xdc80 && c < 0xdd00;
+}
+
 static char *put_char(char *to, u32 c)
 {
+	static const char digits[] = "0123456789abcdef";
+
+	if (is_undecoded_byte(c)) {
+		*to++ = '\\';
+		*to++ = 'x';
+		*to++ = digits[c >> 4 & 15];
+		*to++ = digits[c & 15];
+		return to;
+	}
 	if (c < ' ' || (c >= 0x7f && c < 0xa0) || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff)
 		c = '?';
 	if (c < 0x80) {
@@ -32,7 +48,7 @@ char *python__utf8(const u8 *chars, size_t size, u32 width)
 
 	if (width != 1 && width != 2 && width != 4)
 		return NULL;
-	/* a character of one byte takes at most two in UTF-8, one of two bytes three, one of four bytes four */
+	/* a character of one byte takes at most two in UTF-8, one of two bytes four, one of four bytes four */
 	text = to = malloc(size * 2 + 1);
 	if (!text)
 		return NULL;

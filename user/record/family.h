@@ -20,6 +20,7 @@ struct native_stack;
 struct file_facts;
 struct placer;
 struct place_site;
+struct python_program;
 
 struct site {
 	u64 offset; /* in the file */
@@ -189,6 +190,13 @@ struct family_host {
 	u64 tick_ns;
 	/* Called for each group of tasks of a reading; tasks are read if `follows` runs. NULL: not needed */
 	void (*tasks)(struct session *s, const struct task_waits *w);
+	/*
+	 * Called with the name that Python gave a thread. Its tid is the one in the process's own pid namespace. NULL:
+	 * not needed
+	 */
+	void (*thread_name)(struct session *s, u32 pid, u32 own_tid, const char *name);
+	/* Called with what a process runs, once that is known. NULL: not needed */
+	void (*python_program)(struct session *s, u32 pid, const struct python_program *p);
 	/* Reports the sizes of its tables of processes, threads and the like; NULL: it has none. */
 	void (*sizes)(const struct session *s, table_size_fn *fn, void *arg);
 	/* Its probes are detached and attached again while the recording continues. It has no return probes. */

@@ -58,7 +58,7 @@ struct session {
 	struct stack_records *stacks;
 	struct python_known *python;
 	struct native *native; /* NULL: no native stack was requested yet */
-	struct task_samples *tasks; /* NULL: no process with an event loop was seen */
+	struct task_samples *tasks; /* NULL: no Python process was seen */
 	struct trace_writer *writer;
 	int write_error; /* the first failed write */
 

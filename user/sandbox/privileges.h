@@ -2,15 +2,14 @@
 /* What each process of sonde gives up: docs/design.md, "Safety". */
 #pragma once
 
+#include "util/account.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The accounts of scripts/sonde.sysusers; if they do not exist, the numbers below are used, which no account has. */
+/* The accounts of scripts/sonde.sysusers; if they do not exist, the numbers of util/account.h are used. */
 #define ACCOUNT_WORKER	 "sonde"
 #define ACCOUNT_ATTACHER "sonde-attacher"
-/* between systemd's ranges for containers and 2^31, which distributions leave unused */
-#define UID_WORKER   1936682596
-#define UID_ATTACHER 1936682597
 
 /*
  * Changes from root to the attacher's account and keeps the capabilities for following processes and attaching; with

@@ -7,6 +7,13 @@
 #include <sys/types.h>
 
 /*
+ * sonde's own accounts, which no other one has: between systemd's ranges for containers and 2^31, which distributions
+ * leave unused
+ */
+#define UID_WORKER   1936682596
+#define UID_ATTACHER 1936682597
+
+/*
  * The account that is responsible for a process: its effective user, or in a user namespace that another user than
  * root has made the maker of the outermost one; of a subordinate id (subuid(5)) its owner. No file system but /proc is
  * asked, and no lock of the process is taken. false: the process has ended. core_vmas (bpf/core/core.bpf.c) finds the

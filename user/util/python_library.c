@@ -2,12 +2,13 @@
 #include "util/python_library.h"
 
 #include <ctype.h>
-#include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "util/array.h"
+#include "util/path.h"
 
 /* sys.stdlib_module_names of 3.8 to 3.15, without modules that have no Python code and those that begin with _ */
 static const char *const modules[] = {
@@ -233,6 +234,16 @@ static const char *behind_version(const char *name)
 	if (!strncmp(at, ".zip", 4))
 		at += 4;
 	return *at == '/' ? at + 1 : NULL;
+}
+
+bool python_library__is_folder(const char *folder)
+{
+	const char *name = path__file_name(folder);
+	char with_slash[32];
+
+	snprintf(with_slash, sizeof(with_slash), "%s/", name);
+	return *folder == '/' &&
+	       (path__ends_with(name, ".zip") || (path__begins_with(name, "python3") && behind_version(with_slash)));
 }
 
 const char *python_library__part(const char *file)

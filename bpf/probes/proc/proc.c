@@ -5,11 +5,57 @@
  */
 #include "proc.h"
 #include "process/container.h"
+#include "python/program.h"
 #include "record/family.h"
+#include "util/recent.h"
 
 #include <unistd.h>
 
-#define TEXT_MAX 2048
+#define TEXT_MAX	2048
+#define OWN_NUMBERS_MAX 16384
+
+struct own_number {
+	u32 pid, tid; /* tid: in the process's own pid namespace */
+};
+
+struct proc_state {
+	struct recent tids; /* struct own_number -> u32 tid, of threads in other pid namespaces */
+};
+
+static struct proc_state *state_of(const struct session *s)
+{
+	return session__state(s, EVENT_FAMILY(ID_proc_task));
+}
+
+static void begin(struct session *s)
+{
+	recent__init(&state_of(s)->tids, sizeof(struct own_number), sizeof(u32), OWN_NUMBERS_MAX);
+}
+
+static void end(struct session *s)
+{
+	recent__free(&state_of(s)->tids);
+}
+
+static void note_number(struct session *s, u32 pid, u32 tid, u32 own_tid)
+{
+	u32 *slot = tid != own_tid ? recent__get(&state_of(s)->tids, &(struct own_number){ pid, own_tid }) : NULL;
+
+	if (slot)
+		*slot = tid;
+}
+
+static void on_thread_name(struct session *s, u32 pid, u32 own_tid, const char *name)
+{
+	const u32 *tid = recent__find(&state_of(s)->tids, &(struct own_number){ pid, own_tid });
+	struct proc_name r = { .event = session__event(s, ID_proc_name), .name = session__intern(s, name) };
+
+	r.event.pid = pid;
+	r.event.tid = tid ? *tid : own_tid;
+	/* the main thread has the process's name: its own is always MainThread */
+	if (r.event.tid != pid)
+		session__emit(s, &r, sizeof(r));
+}
 
 static void emit_rank(struct session *s, u32 pid, u64 time, const struct process_rank *rank)
 {
@@ -51,9 +97,27 @@ static void emit_image(struct session *s, u32 pid, u64 time)
 		emit_rank(s, pid, time, &image.rank);
 }
 
+static void on_python_program(struct session *s, u32 pid, const struct python_program *p)
+{
+	struct proc_python r = { .event = session__event(s, ID_proc_python) };
+
+	r.event.pid = r.event.tid = pid;
+	if (!session__no_args(s))
+		r.library = session__intern(s, p->library);
+	r.script = session__intern(s, session__path(s, p->script));
+	session__emit(s, &r, sizeof(r));
+}
+
 /* The records of the snapshot are handled here, too. */
 static void on_event(struct session *s, const struct event *e, u32 size)
 {
+	const struct proc_task *t = (const struct proc_task *)e;
+	const struct proc_fork *f = (const struct proc_fork *)e;
+
+	if (e->id == ID_proc_task && size >= sizeof(*t))
+		note_number(s, e->pid, e->tid, t->ns_tid);
+	if (e->id == ID_proc_fork && size >= sizeof(*f))
+		note_number(s, f->child_pid, f->child_tid, f->child_ns_tid);
 	if (e->id == ID_proc_exec || (e->id == ID_proc_task && e->pid == e->tid))
 		emit_image(s, e->pid, e->time);
 }
@@ -86,6 +150,11 @@ FAMILY_HOST(proc) = {
 	.name = "proc",
 	.parts = parts,
 	.follow_iterator = "proc_snapshot",
+	.state = sizeof(struct proc_state),
+	.begin = begin,
+	.end = end,
 	.object_mapped = on_mapped,
 	.event = on_event,
+	.thread_name = on_thread_name,
+	.python_program = on_python_program,
 };

@@ -74,3 +74,18 @@ struct proc_rank {
 	u32 host UNIT(string) DOC("name of the machine");
 } EVENT(proc_rank, 0x0108,
 	"the rank of a process in distributed training, from its environment (RANK and WORLD_SIZE, or the variables of MPI or Slurm)");
+
+/* The kernel has the first 15 bytes of such names from Python 3.14 on, and none before. */
+struct proc_name {
+	struct event event;
+	u32 name UNIT(string) DOC("at most 127 bytes, of any value");
+} EVENT(proc_name, 0x0109,
+	"Python's name of a thread, threading.Thread.name, when it was read from the process's memory");
+
+struct proc_python {
+	struct event event;
+	u32 library UNIT(string)
+		DOC("folder of its standard library, as the process sees it; empty: not known, or --no-args");
+	u32 script UNIT(string)
+		DOC("file of module __main__ if the process was started to run it; empty with -m and -c");
+} EVENT(proc_python, 0x010a, "what a CPython runs, when it was read from the process's memory");

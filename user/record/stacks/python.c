@@ -5,6 +5,7 @@
 #include "attach/steering.h"
 #include "record/examine/file_facts.h"
 #include "record/parts.h"
+#include "record/stacks/tasks.h"
 #include "util/array.h"
 
 #include <bpf/bpf.h>
@@ -267,6 +268,9 @@ void python__mapped(struct session *s, struct file_facts *f, const struct mappin
 {
 	struct python_at at;
 
-	if (f && locate_runtime(s, f, m, &at) && !session__test_switch("late-python"))
+	if (!f || !locate_runtime(s, f, m, &at))
+		return;
+	tasks__runs_python(s, m->pid);
+	if (!session__test_switch("late-python"))
 		enter_process(s, m->pid, &at);
 }

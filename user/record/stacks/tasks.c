@@ -2,6 +2,7 @@
 #include "record/stacks/tasks.h"
 
 #include "attach/task_reader.h"
+#include "probes/proc/proc.h"
 #include "record/parts.h"
 #include "record/stacks/native.h"
 #include "record/stacks/stacks.h"
@@ -13,13 +14,22 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Readings are this far apart, and further if they take long: they use at most a two-hundredth of a CPU. */
+/*
+ * Readings are this far apart, and further if they take long: they use at most a two-hundredth of a CPU. Those of more
+ * than so many processes are further apart in proportion.
+ */
 #define INTERVAL_NS 100000000ULL
 #define COST_PART   200
+#define SHARES	    16
+/* The same for the readings of threads' names; those of all processes use a two-hundredth. The first one is later. */
+#define NAMES_NS       250000000ULL
+#define NAMES_FIRST_NS 150000000ULL
 /* A process without tasks is read less often, and after so many readings another process may take its entry. */
 #define EMPTY_NS  1000000000ULL
 #define EMPTY_MAX 10
 #define ANSWER_NS 8000000000ULL
+/* After this time a child whose socket was closed has ended, so that another one can be started. */
+#define RENEW_NS 200000000ULL
 /*
  * A child that ended, such as at its limit of CPU time, is replaced after this time, and after twice the time whenever
  * the one before did not run for long. So compromised children use little CPU time.
@@ -31,11 +41,14 @@
 struct task_process {
 	u32 pid; /* 0: a free entry */
 	int sock; /* -1: no child runs */
+	bool has_loop; /* its tasks are read, not only names of threads */
 	u64 started; /* ns: when the last child was started */
 	u32 doublings; /* of the time until the next child is started */
 	u64 requested; /* ns: time of the request that is not answered yet; 0: none */
-	u64 last; /* ns: time of the last reading; 0: none */
-	u64 next; /* ns: of the next request */
+	u8 request; /* enum task_reading */
+	u32 n_names; /* of names and programs in its answer, so far */
+	u64 last; /* ns: time of the last reading of tasks; 0: none */
+	u64 next, next_names; /* ns: of the next requests */
 	u32 empty; /* readings without tasks since the last one with tasks */
 	u32 *functions; /* by number, from 1 on: ids in the trace */
 	u32 n_functions;
@@ -72,7 +85,13 @@ static void end_reader(struct task_process *p)
 /* Ends the child, and lets a later one read the process, unless that is of no use. */
 static void on_error(struct session *s, struct task_process *p, int err, u64 now)
 {
-	struct task_process next = { .pid = p->pid, .sock = -1, .started = p->started, .doublings = p->doublings };
+	struct task_process next = {
+		.pid = p->pid,
+		.has_loop = p->has_loop,
+		.sock = -1,
+		.started = p->started,
+		.doublings = p->doublings,
+	};
 
 	end_reader(p);
 	if (err == -ENOTSUP)
@@ -80,12 +99,12 @@ static void on_error(struct session *s, struct task_process *p, int err, u64 now
 				 "process %u: its asyncio tasks are not recorded: " TASKS_UNKNOWN, next.pid);
 	if (err == -ENOTSUP || err == -ENOEXEC || session__has_ended(next.pid))
 		return;
-	/* -ESRCH: the process executes another program, or is about to end */
-	if (err != -ESRCH)
+	/* -ESRCH: the process executes another program, or is about to end; -EAGAIN: its interpreter is not ready */
+	if (err != -ESRCH && err != -EAGAIN && next.has_loop)
 		session__lost(s, "sample", LOSS_READ, 1);
 	if (now - next.started > LONG_NS)
 		next.doublings = 0;
-	next.next = now + (RESTART_NS << next.doublings);
+	next.next = next.next_names = now + (RESTART_NS << next.doublings);
 	next.doublings += next.doublings < DOUBLINGS_MAX;
 	*p = next;
 }
@@ -107,30 +126,53 @@ static const struct family_host *host_of(struct session *s)
 	return NULL;
 }
 
-void tasks__found(struct session *s, u32 pid)
+/* Returns the process's entry, which may be a new one in place of one of less use; NULL: all are of use. */
+static struct task_process *entry_of(struct session *s, u32 pid, bool has_loop)
 {
 	struct task_process *unused = NULL;
 
-	if (!host_of(s) || !session__selects(s, pid))
-		return;
 	if (!s->tasks)
 		s->tasks = calloc(1, sizeof(*s->tasks));
 	for (u32 i = 0; s->tasks && i < TASK_READERS_MAX; i++) {
 		struct task_process *p = &s->tasks->list[i];
 
 		if (p->pid == pid)
-			return;
-		if (!p->pid || (!unused && p->empty >= EMPTY_MAX))
+			return p;
+		if (!p->pid || (!unused && has_loop && (!p->has_loop || p->empty >= EMPTY_MAX)))
 			unused = p;
 	}
-	if (!unused) {
+	if (unused && unused->pid)
+		end_reader(unused);
+	if (unused)
+		*unused =
+			(struct task_process){ .pid = pid, .sock = -1, .next_names = session__now(s) + NAMES_FIRST_NS };
+	return unused;
+}
+
+void tasks__found(struct session *s, u32 pid)
+{
+	struct task_process *p;
+
+	if (!host_of(s) || !session__selects(s, pid))
+		return;
+	p = entry_of(s, pid, true);
+	if (!p) {
 		session__lost(s, "sample", LOSS_BUDGET, 1);
 		return;
 	}
-	if (unused->pid)
-		end_reader(unused);
-	unused->pid = pid;
-	unused->sock = -1;
+	/* the child may have examined the files before that of module _asyncio was mapped */
+	if (!p->has_loop && p->sock >= 0) {
+		end_reader(p);
+		p->pid = pid;
+		p->next = p->next_names = session__now(s) + RENEW_NS;
+	}
+	p->has_loop = true;
+}
+
+void tasks__runs_python(struct session *s, u32 pid)
+{
+	if (session__selects(s, pid))
+		entry_of(s, pid, false);
 }
 
 void tasks__mapped(struct session *s, const struct mapping *m)
@@ -198,14 +240,46 @@ static void write_groups(struct session *s, const struct task_process *p, const 
 		session__lost(s, "sample", LOSS_BUDGET, 1);
 }
 
-static int on_end(struct session *s, struct task_process *p, const struct tasks_end *end)
+static bool on_name(struct session *s, struct task_process *p, struct tasks_name *name)
+{
+	const struct family_host *host = hosts__of(s, EVENT_FAMILY(ID_proc_name));
+
+	name->text[sizeof(name->text) - 1] = '\0';
+	if (!(p->request & READ_NAMES) || p->n_names++ == THREAD_NAMES_MAX)
+		return false;
+	if (host && host->thread_name)
+		host->thread_name(s, p->pid, name->own_tid, name->text);
+	return true;
+}
+
+static bool on_program(struct session *s, struct task_process *p, struct python_program *program)
+{
+	const struct family_host *host = hosts__of(s, EVENT_FAMILY(ID_proc_python));
+
+	program->library[sizeof(program->library) - 1] = program->script[sizeof(program->script) - 1] = '\0';
+	if (!(p->request & READ_NAMES) || p->n_names++ == THREAD_NAMES_MAX)
+		return false;
+	if (host && host->python_program)
+		host->python_program(s, p->pid, program);
+	return true;
+}
+
+static u64 number_of(const struct task_samples *t)
+{
+	u64 n = 0;
+
+	for (u32 i = 0; i < TASK_READERS_MAX; i++)
+		n += t->list[i].pid != 0;
+	return n;
+}
+
+/* An answer with tasks, or with the error that there are none. */
+static void on_tasks(struct session *s, struct task_process *p, const struct tasks_end *end, u64 cost)
 {
 	u64 time = p->requested + (end->delay_ns < INTERVAL_NS ? end->delay_ns : INTERVAL_NS);
-	u64 pause = end->cost_ns < EMPTY_NS ? COST_PART * end->cost_ns : COST_PART * EMPTY_NS;
+	u64 pause = COST_PART * cost * (1 + number_of(s->tasks) / SHARES);
 	u64 interval = end->error ? EMPTY_NS : INTERVAL_NS;
 
-	if (end->error && end->error != -ENOENT)
-		return end->error < 0 ? end->error : -EPROTO;
 	/*
 	 * The first reading has no predecessor, and its period is not known. A reading that was requested before a
 	 * pause may be in it, and be answered after it; one that may have been before such a short pause counts as
@@ -216,8 +290,20 @@ static int on_end(struct session *s, struct task_process *p, const struct tasks_
 	p->next = p->requested + (pause > interval ? pause : interval);
 	p->last = end->error ? 0 : time;
 	p->empty = end->error ? p->empty + 1 : 0;
+}
+
+static int on_end(struct session *s, struct task_process *p, const struct tasks_end *end)
+{
+	u64 cost = end->cost_ns < EMPTY_NS ? end->cost_ns : EMPTY_NS, pause = COST_PART * cost * number_of(s->tasks);
+
+	if (end->error && end->error != -ENOENT)
+		return end->error < 0 ? end->error : -EPROTO;
+	if (p->request & READ_TASKS)
+		on_tasks(s, p, end, cost);
+	if (p->request & READ_NAMES)
+		p->next_names = p->requested + (pause > NAMES_NS ? pause : NAMES_NS);
 	p->requested = 0;
-	p->n_groups = 0;
+	p->n_groups = p->n_names = 0;
 	return 0;
 }
 
@@ -236,6 +322,12 @@ static int on_message(struct session *s, struct task_process *p, struct tasks_me
 		valid = p->n_groups < TASK_GROUPS_MAX && m->group.stack.n <= TASK_FRAMES_MAX &&
 			m->group.holder.n <= TASK_FRAMES_MAX && array__push(p->groups, p->n_groups, *m);
 		break;
+	case TASKS_NAME:
+		valid = on_name(s, p, &m->name);
+		break;
+	case TASKS_PROGRAM:
+		valid = on_program(s, p, &m->program);
+		break;
 	case TASKS_END:
 		return on_end(s, p, &m->end);
 	}
@@ -243,7 +335,7 @@ static int on_message(struct session *s, struct task_process *p, struct tasks_me
 }
 
 /* A reading has at most so many messages. */
-#define MESSAGES_MAX (TASK_FUNCTIONS_MAX + TASK_GROUPS_MAX + 1)
+#define MESSAGES_MAX (TASK_FUNCTIONS_MAX + TASK_GROUPS_MAX + THREAD_NAMES_MAX + 1)
 
 static int receive_reading(struct session *s, struct task_process *p)
 {
@@ -260,26 +352,29 @@ static int receive_reading(struct session *s, struct task_process *p)
 	return err;
 }
 
-static int request_reading(struct session *s, struct task_process *p, u64 now)
+static int request_reading(struct session *s, struct task_process *p, u8 request, u64 now)
 {
 	if (p->sock < 0) {
 		p->started = now;
 		p->sock = attacher__tasks(s->attacher, p->pid);
 	}
 	p->requested = now;
-	return p->sock < 0 ? p->sock : message__send_now(p->sock, "", 1, -1);
+	p->request = request;
+	return p->sock < 0 ? p->sock : message__send_now(p->sock, &request, sizeof(request), -1);
 }
 
 /* Returns 0, or negative errno if the child can't be used any more. */
 static int tick_process(struct session *s, struct task_process *p, u64 now)
 {
 	int err = p->sock >= 0 ? receive_reading(s, p) : 0;
+	u8 request;
 
 	if (err)
 		return err;
 	if (p->requested)
 		return now - p->requested < ANSWER_NS ? 0 : -ETIMEDOUT;
-	return now < p->next || suspension__is_on(&s->suspension) ? 0 : request_reading(s, p, now);
+	request = (p->has_loop && now >= p->next ? READ_TASKS : 0) | (now >= p->next_names ? READ_NAMES : 0);
+	return !request || suspension__is_on(&s->suspension) ? 0 : request_reading(s, p, request, now);
 }
 
 void tasks__tick(struct session *s, u64 now)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Asyncio tasks in a recording: several times a second, children of the attacher (attach/task_reader.h) read the tasks
- * of the processes that run an event loop, and this writes an event sample_tasks for each group of tasks that wait in
- * the same coroutines. Part of --off-cpu, because no other event shows these waits.
+ * What only the memory of a Python process has. Children of the attacher (attach/task_reader.h) read it several times a
+ * second: in any recording that walks Python stacks the names of threads, for which family proc writes an event
+ * proc_name. Where a process runs an event loop, its asyncio tasks: this writes an event sample_tasks for each group of
+ * tasks that wait in the same coroutines. Part of --off-cpu, because no other event shows these waits.
  */
 #pragma once
 
@@ -16,6 +17,8 @@ struct task_samples;
 
 /* Is it the file of an event loop of asyncio? The path need not end with a NUL. */
 bool tasks__is_event_loop(const u8 *path, u32 len);
+/* The process runs a CPython. */
+void tasks__runs_python(struct session *s, u32 pid);
 /* A thread of the process runs an event loop. */
 void tasks__found(struct session *s, u32 pid);
 /*

@@ -5,6 +5,7 @@
 #include "output/text.h"
 #include "report/samples/sampled.h"
 #include "report/source.h"
+#include "util/account.h"
 
 struct lines_report {
 	struct sampled s;
@@ -50,6 +51,15 @@ static void fill(struct lines_report *r, const struct query *args, struct table 
 	table__sort(t, all->cpu_ns ? "self_ns" : "off_cpu_ns");
 }
 
+/* `sonde why` and `record --report` have dropped root's rights when they print. */
+static const char *reader_name(char *buf, size_t size)
+{
+	if (geteuid() == UID_WORKER)
+		return "sonde's own account";
+	snprintf(buf, size, "user %u", geteuid());
+	return buf;
+}
+
 static void add_findings(struct lines_report *r, struct report_output *out)
 {
 	const struct sampled_weight *all = &r->s.total;
@@ -66,9 +76,9 @@ static void add_findings(struct lines_report *r, struct report_output *out)
 	if (r->sources.unread)
 		report_output__note(
 			out,
-			"%u source file%s can't be read here by user %u: lines of %s are without text. A user who "
+			"%u source file%s can't be read here by %s: lines of %s are without text. A user who "
 			"may read %s sees them, too (of a trace given to that user).",
-			r->sources.unread, text__s(r->sources.unread), geteuid(),
+			r->sources.unread, text__s(r->sources.unread), reader_name((char[32]){ 0 }, 32),
 			r->sources.unread == 1 ? "it" : "them", r->sources.unread == 1 ? "it" : "them");
 	if (r->sources.newer)
 		report_output__note(out,
