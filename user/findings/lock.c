@@ -317,6 +317,8 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 	}
 	if (f->kind == FINDING_LOCK && g->n)
 		add_fork(in, g, f);
+	if (f->kind == FINDING_RESULT && !f->counterpart.pid)
+		waited_for__add_worker(in, g, f);
 	if (f->kind == FINDING_CONDITION)
 		waited_for__add_activity(in, g, f);
 	if (is_for_work(in, g, f) || (f->kind == FINDING_LOCK && b.ns && has_idle_holder(in, &b))) {

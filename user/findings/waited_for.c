@@ -301,6 +301,22 @@ bool waited_for__add(const struct finding_input *in, struct thread_key thread, s
 	return true;
 }
 
+bool waited_for__add_worker(const struct finding_input *in, const struct group *g, struct finding *f)
+{
+	struct thread_key worker = { 0, 0 };
+	u32 n = 0;
+
+	if (g->threads != 1 || f->tid != f->pid || 2 * g->ns < g->wall_ns)
+		return false;
+	MAP_EACH_ENTRY(const struct profile_thread *t, const struct thread_key *key, &in->profile->threads) {
+		if (key->pid != f->pid || key->tid == f->pid || 2 * (t->run + t->runnable) < t->wall)
+			continue;
+		worker = *key;
+		n++;
+	}
+	return n == 1 && waited_for__add(in, worker, f);
+}
+
 /* Is the thread idle in calls such as accept() for 95% of the time in which it does not wait for a lock? */
 static bool is_idle_between_locks(const struct finding_input *in, struct thread_key thread,
 				  const struct profile_thread *t)

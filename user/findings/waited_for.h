@@ -18,6 +18,12 @@ void waited_for__add_activity(const struct finding_input *in, const struct group
 bool waited_for__add(const struct finding_input *in, struct thread_key thread, struct finding *f);
 
 /*
+ * A main thread that waits for most of the recording, for one of its threads that runs for most of the time: makes that
+ * thread the counterpart. Returns whether there is exactly one.
+ */
+bool waited_for__add_worker(const struct finding_input *in, const struct group *g, struct finding *f);
+
+/*
  * Is it mostly another thread of the same process that ended these waits, and does that thread have nothing to do or
  * sleep meanwhile? Then the waits are for something to do, too. So are those for a lock that threads or processes hold
  * in turn while they wait for something to do, as those of a server that takes turns to accept.

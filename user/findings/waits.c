@@ -7,6 +7,7 @@
 #include "findings/polls.h"
 #include "findings/waited_for.h"
 #include "findings/compute.h"
+#include "model/lock_kind.h"
 #include "output/text.h"
 #include "util/array.h"
 
@@ -40,6 +41,14 @@ static void add_address_space(struct finding *f)
 			"such calls and page faults wait for the lock of the address space, which all threads share");
 }
 
+/* Does the main thread wait in a queue for what another thread of its process works at? */
+static bool waits_for_worker(const struct finding_input *in, const struct group *g, struct finding *f)
+{
+	u32 stack = (u32)group__most(in, g, GROUP_STACK).value;
+
+	return lock_kind__of_stack(in->stacks, stack) == LOCK_KIND_QUEUE && waited_for__add_worker(in, g, f);
+}
+
 static int complete(const struct finding_input *in, const struct group *g, struct finding *f, void *arg)
 {
 	const struct plain *p = arg;
@@ -54,7 +63,9 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 		group__set_idle(in, g, f);
 	if (p->kind == FINDING_CALL)
 		add_address_space(f);
-	if (p->kind == FINDING_IDLE)
+	if (p->kind == FINDING_IDLE && waits_for_worker(in, g, f))
+		group__set_kind(in, g, f, FINDING_RESULT);
+	else if (p->kind == FINDING_IDLE)
 		polls__add(in, g, f);
 	if (p->kind == FINDING_ASLEEP && !in->profile->has_off_stacks)
 		snprintf(
