@@ -96,9 +96,13 @@ static bool is_replaced(const struct names *n, u32 pid, const char *comm)
 {
 	const struct named_task *t = imaged(n, pid);
 	const char *exe = t && t->task.script ? path__file_name(names__string(n, t->task.exe)) : "";
+	size_t len = strlen(comm);
 
-	/* the kernel has the first 15 bytes of the file's name */
-	return path__begins_with(comm, "python") || (*exe && !strncmp(comm, exe, sizeof(t->task.comm) - 1));
+	if (path__begins_with(comm, "python"))
+		return true;
+	/* the kernel has the first 15 bytes of the file's name; the file may have been deleted or replaced */
+	return len && path__begins_with(exe, comm) &&
+	       (len == sizeof(t->task.comm) - 1 || !exe[len] || !strcmp(exe + len, " (deleted)"));
 }
 
 const char *names__cgroup(const struct names *n, u32 pid)

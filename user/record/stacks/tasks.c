@@ -29,7 +29,8 @@
 #define EMPTY_MAX 10
 #define ANSWER_NS 8000000000ULL
 /* After this time a child whose socket was closed has ended, so that another one can be started. */
-#define RENEW_NS 200000000ULL
+#define RENEW_NS     200000000ULL
+#define RENEWALS_MAX 8
 /*
  * A child that ended, such as at its limit of CPU time, is replaced after this time, and after twice the time whenever
  * the one before did not run for long. So compromised children use little CPU time.
@@ -44,6 +45,7 @@ struct task_process {
 	bool has_loop; /* its tasks are read, not only names of threads */
 	u64 started; /* ns: when the last child was started */
 	u32 doublings; /* of the time until the next child is started */
+	u32 renewals; /* of a child that found no tasks */
 	u64 requested; /* ns: time of the request that is not answered yet; 0: none */
 	u8 request; /* enum task_reading */
 	u32 n_names; /* of names and programs in its answer, so far */
@@ -149,6 +151,19 @@ static struct task_process *entry_of(struct session *s, u32 pid, bool has_loop)
 	return unused;
 }
 
+/*
+ * Replaces the child, which may have examined the files before that of module _asyncio was mapped: a function of a loop
+ * is seen again afterwards, or the file is seen.
+ */
+static void renew_reader(struct session *s, struct task_process *p)
+{
+	struct task_process next = { .pid = p->pid, .has_loop = true, .sock = -1, .renewals = p->renewals + 1 };
+
+	end_reader(p);
+	next.next = next.next_names = session__now(s) + RENEW_NS;
+	*p = next;
+}
+
 void tasks__found(struct session *s, u32 pid)
 {
 	struct task_process *p;
@@ -160,13 +175,9 @@ void tasks__found(struct session *s, u32 pid)
 		session__lost(s, "sample", LOSS_BUDGET, 1);
 		return;
 	}
-	/* the child may have examined the files before that of module _asyncio was mapped */
-	if (!p->has_loop && p->sock >= 0) {
-		end_reader(p);
-		p->pid = pid;
-		p->next = p->next_names = session__now(s) + RENEW_NS;
-	}
 	p->has_loop = true;
+	if (p->sock >= 0 && !p->n_functions && p->renewals < RENEWALS_MAX)
+		renew_reader(s, p);
 }
 
 void tasks__runs_python(struct session *s, u32 pid)
