@@ -60,7 +60,9 @@ static int open_elf(const struct opener *s, int path_fd)
 
 	if (is_remote(s, path_fd))
 		return -EREMOTE;
-	if (fstat(path_fd, &st) || !S_ISREG(st.st_mode))
+	if (fstat(path_fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
 		return -ENOEXEC;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
