@@ -75,6 +75,7 @@ OBJECT = {
     "why": ("text", "of a refused program: what the kernel said"),
     "lacks": ("text", "of a refused program: what the trace lacks without it"),
     "family_off": ("boolean", "of a refused program: the family recorded nothing"),
+    "warnings": ("list of texts", "what the recording could not read, examine or attach; missing where there are none"),
     "findings": ("list of objects", "sentences before the tables"),
     "text": ("text", "of a finding: all in one line"),
     "headline": ("text", "of a finding: who lost how much time, in which code, for what"),

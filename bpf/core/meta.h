@@ -205,3 +205,11 @@ struct meta_unmeasured {
 	u64 start UNIT(moment) DOC("no sched_run, sched_off, sample_off and sample_wake from here to the event's time");
 } EVENT(meta_unmeasured, 0x000f,
 	"a part of the traced time without switches, waits and wake-ups of families sched and sample, to limit their cost");
+
+/* Warnings that a trace holds; further ones are only printed while it is recorded. */
+#define WARNINGS_MAX 256
+
+struct meta_warning {
+	struct event event;
+	u32 text UNIT(string) DOC("what could not be read, examined or attached, and why");
+} EVENT(meta_warning, 0x0010, "a warning that the recording printed");

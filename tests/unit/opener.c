@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The opener with a compromised worker: it opens only ELF files, and one that hangs or has ended is replaced. */
+#include "attach/opener.h"
 #include "attacher_support.h"
 
 #include <elf.h>
@@ -245,6 +246,43 @@ static pid_t fork_as(pid_t pid)
 		_exit(0);
 	}
 	return got;
+}
+
+static int open_perf_map(struct attacher *a, u32 account)
+{
+	int fd = attacher__open_perf_map(a, getpid(), account);
+
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 ? fd : 0;
+}
+
+TEST(opens_only_perf_maps_of_the_account_or_root)
+{
+	static const struct probes none;
+	char path[64], other[80];
+	struct attacher *a;
+	int fd;
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	snprintf(other, sizeof(other), "%s.other", path);
+	unlink(path);
+	REQUIRE(!attacher__start(&a, &none, &(struct attacher_options){}));
+	CHECK(open_perf_map(a, getuid()) == -ENOENT);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	REQUIRE(fd >= 0);
+	CHECK(!open_perf_map(a, getuid()));
+	CHECK(!ftruncate(fd, PERF_MAP_MAX + 1) && open_perf_map(a, getuid()) == -EFBIG);
+	CHECK(!ftruncate(fd, 0) && !link(path, other) && open_perf_map(a, getuid()) == -EPERM);
+	CHECK(!unlink(path) && !symlink(other, path) && open_perf_map(a, getuid()) == -EPERM);
+	CHECK(!unlink(path) && !mkfifo(path, 0600) && open_perf_map(a, getuid()) == -EPERM);
+	CHECK(!unlink(path) && !rename(other, path));
+	if (!getuid()) {
+		CHECK(!fchown(fd, 4711, 4711) && open_perf_map(a, 4712) == -EPERM && !open_perf_map(a, 4711));
+	}
+	unlink(path);
+	close(fd);
+	attacher__free(a);
 }
 
 /* The pid of an opener that has ended may be another process's when the next opener is requested. */

@@ -8,7 +8,7 @@
 
 static const struct rule *python(const char *file, const char *function)
 {
-	return rule__of(&(struct stack_frame){ .kind = FRAME_PYTHON, .file = file, .name = function });
+	return rule__of(&(struct stack_frame){ .kind = FRAME_PYTHON, .file = file, .symbol = function });
 }
 
 static enum finding_kind kind(const char *file, const char *function)
@@ -45,7 +45,7 @@ TEST(files_and_functions)
 	CHECK(kind("/v/site-packages/gunicorn/workers", "any") == FINDING_KINDS);
 	CHECK(kind("/v/site-packages/mygunicorn/workers/base.py", "any") == FINDING_KINDS);
 	CHECK(kind("", "") == FINDING_KINDS && kind("///", "x") == FINDING_KINDS);
-	CHECK(!rule__of(&(struct stack_frame){ .kind = FRAME_NATIVE, .file = "/queue.py", .name = "get" }));
+	CHECK(!rule__of(&(struct stack_frame){ .kind = FRAME_NATIVE, .file = "/queue.py", .symbol = "get" }));
 }
 
 TEST(pools)
@@ -76,13 +76,13 @@ TEST(pools)
 
 TEST(tasks_and_native_code)
 {
-	const struct stack_frame get = { .kind = FRAME_PYTHON, .file = "/l/asyncio/queues.py", .name = "Queue.get" };
+	const struct stack_frame get = { .kind = FRAME_PYTHON, .file = "/l/asyncio/queues.py", .symbol = "Queue.get" };
 	const struct stack_frame drain = { .kind = FRAME_PYTHON,
 					   .file = "/l/asyncio/streams.py",
-					   .name = "StreamWriter.drain" };
+					   .symbol = "StreamWriter.drain" };
 	const struct stack_frame c10d = { .kind = FRAME_NATIVE,
 					  .file = "/l/libtorch.so",
-					  .name = "_ZNK4c10d4Work4waitEv" };
+					  .symbol = "_ZNK4c10d4Work4waitEv" };
 
 	CHECK(rule__of_task(&get) && rule__of_task(&get)->kind == FINDING_IDLE && !rule__of(&get));
 	CHECK(rule__of_task(&drain) && rule__of_task(&drain)->role == RULE_SENDS);

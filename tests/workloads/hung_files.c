@@ -5,7 +5,8 @@
  * `overlay` it maps the file through an overlayfs above the FUSE file system; with `layer` such an overlayfs is its
  * root, and the file is in a layer of its own, so that only a search for other files asks the server. A line on stdin
  * makes the server stop answering; at the end of stdin the server ends, which aborts pending requests. Prints
- * "mapped PID", and "hangs". FUSE_DEVICE in the environment is used instead of /dev/fuse.
+ * "mapped PID", and "hangs". FUSE_DEVICE in the environment is used instead of /dev/fuse, and FUSE_OPTION instead of
+ * the mount's option allow_other.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -263,7 +264,7 @@ static bool make_folders(const char *dir)
 
 int main(int argc, char **argv)
 {
-	const char *node = getenv("FUSE_DEVICE");
+	const char *node = getenv("FUSE_DEVICE"), *option = getenv("FUSE_OPTION");
 	char options[128];
 	int ready[2];
 	pid_t child;
@@ -275,7 +276,8 @@ int main(int argc, char **argv)
 	layer = argc > 4 && !strcmp(argv[4], "layer");
 	overlay = layer || (argc > 4 && !strcmp(argv[4], "overlay"));
 	device = open(node ? node : "/dev/fuse", O_RDWR | O_CLOEXEC);
-	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", device);
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,%s", device,
+		 option ? option : "allow_other");
 	if (device < 0 || load(argv[2]) || !make_folders(argv[1]) ||
 	    mount("hung", served, "fuse", MS_NODEV | MS_NOSUID, options) || pipe2(ready, O_CLOEXEC)) {
 		perror("hung_files");

@@ -178,6 +178,15 @@ int attacher__open_debug(struct attacher *a, u32 pid, const char *path, int obje
 	return attacher__call_opener_for_fd(a, len, object);
 }
 
+int attacher__open_perf_map(struct attacher *a, u32 pid, u32 account)
+{
+	struct attacher_request *r = attacher__request(a, OP_OPEN_PERF_MAP, NULL);
+
+	r->pid = pid;
+	r->account = account;
+	return attacher__call_opener_for_fd(a, 0, -1);
+}
+
 int attacher__maps(struct attacher *a, u32 pid, char **out, size_t *len)
 {
 	attacher__request(a, OP_MAPS, NULL)->pid = pid;

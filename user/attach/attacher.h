@@ -101,6 +101,12 @@ int attacher__open(struct attacher *a, const struct mapping *m);
  * there.
  */
 int attacher__open_debug(struct attacher *a, u32 pid, const char *path, int object);
+/*
+ * Opens /tmp/perf-PID.map in the process's root, or in this process's if the process has ended; PID is the number in
+ * the process's pid namespace. -EPERM: it is no regular file of the account that is responsible for the process, or of
+ * root; -EFBIG: it is too large.
+ */
+int attacher__open_perf_map(struct attacher *a, u32 pid, u32 account);
 /* /proc/PID/maps; malloc'ed, with a NUL after the text. */
 int attacher__maps(struct attacher *a, u32 pid, char **out, size_t *len);
 /* The pids of all processes, a line each, in the same form. */

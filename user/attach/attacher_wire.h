@@ -29,6 +29,7 @@ enum attacher_op {
 	/* Requests to the opener (attach/opener.h). */
 	OP_OPEN, /* a path with its NUL follows; answered with a descriptor */
 	OP_OPEN_DEBUG, /* the same; the object's descriptor is passed with the message */
+	OP_OPEN_PERF_MAP, /* account: of the process; answered with a descriptor */
 	OP_MAPS, /* answered with the text, see struct attacher_reply */
 	OP_READ, /* answered with all bytes that can be read from the descriptor in the message */
 	OP_IMAGE, /* answered with struct process_image */
@@ -43,6 +44,7 @@ struct attacher_request {
 	u32 method; /* enum attach_method */
 	u32 returns; /* 1: OP_SITES probes the returns */
 	u32 object; /* OP_SITES */
+	u32 account; /* OP_OPEN_PERF_MAP */
 	u32 counters; /* 1: OP_SITES has counters */
 	u32 n; /* number of sites; bytes of the path; the signal; ticks per second */
 	u64 seq; /* number of this request; its replies have the same */

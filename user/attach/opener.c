@@ -60,7 +60,9 @@ static int open_elf(const struct opener *s, int path_fd)
 
 	if (is_remote(s, path_fd))
 		return -EREMOTE;
-	if (fstat(path_fd, &st) || !S_ISREG(st.st_mode))
+	if (fstat(path_fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
 		return -ENOEXEC;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -184,6 +186,80 @@ static int serve_open_debug(struct opener *s)
 	close(root);
 	errno = path_fd < 0 ? -path_fd : 0;
 	return reply_elf(s, path_fd);
+}
+
+/* Returns the number of a process in its own pid namespace; 0: it has ended. */
+static u32 own_pid(u32 pid)
+{
+	char path[32], line[256];
+	const char *last;
+	u32 own = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%u/status", pid);
+	f = fopen(path, "re");
+	while (f && !own && fgets(line, sizeof(line), f))
+		if (!strncmp(line, "NSpid:", 6) && (last = strrchr(line, '\t')))
+			own = (u32)strtoul(last, NULL, 10);
+	if (f)
+		fclose(f);
+	return own;
+}
+
+/* A link, or a hard link to a file of another folder, may be any user's choice in /tmp. */
+static int check_perf_map(const struct opener *s, int path_fd)
+{
+	struct stat st;
+
+	if (is_remote(s, path_fd))
+		return -EREMOTE;
+	if (fstat(path_fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_nlink != 1 ||
+	    (st.st_uid && account__owner(st.st_uid) != (uid_t)s->request.account))
+		return -EPERM;
+	return st.st_size > PERF_MAP_MAX ? -EFBIG : 0;
+}
+
+static int open_perf_map(struct opener *s, int folder, u32 pid)
+{
+	char name[32], path[32];
+	int path_fd, fd;
+
+	snprintf(name, sizeof(name), "perf-%u.map", pid);
+	path_fd = openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (path_fd < 0)
+		return -errno;
+	fd = check_perf_map(s, path_fd);
+	if (!fd) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		fd = fd < 0 ? -errno : fd;
+	}
+	close(path_fd);
+	return fd;
+}
+
+static int serve_open_perf_map(struct opener *s)
+{
+	u32 pid = (u32)s->request.pid, own = s->request.pid > 0 ? own_pid(pid) : 0;
+	char path[32] = "/";
+	int root, folder;
+
+	if (s->request.pid <= 0)
+		return -EINVAL;
+	if (own)
+		snprintf(path, sizeof(path), "/proc/%u/root", pid);
+	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return -errno;
+	folder = walk__below(root, "/tmp", visit, s);
+	close(root);
+	if (folder < 0)
+		return folder;
+	s->reply_fd = open_perf_map(s, folder, own ? own : pid);
+	close(folder);
+	return s->reply_fd < 0 ? s->reply_fd : 0;
 }
 
 /* Sends one part of an answer. */
@@ -340,6 +416,8 @@ static int serve_request(struct opener *s)
 		return serve_open(s);
 	case OP_OPEN_DEBUG:
 		return serve_open_debug(s);
+	case OP_OPEN_PERF_MAP:
+		return serve_open_perf_map(s);
 	case OP_MAPS:
 		return serve_maps(s);
 	case OP_READ:

@@ -100,7 +100,7 @@ void finding_code__fill(struct finding_code *code, const struct stacks *stacks, 
 		fill_python(code, f);
 	f = stacks__frame(stacks, native);
 	if (f)
-		stack_frame__demangled(f, code->native, sizeof(code->native));
+		stack_frame__function(f, code->native, sizeof(code->native));
 	code->is_foreign = parts.called && parts.is_foreign;
 }
 

@@ -114,7 +114,7 @@ static const struct rule *first_rule(const struct rule_set *s, const struct rule
 	for (u32 i = last ? *last : 0; i; i = r->next) {
 		r = &s->list[i - 1];
 		if ((!best || r < best) && is_of_task(r) == of_task &&
-		    (r->role == RULE_NATIVE) == (f->kind == FRAME_NATIVE) && has_function(r, f->name) &&
+		    (r->role == RULE_NATIVE) == (f->kind == FRAME_NATIVE) && has_function(r, f->symbol) &&
 		    has_file(r, f->file, at) && !is_namesake(s, r, f))
 			best = r;
 	}
@@ -217,7 +217,7 @@ static int run_test(struct rule_set *s, u32 line, char **words, u32 n)
 	found = find_rule(s,
 			  &(struct stack_frame){ .kind = r->role == RULE_NATIVE ? FRAME_NATIVE : FRAME_PYTHON,
 						 .file = words[1],
-						 .name = words[2] },
+						 .symbol = words[2] },
 			  is_of_task(r));
 	r->is_tested = true;
 	if (!found)

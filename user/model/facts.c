@@ -224,6 +224,18 @@ static int on_refused(const struct rows *rows, void *arg)
 	return 0;
 }
 
+static int on_warning(const struct rows *rows, void *arg)
+{
+	struct load *l = arg;
+	struct trace_facts *f = l->facts;
+
+	ROWS_EACH(v, rows)
+		if (f->n_warnings < WARNINGS_MAX &&
+		    !array__push(f->warnings, f->n_warnings, trace__string(l->trace, (u32)view__get(&v, "text"))))
+			return -ENOMEM;
+	return 0;
+}
+
 COMPARE_BY(by_time, struct trace_window, ASCENDING(from))
 
 /* Sorts windows by time and joins those that overlap. Returns how many are left. */
@@ -462,6 +474,8 @@ int trace_facts__load(struct trace_facts *f, struct trace *t, const char *file, 
 		err = read_losses(&l);
 	if (!err)
 		err = trace__read_kind(l.trace, "meta_refused", on_refused, &l);
+	if (!err)
+		err = trace__read_kind(l.trace, "meta_warning", on_warning, &l);
 	f->damaged = trace__damaged(t);
 	return err;
 }
@@ -470,6 +484,7 @@ void trace_facts__free(struct trace_facts *f)
 {
 	free(f->losses);
 	free(f->refused);
+	free(f->warnings);
 	free(f->windows);
 	free(f->before);
 	free(f->unpaused);

@@ -54,9 +54,14 @@ struct trace_facts {
 	u32 n_losses;
 	struct refused *refused;
 	u32 n_refused;
+	const char **warnings; /* that the recordings printed, at most WARNINGS_MAX */
+	u32 n_warnings;
 };
 
-/* Reads losses in [from, to), refused programs and the end's reason. file and t must outlive f. 0 or negative errno. */
+/*
+ * Reads losses in [from, to), refused programs, warnings and the end's reason. file and t must outlive f. 0 or negative
+ * errno.
+ */
 int trace_facts__load(struct trace_facts *f, struct trace *t, const char *file, u64 from, u64 to);
 void trace_facts__free(struct trace_facts *f);
 /* ns of [from, to) that lie in the traced time */

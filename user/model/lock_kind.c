@@ -120,13 +120,13 @@ static enum lock_kind of_native(const struct stack_frame *f)
 {
 	if (is_in_one_of(f, openmp, ARRAY_LEN(openmp)))
 		return LOCK_KIND_BARRIER;
-	for (size_t i = 0; is_rust_library(f->name) && i < ARRAY_LEN(rust_rules); i++)
-		if (strstr(f->name, rust_rules[i].text))
+	for (size_t i = 0; is_rust_library(f->symbol) && i < ARRAY_LEN(rust_rules); i++)
+		if (strstr(f->symbol, rust_rules[i].text))
 			return rust_rules[i].kind;
 	if (path__begins_with(path__file_name(f->file), "_queue."))
 		return LOCK_KIND_QUEUE;
 	for (size_t i = 0; i < ARRAY_LEN(native_rules); i++)
-		if (path__begins_with(f->name, native_rules[i].text))
+		if (path__begins_with(f->symbol, native_rules[i].text))
 			return native_rules[i].kind;
 	return LOCK_KIND_UNKNOWN;
 }
@@ -134,14 +134,14 @@ static enum lock_kind of_native(const struct stack_frame *f)
 static enum lock_kind of_python(const struct stack_frame *f)
 {
 	/* newer Pythons have qualified names: Condition.wait */
-	const char *dot = strrchr(f->name, '.'), *name = dot ? dot + 1 : f->name;
+	const char *dot = strrchr(f->symbol, '.'), *name = dot ? dot + 1 : f->symbol;
 
 	for (size_t i = 0; i < ARRAY_LEN(python_rules); i++) {
 		if (!path__ends_with(f->file, python_rules[i].text) || strcmp(name, python_rules[i].function) != 0)
 			continue;
-		return path__begins_with(f->name, "Event.")   ? LOCK_KIND_EVENT :
-		       path__begins_with(f->name, "Barrier.") ? LOCK_KIND_BARRIER :
-								python_rules[i].kind;
+		return path__begins_with(f->symbol, "Event.")	? LOCK_KIND_EVENT :
+		       path__begins_with(f->symbol, "Barrier.") ? LOCK_KIND_BARRIER :
+								  python_rules[i].kind;
 	}
 	return LOCK_KIND_UNKNOWN;
 }
@@ -152,7 +152,7 @@ static enum lock_kind add_native(enum lock_kind kind, const struct stack_frame *
 	if (!kind)
 		return of_native(f);
 	for (size_t i = 0; kind == LOCK_KIND_CONDITION && i < ARRAY_LEN(java_rules); i++)
-		if (strstr(f->name, java_rules[i].text))
+		if (strstr(f->symbol, java_rules[i].text))
 			return java_rules[i].kind;
 	return kind;
 }
@@ -161,12 +161,12 @@ static bool is_mechanism(const struct stack_frame *f)
 {
 	if (is_in_one_of(f, mechanisms, ARRAY_LEN(mechanisms)) || is_in_one_of(f, openmp, ARRAY_LEN(openmp)))
 		return true;
-	if (!strcmp(f->name, "[vdso]"))
+	if (!strcmp(f->symbol, "[vdso]"))
 		return true;
 	for (size_t i = 0; i < ARRAY_LEN(inlined); i++)
-		if (path__begins_with(f->name, inlined[i]))
+		if (path__begins_with(f->symbol, inlined[i]))
 			return true;
-	return f->kind == FRAME_KERNEL || is_rust_library(f->name);
+	return f->kind == FRAME_KERNEL || is_rust_library(f->symbol);
 }
 
 /* Does a thread of OpenMP wait for the next part of a loop? No code of the program has called it. */
@@ -201,7 +201,7 @@ enum lock_kind lock_kind__of_stack(const struct stacks *s, u32 stack)
 				kind = found;
 			has_python = true;
 		} else if (!has_python) {
-			is_semaphore = is_semaphore || (!kind && path__begins_with(f->name, "sem_"));
+			is_semaphore = is_semaphore || (!kind && path__begins_with(f->symbol, "sem_"));
 			kind = add_native(kind, f);
 		}
 	}
@@ -228,7 +228,7 @@ bool lock_kind__is_send(const struct stacks *s, u32 stack)
 	const struct stack_frame *f;
 
 	for (u32 at = stack; (f = stacks__frame(s, at)) != NULL && f->kind == FRAME_NATIVE; at = f->caller)
-		if (is_rust_library(f->name) && strstr(f->name, "4mpmc") && strstr(f->name, "4send"))
+		if (is_rust_library(f->symbol) && strstr(f->symbol, "4mpmc") && strstr(f->symbol, "4send"))
 			return true;
 	return false;
 }

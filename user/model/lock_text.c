@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "model/lock_text.h"
 
-#include "model/demangle.h"
 #include "output/text.h"
 #include "util/path.h"
 
@@ -46,12 +45,10 @@ static char *write_file(const struct stack_frame *f, char *buf, size_t size)
 char *lock_text__code(const struct stacks *s, u32 frame, char *buf, size_t size)
 {
 	const struct stack_frame *f = stacks__frame(s, frame);
-	char name[STACK_LABEL], file[STACK_LABEL];
+	char file[STACK_LABEL];
 
 	if (f && *f->name)
-		snprintf(buf, size, "%s%s",
-			 f->kind == FRAME_PYTHON ? f->name : demangle__short(f->name, name, sizeof(name)),
-			 write_file(f, file, sizeof(file)));
+		snprintf(buf, size, "%s%s", f->name, write_file(f, file, sizeof(file)));
 	else
 		stacks__label(s, frame, buf, size);
 	return buf;

@@ -10,10 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/demangle.h"
 #include "util/array.h"
 #include "util/compare.h"
 
-#define NONE 0xffffffffu
+#define NONE		0xffffffffu
+#define DEMANGLED_NAME	4096 /* bytes of a name; longer ones are cut */
+#define DEMANGLED_BYTES (64u << 20) /* of all names */
 
 struct entry {
 	u32 id;
@@ -27,8 +30,9 @@ struct code {
 	u32 id;
 	u32 function; /* the lowest id among equal functions, see unite_codes() */
 	u32 first_line;
-	const char *name, *file;
-	u64 start;
+	const char *symbol, *file;
+	char *demangled; /* NULL: the symbol is the name */
+	u64 start, time;
 	enum code_origin origin;
 };
 
@@ -45,7 +49,7 @@ struct stacks {
 static int on_codes(const struct rows *rows, void *arg)
 {
 	const struct schema_event *e = rows__event(rows);
-	FIELDS_OF(e, code, line, name, file, start);
+	FIELDS_OF(e, code, line, name, file, start, time);
 	struct stacks *s = arg;
 	int err = 0;
 
@@ -59,9 +63,10 @@ static int on_codes(const struct rows *rows, void *arg)
 				.id = id,
 				.function = id,
 				.first_line = (u32)rows__u64(rows, line, i),
-				.name = trace__string(s->trace, (u32)rows__u64(rows, name, i)),
+				.symbol = trace__string(s->trace, (u32)rows__u64(rows, name, i)),
 				.file = trace__string(s->trace, (u32)rows__u64(rows, file, i)),
 				.start = start ? rows__u64(rows, start, i) : 0,
+				.time = rows__u64(rows, time, i),
 			};
 	}
 	return err;
@@ -90,6 +95,7 @@ static int on_frames(const struct rows *rows, void *arg)
 				.kind = rows__s64(rows, kind, i),
 				.offset = rows__u64(rows, offset, i),
 				.name = "",
+				.symbol = "",
 				.file = "",
 			},
 		};
@@ -111,14 +117,23 @@ static u32 index_of(const struct stacks *s, u32 id)
 	return e ? (u32)(e - s->frames) : NONE;
 }
 
-/* Removes all but one item per id; returns how many remain. Differing items of one id are a damaged file's. */
-static u32 unique(void *list, u32 n, size_t size)
+/* Of a function that was written again the newest item is first: it got its name when the recording ended. */
+static int by_id_and_time(const void *a, const void *b)
+{
+	const struct code *x = a, *y = b;
+	int order = compare__u32(a, b);
+
+	return order ? order : x->time > y->time ? -1 : x->time < y->time;
+}
+
+/* Retains the first item of each id; returns how many remain. Differing frames of one id are a damaged file's. */
+static u32 unique(void *list, u32 n, size_t size, int (*compare)(const void *, const void *))
 {
 	u8 *base = list;
 	u32 n_unique = 0;
 
 	if (n)
-		qsort(list, n, size, compare__u32);
+		qsort(list, n, size, compare);
 	for (u32 i = 0; i < n; i++)
 		if (!n_unique || compare__u32(base + (n_unique - 1) * size, base + i * size)) {
 			memmove(base + n_unique * size, base + i * size, size);
@@ -130,7 +145,7 @@ static u32 unique(void *list, u32 n, size_t size)
 /* Compares all fields but the id, then the id. */
 static int compare_functions(const struct code *x, const struct code *y)
 {
-	int order = strcmp(x->name, y->name);
+	int order = strcmp(x->symbol, y->symbol);
 
 	if (!order)
 		order = strcmp(x->file, y->file);
@@ -162,10 +177,27 @@ static int unite_codes(struct stacks *s)
 	qsort(list, s->n_codes, sizeof(struct code *), by_function);
 	/* functions without a name may differ */
 	for (u32 i = 1; i < s->n_codes; i++)
-		if (*list[i]->name && !compare_functions(list[i - 1], list[i]))
+		if (*list[i]->symbol && !compare_functions(list[i - 1], list[i]))
 			list[i]->function = list[i - 1]->function;
 	free(list);
 	return 0;
+}
+
+/* Demangles the names of C++ and Rust. A hostile file may have very many: further ones stay as they are. */
+static void demangle_codes(struct stacks *s)
+{
+	char name[DEMANGLED_NAME];
+	u64 bytes = 0;
+
+	for (u32 i = 0; i < s->n_codes && bytes < DEMANGLED_BYTES; i++) {
+		struct code *c = &s->codes[i];
+
+		if (c->symbol[0] != '_' || strnlen(c->symbol, sizeof(name)) == sizeof(name) ||
+		    !strcmp(demangle__short(c->symbol, name, sizeof(name)), c->symbol))
+			continue;
+		c->demangled = strdup(name);
+		bytes += strlen(name);
+	}
 }
 
 static void add_names(struct stacks *s)
@@ -178,7 +210,8 @@ static void add_names(struct stacks *s)
 			c = bsearch(&f->code, s->codes, s->n_codes, sizeof(*s->codes), compare__u32);
 		if (c) {
 			f->code = c->function;
-			f->name = c->name;
+			f->symbol = c->symbol;
+			f->name = c->demangled ? c->demangled : c->symbol;
 			f->file = c->file;
 			f->first_line = c->first_line;
 			f->origin = c->origin;
@@ -278,9 +311,10 @@ int stacks__load(struct stacks **out, struct trace *t)
 	if (!err)
 		err = trace__read_kind(s->trace, "meta_frame", on_frames, s);
 	if (!err) {
-		s->n_codes = unique(s->codes, s->n_codes, sizeof(*s->codes));
-		s->n = unique(s->frames, s->n, sizeof(*s->frames));
+		s->n_codes = unique(s->codes, s->n_codes, sizeof(*s->codes), by_id_and_time);
+		s->n = unique(s->frames, s->n, sizeof(*s->frames), compare__u32);
 		err = unite_codes(s);
+		demangle_codes(s);
 	}
 	if (!err)
 		err = find_origins(s);
@@ -302,6 +336,8 @@ void stacks__free(struct stacks *s)
 		free(*s->room);
 	free(s->room);
 	free(s->frames);
+	for (u32 i = 0; i < s->n_codes; i++)
+		free(s->codes[i].demangled);
 	free(s->codes);
 	free(s);
 }

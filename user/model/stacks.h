@@ -20,7 +20,8 @@ struct stack_frame {
 	u32 first_line; /* of the function, 0: not known */
 	s64 kind; /* enum frame_kind */
 	u64 offset; /* of the instruction, see struct meta_frame */
-	const char *name; /* of the function, "" if not known; live as long as the trace */
+	const char *name; /* of the function, demangled, "" if not known; lives as long as the stacks */
+	const char *symbol; /* the same as the file has it: "_ZN4node5StartEiPPc" */
 	const char *file;
 	enum code_origin {
 		ORIGIN_UNKNOWN, /* no process of the trace stated where its standard library lies */
@@ -73,11 +74,9 @@ u64 stack_frame__name_hash(const struct stack_frame *f);
 char *stack_frame__function(const struct stack_frame *f, char *buf, size_t size);
 /* Writes the frame's function without the line: "iterencode (encoder.py)", "memcpy (libc.so.6)", "do_futex_[k]". */
 char *stacks__function(const struct stacks *s, u32 id, char *buf, size_t size);
-/* As stack_frame__function for a native frame, with the demangled name of a C++ function: "srv::handle (srv)". */
-char *stack_frame__demangled(const struct stack_frame *f, char *buf, size_t size);
 /*
- * The same, but of a function without a name it writes only the file, as an address in it means nothing to a reader:
- * "libcrypto.so.3".
+ * As stack_frame__function, but of a native function without a name it writes only the file, as an address in it means
+ * nothing to a reader: "libcrypto.so.3".
  */
 char *stack_frame__native(const struct stack_frame *f, char *buf, size_t size);
 /*

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "model/demangle.h"
 #include "model/stacks.h"
 #include "output/text.h"
 #include "util/array.h"
@@ -100,20 +99,10 @@ static bool is_address(const struct stack_frame *f)
 	return *file && (!*f->name || (!strncmp(f->name, file, len) && !strncmp(f->name + len, "+0x", 3)));
 }
 
-char *stack_frame__demangled(const struct stack_frame *f, char *buf, size_t size)
-{
-	char name[STACK_LABEL];
-	struct stack_frame named = *f;
-
-	if (*f->name)
-		named.name = demangle__short(f->name, name, sizeof(name));
-	return stack_frame__function(&named, buf, size);
-}
-
 char *stack_frame__native(const struct stack_frame *f, char *buf, size_t size)
 {
 	if (!is_address(f))
-		return stack_frame__demangled(f, buf, size);
+		return stack_frame__function(f, buf, size);
 	snprintf(buf, size, "%.*s", cut_at(size), path__file_name(f->file));
 	return buf;
 }

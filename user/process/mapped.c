@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,6 +25,7 @@ struct request {
 	bool remote_files;
 	char link[80]; /* of /proc/PID, to the file itself; "": the path is used */
 	u64 dev; /* of a mapping; 0: unknown */
+	u64 copy_max; /* bytes of a remote file that are copied; 0: it is not copied */
 	u64 ino; /* the number that a file found by its path must have; 0: any */
 	char path[PATH_MAX]; /* "": only the link is used */
 };
@@ -98,15 +101,40 @@ static int find_file(const struct request *r, const char **remote)
 	return -ENOENT;
 }
 
+/* Returns a descriptor of a copy. Closes fd, which may wait for its server, too. */
+static int copy_file(int fd, u64 max)
+{
+	int copy = memfd_create("sonde", MFD_CLOEXEC);
+	ssize_t n = copy < 0 ? -1 : 1;
+	u64 size = 0;
+	int err;
+
+	for (; n > 0 && size <= max; size += n > 0 ? (u64)n : 0)
+		n = sendfile(copy, fd, NULL, max + 1 - size);
+	err = n < 0 ? -errno : size > max ? -EFBIG : 0;
+	close(fd);
+	if (!err)
+		return copy;
+	if (copy >= 0)
+		close(copy);
+	return err;
+}
+
 /* In a child, whose constant texts have the addresses of its parent's. */
 static int open_file(const void *arg, struct bounded_reply *reply)
 {
+	const struct request *r = arg;
 	const char *remote = NULL;
-	int fd = find_file(arg, &remote);
+	int fd = find_file(r, &remote);
+	bool copied = fd >= 0 && r->copy_max && filesystem__remote_file(fd, r->pid, r->dev);
 
 	bounded__add(reply, &remote, sizeof(remote));
-	reply->fd = fd < 0 ? -1 : file__reopen_regular(fd);
-	return fd < 0 ? fd : reply->fd < 0 ? reply->fd : 0;
+	if (fd >= 0)
+		fd = file__reopen_regular(fd);
+	if (fd >= 0 && copied)
+		fd = copy_file(fd, r->copy_max);
+	reply->fd = fd < 0 ? -1 : fd;
+	return fd < 0 ? fd : 0;
 }
 
 static int request_file(const struct request *r, const char **remote)
@@ -123,9 +151,16 @@ static int request_file(const struct request *r, const char **remote)
 
 int mapped__open(const struct mapping *m, enum mapped_path by_path, bool remote_files, const char **remote)
 {
+	return mapped__open_copy(m, by_path, remote_files, 0, remote);
+}
+
+int mapped__open_copy(const struct mapping *m, enum mapped_path by_path, bool remote_files, u64 copy_max,
+		      const char **remote)
+{
 	struct request r = {
 		.pid = m->pid,
 		.remote_files = remote_files,
+		.copy_max = copy_max,
 		.dev = m->dev,
 		.ino = by_path == MAPPED_SAME ? m->ino : 0,
 	};

@@ -19,6 +19,12 @@ enum mapped_path { MAPPED_SAME, MAPPED_ANY };
  * (filesystem__remote_file), whose name *remote gets (else NULL), and remote_files is false; or it did not answer.
  */
 int mapped__open(const struct mapping *m, enum mapped_path by_path, bool remote_files, const char **remote);
+/*
+ * As mapped__open, but of a file on a remote file system it returns a copy in memory of at most copy_max bytes (-EFBIG:
+ * the file is larger), so that no later call waits for its server.
+ */
+int mapped__open_copy(const struct mapping *m, enum mapped_path by_path, bool remote_files, u64 copy_max,
+		      const char **remote);
 /* Opens in the same way the program of a process. */
 int mapped__open_program(u32 pid, bool remote_files, const char **remote);
 /* Opens in the same way the file at a path in the root of a process; pid 0: as this process sees it. */

@@ -21,6 +21,7 @@
 
 #define INTERPRETERS_MAX 1024
 #define THREADS_MAX	 65536
+#define COPIES_MAX	 (256ULL << 20) /* bytes of remote files, which are copied to memory */
 
 #define SYS_FUTEX 202 /* x86-64 */
 /*
@@ -62,16 +63,20 @@ static void on_mapping(const struct mapping *m, void *arg)
 	bool likely = strstr(file, "python") || !strcmp(m->path, l->exe);
 	const char *remote;
 	u32 at = l->n_files;
+	struct stat st;
 	int fd;
 
 	/* any file may contain an interpreter, but the last 8 entries are for files that are likely to */
 	if (l->n_files == SNAPSHOT_FILES_MAX || (!likely && l->n_files >= SNAPSHOT_FILES_MAX - 8))
 		return;
-	fd = mapped__open(m, MAPPED_ANY, l->remote_files, &remote);
+	fd = mapped__open_copy(m, MAPPED_ANY, l->remote_files, COPIES_MAX - l->copied ?: 1, &remote);
 	if (remote)
 		l->remote = remote;
+	l->is_denied |= fd == -EACCES;
 	if (fd < 0)
 		return;
+	if (l->remote_files && !fstat(fd, &st) && !st.st_nlink)
+		l->copied += (u64)st.st_size < COPIES_MAX - l->copied ? (u64)st.st_size : COPIES_MAX - l->copied;
 	if (likely) {
 		memmove(l->files + 1, l->files, at * sizeof(l->files[0]));
 		memmove(l->starts + 1, l->starts, at * sizeof(l->starts[0]));
@@ -211,11 +216,17 @@ int snapshot__identify(struct snapshot *l, char *err, size_t len)
 		ret = l->n_runtimes ? 0 : added == -ENOENT ? ret : added;
 	}
 	if (ret == -ENOENT && l->remote)
+		snprintf(err, len, "process %u: no CPython was found in its files, but some lie on %s%s", l->pid,
+			 l->remote,
+			 l->remote_files ?
+				 ": end its server, or let it continue" :
+				 ", whose server may never answer, and were not opened; --remote-files opens them");
+	else if (ret == -ENOENT && l->is_denied)
 		snprintf(
 			err, len,
-			"process %u: no CPython was found in its files, but some lie on %s, whose server may never answer, and "
-			"were not opened; --remote-files opens them",
-			l->pid, l->remote);
+			"process %u: no CPython was found in its files, but some could not be opened: permission denied, as "
+			"on FUSE mounted without allow_other: mount it with -o allow_other, or run sonde as its user",
+			l->pid);
 	else if (ret == -ENOENT && strstr(path__file_name(l->exe), "pypy"))
 		snprintf(err, len, "process %u runs PyPy (%s), whose Python stacks sonde can't read", l->pid, l->exe);
 	else if (ret == -ENOENT)

@@ -72,6 +72,8 @@ struct snapshot {
 	char exe[256];
 	bool remote_files; /* set it before snapshot__open: also open files on remote file systems */
 	const char *remote; /* name of a remote file system on which a file was not opened; NULL: none */
+	bool is_denied; /* a file could not be opened for lack of rights */
+	u64 copied; /* bytes of remote files */
 
 	struct snapshot_task *tasks;
 	u32 n_tasks;

@@ -374,8 +374,10 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 		drain__last(s);
 		stack_records__finish(s);
 		/* the tick counts what the last records lacked */
-		if (s->native)
+		if (s->native) {
+			native__finish(s->native);
 			native__tick(s->native, session__now(s));
+		}
 		shares__report(s);
 		losses__poll(s);
 		metadata__hits(s);

@@ -12,15 +12,28 @@
 
 #define FIRSTS_MAX 256
 
-/* A warning is one line: a name with a line end must not look like another one. */
-static void __attribute__((format(printf, 2, 0))) add_warning(struct warnings *w, const char *fmt, va_list ap)
+/* Those from before the trace is created are of the options, or are stored as refused programs. */
+static void write_warning(struct session *s, const char *text)
 {
+	struct meta_warning e = { .event = session__event(s, ID_meta_warning) };
+
+	if (!s->writer || s->warnings.n_written++ >= WARNINGS_MAX)
+		return;
+	e.text = session__intern(s, text);
+	session__emit(s, &e, sizeof(e));
+}
+
+/* A warning is one line: a name with a line end must not look like another one. */
+static void __attribute__((format(printf, 2, 0))) add_warning(struct session *s, const char *fmt, va_list ap)
+{
+	struct warnings *w = &s->warnings;
 	char *text;
 
 	if (vasprintf(&text, fmt, ap) < 0)
 		return;
 	for (char *end; (end = strchr(text, '\n')) != NULL;)
 		*end = '?';
+	write_warning(s, text);
 	if (!array__push(w->texts, w->n, text))
 		free(text);
 }
@@ -38,7 +51,7 @@ void session__warn(struct session *s, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	add_warning(&s->warnings, fmt, ap);
+	add_warning(s, fmt, ap);
 	va_end(ap);
 }
 
@@ -49,7 +62,7 @@ void session__warn_of(struct session *s, u32 account, const char *fmt, ...)
 	if (!shares__may_warn(s, account))
 		return;
 	va_start(ap, fmt);
-	add_warning(&s->warnings, fmt, ap);
+	add_warning(s, fmt, ap);
 	va_end(ap);
 }
 

@@ -11,6 +11,7 @@ enum first_of { FIRST_HIDDEN, FIRST_UNWATCHED };
 struct warnings {
 	char **texts;
 	u32 n, next;
+	u32 n_written; /* to the trace */
 	/* of which warnings the accounts had the first */
 	struct first {
 		u32 account;

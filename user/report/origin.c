@@ -103,11 +103,23 @@ static void add_refused(struct json_writer *w, const struct trace_facts *f)
 	json_writer__end(w);
 }
 
+/* Adds the recording's warnings, if there are any. */
+static void add_warnings(struct json_writer *w, const struct trace_facts *f)
+{
+	if (!f->n_warnings)
+		return;
+	json_writer__list(w, "warnings");
+	for (u32 i = 0; i < f->n_warnings; i++)
+		json_writer__text(w, NULL, f->warnings[i]);
+	json_writer__end(w);
+}
+
 static void add_members(struct json_writer *w, const void *arg)
 {
 	add_trace(w, arg);
 	add_losses(w, arg);
 	add_refused(w, arg);
+	add_warnings(w, arg);
 }
 
 static void print_refused(FILE *file, const struct output_options *options, const struct refused *r, const char *prefix)
@@ -143,6 +155,18 @@ static bool is_covered(const struct trace_facts *f, u32 index)
 	return false;
 }
 
+static void print_warnings(FILE *file, const struct trace_facts *f, const char *prefix)
+{
+	for (u32 i = 0; i < f->n_warnings && i < WARNINGS_SHOWN; i++) {
+		fprintf(file, "%srecord warned: ", prefix);
+		print__clean(file, f->warnings[i] ? f->warnings[i] : "");
+		putc('\n', file);
+	}
+	if (f->n_warnings > WARNINGS_SHOWN)
+		fprintf(file, "%srecord warned %u more time%s: `sonde report FILE losses` lists all\n", prefix,
+			f->n_warnings - WARNINGS_SHOWN, text__s(f->n_warnings - WARNINGS_SHOWN));
+}
+
 /* Prints what is missing in the trace. Each line begins with prefix, which is "# " in CSV. */
 static void print_losses(FILE *file, const struct output_options *options, const char *prefix, const void *arg)
 {
@@ -166,8 +190,9 @@ static void print_losses(FILE *file, const struct output_options *options, const
 	for (i = 0; i < f->n_refused; i++)
 		if (!is_covered(f, i))
 			print_refused(file, options, &f->refused[i], prefix);
+	print_warnings(file, f, prefix);
 	if (!f->n_losses) {
-		fprintf(file, "%s%s%s\n", prefix, f->n_refused ? "apart from that " : "",
+		fprintf(file, "%s%s%s\n", prefix, f->n_refused || f->n_warnings ? "apart from that " : "",
 			f->to || f->from > f->start ? "no losses recorded in this time" : "no losses recorded");
 		return;
 	}

@@ -172,13 +172,13 @@ static void examine_object(struct session *s, struct object *o, const struct map
 
 	if (o->fd < 0)
 		o->fd = open_mapped(s, m);
-	if (o->fd < 0 && o->fd != -ENOEXEC && o->fd != -EREMOTE && o->fd != -ETIMEDOUT)
+	if (o->fd < 0 && o->fd != -ENOEXEC && o->fd != -EREMOTE && o->fd != -EACCES && o->fd != -ETIMEDOUT)
 		return;
 	o->examined = true;
 	o->pid = m->pid;
 	o->account = shares__owner(s->shares, o->fd, m->uid);
-	if (o->fd == -EREMOTE || o->fd == -ETIMEDOUT) {
-		if (o->fd == -EREMOTE)
+	if (o->fd == -EREMOTE || o->fd == -EACCES || o->fd == -ETIMEDOUT) {
+		if (o->fd != -ETIMEDOUT)
 			remote__refuse(s, o, m->magic);
 		else
 			object__refuse_hung(s, o, m->uid);

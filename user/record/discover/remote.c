@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Files that are left out because they are on remote file systems (--remote-files). If programs are on NFS there are
- * hundreds of them, so one line names the first that matters, how many there are, which processes map them, and the
- * command that examines them, for each account; later ones are reported together once a second.
+ * Files that are left out because they are on remote file systems (--remote-files), or because these do not let sonde
+ * read them. If programs are on NFS there are hundreds of them, so one line names the first that matters, how many
+ * there are, which processes map them, and the command that examines them, for each account; later ones are reported
+ * together once a second.
  */
 #include "process/filesystem.h"
 #include "record/discover/objects.h"
 #include "record/parts.h"
 #include "util/path.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +26,7 @@ struct remote_files {
 	char path[PATH_MAX]; /* of the first one, or of the first that a family would probe */
 	char fs[64];
 	bool is_followed;
+	bool is_denied; /* the server, or the kernel for it, refuses to let the first one be read */
 	struct {
 		u32 pid;
 		char comm[16];
@@ -74,10 +77,11 @@ void remote__refuse(struct session *s, struct object *o, u32 magic)
 		return;
 	if (!r->n_files++ || (matters && !r->is_followed)) {
 		snprintf(r->path, sizeof(r->path), "%s", o->path);
+		r->is_denied = o->fd == -EACCES;
 		snprintf(r->fs, sizeof(r->fs), "%s",
-			 name  ? name :
-			 magic ? "a mount that another user made" :
-				 "a network or FUSE file system");
+			 name		       ? name :
+			 r->is_denied || magic ? "a mount that another user made" :
+						 "a network or FUSE file system");
 	}
 	r->is_followed |= matters;
 }
@@ -133,18 +137,27 @@ static void add_option(const struct session *s, char *text, size_t len)
 
 static void report_files(struct session *s, const struct remote_files *r)
 {
-	char processes[256], command[512], others[64] = "";
+	char processes[256], command[512], help[700], others[64] = "";
 
 	list_processes(r, processes, sizeof(processes));
 	add_option(s, command, sizeof(command));
 	if (r->n_files > 1)
 		snprintf(others, sizeof(others), " and %u more file%s", r->n_files - 1, r->n_files == 2 ? "" : "s");
-	session__warn_of(
-		s, r->account,
-		"%s%s: not examined, and no calls into %s traced: %s on %s, whose server may never answer; mapped by %s. "
-		"`%s` examines such files; with \"remote-files = yes\" in /etc/sonde.conf every recording does so",
-		r->path, others, r->n_files > 1 ? "them is" : "it is", r->n_files > 1 ? "they lie" : "it lies", r->fs,
-		*processes ? processes : "no process any more", command);
+	if (r->is_denied)
+		snprintf(help, sizeof(help), "%s",
+			 !strcmp(r->fs, "FUSE") ? "It is mounted without allow_other: mount it with -o allow_other" :
+						  "Only that user may read them");
+	else
+		snprintf(
+			help, sizeof(help),
+			"`%s` examines such files; with \"remote-files = yes\" in /etc/sonde.conf every recording does so",
+			command);
+	session__warn_of(s, r->account, "%s%s: not examined%s: %s on %s%s; mapped by %s. %s", r->path, others,
+			 is_python(r->path) ? ", so that Python stacks are missing" :
+					      ", and no calls into it are traced",
+			 r->n_files > 1 ? "they lie" : "it lies", r->fs,
+			 r->is_denied ? ": permission denied" : ", whose server may never answer",
+			 *processes ? processes : "no process any more", help);
 }
 
 void remote__report(struct session *s)

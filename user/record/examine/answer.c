@@ -182,7 +182,7 @@ static bool is_answer_to(u32 op, u32 kind)
 	case ANSWER_SYMBOL:
 		return op == FILE_SYMBOL;
 	case ANSWER_CODE:
-		return op == FILE_CODE;
+		return op == FILE_CODE || op == FILE_PERF_MAP;
 	default:
 		return op == FILE_FIND;
 	}

@@ -83,7 +83,7 @@ static int answer_question(struct session *s, int sock, const struct file_questi
 	struct elf *elf;
 	int err;
 
-	if (q->op == FILE_CODE) {
+	if (q->op == FILE_CODE || q->op == FILE_PERF_MAP) {
 		err = examine__code(sock, q, fd, &over_budget);
 		end->over_budget = over_budget;
 		return err;

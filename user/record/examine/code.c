@@ -4,6 +4,7 @@
  * untrusted files, and keeps the files' tables open for later requests.
  */
 #include "record/examine/examine.h"
+#include "record/examine/perf_map.h"
 #include "record/examine/symbols.h"
 
 #include <errno.h>
@@ -23,6 +24,7 @@ struct code_file {
 	int fd;
 	struct elf *elf;
 	struct symbols *symbols;
+	struct perf_map *perf_map; /* instead of elf and symbols */
 	u64 used; /* number of the request that last used it */
 };
 
@@ -32,6 +34,7 @@ static u64 requests;
 static void close_file(struct code_file *f)
 {
 	symbols__free(f->symbols);
+	perf_map__free(f->perf_map);
 	elf__close(f->elf);
 	close(f->fd);
 	*f = (struct code_file){};
@@ -43,7 +46,8 @@ static u64 held_bytes(void)
 
 	for (u32 i = 0; i < FILES_MAX; i++)
 		if (files[i].number)
-			bytes += symbols__bytes(files[i].symbols) + elf__held(files[i].elf);
+			bytes += files[i].elf ? symbols__bytes(files[i].symbols) + elf__held(files[i].elf) :
+						perf_map__bytes(files[i].perf_map);
 	return bytes;
 }
 
@@ -64,7 +68,7 @@ static struct code_file *free_file(void)
 	}
 }
 
-static int open_file(struct code_file **out, u64 number, int fd)
+static int open_file(struct code_file **out, const struct file_question *q, int fd)
 {
 	struct code_file *f = free_file();
 	int err;
@@ -72,25 +76,27 @@ static int open_file(struct code_file **out, u64 number, int fd)
 	f->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (f->fd < 0)
 		return -errno;
-	err = elf__open(&f->elf, f->fd);
-	err = err ?: symbols__new(&f->symbols, f->elf);
+	if (q->op == FILE_PERF_MAP)
+		err = perf_map__new(&f->perf_map, f->fd);
+	else
+		err = elf__open(&f->elf, f->fd) ?: symbols__new(&f->symbols, f->elf);
 	if (err) {
 		close_file(f);
 		return err;
 	}
-	f->number = number;
+	f->number = q->number;
 	*out = f;
 	return 0;
 }
 
-static int file_of(struct code_file **out, u64 number, int fd)
+static int file_of(struct code_file **out, const struct file_question *q, int fd)
 {
 	for (u32 i = 0; i < FILES_MAX; i++)
-		if (files[i].number == number) {
+		if (files[i].number == q->number) {
 			*out = &files[i];
 			return 0;
 		}
-	return open_file(out, number, fd);
+	return open_file(out, q, fd);
 }
 
 int examine__code(int sock, const struct file_question *q, int fd, bool *over_budget)
@@ -98,12 +104,12 @@ int examine__code(int sock, const struct file_question *q, int fd, bool *over_bu
 	struct found_code out = {};
 	const struct code_place *p;
 	struct code_file *f = NULL;
-	int err = q->number ? file_of(&f, q->number, fd) : -EINVAL;
+	int err = q->number ? file_of(&f, q, fd) : -EINVAL;
 
 	if (err)
 		return err;
 	f->used = ++requests;
-	p = symbols__at(f->symbols, q->offset);
+	p = f->perf_map ? perf_map__at(f->perf_map, q->offset) : symbols__at(f->symbols, q->offset);
 	if (p) {
 		out = (struct found_code){
 			.function = p->function,
@@ -121,6 +127,6 @@ int examine__code(int sock, const struct file_question *q, int fd, bool *over_bu
 		};
 		snprintf(out.name, sizeof(out.name), "%s", p->name ? p->name : "");
 	}
-	*over_budget = elf__over_budget(f->elf);
+	*over_budget = f->elf && elf__over_budget(f->elf);
 	return answer__send(sock, ANSWER_CODE, 0, &out, sizeof(out));
 }

@@ -345,7 +345,12 @@ int examine__code_at(struct session *s, const struct code_request *c, struct fou
 	struct examination x;
 	int err;
 
-	q = (struct file_question){ .kind = FILE_QUESTION, .op = FILE_CODE, .offset = c->offset, .number = c->number };
+	q = (struct file_question){
+		.kind = FILE_QUESTION,
+		.op = c->is_perf_map ? FILE_PERF_MAP : FILE_CODE,
+		.offset = c->offset,
+		.number = c->number,
+	};
 	set_path(&q, c->path);
 	err = send_question(s, c->fd, NULL, NULL, &q, &x);
 	*out = x.code;

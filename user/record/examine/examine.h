@@ -26,13 +26,14 @@ enum file_op {
 	FILE_FIND, /* sites and facts */
 	FILE_SYMBOL, /* the function at an offset */
 	FILE_CODE, /* the same, and how to unwind its frame; the child caches the file's tables */
+	FILE_PERF_MAP, /* as FILE_CODE, of a perf map (perf_map.h), at an address */
 };
 
 struct file_question {
 	u32 kind; /* FILE_QUESTION */
 	u32 op; /* enum file_op */
 	u64 offset;
-	u64 number; /* FILE_CODE: identifies the file for the child's cache */
+	u64 number; /* FILE_CODE, FILE_PERF_MAP: identifies the file for the child's cache */
 	u64 families; /* bit by id: families that need not be asked (again) */
 	u64 hints; /* bit by id: is_runtime gets the hint */
 	u32 is_preattached; /* 1: no process maps it yet */
@@ -165,7 +166,10 @@ struct examination {
 	struct found_end end;
 };
 
-/* In code.c, runs in the child: answers FILE_CODE. fd stays the caller's. Returns 0 or negative errno. */
+/*
+ * In code.c, runs in the child: answers FILE_CODE and FILE_PERF_MAP. fd stays the caller's. Returns 0 or negative
+ * errno.
+ */
 int examine__code(int sock, const struct file_question *q, int fd, bool *over_budget);
 
 /*
@@ -204,13 +208,14 @@ void examiner__cancel(struct session *s, struct object *o);
  */
 int examine__object(struct session *s, struct object *o, const struct mapping *m, u64 hints, struct examination *x);
 /*
- * Requests FILE_CODE for an open file, with a number that the caller assigns. Returns 0 or negative errno (-EBUSY: not
- * yet, because its tables take long); `end` says whether they exceed the memory limit.
+ * Requests FILE_CODE or FILE_PERF_MAP for an open file, with a number that the caller assigns. Returns 0 or negative
+ * errno (-EBUSY: not yet, because its tables take long); `end` says whether they exceed the memory limit.
  */
 struct code_request {
 	int fd;
 	u64 number, offset;
 	const char *path;
+	bool is_perf_map;
 };
 int examine__code_at(struct session *s, const struct code_request *c, struct found_code *out, struct found_end *end);
 /* The text of such an error: "the process that parsed it crashed". */

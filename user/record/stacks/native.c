@@ -110,6 +110,11 @@ void native__tick(struct native *n, u64 now)
 	native_code__tick(n->code, now);
 }
 
+void native__finish(struct native *n)
+{
+	native_code__finish(n->code);
+}
+
 void native__trim(struct native *n)
 {
 	native_code__trim(n->code);

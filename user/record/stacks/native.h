@@ -23,6 +23,8 @@ u32 native__function(struct native *n, u32 pid, u64 time, u64 *address);
 /* Returns the trace's id of a coroutine's frame at a line of its function; 0: all ids are used up, or no memory. */
 u32 native__coroutine(struct native *n, u32 caller, u32 code, u32 line);
 void native__tick(struct native *n, u64 now);
+/* Writes what is known only when the recording ends. */
+void native__finish(struct native *n);
 /* Frees all caches. */
 void native__trim(struct native *n);
 void native__sizes(const struct native *n, table_size_fn *fn, void *arg);

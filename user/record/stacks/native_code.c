@@ -5,6 +5,7 @@
 #include "record/examine/examine.h"
 #include "record/parts.h"
 #include "record/stacks/mappings.h"
+#include "util/array.h"
 #include "util/map.h"
 #include "util/path.h"
 #include "util/recent.h"
@@ -21,6 +22,10 @@
 #define TRIES_MAX   3 /* to open a file */
 #define FILES_MAX   2048 /* files known in one generation */
 #define CODES_MAX   16384 /* functions known in one generation */
+#define JIT_MAX	    8192 /* addresses of code without a file that may get a name */
+#define JIT_FEW	    8 /* fewer addresses of a process are no work of a JIT compiler */
+#define JIT_WAIT_US 10000
+#define JIT_NS	    2000000000ULL /* at most for all names at the end */
 #define SMALL_MAX   16 /* limit of both, for tests */
 #define OWN_NUMBERS 0x80000000u /* ids of functions; BPF assigns lower ids to Python code */
 
@@ -62,12 +67,18 @@ struct open_file {
 
 struct code_key {
 	u64 function;
-	u32 file; /* its number; 0: none, and then `function` is one of the values below */
-	u32 unused;
+	u32 file; /* its number; 0: none, and then `function` is one of the values below, or an address of `pid` */
+	u32 pid;
 };
 
 /* Values instead of a function if there is no file. */
 enum { CODE_NOWHERE, CODE_ANONYMOUS, CODE_VDSO, CODE_MISSING };
+
+/* An address in code without a file: the process's perf map may have its name when the recording ends. */
+struct jit_code {
+	u32 pid, account, id;
+	u64 address;
+};
 
 struct native_code {
 	struct session *session;
@@ -77,6 +88,8 @@ struct native_code {
 	struct open_file open[OPEN_MAX];
 	u64 lookups;
 	u64 closed;
+	struct jit_code *jit;
+	u32 n_jit;
 	u64 unnamed; /* addresses that were not named in time, and are not written to the trace yet */
 	u32 last_file, last_code; /* the numbers assigned last */
 };
@@ -121,6 +134,7 @@ void native_code__free(struct native_code *n)
 	recent__free(&n->files);
 	recent__free(&n->codes);
 	mappings__free(n->mappings);
+	free(n->jit);
 	free(n);
 }
 
@@ -332,38 +346,142 @@ static bool is_libc(const char *path)
 	       !strncmp(name, "ld-linux", 8) || !strncmp(name, "ld-musl", 7);
 }
 
-static u32 function_id(struct native_code *n, const struct code_key *key, const char *name, const char *file)
+static void write_code(struct native_code *n, u32 id, const char *name, const char *file, u64 start)
 {
 	struct meta_code e = {
 		.event = { .time = session__now(n->session), .id = ID_meta_code },
-		.start = key->file ? key->function : 0,
+		.code = id,
+		.name = session__intern(n->session, name),
+		.file = session__intern(n->session, *file ? session__path(n->session, file) : ""),
+		.start = start,
 		.kind = FRAME_NATIVE,
 	};
+
+	session__emit(n->session, &e, sizeof(e));
+}
+
+static u32 function_id(struct native_code *n, const struct code_key *key, const char *name, const char *file)
+{
 	u32 *id = n->last_code < OWN_NUMBERS - 1 ? recent__get(&n->codes, key) : recent__find(&n->codes, key);
 
 	if (!id)
 		return 0;
 	if (*id)
 		return *id;
-	e.code = *id = OWN_NUMBERS | ++n->last_code;
-	e.name = session__intern(n->session, name);
-	e.file = session__intern(n->session, *file ? session__path(n->session, file) : "");
-	session__emit(n->session, &e, sizeof(e));
+	*id = OWN_NUMBERS | ++n->last_code;
+	write_code(n, *id, name, file, key->file ? key->function : 0);
 	return *id;
 }
 
+/* Each address is a function of its own until it gets the name of its function. */
+static u32 jit_code(struct native_code *n, u32 pid, u64 address)
+{
+	const struct code_key any = { .function = CODE_ANONYMOUS }, own = { .function = address, .pid = pid };
+	bool has_room = n->n_jit < JIT_MAX || recent__find(&n->codes, &own);
+	u32 last = n->last_code, id = function_id(n, has_room ? &own : &any, "[code without a file]", "");
+
+	if (has_room && n->last_code != last &&
+	    !array__push(n->jit, n->n_jit, ((struct jit_code){ pid, session__user(n->session, pid), id, address })))
+		n->unnamed++;
+	return id;
+}
+
+/* Is it memory that has the form of a file, as a JIT compiler maps it twice, to write and to execute? */
+static bool is_memory(const char *path)
+{
+	return path__begins_with(path, "/memfd:") || path__begins_with(path, "/dev/zero");
+}
+
 /* Describes code that is in no file, or in one that can't be read. */
-static void without_file(struct native_code *n, const struct mapped_code *c, u64 pc, struct native_place *out)
+static void without_file(struct native_code *n, const struct mapped_code *c, u32 pid, u64 pc, bool after_call,
+			 struct native_place *out)
 {
 	const char *path = c ? mappings__path(n->mappings, c->path) : "";
 	bool vdso = !strcmp(path, "[vdso]");
-	struct code_key key = { .function = !c ? CODE_NOWHERE : vdso ? CODE_VDSO : CODE_ANONYMOUS };
+	struct code_key key = { .function = vdso ? CODE_VDSO : CODE_NOWHERE };
 
 	out->mapped = c;
 	out->named = false;
 	out->offset = pc;
 	out->unwind_error = -ENOENT;
-	out->code = function_id(n, &key, !c ? "[unknown]" : vdso ? "[vdso]" : "[code without a file]", "");
+	if (c && !vdso)
+		out->code = jit_code(n, pid, pc - after_call);
+	else
+		out->code = function_id(n, &key, vdso ? "[vdso]" : "[unknown]", "");
+}
+
+/* Reports why the code of a JIT compiler has no names. */
+static void warn_unnamed(struct native_code *n, const struct jit_code *j, u32 count, int err)
+{
+	struct session *s = n->session;
+
+	if (err == -ENOENT && count >= JIT_FEW)
+		session__warn_of(
+			s, j->account,
+			"process %u: \"[code without a file]\" has no names, as no /tmp/perf-PID.map has them: `node "
+			"--perf-basic-prof`, Java's `jcmd PID Compiler.perfmap` and .NET's DOTNET_PerfMapEnabled=1 write it",
+			j->pid);
+	else if (err != -ENOENT && err != -ESRCH)
+		session__warn_of(
+			s, j->account,
+			"process %u: \"[code without a file]\" has no names, as /tmp/perf-PID.map is not read: %s",
+			j->pid,
+			err == -EPERM	? "it is a link, or not a file of the process's user" :
+			err == -EFBIG	? "it is too large" :
+			err == -EREMOTE ? "it lies on a remote file system" :
+			err == -ENOEXEC ? "it is not a file of names" :
+					  examine__why(err));
+}
+
+/* Writes the functions of one process's addresses again, now with names. Returns 0 or negative errno. */
+static int name_addresses(struct native_code *n, const struct jit_code *list, u32 count, int fd, u64 until)
+{
+	struct code_request q = { .fd = fd, .number = ++n->last_file, .path = "perf map", .is_perf_map = true };
+	struct found_code found;
+	struct found_end end;
+	int err = 0;
+
+	for (u32 i = 0; !err && i < count; i++) {
+		q.offset = list[i].address;
+		while ((err = examine__code_at(n->session, &q, &found, &end)) == -EBUSY &&
+		       session__now(n->session) < until)
+			usleep(JIT_WAIT_US);
+		if (!err && found.has_name)
+			write_code(n, list[i].id, found.name, "", found.function);
+	}
+	return err;
+}
+
+static int by_pid(const void *a, const void *b)
+{
+	const struct jit_code *x = a, *y = b;
+
+	return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+void native_code__finish(struct native_code *n)
+{
+	u64 until = session__now(n->session) + JIT_NS;
+
+	if (n->n_jit)
+		qsort(n->jit, n->n_jit, sizeof(*n->jit), by_pid);
+	for (u32 i = 0, count; i < n->n_jit && session__now(n->session) < until; i += count) {
+		const struct jit_code *j = &n->jit[i];
+		int fd, err;
+
+		for (count = 1; i + count < n->n_jit && j[count].pid == j->pid;)
+			count++;
+		fd = process__is_hung(n->session, j->pid) ?
+			     -ESRCH :
+			     attacher__open_perf_map(n->session->attacher, j->pid, j->account);
+		err = process__note_answer(n->session, j->pid, fd < 0 ? fd : 0) ?:
+										  name_addresses(n, j, count, fd, until);
+		if (fd >= 0)
+			close(fd);
+		if (err)
+			warn_unnamed(n, j, count, err);
+	}
+	n->n_jit = 0;
 }
 
 u32 native_code__missing(struct native_code *n)
@@ -386,16 +504,16 @@ void native_code__at(struct native_code *n, const struct native_thread *t, u64 p
 	memset(out, 0, sizeof(*out));
 	if (c && c->ino && *path != '[')
 		f = file_of(n, t->pid, c, &key.file, &out->is_unread);
-	if (!key.file) {
-		without_file(n, c, pc, out);
+	if (f)
+		p = place_at(n, f, path, pc - after_call - c->start + c->offset);
+	if (!key.file || (!p && is_memory(path))) {
+		without_file(n, c, t->pid, pc, after_call, out);
 		return;
 	}
 	out->mapped = true;
 	out->offset = pc - c->start + c->offset;
 	out->unwind_error = -ENOENT;
 	out->starts = is_libc(path);
-	if (f)
-		p = place_at(n, f, path, out->offset - after_call);
 	if (p) {
 		key.function = p->function;
 		out->named = p->name;

@@ -33,6 +33,8 @@ void native_code__at(struct native_code *n, const struct native_thread *t, u64 p
 /* Returns the id of the function that represents frames that could not be found. */
 u32 native_code__missing(struct native_code *n);
 void native_code__tick(struct native_code *n, u64 now);
+/* Names the code of JIT compilers when the recording ends, as this code and its names are made meanwhile. */
+void native_code__finish(struct native_code *n);
 /* Closes all files and frees caches. */
 void native_code__trim(struct native_code *n);
 void native_code__sizes(const struct native_code *n, table_size_fn *fn, void *arg);

@@ -6,6 +6,7 @@
 #include "core/meta.h"
 #include "model/facts.h"
 #include "output/text.h"
+#include "report/origin.h"
 #include "report/report.h"
 
 struct losses {
@@ -177,6 +178,17 @@ static void add_refused(const struct trace_facts *f, struct report_output *out)
 			       text__s(f->n_refused), f->n_refused == 1 ? "it" : "them");
 }
 
+/* Each output ends with the first warnings. */
+static void add_warnings(const struct trace_facts *f, struct report_output *out)
+{
+	if (f->n_warnings)
+		report_output__finding(
+			out, "The recording printed %u warning%s of what it could not read, examine or attach.",
+			f->n_warnings, text__s(f->n_warnings));
+	for (u32 i = WARNINGS_SHOWN; i < f->n_warnings; i++)
+		report_output__note(out, "record warned: %s", f->warnings[i]);
+}
+
 static int run(const struct query *args, struct report_output *out)
 {
 	const struct trace_facts *f = args->facts;
@@ -212,11 +224,12 @@ static int run(const struct query *args, struct report_output *out)
 	table__sort(l.skipped, "skipped");
 	add_findings(&l, out);
 	add_refused(f, out);
+	add_warnings(f, out);
 	return err;
 }
 
 REPORT(losses) = {
 	.name = "losses",
-	.doc = "what is missing: lost records by family, reason and time; libraries probed late or not at all",
+	.doc = "what is missing: lost records by family, reason and time; libraries probed late or not at all; warnings",
 	.run = run,
 };
