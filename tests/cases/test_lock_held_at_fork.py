@@ -38,14 +38,15 @@ os.wait()
 
 parent = start("/usr/bin/python3", C, until="child")
 holder, child = (line.split()[1] for line in parent.lines)
+owner = f"Thread-1 (holder) {holder}"
 time.sleep(0.5)
 for options in ((), ("-t", "+lock")):
     said = say("report", record("-d", "1", *options, "-p", parent.pid))
     ok(said.startswith(f"fork_c.py {child} waited 100% of 1.000 s for a lock in need_lock (fork_c.py:8)") and
        "it was held when this process was forked, and can never be released here\n" in said and
-       f"held by fork_c.py {holder}, which slept in clock_nanosleep in holder (fork_c.py:6)\n" in said, f"a pthread mutex, record {' '.join(options)}", said)
+       f"held by {owner}, which slept in clock_nanosleep in holder (fork_c.py:6)\n" in said, f"a pthread mutex, record {' '.join(options)}", said)
 said = say("why", "-d", "1", child)
-ok(f"The lock was held by fork_c.py {holder} for 100% of this time. It was held when this process was forked, and can never be released here.\n" in said and
+ok(f"The lock was held by {owner} for 100% of this time. It was held when this process was forked, and can never be released here.\n" in said and
    "  Mostly it slept in holder (fork_c.py:6)" in said, "a pthread mutex: why the child waits", said)
 os.kill(int(child), signal.SIGKILL)
 parent.kill()

@@ -2,6 +2,7 @@
 """Shared by the tests of exports: compares each export format of a trace with the trace as tests/lib/sonde_trace.py reads it."""
 import collections
 import csv
+import decimal
 import json
 import os
 import re
@@ -346,8 +347,8 @@ def check_chrome(truth, path, label):
     with open(path, encoding="utf-8") as file:
         events = json.load(file)["traceEvents"]
 
-    def ns(us):
-        return int(us.replace(".", "")) if isinstance(us, str) else round(us * 1000)
+    def ns(us):  # durations have more digits than ns, so that the double of an end is not above that of the span around
+        return round(decimal.Decimal(us) * 1000)
 
     with open(path, encoding="utf-8") as file:
         exact = json.loads(file.read(), parse_float=str)["traceEvents"]

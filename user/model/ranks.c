@@ -174,6 +174,7 @@ static bool compare_step(struct rank *list, u32 n, u32 step)
 	if (second > least) {
 		last->last_steps++;
 		last->delayed_ns += second - least;
+		last->delayed_squares += (double)(second - least) * (double)(second - least);
 	}
 	for (u32 k = 0; k < n; k++) {
 		const struct torch_step *s = step_of(&list[k], step);
@@ -232,16 +233,23 @@ void ranks__free(struct ranks *r)
 	free(r);
 }
 
-/* Equal ranks are last in turns. Is that, within three standard deviations, how often this one was last? */
+/*
+ * Equal ranks are last in turns. If in each step any of them had been, with the delay that this step has: is the sum of
+ * this one's delays within two standard deviations of the mean?
+ */
 static bool is_by_chance(const struct ranks *r, const struct rank *rank)
 {
-	double steps = (double)rank->compared, above;
-	u32 n = 0;
+	double sum = 0, squares = 0, n = 0, above;
 
-	for (u32 i = 0; i < r->n; i++)
-		n += r->list[i].job == rank->job;
-	above = (double)rank->last_steps - steps / n;
-	return rank->last_steps < rank->compared && (above < 0 || above * above < 9 * steps * (n - 1) / n / n);
+	for (u32 i = 0; i < r->n; i++) {
+		if (r->list[i].job != rank->job)
+			continue;
+		n++;
+		sum += (double)r->list[i].delayed_ns;
+		squares += r->list[i].delayed_squares;
+	}
+	above = (double)rank->delayed_ns - sum / n;
+	return above < 0 || above * above < 4 * squares * (n - 1) / (n * n);
 }
 
 const struct rank *ranks__straggler(const struct ranks *r)

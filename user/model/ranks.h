@@ -27,6 +27,7 @@ struct rank {
 	u64 waited_ns; /* for other ranks */
 	u64 last_steps; /* steps in which it was the last to reach the collectives */
 	u64 delayed_ns; /* by how much all other ranks waited for it in these steps */
+	double delayed_squares; /* ns^2: the sum of the squares of these delays */
 };
 
 struct ranks {
@@ -41,7 +42,7 @@ int ranks__new(struct ranks **out, const struct torch_steps *steps, const struct
 void ranks__free(struct ranks *r);
 /*
  * Returns the rank for which all others of its job waited longest, if that is at least twice as long as for any other,
- * and it was last more often than by chance: equal ranks delay each other in turns. NULL: there is none.
+ * and more than by chance: equal ranks delay each other in turns. NULL: there is none.
  */
 const struct rank *ranks__straggler(const struct ranks *r);
 /* Returns the phase that takes a rank longer than the others by most, and its average and theirs in ns. */
