@@ -32,11 +32,18 @@ TEST(files_and_functions)
 	CHECK(kind("/usr/lib/python3.11/queue.py", "Queue.get") == FINDING_IDLE);
 	CHECK(kind("queue.py", "get") == FINDING_IDLE);
 	CHECK(kind("/v/site-packages/sqlalchemy/util/queue.py", "Queue.get") == FINDING_IDLE);
-	CHECK(rule__of(&(struct stack_frame){ .kind = FRAME_PYTHON, .file = "/a/queue.py", .symbol = "get" }));
-	CHECK(!rule__of(&(struct stack_frame){
-		.kind = FRAME_PYTHON, .file = "/a/queue.py", .symbol = "get", .origin = ORIGIN_ELSEWHERE }));
-	CHECK(rule__of(&(struct stack_frame){
-		.kind = FRAME_PYTHON, .file = "/opt/x/queue.py", .symbol = "get", .origin = ORIGIN_LIBRARY }));
+	CHECK(rule__of(
+		&(struct stack_frame){ .kind = FRAME_PYTHON, .file = "/a/queue.py", .name = "get", .symbol = "get" }));
+	CHECK(!rule__of(&(struct stack_frame){ .kind = FRAME_PYTHON,
+					       .file = "/a/queue.py",
+					       .name = "get",
+					       .symbol = "get",
+					       .origin = ORIGIN_ELSEWHERE }));
+	CHECK(rule__of(&(struct stack_frame){ .kind = FRAME_PYTHON,
+					      .file = "/opt/x/queue.py",
+					      .name = "get",
+					      .symbol = "get",
+					      .origin = ORIGIN_LIBRARY }));
 	CHECK(kind("/srv/my_queue.py", "Queue.get") == FINDING_KINDS);
 	CHECK(kind("/usr/lib/python3.11/queue.py", "Queue.get_nowait") == FINDING_KINDS);
 	CHECK(kind("/usr/lib/python3.11/queue.pyc", "get") == FINDING_KINDS);
