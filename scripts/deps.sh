@@ -8,7 +8,7 @@ declare -A sets=(
 	[build]="make gcc libc6-dev clang bpftool python3 libbpf-dev libelf-dev libdw-dev libzstd-dev
 		 libxxhash-dev libcjson-dev libcapstone-dev liblzma-dev libsqlite3-dev libcap-dev libseccomp-dev libncurses-dev zlib1g-dev libiberty-dev"
 	[demo]="python3 python3-pip"
-	[test]="python3 python3-pip python3-zstandard libpython3-dev zstd binutils gdb g++ debootstrap util-linux procps
+	[test]="python3 python3-pip python3-zstandard libpython3-dev zstd binutils bolt-16 gdb g++ debootstrap util-linux procps
 		groff-base zsh xz-utils bubblewrap crun ccache"
 	[smoke]="python3 python3-zstandard libpython3-dev zstd binutils procps util-linux"
 	[lint]="ccache git clang-format cppcheck shellcheck python3 python3-venv"

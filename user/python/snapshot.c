@@ -96,7 +96,7 @@ static int open_memory(const void *arg, struct bounded_reply *reply)
 {
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%u/mem", *(const u32 *)arg);
+	snprintf(path, sizeof(path), "/proc/%u/mem", procs__shown_as(*(const u32 *)arg));
 	reply->fd = open(path, O_RDONLY | O_CLOEXEC);
 	return reply->fd < 0 ? -errno : 0;
 }
@@ -134,7 +134,7 @@ int snapshot__open(struct snapshot *l, u32 pid, char *err, size_t len)
 	l->mem = memory.fd;
 	if (ret)
 		return explain_open_error(pid, ret, err, len);
-	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
+	snprintf(path, sizeof(path), "/proc/%u/exe", procs__shown_as(pid));
 	n = readlink(path, l->exe, sizeof(l->exe) - 1);
 	l->exe[n < 0 ? 0 : n] = '\0';
 	ret = procs__each_mapping_of(pid, on_mapping, l);
@@ -198,6 +198,10 @@ static int add_runtime(struct snapshot *l, u32 file, char *why, size_t len)
 		return err;
 	if (!snapshot__word(l, found.runtime + bias + found.layout.interpreters))
 		return -EAGAIN;
+	/* a file may have several mappings with code, as after llvm-bolt */
+	for (u32 i = 0; i < l->n_runtimes; i++)
+		if (l->runtimes[i].runtime == found.runtime + bias)
+			return 0;
 	l->runtimes[l->n_runtimes++] = (struct snapshot_runtime){
 		.layout = found.layout,
 		.runtime = found.runtime + bias,

@@ -1,0 +1,38 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: waits gate
+# case: right | OpenTelemetry's profiler: functions of CPython that are split and moved, as by BOLT in uv's builds |
+"""A CPython whose functions llvm-bolt has reordered and split has one interpreter, the same stacks, lines and waits for the GIL, and each wait once."""
+import os
+import subprocess
+
+from case import FOLDER, finish, record, say, script, start
+from tap import ok, skip_all
+
+BOLT = next((b for b in ("llvm-bolt-16", "llvm-bolt-15", "llvm-bolt-19") if os.path.exists(f"/usr/bin/{b}")), None)
+if not BOLT:
+    skip_all("needs llvm-bolt: Debian's package bolt-16")
+PYTHON = os.path.join(FOLDER, "python3")
+made = subprocess.run([BOLT, os.path.realpath("/usr/bin/python3"), "-o", PYTHON, "--split-functions", "--split-all-cold", "--reorder-blocks=reverse"],
+                      capture_output=True, text=True, check=False)
+assert not made.returncode, made.stderr
+os.chmod(PYTHON, 0o755)
+program = start(PYTHON, script("work.py", """import threading, time
+def computes():
+    while True:
+        sum(range(1000))
+def waits():
+    while True:
+        time.sleep(0.005)
+threading.Thread(target=computes, daemon=True).start()
+print("ready", flush=True)
+waits()
+"""), until="ready")
+dump = say("dump", program.pid)
+ok(f"{PYTHON}, CPython 3.11, 2 threads" in dump.splitlines()[0] and dump.count("computes (") == 1 and dump.count("waits (") == 1,
+   "sonde dump has each thread once", dump)
+trace = record("-d", 2, "-p", program.pid)
+text = say("report", trace)
+ok(" in computes (work.py:4)\n" in text, "what computes", text)
+ok("s for the GIL in waits (work.py:7)" in text and "held by computes (work.py:4)" in text, "who waited for the GIL, and for whom", text)
+finish()
