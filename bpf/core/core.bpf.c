@@ -133,7 +133,10 @@ int core_vmas(struct bpf_iter__task_vma *ctx)
 	char *path = bpf_map_lookup_elem(&core_path, &zero);
 	long n;
 
-	if (!path || !task || !vma || task->pid != task->tgid)
+	if (!path || !task || !vma)
+		return 0;
+	/* once for each process: by its main thread or, if that has ended, by each other one */
+	if (task->pid != task->tgid && BPF_CORE_READ(task, group_leader, mm))
 		return 0;
 	file = vma->vm_file;
 	if (!file || !(vma->vm_flags & VM_EXEC))

@@ -5,6 +5,7 @@
 #include "attach/ownership.h"
 #include "attach/trusted.h"
 #include "process/filesystem.h"
+#include "process/procs.h"
 #include "sandbox/privileges.h"
 #include "sandbox/syscalls.h"
 #include "sandbox/usage.h"
@@ -199,7 +200,7 @@ static u32 own_pid(u32 pid)
 	snprintf(path, sizeof(path), "/proc/%u/status", pid);
 	f = fopen(path, "re");
 	while (f && !own && fgets(line, sizeof(line), f))
-		if (!strncmp(line, "NSpid:", 6) && (last = strrchr(line, '\t')))
+		if (!strncmp(line, "NStgid:", 7) && (last = strrchr(line, '\t')))
 			own = (u32)strtoul(last, NULL, 10);
 	if (f)
 		fclose(f);
@@ -411,6 +412,8 @@ static int serve_processes(struct opener *s)
 
 static int serve_request(struct opener *s)
 {
+	if (s->request.pid > 0)
+		s->request.pid = (s32)procs__shown_as((u32)s->request.pid);
 	switch (s->request.op) {
 	case OP_OPEN:
 		return serve_open(s);

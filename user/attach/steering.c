@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "attach/steering.h"
 
+#include "process/procs.h"
+
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -86,7 +88,7 @@ bool steering__in_file(u32 pid, u64 address)
 	size_t size = 0;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
+	snprintf(path, sizeof(path), "/proc/%u/maps", procs__shown_as(pid));
 	f = fopen(path, "re");
 	while (f && !found && getline(&line, &size, f) > 0) {
 		if (!parse_line(line, &start, &end, &ino, &named))

@@ -2,6 +2,7 @@
 #include "process/mapped.h"
 
 #include "process/filesystem.h"
+#include "process/procs.h"
 #include "sandbox/bounded.h"
 #include "util/file.h"
 #include "util/walk.h"
@@ -158,7 +159,7 @@ int mapped__open_copy(const struct mapping *m, enum mapped_path by_path, bool re
 		      const char **remote)
 {
 	struct request r = {
-		.pid = m->pid,
+		.pid = procs__shown_as(m->pid),
 		.remote_files = remote_files,
 		.copy_max = copy_max,
 		.dev = m->dev,
@@ -166,7 +167,7 @@ int mapped__open_copy(const struct mapping *m, enum mapped_path by_path, bool re
 	};
 
 	*remote = NULL;
-	snprintf(r.link, sizeof(r.link), "/proc/%u/map_files/%llx-%llx", m->pid, m->start, m->end);
+	snprintf(r.link, sizeof(r.link), "/proc/%u/map_files/%llx-%llx", r.pid, m->start, m->end);
 	if (snprintf(r.path, sizeof(r.path), "%s", m->path) >= (int)sizeof(r.path))
 		return -ENAMETOOLONG;
 	return request_file(&r, remote);
@@ -174,7 +175,7 @@ int mapped__open_copy(const struct mapping *m, enum mapped_path by_path, bool re
 
 int mapped__open_path(u32 pid, const char *path, bool remote_files, const char **remote)
 {
-	struct request r = { .pid = pid, .remote_files = remote_files };
+	struct request r = { .pid = procs__shown_as(pid), .remote_files = remote_files };
 
 	*remote = NULL;
 	if (snprintf(r.path, sizeof(r.path), "%s", path) >= (int)sizeof(r.path))
@@ -184,8 +185,8 @@ int mapped__open_path(u32 pid, const char *path, bool remote_files, const char *
 
 int mapped__open_program(u32 pid, bool remote_files, const char **remote)
 {
-	struct request r = { .pid = pid, .remote_files = remote_files };
+	struct request r = { .pid = procs__shown_as(pid), .remote_files = remote_files };
 
-	snprintf(r.link, sizeof(r.link), "/proc/%u/exe", pid);
+	snprintf(r.link, sizeof(r.link), "/proc/%u/exe", r.pid);
 	return request_file(&r, remote);
 }

@@ -37,7 +37,7 @@ static int read_lines(const void *arg, struct bounded_reply *reply)
 	FILE *f;
 	int err;
 
-	snprintf(name, sizeof(name), "/proc/%u/maps", *(const u32 *)arg);
+	snprintf(name, sizeof(name), "/proc/%u/maps", procs__shown_as(*(const u32 *)arg));
 	f = fopen(name, "re");
 	if (!f)
 		return -errno;
@@ -111,6 +111,29 @@ char procs__state(u32 pid)
 	snprintf(path, sizeof(path), "/proc/%u/status", pid);
 	file__scan(path, 1, "State: %c", &state);
 	return state;
+}
+
+u32 procs__shown_as(u32 pid)
+{
+	u32 thread = pid;
+	struct dirent *d;
+	char path[32];
+	DIR *dir;
+
+	if (procs__state(pid) != 'Z')
+		return pid;
+	snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	dir = opendir(path);
+	while (dir && thread == pid && (d = readdir(dir))) {
+		u32 tid = (u32)atoi(d->d_name);
+		char state = tid ? procs__state(tid) : 'Z';
+
+		if (state && state != 'Z' && state != 'X')
+			thread = tid;
+	}
+	if (dir)
+		closedir(dir);
+	return thread;
 }
 
 const char *procs__gone(u32 pid, char *text, size_t len)

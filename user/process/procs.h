@@ -24,5 +24,10 @@ int procs__each_mapping_of(u32 pid, void (*fn)(const struct mapping *m, void *ar
 u64 procs__status(u32 pid, const char *format);
 /* Returns the state in /proc/PID/status, 'S' for example; 0: there is no such process or thread. */
 char procs__state(u32 pid);
+/*
+ * Returns the number by which /proc shows the memory and files of a process: its own, or, if its main thread has
+ * ended, that of a thread that has not. /proc/PID has neither then.
+ */
+u32 procs__shown_as(u32 pid);
 /* Writes what has become of a process that can't be traced: "there is no process 12", or that it is a zombie. */
 const char *procs__gone(u32 pid, char *text, size_t len);
