@@ -21,9 +21,10 @@ A value that is not known is null in JSON and empty in CSV. Numbers are written 
 
 A mean (`avg_ns`) is the time divided by the number of calls with a duration. Calls without a duration count in `untimed`, and not in
 `calls`, except in `nccl-api`, where `calls` has both. A row of table `causes` sums over the threads that spent at least a twentieth
-of their time on the cause. Its `cause` is the `kind` of findings about the same waits. Earlier versions had keys of their own: `on-cpu`
-is now `compute`, `network` is `peer`, and `futex` is `condition` or, by the stack, another kind; waits that were `idle`, `library` or
-`asleep` may have a kind of their own, such as `child`, `gpu-wait` or `stopped`.
+of their time on the cause, and at least a quarter of the share that these threads spent together. Its `cause` is the `kind` of
+findings about the same waits. Earlier versions had keys of their own: `on-cpu` is now `compute`, `network` is `peer`, and `futex` is
+`condition` or, by the stack, another kind; waits that were `idle`, `library` or `asleep` may have a kind of their own, such as
+`child`, `gpu-wait` or `stopped`.
 
 CSV is a list of tables. Each table follows a line `# NAME` and begins with a line of keys. All other lines that begin with `#` are for
 people: `# finding: ..`, `# note: ..`, and what is lost. To read one table, read from its name to the next `#`.

@@ -53,12 +53,25 @@ static struct member *members(const struct finding_input *in, u64 kinds, enum gr
 	return list;
 }
 
-/* A thread that lost less than a twentieth of its time would make the share of the others look small. */
+/*
+ * A thread that lost less than a twentieth of its time, or a share of it that is less than a quarter of the group's,
+ * would make the share of the others look small.
+ */
 #define THREAD_SHARE 20
+#define GROUP_SHARE  4
 
-/* Adds the members [from, to), which are one thread's, if they took enough of its time. */
-static void add_thread(struct groups *all, struct group *g, const struct finding_input *in, const struct member *list,
-		       u32 from, u32 to)
+/* The end of the members from `from` on that are one thread's. */
+static u32 thread_end(const struct member *list, u32 from, u32 n)
+{
+	const struct member *m = &list[from];
+
+	while (from < n && list[from].pid == m->pid && list[from].code == m->code && list[from].tid == m->tid)
+		from++;
+	return from;
+}
+
+/* The time in the members [from, to) of a thread; 0: it is less than a twentieth of the thread's. */
+static u64 thread_ns(const struct finding_input *in, const struct member *list, u32 from, u32 to, u64 *wall)
 {
 	struct thread_key thread = { list[from].pid, list[from].tid };
 	const struct profile_thread *t = map__find(&in->profile->threads, &thread);
@@ -66,10 +79,36 @@ static void add_thread(struct groups *all, struct group *g, const struct finding
 
 	for (u32 i = from; i < to; i++)
 		ns += profile__cell(in->profile, list[i].cell)->ns;
-	if (!t || ns < t->wall / THREAD_SHARE)
+	*wall = t ? t->wall : 0;
+	return t && ns >= t->wall / THREAD_SHARE ? ns : 0;
+}
+
+/* The share of their time that the threads of the group that begins at `from` lost; *end: the end of its members. */
+static double group_share(const struct finding_input *in, const struct member *list, u32 from, u32 n, u32 *end)
+{
+	u64 sum = 0, walls = 0, ns, wall;
+
+	for (*end = from; *end < n && list[*end].pid == list[from].pid && list[*end].code == list[from].code;) {
+		u32 to = thread_end(list, *end, n);
+
+		ns = thread_ns(in, list, *end, to, &wall);
+		sum += ns;
+		walls += ns ? wall : 0;
+		*end = to;
+	}
+	return walls ? (double)sum / walls : 0;
+}
+
+/* Adds the members [from, to), which are one thread's, if they took enough of its time. */
+static void add_thread(struct groups *all, struct group *g, const struct finding_input *in, const struct member *list,
+		       u32 from, u32 to, double least)
+{
+	u64 wall, ns = thread_ns(in, list, from, to, &wall);
+
+	if (!ns || ns < least * wall)
 		return;
 	g->ns += ns;
-	g->wall_ns += t->wall;
+	g->wall_ns += wall;
 	g->threads++;
 	for (u32 i = from; i < to; i++) {
 		const struct profile_cell *cell = profile__cell(in->profile, list[i].cell);
@@ -94,15 +133,15 @@ int groups__make(struct groups *g, const struct finding_input *in, u64 kinds, en
 	list = members(in, kinds, by, &n);
 	g->cells = list ? calloc((size_t)n + 1, sizeof(*g->cells)) : NULL;
 	g->list = g->cells ? calloc((size_t)n + 1, sizeof(*g->list)) : NULL;
-	for (u32 i = 0; g->list && i < n; i = end) {
-		const struct member *m = &list[i];
+	for (u32 i = 0; g->list && i < n;) {
+		struct group *group = &g->list[g->n++];
+		double least = group_share(in, list, i, n, &end) / GROUP_SHARE;
 
-		for (end = i;
-		     end < n && list[end].pid == m->pid && list[end].code == m->code && list[end].tid == m->tid;)
-			end++;
-		if (!i || m[-1].pid != m->pid || m[-1].code != m->code)
-			g->list[g->n++] = (struct group){ m->pid, m->code, .cells = &g->cells[g->n_cells] };
-		add_thread(g, &g->list[g->n - 1], in, list, i, end);
+		*group = (struct group){ list[i].pid, list[i].code, .cells = &g->cells[g->n_cells] };
+		for (u32 to; i < end; i = to) {
+			to = thread_end(list, i, end);
+			add_thread(g, group, in, list, i, to, least);
+		}
 	}
 	free(list);
 	if (!g->list)

@@ -32,7 +32,8 @@ enum grouping {
 
 /*
  * Makes the groups of one kind, or of several that belong together (FINDING_BIT of each). A thread counts for a group
- * if it lost a twentieth of its time in it: a group's figures are sums over these threads. 0 or -ENOMEM.
+ * if it lost a twentieth of its time in it, and not less than a quarter of the share that all of them lost: a group's
+ * figures are sums over these threads. 0 or -ENOMEM.
  */
 int groups__make(struct groups *g, const struct finding_input *in, u64 kinds, enum grouping by);
 void groups__free(struct groups *g);
