@@ -20,7 +20,7 @@ struct python_layout {
 	u16 version; /* 0x030b: CPython 3.11 */
 	u16 frame_size; /* bytes of a frame that are read, at most 128 */
 	u16 head; /* of an object: sizeof(PyObject), which ends with ob_type; larger in a free-threaded build */
-	u16 pad;
+	u16 is_free_threaded;
 	u32 interpreters; /* _PyRuntimeState.interpreters.head */
 	u32 interp_next, interp_threads; /* PyInterpreterState */
 	u32 interp_gil; /* .ceval.gil, a pointer from 3.12 on */
@@ -40,12 +40,14 @@ struct python_layout {
 	u16 frame_code, frame_previous;
 	u16 frame_instr; /* f_lasti (3.8 to 3.10, an int), prev_instr, instr_ptr */
 	u16 frame_owner;
+	u16 frame_copy; /* tlbc_index; see code_copies */
 	u16 instr_unit; /* unit of f_lasti in bytes; 0: frame_instr is a pointer */
 	u16 owner_skipped; /* frames with this owner or a higher one are not Python frames */
 	u16 code_check; /* offset of 6 numbers of 8 bytes that never change and together identify a code object */
 	u16 code_version; /* co_version, unique in its interpreter; 0: this version has none */
 	u16 code_name, code_file, code_line, code_lines;
 	u16 code_start; /* co_code_adaptive; 0: the bytecode is outside of the code object */
+	u16 code_copies; /* co_tlbc: in a free-threaded build from 3.14 on each thread has its own copy of the bytecode */
 	u16 code_traceable; /* _co_firsttraceable */
 	u16 str_ascii, str_compact; /* offset of the characters */
 	u16 str_kind_shift; /* in PyASCIIObject.state */

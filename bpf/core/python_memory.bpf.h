@@ -239,9 +239,11 @@ static __always_inline long python__read(void *to, u32 size, u64 from, struct ta
 
 static __always_inline u64 python__word(u64 from, struct task_struct *task)
 {
-	u64 word;
+	u64 word = 0;
 
-	return python__read(&word, sizeof(word), from, task) ? 0 : word;
+	/* the kernel clears what it can't read */
+	python__read(&word, sizeof(word), from, task);
+	return word;
 }
 
 static __always_inline u64 python__mix(u64 hash, u64 word)

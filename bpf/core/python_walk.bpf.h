@@ -10,9 +10,10 @@
 #include "core/python_state.bpf.h"
 
 /* The frame's offset in its bytecode, in bytes. */
-static __always_inline s64 python__offset(const struct python_thread *t, const struct python_layout *l, u64 code)
+static __always_inline s64 python__offset(const struct python_thread *t, const struct python_layout *l, u64 code,
+					  struct task_struct *task)
 {
-	u64 instr = frame_word(t, l->frame_instr);
+	u64 instr = frame_word(t, l->frame_instr), start = code + l->code_start, copy;
 
 	if (l->instr_unit) {
 		/* f_lasti is an int in the upper or lower half of the word */
@@ -20,7 +21,12 @@ static __always_inline s64 python__offset(const struct python_thread *t, const s
 
 		return lasti < 0 ? -1 : lasti * (s64)l->instr_unit;
 	}
-	return instr - (code + l->code_start);
+	if (l->code_copies) {
+		copy = (u32)(frame_word(t, l->frame_copy) >> (l->frame_copy & 4) * 8);
+		/* struct _PyCodeArray: the size, then the addresses */
+		start = python__word(python__word(code + l->code_copies, task) + 8 + copy * 8, task);
+	}
+	return instr - start;
 }
 
 /* A frame that has not reached its first traceable instruction does not exist yet for Python either. */
@@ -115,7 +121,7 @@ static __always_inline long python__step(struct python_walk *w, struct task_stru
 		c->loss = bad;
 		return 1;
 	}
-	offset = python__offset(t, l, code);
+	offset = python__offset(t, l, code, task);
 	if (!n && python__incomplete(l, code, offset, owner, task))
 		return 0;
 	t->frames[n].code = code;

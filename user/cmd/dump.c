@@ -330,8 +330,9 @@ static int print_people(const struct dump *d)
 			if (holder)
 				printf("; the GIL is held by %u", holder->task.tid);
 			else
-				printf("; %s",
-				       l->interpreters[k].gil ? "no thread holds the GIL" : "its GIL is not known");
+				printf("; %s", l->interpreters[k].gil	  ? "no thread holds the GIL" :
+					       l->layout.is_free_threaded ? "free-threaded: it uses no GIL by default" :
+									    "its GIL is not known");
 			if (waiters)
 				printf(", %u wait%s for it", waiters, waiters == 1 ? "s" : "");
 		}

@@ -14,7 +14,9 @@ static bool is_interpreter(const char *name, size_t len)
 {
 	static const char *const list[] = { "python", "pypy", "sh", "bash", "dash", "perl", "ruby", "node", "java" };
 
-	/* "python3.13" */
+	/* "python3.13", "python3.13t" */
+	if (len > 1 && name[len - 1] == 't' && isdigit((unsigned char)name[len - 2]))
+		len--;
 	while (len && (isdigit((unsigned char)name[len - 1]) || name[len - 1] == '.'))
 		len--;
 	for (size_t i = 0; i < ARRAY_LEN(list); i++)

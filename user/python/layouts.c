@@ -105,8 +105,8 @@ static const struct python_layout layouts[] = {
 struct offset_indices {
 	u8 interpreters, interp_id, interp_next, interp_threads, interp_gil, interp_epoch;
 	u8 state_prev, state_next, state_interp, state_frame, state_thread_id, state_status;
-	u8 frame_size, frame_previous, frame_code, frame_instr, frame_owner;
-	u8 code_file, code_name, code_lines, code_line, code_names, code_start;
+	u8 frame_size, frame_previous, frame_code, frame_instr, frame_owner, frame_copy;
+	u8 code_file, code_name, code_lines, code_line, code_names, code_start, code_copies;
 	u8 type, bytes_data, str_state, str_length, str_ascii;
 };
 
@@ -155,12 +155,14 @@ static const struct offset_indices indices[] = {
 		 .frame_code = 33,
 		 .frame_instr = 34,
 		 .frame_owner = 36,
+		 .frame_copy = 38,
 		 .code_file = 40,
 		 .code_name = 42,
 		 .code_lines = 43,
 		 .code_line = 44,
 		 .code_names = 46,
 		 .code_start = 48,
+		 .code_copies = 49,
 		 .type = 51,
 		 .bytes_data = 76,
 		 .str_state = 78,
@@ -183,12 +185,14 @@ static const struct offset_indices indices[] = {
 		 .frame_code = 41,
 		 .frame_instr = 42,
 		 .frame_owner = 44,
+		 .frame_copy = 46,
 		 .code_file = 48,
 		 .code_name = 50,
 		 .code_lines = 51,
 		 .code_line = 52,
 		 .code_names = 54,
 		 .code_start = 56,
+		 .code_copies = 57,
 		 .type = 59,
 		 .bytes_data = 88,
 		 .str_state = 90,
@@ -237,10 +241,18 @@ static bool is_plausible(const u64 *w, const struct offset_indices *p, u64 head)
 	       w[p->str_length] == head && w[p->str_ascii] == head + 24;
 }
 
+/* Include/cpython/code.h, pycore_interpframe_structs.h */
+static bool are_copies_plausible(const u64 *w, const struct offset_indices *p)
+{
+	return w[p->frame_copy] < w[p->frame_owner] && w[p->frame_copy] % 4 == 0 &&
+	       w[p->code_copies] + 8 == w[p->code_start];
+}
+
 int python__layout_of_offsets(const u64 *words, u32 n, struct python_layout *out, char *why, size_t len)
 {
 	u32 version = n > 2 ? words[1] >> 16 & 0xffff : 0, minor = version & 0xff;
 	const struct offset_indices *p;
+	bool has_copies;
 	u16 head;
 
 	if (n < PYTHON_OFFSET_WORDS || memcmp(words, COOKIE, 8)) {
@@ -251,14 +263,10 @@ int python__layout_of_offsets(const u64 *words, u32 n, struct python_layout *out
 		snprintf(why, len, "sonde does not know the layout of CPython %u.%u", version >> 8, minor);
 		return -ENOTSUP;
 	}
-	/* from 3.14 on each thread of a free-threaded CPython has its own copy of the bytecode */
-	if (words[2] && minor > 13) {
-		snprintf(why, len, "it is a free-threaded CPython %u.%u", version >> 8, minor);
-		return -ENOTSUP;
-	}
 	p = &indices[minor];
 	head = words[2] ? HEAD_FREE_THREADED : HEAD;
-	if (!is_plausible(words, p, head)) {
+	has_copies = words[2] && p->code_copies;
+	if (!is_plausible(words, p, head) || (has_copies && !are_copies_plausible(words, p))) {
 		snprintf(why, len, "its _Py_DebugOffsets are not those of a CPython %u.%u", version >> 8, minor);
 		return -ENOTSUP;
 	}
@@ -269,6 +277,7 @@ int python__layout_of_offsets(const u64 *words, u32 n, struct python_layout *out
 		.interp_next = words[p->interp_next],
 		.interp_threads = words[p->interp_threads],
 		.head = head,
+		.is_free_threaded = words[2] != 0,
 		/* a free-threaded CPython has one that it does not use by default */
 		.interp_gil = words[2] ? 0 : words[p->interp_gil],
 		.interp_id = words[p->interp_id],
@@ -297,11 +306,14 @@ int python__layout_of_offsets(const u64 *words, u32 n, struct python_layout *out
 		/* Include/cpython/code.h: the members from co_flags to co_version precede co_localsplusnames */
 		.code_version = words[p->code_names] - 4,
 		.code_check = words[p->code_names] - 48,
-		/* with a GIL, _co_firsttraceable and co_extra precede co_code_adaptive */
-		.code_traceable = words[p->code_start] - 16,
+		.frame_copy = has_copies ? words[p->frame_copy] : 0,
+		.code_copies = has_copies ? words[p->code_copies] : 0,
+		/* _co_firsttraceable, co_extra and, in a build with copies, co_tlbc precede co_code_adaptive */
+		.code_traceable = words[p->code_start] - (has_copies ? 24 : 16),
 		.str_ascii = words[p->str_ascii],
 		.str_compact = words[p->str_ascii] + 16,
-		.str_kind_shift = 2,
+		/* in a build with copies `interned` is a byte of its own */
+		.str_kind_shift = has_copies ? 8 : 2,
 		.bytes_data = words[p->bytes_data],
 	};
 	return 0;

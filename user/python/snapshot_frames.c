@@ -53,10 +53,17 @@ static bool is_incomplete(const struct snapshot *l, u64 code, s64 offset, u32 ow
 
 s64 snapshot__offset(const struct snapshot *l, const u8 *frame, u64 code)
 {
+	u64 start = code + l->layout.code_start;
+	u32 copy;
 	s32 lasti;
 
+	if (l->layout.code_copies) {
+		memcpy(&copy, frame + l->layout.frame_copy, sizeof(copy));
+		/* struct _PyCodeArray: the size, then the addresses */
+		start = snapshot__word(l, snapshot__word(l, code + l->layout.code_copies) + 8 + copy * 8ULL);
+	}
 	if (!l->layout.instr_unit)
-		return (s64)(word_in(frame, l->layout.frame_instr) - (code + l->layout.code_start));
+		return (s64)(word_in(frame, l->layout.frame_instr) - start);
 	memcpy(&lasti, frame + l->layout.frame_instr, sizeof(lasti));
 	return lasti < 0 ? -1 : lasti * (s64)l->layout.instr_unit;
 }

@@ -101,7 +101,7 @@ static u64 add_frame(struct snapshot *l, const struct task_layout *p, u64 corout
 	if (p->frame_is_object)
 		at = snapshot__word(l, at);
 	if (l->layout.frame_code > sizeof(frame) - 8 || l->layout.frame_instr > sizeof(frame) - 8 ||
-	    !snapshot__read(l, at, frame, sizeof(frame)))
+	    l->layout.frame_copy > sizeof(frame) - 4 || !snapshot__read(l, at, frame, sizeof(frame)))
 		return 0;
 	memcpy(&code, frame + l->layout.frame_code, sizeof(code));
 	code &= ~TAG_MASK;

@@ -42,7 +42,7 @@ struct tasks {
  * has ended or executes another program; -ENOTSUP: TASKS_UNKNOWN; -ENOMEM. *t must be zeroed before the first call.
  */
 int snapshot__tasks(struct snapshot *l, struct tasks *t);
-#define TASKS_UNKNOWN                                                                           \
-	"this build of CPython has them where sonde does not expect them; report `python -VV` " \
-	"to sonde's developers"
+#define TASKS_UNKNOWN                                                                                      \
+	"this build of CPython has them where sonde does not expect them; if it is no free-threaded one, " \
+	"report `python -VV` to sonde's developers"
 void tasks__free(struct tasks *t);
