@@ -61,6 +61,7 @@ stopped.send_signal(signal.SIGSTOP)
 await_state(stopped.pid, "T")
 check("SIGSTOP", stopped.pid, "stopped", rf"t3.py {stopped.pid} \(3 threads\) was stopped 100% of 1.0\d\d s by a signal in work \(t3.py:\d\)\n    SIGSTOP\n",
       f"The chain ends here: `kill -CONT {stopped.pid}` lets it go on.")
+ok("stopped for " in say("dump", stopped.pid), "sonde dump says for how long")
 stopped.kill()
 
 traced = program()

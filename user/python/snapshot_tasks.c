@@ -172,12 +172,12 @@ static void read_task(struct snapshot_task *t, int tasks, bool container, bool f
 	/* the kernel shows a frozen thread as one that sleeps in the call that the freezer interrupted */
 	if (t->state == 'S' && frozen)
 		t->state = 'F';
-	if (t->state != 'S' && t->state != 'D')
+	if (!strchr("SDTtF", t->state))
 		return;
 	/* a number of -1 means that the thread sleeps outside of a system call */
 	snprintf(path, sizeof(path), "%u/syscall", t->tid);
-	if (read_file(tasks, path, text, sizeof(text)) && sscanf(text, "%d %llx", &t->syscall, &t->arg) == 2 &&
-	    t->syscall >= 0)
+	if (strchr("SD", t->state) && read_file(tasks, path, text, sizeof(text)) &&
+	    sscanf(text, "%d %llx", &t->syscall, &t->arg) == 2 && t->syscall >= 0)
 		t->in_syscall = true;
 	snprintf(path, sizeof(path), "%u/sched", t->tid);
 	seen = last_accounted(tasks, path);
