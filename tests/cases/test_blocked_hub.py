@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: waits timeout=240
 # case: right | gevent, eventlet: the stacks of greenlets do not show the hub that runs them |
-"""The greenlet that sleeps, waits or computes blocked the event loop, also if it is the main one, or the hub is never seen to run.
-A function that the hub gave to a thread of its pool blocks nothing, and a hub without work is idle."""
+"""The greenlet that sleeps, waits or computes blocked the event loop, also if it is the main one, or in place of a thread, or the hub is never seen
+to run. A function that the hub gave to a thread of its pool blocks nothing, and a hub without work is idle."""
 import os
 import subprocess
 
@@ -11,10 +11,11 @@ from case import FOLDER, finish, first, script, start
 from pip_packages import install
 from tap import ok, skip_all
 
-WORK = script("green.py", """import queue, sys, time
+WORK = script("green.py", """import queue, sys, threading, time
 library, name = sys.argv[1:]
 if library == "eventlet": import eventlet as green
-else: import gevent as green
+else: import gevent as green, gevent.monkey
+if library == "threads": gevent.monkey.patch_all()
 def sleep(): time.sleep(.2)
 def wait():
     try: queue.Queue().get(timeout=.2)
@@ -33,10 +34,11 @@ def tick():
 print("ready", flush=True)
 for _ in range(50): green.spawn(tick)
 if library == "main": caller()
+if library == "threads": threading.Thread(target=caller).start()
 else: green.spawn(caller).get() if library == "gevent" else green.spawn(caller).wait()
 """)
 CASES = [(library, name, kind) for library in ("gevent", "eventlet") for name, kind in (("sleep", ["sleep"]), ("compute", ["compute", "cpu"]))]
-CASES += [("main", "sleep", ["sleep"]), ("gevent", "wait", ["queue"])]
+CASES += [("main", "sleep", ["sleep"]), ("threads", "compute", ["compute", "cpu"]), ("gevent", "wait", ["queue"])]
 
 python = os.path.join(FOLDER, "venv/bin/python")
 if not install(python, "gevent==26.9.0", "eventlet==0.41.3"):

@@ -283,11 +283,11 @@ static enum finding_kind kind_of_wait(const struct finding_input *in, const stru
 		return cause == ACTIVITY_LOCK || !key->stack ? kind : kind_of_futex(in, key->stack, parts);
 	case ACTIVITY_EVENTS:
 		if (is_call(in, key->reason, "wait4 waitid"))
-			return FINDING_CHILD;
+			return parts->rule == FINDING_IDLE ? FINDING_IDLE : FINDING_CHILD;
 		/* it is the event loop that waits for something to do, and not its callbacks */
 		if (parts->loop && !parts->waits_in_loop && (!parts->rule || parts->rule == FINDING_IDLE))
 			return FINDING_PEER;
-		if (parts->rule || !parts->user || is_call(in, key->reason, "accept accept4"))
+		if (parts->rule || parts->waits_in_loop || !parts->user || is_call(in, key->reason, "accept accept4"))
 			return parts->rule ? parts->rule : kind;
 		/* a client library waits for its peer, `select` in the user's own code mostly for something to do */
 		if (is_call(in, key->reason, "poll ppoll"))

@@ -20,6 +20,7 @@
 #include "findings/classify.h"
 #include "findings/rules.h"
 #include "model/query.h"
+#include "util/path.h"
 
 /* Native frames between a compiled loop's function and the Python function that called it; a trace may have more. */
 #define NATIVE_MAX 64
@@ -117,12 +118,20 @@ static int add_hub(struct search *s, const struct thread_key *thread, u32 id, co
 	return !has_role(f, RULE_LOOPS) || map__get(&s->hubs, thread) ? 0 : -ENOMEM;
 }
 
+/* Does a stack of a process that maps a library of greenlets begin with this function because it is a greenlet's? */
+static bool starts_greenlet(const struct thread_key *thread, const struct stack_frame *f)
+{
+	/* the library may replace threads by greenlets: the main thread never begins with a thread's first function */
+	if (stack_frame__is_library(f))
+		return thread->pid == thread->tid && path__ends_with(f->file, "/threading.py");
+	return strcmp(f->name, "<module>") && !rule__of(f);
+}
+
 static int note_greenlet(struct search *s, const struct thread_key *thread, u32 id, const struct stack_frame *f)
 {
-	bool starts_greenlet = !stack_frame__is_library(f) && strcmp(f->name, "<module>") && !rule__of(f);
 	const u32 *role = map__find(&s->libraries, &thread->pid);
 
-	if (map__find(&s->hubs, thread) || (starts_greenlet && role && *role == RULE_GREENLETS))
+	if (map__find(&s->hubs, thread) || (role && *role == RULE_GREENLETS && starts_greenlet(thread, f)))
 		stack_parts__note_loop(s->in->stacks, id, false);
 	return 0;
 }
