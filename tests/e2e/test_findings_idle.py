@@ -146,6 +146,25 @@ def check_child(folder):
            "one for a child that runs on and on is none", [f["text"] for f in found])
 
 
+def check_children(folder):
+    """A program waits for 30 children, one after the other, which sleep or compute; in a function of its own, or in a callback of an event loop"""
+    waits = (["main /app/a.py 5"], ["main /app/a.py 5", "_run /usr/lib/python3.11/asyncio/events.py 80", "convert /app/a.py 7"])
+    naps, napping = code(3, "main /app/b.py 9")
+    for sleeps, functions in ((True, waits[0]), (False, waits[0]), (True, waits[1])):
+        lines, frame = code(1, *functions)
+        lines += [*process(10, "a"), *naps]
+        for i in range(30):
+            at, child = 1 + i * 0.2, 20 + i
+            lines += [*process(child, "b"), off(10, 10, at, at + 0.19, at + 0.19, "SCHED_SLEEP", child), off_stack(10, 10, at, at + 0.19, frame, "SYS_wait4"),
+                      run(10, 10, at + 0.19, at + 0.2)]
+            lines += [off(child, child, at, at + 0.18, at + 0.18, "SCHED_SLEEP"), off_stack(child, child, at, at + 0.18, napping, "SYS_clock_nanosleep"),
+                      run(child, child, at + 0.18, at + 0.189)] if sleeps else [run(child, child, at, at + 0.189)]
+        found = findings(folder, *lines)
+        ok(bool(first_of(found, kind="child")) == (not sleeps or len(functions) > 1),
+           "waits for children that sleep hold up an event loop" if len(functions) > 1 else
+           "waits for children that sleep are idle" if sleeps else "those for children that compute are not", [f["text"] for f in found])
+
+
 def check_request(folder):
     """A server's thread waits in a library for its next request, or while it handles one. No code of the user's is on the stack"""
     site = "/usr/lib/python3/dist-packages"
@@ -179,7 +198,7 @@ def check_stopped(folder):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         for check in (check_turns, check_timeouts, check_semaphore, check_semaphore_server, check_batch, check_reader,
-                      check_native_sleep, check_rust, check_child, check_request, check_stopped):
+                      check_native_sleep, check_rust, check_child, check_children, check_request, check_stopped):
             check(folder)
     done()
 

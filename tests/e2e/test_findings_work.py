@@ -56,6 +56,24 @@ def check_loop(folder):
            "computations of 200 ms hold up the event loop" if held else "those of 20 ms do not", found)
 
 
+def check_hidden_loop(folder):
+    """A callback of a loop that no Python function shows sleeps for 200 ms, thirty times; then the loop, or a library, waits for events"""
+    for waiting_in, root, hidden in (("uv__io_poll /v/uvloop/loop.so", "main /app/a.py 90", True), ("poll /v/other.so", "main /app/a.py 90", False),
+                                     ("run /v/site-packages/gevent/hub.py 647", "", True), ("wait /v/site-packages/other/hub.py 647", "", False)):
+        waits, waiting = code(1, *([root] if root else []), waiting_in)
+        callback, sleeping = code(2, "export /app/a.py 12", "handle /app/a.py 7")
+        callback[1] = callback[1].replace("caller=0", f"caller={100 if root else 0}")
+        lines = [*process(10, "api"), *waits, *callback]
+        for i in range(30):
+            at = 1 + i * 0.23
+            lines += [off(10, 10, at, at + 0.2, at + 0.2, "SCHED_SLEEP"), off_stack(10, 10, at, at + 0.2, sleeping, "SYS_clock_nanosleep"),
+                      off(10, 10, at + 0.201, at + 0.23, at + 0.23, "SCHED_SLEEP"),
+                      off_stack(10, 10, at + 0.201, at + 0.23, waiting, "SYS_epoll_wait")]
+        found = findings(folder, *lines)
+        ok(has(first_of(found, kind="sleep"), "it blocked the event loop 30 times for 50 ms or longer, for at most 200.000 ms") == hidden,
+           f"{waiting_in}: {'a loop that is not on the stack' if hidden else 'no loop'}", [f["text"] for f in found])
+
+
 def check_wakes(folder):
     """Waits of 0.5 ms for a lock: few have a stack, and each has the event of the thread that released it."""
     naps, napping = code(4, "worker /app/log.py 4")
@@ -447,6 +465,7 @@ with tempfile.TemporaryDirectory() as there:
     check_exec_module(there)
     check_children(there)
     check_loop(there)
+    check_hidden_loop(there)
     check_wakes(there)
     check_line(there)
     check_caller(there)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Runs a program that goes wrong and the commands that someone on call would give; for tests in tests/cases/."""
 import atexit
+import json
 import os
 import subprocess
 import tempfile
@@ -52,6 +53,11 @@ def record(*options, name="x"):
     ended = run("record", "-f", "-o", path, *options)
     assert not ended.returncode, (options, ended.returncode, ended.stderr)
     return path
+
+
+def first(pid, seconds=2):
+    """The first finding about a recording of this process, as JSON has it"""
+    return json.loads(say("report", record("-d", seconds, "-p", pid), "--format", "json"))["findings"][0]
 
 
 def finish():

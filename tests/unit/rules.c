@@ -91,6 +91,9 @@ TEST(tasks_and_native_code)
 					  .file = "/l/libtorch.so",
 					  .symbol = "_ZNK4c10d4Work4waitEv" };
 
+	const struct stack_frame loop = { .kind = FRAME_NATIVE, .file = "/v/uvloop/loop.so", .symbol = "uv_run" };
+
+	CHECK(rule__of(&loop) && rule__of(&loop)->role == RULE_NATIVE_LOOPS);
 	CHECK(rule__of_task(&get) && rule__of_task(&get)->kind == FINDING_IDLE && !rule__of(&get));
 	CHECK(rule__of_task(&drain) && rule__of_task(&drain)->role == RULE_SENDS);
 	CHECK(rule__of(&c10d) && rule__of(&c10d)->kind == FINDING_RANKS);

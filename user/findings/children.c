@@ -88,6 +88,47 @@ static struct child_code most_sampled(const struct finding_input *in, const stru
 	return most;
 }
 
+/* Levels of processes that wait for processes of their own */
+#define LEVELS_MAX 4
+
+static void add_descendants(const struct finding_input *in, u32 parent, struct map *pids)
+{
+	u32 n = 0;
+
+	for (u32 level = 1; level < LEVELS_MAX && pids->n > n; level++) {
+		n = pids->n;
+		MAP_EACH_ENTRY(const struct profile_cell *cell, const struct profile_key *key, &in->profile->cells) {
+			u32 pid = key->caused_by.pid;
+
+			if (cell->kind == FINDING_CHILD && pid && pid != parent && map__find(pids, &key->thread.pid))
+				map__get(pids, &pid);
+		}
+	}
+}
+
+bool children__slept(const struct finding_input *in, const struct group *g)
+{
+	u32 stack = (u32)group__most(in, g, GROUP_STACK).value;
+	struct children c = { 0 };
+	u64 slept = 0, worked = 0;
+
+	if (stack_parts__of(in->stacks, stack).serves)
+		return false;
+	map__init(&c.pids, sizeof(u32), sizeof(u64));
+	collect(in, g, &c);
+	add_descendants(in, g->pid, &c.pids);
+	MAP_EACH_ENTRY(const struct profile_cell *cell, const struct profile_key *key, &in->profile->cells) {
+		if (!map__find(&c.pids, &key->thread.pid))
+			continue;
+		if (IS_ONE_OF(cell->kind, FINDING_SLEEP, FINDING_IDLE, FINDING_ASLEEP))
+			slept += cell->ns;
+		else if (cell->kind != FINDING_CHILD || !key->caused_by.pid)
+			worked += cell->ns;
+	}
+	map__free(&c.pids);
+	return 2 * c.ns > g->ns - g->delay_ns && slept > 2 * worked;
+}
+
 void children__add(const struct finding_input *in, const struct group *g, struct finding *f)
 {
 	struct children c = { 0 };

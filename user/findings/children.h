@@ -9,3 +9,8 @@
  * function they computed. Adds nothing if it was one process, or if most of the time was ended otherwise.
  */
 void children__add(const struct finding_input *in, const struct group *g, struct finding *f);
+/*
+ * Did the processes that ended the group's waits, and those that they waited for in turn, mostly sleep? Unless the
+ * waits hold up a request or an event loop, their parent has nothing to do, either.
+ */
+bool children__slept(const struct finding_input *in, const struct group *g);

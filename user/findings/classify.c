@@ -11,19 +11,13 @@
 
 #include "findings/classify_semaphore.h"
 #include "findings/classify_short.h"
+#include "findings/hidden_loops.h"
 #include "findings/rules.h"
 #include "model/gc_stack.h"
 #include "model/lock_kind.h"
 #include "output/text.h"
 #include "util/array.h"
 #include "util/path.h"
-
-static enum finding_kind kind_by_rule(const struct stack_frame *f)
-{
-	const struct rule *rule = rule__of(f);
-
-	return rule ? rule->kind : FINDING_NONE;
-}
 
 bool classify__starts_child(const struct stack_frame *f)
 {
@@ -42,8 +36,32 @@ struct frame_parts {
 		u32 outermost; /* the user's outermost frame inside of the loop, if there is one */
 	} role;
 	u32 callback; /* as of the innermost frame of the user's code */
-	bool is_known;
 };
+
+/* What is known about a frame */
+struct frame_notes {
+	struct frame_parts parts;
+	bool has_parts;
+	bool is_callback, calls_loop; /* see stack_parts__note_loop() */
+};
+
+void stack_parts__note_loop(const struct stacks *stacks, u32 frame, bool is_caller)
+{
+	struct frame_notes *notes = stacks__room(stacks, frame, sizeof(*notes));
+
+	if (notes && is_caller)
+		notes->calls_loop = true;
+	else if (notes)
+		notes->is_callback = true;
+}
+
+static bool is_called_by_hidden_loop(const struct stacks *stacks, u32 at, u32 caller)
+{
+	const struct frame_notes *notes = stacks__room(stacks, at, sizeof(*notes));
+	const struct frame_notes *callers = stacks__room(stacks, caller, sizeof(*callers));
+
+	return (notes && notes->is_callback) || (callers && callers->calls_loop);
+}
 
 /* Adds what a Python frame shows as a caller of the frames further in, or as the user's code. */
 static void add_called_by(struct frame_parts *p, const struct stack_frame *f, u32 at)
@@ -100,6 +118,7 @@ static bool is_callable(const struct stack_frame *f)
 static void add_native(struct frame_parts *p, const struct stacks *stacks, const struct stack_frame *f, u32 at)
 {
 	const struct stack_frame *called = stacks__frame(stacks, p->parts.called), *caller;
+	const struct rule *rule = rule__of(f);
 
 	p->parts.native = at;
 	/* the outermost one; "[frames missing]" has no file */
@@ -112,7 +131,10 @@ static void add_native(struct frame_parts *p, const struct stacks *stacks, const
 	p->parts.collects = p->parts.collects || gc_stack__is_collector(f);
 	if (path__begins_with(path__file_name(f->file), "libsqlite3.") || path__begins_with(f->name, "sqlite3"))
 		p->parts.retries_database = true;
-	p->native_rule = p->native_rule ? p->native_rule : kind_by_rule(f);
+	if (!rule)
+		return;
+	p->native_rule = p->native_rule ? p->native_rule : rule->kind;
+	p->parts.waits_in_loop = p->parts.waits_in_loop || rule->role == RULE_NATIVE_LOOPS;
 }
 
 static void add_frame(struct frame_parts *p, const struct stacks *stacks, u32 at)
@@ -126,10 +148,15 @@ static void add_frame(struct frame_parts *p, const struct stacks *stacks, u32 at
 	if (f->kind != FRAME_PYTHON)
 		return;
 	/* frames further out are the parent's */
-	if (classify__starts_child(f))
+	if (classify__starts_child(f)) {
 		*p = (struct frame_parts){ 0 };
-	else
+	} else {
+		if (is_called_by_hidden_loop(stacks, at, f->caller)) {
+			p->parts.rule = FINDING_NONE;
+			p->role = (struct callers_role){ .serves = true, .in_request = true, .loop = true };
+		}
 		add_called_by(p, f, at);
+	}
 	add_innermost(p, f, at);
 }
 
@@ -137,23 +164,25 @@ static void add_frame(struct frame_parts *p, const struct stacks *stacks, u32 at
 static struct frame_parts find_parts(const struct stacks *stacks, u32 stack)
 {
 	u32 path[STACKS_DEEPEST], n = 0;
-	struct frame_parts p = { 0 }, *known;
+	struct frame_parts p = { 0 };
+	struct frame_notes *notes;
 	const struct stack_frame *f;
 
 	for (u32 at = stack; (f = stacks__frame(stacks, at)) != NULL; at = f->caller) {
-		known = stacks__room(stacks, at, sizeof(*known));
-		if (known && known->is_known) {
-			p = *known;
+		notes = stacks__room(stacks, at, sizeof(*notes));
+		if (notes && notes->has_parts) {
+			p = notes->parts;
 			break;
 		}
 		path[n++] = at;
 	}
 	while (n--) {
 		add_frame(&p, stacks, path[n]);
-		p.is_known = true;
-		known = stacks__room(stacks, path[n], sizeof(*known));
-		if (known)
-			*known = p;
+		notes = stacks__room(stacks, path[n], sizeof(*notes));
+		if (!notes)
+			continue;
+		notes->parts = p;
+		notes->has_parts = true;
 	}
 	return p;
 }
@@ -254,8 +283,11 @@ static enum finding_kind kind_of_wait(const struct finding_input *in, const stru
 		return cause == ACTIVITY_LOCK || !key->stack ? kind : kind_of_futex(in, key->stack, parts);
 	case ACTIVITY_EVENTS:
 		if (is_call(in, key->reason, "wait4 waitid"))
-			return FINDING_CHILD;
-		if (parts->rule || !parts->user || is_call(in, key->reason, "accept accept4"))
+			return parts->rule == FINDING_IDLE ? FINDING_IDLE : FINDING_CHILD;
+		/* it is the event loop that waits for something to do, and not its callbacks */
+		if (parts->loop && !parts->waits_in_loop && (!parts->rule || parts->rule == FINDING_IDLE))
+			return FINDING_PEER;
+		if (parts->rule || parts->waits_in_loop || !parts->user || is_call(in, key->reason, "accept accept4"))
 			return parts->rule ? parts->rule : kind;
 		/* a client library waits for its peer, `select` in the user's own code mostly for something to do */
 		if (is_call(in, key->reason, "poll ppoll"))
@@ -359,8 +391,10 @@ static void classify(const struct finding_input *in, u32 i)
 
 int classify__cells(const struct finding_input *in)
 {
-	int err;
+	int err = hidden_loops__find(in);
 
+	if (err)
+		return err;
 	for (u32 i = 0; i < in->profile->cells.n; i++)
 		classify(in, i);
 	err = classify_semaphore__waits(in);

@@ -28,3 +28,8 @@ struct stack_parts {
 /* Returns whether it is the first function of a child process; frames of its callers are copies of the parent's. */
 bool classify__starts_child(const struct stack_frame *f);
 struct stack_parts stack_parts__of(const struct stacks *stacks, u32 stack);
+/*
+ * Notes an event loop that no Python frame shows: it calls this frame, or this frame called it, and the loop calls the
+ * frames that this one seems to call. Only before the first stack_parts__of().
+ */
+void stack_parts__note_loop(const struct stacks *stacks, u32 frame, bool is_caller);

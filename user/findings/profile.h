@@ -72,6 +72,7 @@ struct profile_thread {
 	u64 idle_ns; /* idle part of blocked, ns, by findings/classify.c */
 	u64 busy; /* ns since its last wait that was not for the GIL */
 	bool has_python; /* one of its stacks has Python frames */
+	bool may_run_loop; /* by findings/hidden_loops.c: an event loop that no frame shows */
 	u32 cells; /* number of its last cell plus one, which leads to the others */
 };
 

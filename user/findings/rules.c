@@ -40,8 +40,10 @@ static struct rule_set *added, *own;
 	schema__fail((s)->err, (s)->err_len, -EINVAL, "%s:%u: " format, (s)->name, line, ##__VA_ARGS__)
 
 static const char *const roles[RULE_ROLES] = {
-	[RULE_CALLED] = "called", [RULE_POOL] = "pool", [RULE_RUNS] = "runs",	[RULE_SERVES] = "serves",
-	[RULE_LOOPS] = "loops",	  [RULE_TASK] = "task", [RULE_SENDS] = "sends", [RULE_NATIVE] = "native",
+	[RULE_CALLED] = "called",	[RULE_POOL] = "pool",	  [RULE_RUNS] = "runs",
+	[RULE_SERVES] = "serves",	[RULE_LOOPS] = "loops",	  [RULE_TASK] = "task",
+	[RULE_SENDS] = "sends",		[RULE_NATIVE] = "native", [RULE_NATIVE_LOOPS] = "native-loops",
+	[RULE_GREENLETS] = "greenlets",
 };
 
 /* What a wait in a library can be for */
@@ -114,7 +116,7 @@ static const struct rule *first_rule(const struct rule_set *s, const struct rule
 	for (u32 i = last ? *last : 0; i; i = r->next) {
 		r = &s->list[i - 1];
 		if ((!best || r < best) && is_of_task(r) == of_task &&
-		    (r->role == RULE_NATIVE) == (f->kind == FRAME_NATIVE) && has_function(r, f->symbol) &&
+		    (r->role >= RULE_NATIVE) == (f->kind == FRAME_NATIVE) && has_function(r, f->symbol) &&
 		    has_file(r, f->file, at) && !is_namesake(s, r, f))
 			best = r;
 	}
@@ -215,7 +217,7 @@ static int run_test(struct rule_set *s, u32 line, char **words, u32 n)
 	if (!r || n != 3)
 		return FAIL(s, line, "a test is `test FILE FUNCTION` after its rule");
 	found = find_rule(s,
-			  &(struct stack_frame){ .kind = r->role == RULE_NATIVE ? FRAME_NATIVE : FRAME_PYTHON,
+			  &(struct stack_frame){ .kind = r->role >= RULE_NATIVE ? FRAME_NATIVE : FRAME_PYTHON,
 						 .file = words[1],
 						 .symbol = words[2] },
 			  is_of_task(r));

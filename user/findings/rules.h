@@ -15,7 +15,9 @@ enum rule_role {
 	RULE_LOOPS, /* or for each callback of an event loop */
 	RULE_TASK, /* a coroutine in which an asyncio task waits */
 	RULE_SENDS, /* the same, but the task has data to send, so it is not idle however long the wait is */
-	RULE_NATIVE, /* the code is not Python's */
+	RULE_NATIVE, /* the code is not Python's; so is that of the following */
+	RULE_NATIVE_LOOPS, /* an event loop, which calls the user's code without a Python function */
+	RULE_GREENLETS, /* a library that does so on stacks of their own, where no function of it is seen */
 	RULE_ROLES
 };
 

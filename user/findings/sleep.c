@@ -46,7 +46,7 @@ static bool is_idle(const struct finding_input *in, const struct group *g)
 	struct thread_key thread = profile__key(in->profile, g->cells[0])->thread;
 	const struct profile_thread *t = map__find(&in->profile->threads, &thread);
 
-	return g->threads == 1 && t && ELSE_PART * (t->run + t->runnable) < t->wall &&
+	return g->threads == 1 && t && !t->may_run_loop && ELSE_PART * (t->run + t->runnable) < t->wall &&
 	       ELSE_PART * g->ns >= (ELSE_PART - 1) * t->wall;
 }
 

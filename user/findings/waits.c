@@ -49,18 +49,26 @@ static bool waits_for_worker(const struct finding_input *in, const struct group 
 	return lock_kind__of_stack(in->stacks, stack) == LOCK_KIND_QUEUE && waited_for__add_worker(in, g, f);
 }
 
+static void complete_child(const struct finding_input *in, const struct group *g, struct finding *f)
+{
+	bool is_followed = waited_for__follow(in, g, f);
+
+	if (!is_followed)
+		children__add(in, g, f);
+	if (children__slept(in, g) || (f->is_background && !is_followed))
+		group__set_idle(in, g, f);
+	else if (is_followed)
+		finding__waits_for_known(f);
+}
+
 static int complete(const struct finding_input *in, const struct group *g, struct finding *f, void *arg)
 {
 	const struct plain *p = arg;
 	const char *report = p->report ? p->report : f->calls ? f->calls->report : NULL;
 
 	snprintf(f->report, sizeof(f->report), "%s", report ? report : "offcpu");
-	if (p->kind == FINDING_CHILD && waited_for__follow(in, g, f))
-		finding__waits_for_known(f);
-	if (p->kind == FINDING_CHILD && !f->counterpart.pid)
-		children__add(in, g, f);
-	if (p->kind == FINDING_CHILD && f->is_background && !f->counterpart.pid)
-		group__set_idle(in, g, f);
+	if (p->kind == FINDING_CHILD)
+		complete_child(in, g, f);
 	if (p->kind == FINDING_CALL)
 		add_address_space(f);
 	if (p->kind == FINDING_IDLE && waits_for_worker(in, g, f))
