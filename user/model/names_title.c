@@ -98,7 +98,7 @@ static bool is_replaced(const struct names *n, u32 pid, const char *comm)
 	const char *exe = t && t->task.script ? path__file_name(names__string(n, t->task.exe)) : "";
 	size_t len = strlen(comm);
 
-	if (path__begins_with(comm, "python"))
+	if (path__begins_with(comm, "python") || is_interpreter(comm, len))
 		return true;
 	/* the kernel has the first 15 bytes of the file's name; the file may have been deleted or replaced */
 	return len && path__begins_with(exe, comm) &&
