@@ -320,7 +320,7 @@ static void add_chain(struct why *w)
 
 #define DELETED " (deleted)"
 
-/* Notes that a process of the chain runs a file which a user who reads its path would look for in vain. */
+/* Notes which processes of the chain run a file that is no longer at its path. */
 static void add_deleted(struct why *w)
 {
 	const struct names *names = w->args->names;
