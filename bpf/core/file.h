@@ -52,4 +52,4 @@ struct syscall_peer {
 	u16 type DOC("of a listener, as in syscall_file");
 	u32 net DOC("of a listener, as in syscall_file");
 } EVENT(syscall_peer, 0x0705,
-	"one of the first 16 processes that had the other end of a pipe or connection open, held a lock of a file that others waited for, or listened at a port, when tracing ended");
+	"one of the first 16 processes that had the other end of a pipe or connection open, held a lock of a file that others waited for, or listened at a port, when tracing ended; or a process that traced a followed one");

@@ -69,7 +69,7 @@ if shutil.which("gdb"):
     gdb = subprocess.Popen(["gdb", "-p", str(traced.pid), "-batch", "-ex", "shell sleep 30"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     await_state(traced.pid, "t")
     check("gdb", traced.pid, "traced",
-          rf"was stopped 100% of 1.0\d\d s by a tracer in work \(t3.py:\d\)\n    traced by \S+ {gdb.pid}\n", "was stopped by a tracer")
+          rf"was stopped 100% of 1.0\d\d s by a tracer in work \(t3.py:\d\)\n    traced by gdb {gdb.pid}\n", "was stopped by a tracer")
     gdb.kill()
     gdb.wait()
 else:
@@ -101,8 +101,13 @@ with contextlib.suppress(OSError):
 # stopped for two of four seconds: these are no waits for the GIL
 paused = program()
 timer = subprocess.Popen(["/bin/sh", "-c", f"sleep 1.5; kill -STOP {paused.pid}; sleep 2; kill -CONT {paused.pid}"])
-trace = record("-d", "4", "-p", paused.pid, name="paused")
+trace = record("-d", "4", "--off-cpu", "-p", paused.pid, name="paused")
 timer.wait()
 found = causes(trace)
 ok(45 < found["stopped"] < 55 and 15 < found["gil"] < 45, "stopped in between: the threads waited for the GIL only in the rest", found)
+off = sum(r["off_cpu_ns"] for r in tables("report", trace, "stacks")["stacks"])
+folded = [line.rsplit(" ", 1) for line in say("export", trace, "--to", "folded", "--event", "off-cpu", "-o", "-").splitlines()]
+in_stops = sum(int(ns) for stack, ns in folded if stack.endswith(";-- stopped --"))
+ok(5e9 < in_stops < 9e9 and sum(int(ns) for _, ns in folded) - in_stops - off < 0.1e9, "stacks off a CPU leave the stop out, flame graphs name it",
+   (in_stops, off, folded))
 finish()

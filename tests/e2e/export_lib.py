@@ -13,6 +13,7 @@ import subprocess
 ROOT, SONDE, TMP = os.environ["ROOT"], os.environ["SONDE"], os.environ["TMPDIR"]
 B = os.environ["B"]
 import perfetto_file
+from sonde_cli import tables
 from sonde_trace import Trace
 from tap import ok
 
@@ -243,7 +244,8 @@ def check_names(truth, f, label):
     for e in sorted(truth.of("proc_image"), key=lambda e: e["time"]):
         commands[e["pid"]] = [clean(e["command_text"])] if e["command_text"] else []
     processes = [t.process for t in f.tracks.values() if t.HasField("process")]
-    wrong = [p for p in processes if clean(p.process_name) != truth.names.get((p.pid, p.pid), "") or
+    titles = {r["pid"]: clean(r["name"].strip()) for r in tables("report", truth.file, "processes")["processes"]}
+    wrong = [p for p in processes if clean(p.process_name) != titles.get(p.pid, "") or
              list(map(clean, p.cmdline)) != commands.get(p.pid, [])]
     ok(processes and not wrong or not threads, f"{label}: names and command lines of processes ({len(processes)})",
        wrong)

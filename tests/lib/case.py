@@ -15,7 +15,7 @@ _programs = []
 
 def start(*argv, until=None, **popen):
     """Starts this program, which is killed when the test ends. Waits for its line that begins with `until`. Its lines so far are .lines."""
-    program = subprocess.Popen(argv, stdout=subprocess.PIPE if until else None, text=True, **popen)
+    program = subprocess.Popen(argv, text=True, **{"stdout": subprocess.PIPE if until else None, **popen})
     program.lines = []
     _programs.append(program)
     for line in program.stdout if until else ():

@@ -18,7 +18,6 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>

@@ -319,8 +319,8 @@ static size_t read_text(int dir, const char *name, char *text, size_t size)
 }
 
 /*
- * Each argument ends with a NUL. One with a blank is put into quotes, so that its end is known; the first one may be a
- * title that the process has given itself.
+ * Each argument ends with a NUL. One with a blank is put into quotes, so that its end is known. If there is only one,
+ * it may be a title that the process has given itself.
  */
 static void read_command(int dir, char *command, size_t size)
 {
@@ -330,7 +330,8 @@ static void read_command(int dir, char *command, size_t size)
 	while (n && !bytes[n - 1])
 		n--;
 	for (const char *arg = bytes; arg < bytes + n && at + 1 < size; arg += strlen(arg) + 1) {
-		const char *quote = at && strchr(arg, ' ') && !strchr(arg, '\'') ? "'" : "";
+		bool is_title = !at && arg + strlen(arg) + 1 >= bytes + n;
+		const char *quote = !is_title && strchr(arg, ' ') && !strchr(arg, '\'') ? "'" : "";
 
 		at += (size_t)snprintf(command + at, size - at, "%s%s%s%s", at ? " " : "", quote, arg, quote);
 	}

@@ -4,7 +4,6 @@
 #include "core/maps.h"
 #include "util/account.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

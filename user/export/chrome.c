@@ -85,7 +85,8 @@ int chrome__put_names(struct export *e, u32 pid, u32 tid)
 		return 0;
 	*named = 1;
 	put_rank(e, pid);
-	comm = names__rank_title(e->names, room, sizeof(room), pid) ?: names__comm(e->names, pid, 0);
+	comm = names__rank_title(e->names, room, sizeof(room), pid) ?:
+								      names__title(e->names, room, sizeof(room), pid, 0);
 	if (comm)
 		chrome__put_name(e, "process_name", pid, pid, comm);
 	if (comm && pid >= TRACE_TASK_IDS)

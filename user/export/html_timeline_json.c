@@ -192,7 +192,7 @@ static void write_runs(struct numbers *n, const struct timeline_line *l)
 static void write_thread(struct numbers *n, const struct entry *e, const struct query *q)
 {
 	const char *thread = names__comm(q->names, e->key->pid, e->key->tid);
-	const char *process = names__comm(q->names, e->key->pid, 0);
+	const char *process = NAMES_TITLE(q->names, e->key->pid, 0);
 	u32 tid = e->key->tid;
 	char gpu[32];
 

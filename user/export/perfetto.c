@@ -69,6 +69,14 @@ static int forked(struct perfetto *p, const struct view *v)
 	return err;
 }
 
+static int execed(struct perfetto *p, const struct view *v)
+{
+	int err = perfetto__exec(p, v);
+
+	perfetto__slice(p, v);
+	return err;
+}
+
 /* Other kinds are slices or instants on their thread, except metadata. */
 static const struct drawing {
 	const char *kind;
@@ -78,6 +86,7 @@ static const struct drawing {
 	{ "sched_off", perfetto__off },
 	{ "gil_wait", gil_wait },
 	{ "proc_fork", forked },
+	{ "proc_exec", execed },
 	{ "meta_loss", loss },
 	{ "meta_cost", emit_cost },
 	{ "meta_clock", clocks },

@@ -219,6 +219,8 @@ int perfetto__run(struct perfetto *p, const struct view *v);
 int perfetto__off(struct perfetto *p, const struct view *v);
 /* Emits that a number belongs to a new thread. Returns 0 or -ENOMEM. */
 int perfetto__fork(struct perfetto *p, const struct view *v);
+/* The same if the process has another id from this exec on */
+int perfetto__exec(struct perfetto *p, const struct view *v);
 /* Writes the buffered switches. last: at the end of the trace. */
 void perfetto__flush_sched(struct perfetto *p, bool last);
 void perfetto__free_sched(struct perfetto *p);

@@ -217,7 +217,7 @@ static struct sched_span span_of(const struct view *v, struct sched_span_fields 
 
 int perfetto__run(struct perfetto *p, const struct view *v)
 {
-	struct sched_span s = span_of(v, &p->run_fields);
+	struct sched_span s = span_of(v, &p->run_fields), next;
 	u32 thread = names__number(p->e->names, s.tid), number = s.cpu;
 	struct sched_cpu *c = get(p, number);
 
@@ -233,6 +233,11 @@ int perfetto__run(struct perfetto *p, const struct view *v)
 		add_switch(p, number, c->end, 0, name_of(p, 0, 0));
 	add_switch(p, number, s.start, thread, name_of(p, s.pid, s.tid));
 	c->end = s.end;
+	if (sched_span__cut(&s, &next, p->e->names)) {
+		c->state = kernel_state(SCHED_RUNNABLE);
+		/* after perfetto__exec */
+		add_switch(p, number, next.start + 1, thread, name_of(p, next.pid, next.tid));
+	}
 	c->state = kernel_state(s.state);
 	return 0;
 }
@@ -280,10 +285,9 @@ int perfetto__off(struct perfetto *p, const struct view *v)
  * Perfetto assigns the scheduler's events of a thread number to the thread that it knows by that number, so a thread
  * that reuses one must be announced by the kernel's event for new tasks.
  */
-int perfetto__fork(struct perfetto *p, const struct view *v)
+static int announce(struct perfetto *p, const struct view *v, u32 pid, u32 tid)
 {
 	struct common_fields f = common_fields__of(v->event);
-	u32 pid = (u32)view__get(v, "child_pid"), tid = (u32)view__get(v, "child_tid");
 	u32 parent = names__number(p->e->names, (u32)view__s64(v, f.tid));
 	u32 number = (u32)view__s64(v, f.cpu);
 	struct sched_cpu *c = tid < TRACE_TASK_IDS ? NULL : get(p, number);
@@ -303,6 +307,19 @@ int perfetto__fork(struct perfetto *p, const struct view *v)
 	pb__end(&c->events, event);
 	flush(p, number);
 	return 0;
+}
+
+int perfetto__fork(struct perfetto *p, const struct view *v)
+{
+	return announce(p, v, (u32)view__get(v, "child_pid"), (u32)view__get(v, "child_tid"));
+}
+
+int perfetto__exec(struct perfetto *p, const struct view *v)
+{
+	u32 pid = (u32)view__get(v, "pid");
+	const struct task *task = names__task(p->e->names, pid, 0);
+
+	return task && task->start == (u64)view__get(v, "time") ? announce(p, v, pid, pid) : 0;
 }
 
 void perfetto__flush_sched(struct perfetto *p, bool last)

@@ -80,7 +80,7 @@ int perfetto__load_containers(struct perfetto *p)
 /* Returns "rank 3: train.py" of a process with a rank, else its name; NULL: not known. */
 static const char *process_name(const struct perfetto *p, char *buf, size_t size, u32 pid)
 {
-	return names__rank_title(p->e->names, buf, size, pid) ?: names__comm(p->e->names, pid, 0);
+	return names__rank_title(p->e->names, buf, size, pid) ?: names__title(p->e->names, buf, size, pid, 0);
 }
 
 static void put_process_fields(struct perfetto *p, u32 pid, const struct task *task)

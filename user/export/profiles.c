@@ -8,6 +8,7 @@
 #include "export/value.h"
 #include "model/gil.h"
 #include "output/text.h"
+#include "probes/sample/sample.h"
 #include "util/saturate.h"
 
 static const struct profile_kind kinds[PROFILES] = {
@@ -85,6 +86,8 @@ static int add_profile(struct profiles *p, const struct profile_kind *kind, bool
 	if (stack) {
 		new->event = e;
 		new->stack = stack;
+		new->reason = kind->event && !strcmp(kind->event, "sample_off") ? schema_event__field(e, "reason") :
+										  NULL;
 		new->period = e->is_span ? NULL : period_field(e);
 		new->in_ns = e->is_span || new->period;
 	}
@@ -141,6 +144,14 @@ static int process_node(struct profiles *p, struct call_tree *t, u32 pid, u32 *o
 	return err ? err : call_tree__child(t, 0, *known - 1, 0, out);
 }
 
+static int put_note(struct profiles *p, struct call_tree *t, const char *text, u32 *node)
+{
+	u32 function;
+	int err = call_functions__note(&p->functions, CALL_NOTE, text, &function);
+
+	return err ? err : call_tree__child(t, *node, function, 0, node);
+}
+
 /* Adds the holder's stack in reverse, so that the code that held the GIL is next to the code that waited. */
 static int put_holder(struct profiles *p, struct call_tree *t, const struct gil_segment *segment, u32 *node)
 {
@@ -150,19 +161,15 @@ static int put_holder(struct profiles *p, struct call_tree *t, const struct gil_
 		[GIL_FREE] = "-- free: woken, not running yet --",
 	};
 	char label[64];
-	u32 function;
-	int err = call_functions__note(&p->functions, CALL_NOTE, notes[segment->holding], &function);
+	int err = put_note(p, t, notes[segment->holding], node);
 
-	if (!err)
-		err = call_tree__child(t, *node, function, 0, node);
 	if (err || segment->holding != GIL_HELD)
 		return err;
 	if (segment->holder_stack || !segment->holder)
 		return call_tree__upside_down(t, *node, segment->holder_stack, node);
 	/* The holder's stack could not be read, so its thread is shown. */
 	names__label(p->e->names, label, sizeof(label), segment->gil.pid, segment->holder);
-	err = call_functions__note(&p->functions, CALL_NOTE, label, &function);
-	return err ? err : call_tree__child(t, *node, function, 0, node);
+	return put_note(p, t, label, node);
 }
 
 /* Returns the ns of [from, to) within the traced time, as reports count them. */
@@ -221,6 +228,8 @@ static int add_row(struct profiles *p, struct stack_profile *profile, const stru
 	if (!is_traced(p, f->start ? rows__u64(rows, f->start, i) : end, end))
 		return 0;
 	err = find_node(p, profile, (u32)rows__u64(rows, f->pid, i), stack, &node);
+	if (!err && profile->reason && rows__s64(rows, profile->reason, i) == SAMPLE_STOPPED)
+		err = put_note(p, &profile->tree, "-- stopped --", &node);
 	if (!err)
 		add_amount(profile, node, stack, weight(p, profile, rows, f, i));
 	return err;

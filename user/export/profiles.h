@@ -25,6 +25,7 @@ struct stack_profile {
 	const struct schema_event *event; /* NULL: the trace has no such kind, or without stacks */
 	const struct schema_field *stack;
 	const struct schema_field *period; /* weight of an event that is not a span; NULL: 1 */
+	const struct schema_field *reason; /* of sample_off: why the thread was off a CPU; NULL: another event */
 	bool in_ns; /* values are ns; false: they count events */
 	u64 events, total; /* in the tree; blame counts the segments of waits */
 	u64 without_stack; /* part of total without a stack */

@@ -327,11 +327,11 @@ static int add_names(const struct cpu_users *u, struct map *names)
 	for (u32 i = 0; i < u->ran.n; i++) {
 		u64 ns = *(const u64 *)map__value(&u->ran, i);
 		u32 pid = *(const u32 *)map__key(&u->ran, i);
-		const char *comm = names__comm(u->in->q->names, pid, 0);
+		const char *title = NAMES_TITLE(u->in->q->names, pid, 0);
 		struct cpu_name_key key = { .user = names__user(u->in->q->names, pid) };
 		struct cpu_name *n;
 
-		snprintf(key.name, sizeof(key.name), "%s", comm ? comm : "unnamed processes");
+		snprintf(key.name, sizeof(key.name), "%s", title ?: "unnamed processes");
 		n = map__get(names, &key);
 		if (!n)
 			return -ENOMEM;

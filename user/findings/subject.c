@@ -184,9 +184,10 @@ static void search_threads(struct search *f)
 	for (u32 i = 0; i < p->threads.n; i++) {
 		struct thread_key thread = *thread_at(p, i), process = { thread.pid, 0 };
 		const char *comm = names__comm(names, thread.pid, 0), *own;
+		const char *title = NAMES_TITLE(names, thread.pid, 0);
 
-		if (matches(f, comm) || has_argument(f, thread.pid))
-			add_candidate(f, SUBJECT_PROCESS, process, comm ? comm : "", wall_of(p, i));
+		if (matches(f, comm) || matches(f, title) || has_argument(f, thread.pid))
+			add_candidate(f, SUBJECT_PROCESS, process, title ?: "", wall_of(p, i));
 		own = names__comm(names, thread.pid, thread.tid);
 		/* the function in a default name is found as a function */
 		if (own && f->part && names__is_default(own))

@@ -10,6 +10,8 @@
 #include <string.h>
 
 #define SNAPSHOT_AHEAD 1000000 /* ns */
+/* A program that was traced for less, such as env, counts with the one that it executes. */
+#define PROGRAM_MIN 100000000 /* ns */
 
 int names__create(struct names **out, const struct schema *s)
 {
@@ -123,6 +125,32 @@ static struct named_task *names__begin_task(struct names *n, u32 pid, u32 tid, u
 	return last;
 }
 
+/*
+ * Called when a process executes another program. A process has an id for each program that it runs, as processes with
+ * the same pid have.
+ */
+static struct named_task *begin_program(struct names *n, u32 pid, u64 time)
+{
+	struct named_task *t = names__get_task(n, pid, pid, time), *next;
+	u64 since = !t ? 0 : t->task.start ? t->task.start : t->first_fed;
+	struct task task;
+
+	since = since < n->live ? n->live : since;
+	/* a recording needs only the last program */
+	if (!t || !n->trace || time <= since + PROGRAM_MIN)
+		return t;
+	task = t->task;
+	t->task.end = time;
+	t->is_replaced = true;
+	next = names__begin_task(n, pid, pid, time);
+	if (!next)
+		return NULL;
+	next->task.start = time;
+	next->task.ppid = task.ppid;
+	next->task.ns_pid = task.ns_pid;
+	return next;
+}
+
 static void task__set_name(struct named_task *t, u64 time, const char *comm, u32 len)
 {
 	if (!len || time < t->named)
@@ -169,20 +197,22 @@ static int feed_fork(struct names *n, const struct view *v)
 static int feed_task(struct names *n, const struct view *v)
 {
 	const char *kind = v->event->name;
+	u32 pid = (u32)view__get(v, "pid"), tid = (u32)view__get(v, "tid");
+	u64 time = (u64)view__get(v, "time");
 	struct named_task *t;
 
 	if (!strcmp(kind, "proc_fork"))
 		return feed_fork(n, v);
-	t = names__get_task(n, (u32)view__get(v, "pid"), (u32)view__get(v, "tid"), (u64)view__get(v, "time"));
+	t = strcmp(kind, "proc_exec") ? names__get_task(n, pid, tid, time) : begin_program(n, pid, time);
 	if (!t)
 		return -ENOMEM;
 	if (!strcmp(kind, "proc_exit")) {
-		t->task.end = (u64)view__get(v, "time");
+		t->task.end = time;
 		return 0;
 	}
 	if (!strcmp(kind, "proc_rank")) {
-		if ((u64)view__get(v, "time") >= t->ranked) {
-			t->ranked = (u64)view__get(v, "time");
+		if (time >= t->ranked) {
+			t->ranked = time;
 			t->task.rank = (u32)view__get(v, "rank");
 			t->task.world_size = (u32)view__get(v, "world_size");
 			t->task.host = (u32)view__get(v, "host");
@@ -191,8 +221,8 @@ static int feed_task(struct names *n, const struct view *v)
 	}
 	if (!strcmp(kind, "proc_image")) {
 		/* one per program: the last one is that of the current program */
-		if ((u64)view__get(v, "time") >= t->imaged) {
-			t->imaged = (u64)view__get(v, "time");
+		if (time >= t->imaged) {
+			t->imaged = time;
 			t->task.exe = (u32)view__get(v, "exe");
 			t->task.command = (u32)view__get(v, "command");
 			t->task.container = (u32)view__get(v, "container");
@@ -203,15 +233,18 @@ static int feed_task(struct names *n, const struct view *v)
 		}
 		return 0;
 	}
+	/* the kernel gives a process the name of its next program a moment before that begins */
+	if (t->is_replaced && t->task.end < time + PROGRAM_MIN)
+		return 0;
 	task__set_comm(t, v);
 	/* the old image no longer applies, and the new program may end before its image is read */
-	if (!strcmp(kind, "proc_exec") && (u64)view__get(v, "time") > t->imaged) {
-		t->imaged = (u64)view__get(v, "time");
+	if (!strcmp(kind, "proc_exec") && time > t->imaged) {
+		t->imaged = time;
 		t->task.exe = t->task.command = t->task.script = 0;
 	}
 	/* the new program may have no rank */
-	if (!strcmp(kind, "proc_exec") && (u64)view__get(v, "time") > t->ranked) {
-		t->ranked = (u64)view__get(v, "time");
+	if (!strcmp(kind, "proc_exec") && time > t->ranked) {
+		t->ranked = time;
 		t->task.world_size = 0;
 	}
 	if (!strcmp(kind, "proc_task")) {
@@ -301,26 +334,49 @@ static int on_rows(const struct rows *rows, void *arg)
 	return err;
 }
 
+/* Sets n->live to when all that the recording found at its start was attached. */
+static int on_costs(const struct rows *rows, void *arg)
+{
+	struct names *n = arg;
+
+	ROWS_EACH(v, rows) {
+		u64 live = (u64)view__get(&v, "time") - (u64)view__get(&v, "wall");
+
+		n->live = !n->live || live < n->live ? live : n->live;
+	}
+	return 0;
+}
+
+/* Feeds the events of these kinds, a list that ends with NULL. */
+static int read_kinds(struct names *n, const char *const *kinds)
+{
+	const struct schema_event *selected[12] = { 0 };
+	struct trace_filter filter = { .kinds = selected };
+	u32 found = 0;
+
+	for (; *kinds; kinds++) {
+		selected[found] = schema__event(n->schema, *kinds);
+		found += !!selected[found];
+	}
+	return found ? trace__read(n->trace, &filter, on_rows, n) : 0;
+}
+
 int names__load(struct names *n, struct trace *t)
 {
-	static const char *const kinds[] = { "meta_probe",  "proc_task",   "proc_fork",	 "proc_exec",
-					     "proc_exit",   "proc_rename", "proc_image", "proc_rank",
-					     "proc_name",   "proc_python", "gpu_name",	 "torch_operator",
-					     "torch_class", "syscall_peer" };
-	const struct schema_event *selected[ARRAY_LEN(kinds) + 1] = { 0 };
-	struct trace_filter filter = { .kinds = selected };
-	const struct schema_event *e;
-	u32 i, found = 0;
+	/* which processes and programs there are is read before what is known of them */
+	static const char *const lives[] = { "proc_task", "proc_fork", "proc_exec", "proc_exit", NULL };
+	static const char *const kinds[] = { "meta_probe",  "proc_rename",  "proc_image", "proc_rank",
+					     "proc_name",   "proc_python",  "gpu_name",	  "torch_operator",
+					     "torch_class", "syscall_peer", NULL };
 	int err;
 
-	for (i = 0; i < ARRAY_LEN(kinds); i++) {
-		e = schema__event(n->schema, kinds[i]);
-		if (e)
-			selected[found++] = e;
-	}
 	n->trace = t;
 	n->kernels.table.max = n->torch.table.max = n->peers.table.max = ~0U;
-	err = found ? trace__read(t, &filter, on_rows, n) : 0;
+	err = trace__read_kind(t, "meta_cost", on_costs, n);
+	if (!err)
+		err = read_kinds(n, lives);
+	if (!err)
+		err = read_kinds(n, kinds);
 	return err ? err : names__distinguish(n);
 }
 

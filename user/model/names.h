@@ -95,8 +95,8 @@ const char *names__torch(const struct names *n, const struct view *v, char *buf,
 void names__each_process(const struct names *n, void (*fn)(const struct task *t, void *arg), void *arg);
 
 /*
- * Writes the name of the thread, else of its process. If a process has the name of the Python interpreter, its script
- * or module is written instead. Returns buf; NULL: not known.
+ * Writes the name of the thread, else of its process. What an interpreter, or a program with a Python in it, runs is
+ * written instead of the name of its file (docs/reading-a-trace.md). Returns buf; NULL: not known.
  */
 const char *names__title(const struct names *n, char *buf, size_t size, u32 pid, u32 tid);
 /* The same in a buffer that lives to the end of the enclosing block */

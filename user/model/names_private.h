@@ -22,6 +22,7 @@ struct named_task {
 	u64 python_named; /* time of the event that set task.python or .script */
 	u64 named; /* time of the event that set the name: in a chunk, events are in order of kinds, not of time */
 	u64 first_fed; /* time of the first event that was fed, not the earliest one */
+	bool is_replaced; /* by another program in the same process, at task.end */
 	u32 previous; /* index in `earlier` plus 1 of the previous task with this number; 0: none */
 };
 
@@ -39,6 +40,7 @@ struct named_probe {
 struct names {
 	const struct schema *schema;
 	struct trace *trace; /* has the strings; NULL: a recording feeds them, and stores are limited */
+	u64 live; /* CLOCK_MONOTONIC ns: when the trace became complete; 0: not known */
 	struct map tasks; /* struct task_key -> struct named_task: the last task with this number */
 	struct named_task *earlier; /* the earlier tasks of reused numbers */
 	u32 n_earlier;

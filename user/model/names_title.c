@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What an interpreter runs says more than its own name: "train.py" of `python3 -u train.py`. */
+/* What an interpreter runs says more than its own name. docs/reading-a-trace.md has the rules. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,34 +47,56 @@ static bool next_argument(const char **from, const char **to)
 	return *from < *to;
 }
 
-/* Writes the file name of the script, or the module, that an interpreter runs. false: the command line names none. */
-static bool script_of(const char *command, char *buf, size_t size)
+/* Options of Python and of shells that have no value, and may be written as one, such as -um */
+#define PLAIN_OPTIONS "abBdeEhiIkOPqRstuvx"
+
+/* What a command line runs: a program, or the script or module of an interpreter */
+struct command {
+	const char *program; /* name of the program without folders, in the command line; NULL: not known */
+	const char *from, *to; /* name of what is run, likewise */
+	bool is_script, is_module;
+};
+
+/* Sets [*from, *to) to the script or module of an interpreter whose name ends at *to. false: there is none. */
+static bool find_script(const char **from, const char **to, bool *is_module)
 {
-	const char *from, *to = command, *base;
+	while (next_argument(from, to)) {
+		const char *option = *from + 1 + strspn(*from + 1, PLAIN_OPTIONS);
+		bool is_last = option + 1 == *to; /* its value is the next argument */
 
-	if (!next_argument(&from, &to))
-		return false;
-	base = base_of(from, to);
-	if (!is_interpreter(base, (size_t)(to - base)))
-		return false;
-	while (next_argument(&from, &to)) {
-		bool is_module = to - from == 2 && !strncmp(from, "-m", 2);
-
-		if (to - from == 2 && !strncmp(from, "-c", 2))
-			return false;
-		if (*from == '-' && !is_module) {
-			/* options of Python whose value is the next argument */
-			if (to - from == 2 && (from[1] == 'W' || from[1] == 'X') && !next_argument(&from, &to))
-				return false;
-			continue;
+		*is_module = **from == '-' && *option == 'm' && option < *to;
+		if (**from != '-' || (*is_module && !is_last)) {
+			*from = *is_module ? option + 1 : *from;
+			return true;
 		}
-		if (is_module && !next_argument(&from, &to))
+		if (*from + 1 == *to || (option < *to && *option == 'c'))
 			return false;
-		base = is_module ? from : base_of(from, to);
-		snprintf(buf, size, "%.*s", (int)(to - base), base);
-		return true;
+		if (*is_module)
+			return next_argument(from, to);
+		if (is_last && strchr("WX", *option) && !next_argument(from, to))
+			return false;
 	}
 	return false;
+}
+
+static struct command command_of(const struct names *n, const struct named_task *t)
+{
+	const char *exe = path__file_name(names__string(n, t->task.exe));
+	const char *from, *to = names__string(n, t->task.command);
+	struct command c = { 0 };
+
+	if (!next_argument(&from, &to))
+		return c;
+	c.program = c.from = base_of(from, to);
+	c.to = to;
+	if (!is_interpreter(c.from, (size_t)(c.to - c.from)) && !is_interpreter(exe, strcspn(exe, " ")))
+		return c;
+	c.is_script = find_script(&from, &to, &c.is_module);
+	if (c.is_script) {
+		c.from = c.is_module ? from : base_of(from, to);
+		c.to = to;
+	}
+	return c;
 }
 
 static const struct named_task *imaged(const struct names *n, u32 pid)
@@ -85,26 +107,70 @@ static const struct named_task *imaged(const struct names *n, u32 pid)
 bool names__script(const struct names *n, u32 pid, char *buf, size_t size)
 {
 	const struct named_task *t = imaged(n, pid);
-	const char *script = t ? names__string(n, t->task.script) : "";
+	struct command c = t ? command_of(n, t) : (struct command){ 0 };
 
-	if (t && script_of(names__string(n, t->task.command), buf, size))
-		return true;
-	utf8__copy(buf, size, path__file_name(script));
+	if (c.is_script)
+		snprintf(buf, size, "%.*s", (int)(c.to - c.from), c.from);
+	else
+		utf8__copy(buf, size, t ? path__file_name(names__string(n, t->task.script)) : "");
 	return *buf;
 }
 
-/* Is it the name of an interpreter, or of a program with one in it which has not named itself? */
-static bool is_replaced(const struct names *n, u32 pid, const char *comm)
+/* Is it the name of the file, which ends with a NUL, a blank or a quote? The kernel has its first 15 bytes. */
+static bool is_file_name(const char *comm, const char *file)
 {
-	const struct named_task *t = imaged(n, pid);
-	const char *exe = t && t->task.script ? path__file_name(names__string(n, t->task.exe)) : "";
 	size_t len = strlen(comm);
 
-	if (path__begins_with(comm, "python"))
-		return true;
-	/* the kernel has the first 15 bytes of the file's name; the file may have been deleted or replaced */
-	return len && path__begins_with(exe, comm) &&
-	       (len == sizeof(t->task.comm) - 1 || !exe[len] || !strcmp(exe + len, " (deleted)"));
+	return len && path__begins_with(file, comm) &&
+	       (len == sizeof(((struct task *)NULL)->comm) - 1 || strchr("' ", file[len]));
+}
+
+#define WORDS_MAX 40 /* bytes of a name with words of its command line */
+
+/*
+ * Appends what a command such as celery or uwsgi runs: the arguments from `at` on that are words or paths, and no
+ * options, numbers, addresses or URLs.
+ */
+static void append_words(char *buf, size_t size, const char *at)
+{
+	size_t len = strlen(buf), room = size < WORDS_MAX ? size : WORDS_MAX;
+
+	for (const char *from, *to = at; next_argument(&from, &to);) {
+		bool is_word = *from != '-' && !memmem(from, (size_t)(to - from), "://", 3);
+		const char *letter = from;
+
+		while (letter < to && !isalpha((unsigned char)*letter))
+			letter++;
+		if (!is_word || letter == to)
+			continue;
+		from = base_of(from, to);
+		if (len + 1 + (size_t)(to - from) >= room)
+			return;
+		len += (size_t)snprintf(buf + len, size - len, " %.*s", (int)(to - from), from);
+	}
+}
+
+/* Writes what a process runs that has the name of its file. false: it has another name, or this one is the best. */
+static bool command_title(const struct names *n, u32 pid, const char *comm, char *buf, size_t size)
+{
+	const struct named_task *t = imaged(n, pid);
+	const char *exe = t ? path__file_name(names__string(n, t->task.exe)) : "";
+	struct command c = t ? command_of(n, t) : (struct command){ 0 };
+	bool has_words;
+
+	if (!is_interpreter(comm, strlen(comm)) && !path__begins_with(comm, "python") && !is_file_name(comm, exe) &&
+	    (!c.program || (!is_file_name(comm, c.program) && !is_file_name(comm, c.from))))
+		return false;
+	if (names__script(n, pid, buf, size)) {
+		has_words = c.is_script && !c.is_module && !memchr(c.from, '.', (size_t)(c.to - c.from));
+	} else {
+		/* a program with a Python in it */
+		has_words = c.program && t->python_named && !path__is_interpreter(exe);
+		utf8__copy(buf, size, comm);
+	}
+	if (has_words)
+		append_words(buf, size, c.to);
+	return true;
 }
 
 const char *names__cgroup(const struct names *n, u32 pid)
@@ -154,7 +220,7 @@ const char *names__title(const struct names *n, char *buf, size_t size, u32 pid,
 
 	if (!comm)
 		return NULL;
-	if (!own_title(n, pid, comm, buf, size) && (!is_replaced(n, pid, comm) || !names__script(n, pid, buf, size)))
+	if (!own_title(n, pid, comm, buf, size) && !command_title(n, pid, comm, buf, size))
 		utf8__copy(buf, size, comm);
 	return buf;
 }

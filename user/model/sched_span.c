@@ -89,10 +89,43 @@ void sched_span__decode(struct sched_span *s, const struct view *v, const struct
 }
 
 struct reading {
+	const struct query *q;
 	u32 parts;
 	int (*fn)(const struct sched_span *s, void *arg);
 	void *arg;
 };
+
+bool sched_span__cut(struct sched_span *s, struct sched_span *next, const struct names *n)
+{
+	const struct task *task;
+	u64 since, until, before;
+
+	names__held(n, s->pid, &since, &until);
+	if (!s->on_cpu || s->tid != s->pid || until <= s->start || until >= s->end)
+		return false;
+	before = s->counted < until - s->start ? s->counted : until - s->start;
+	task = names__process_at(n, names__number(n, s->pid), until);
+	*next = *s;
+	next->pid = next->tid = task ? task->id : s->pid;
+	next->start = next->wake = s->end = until;
+	next->counted -= before;
+	s->counted = before;
+	s->open = true;
+	return true;
+}
+
+/* Emits a span, of a run in which a process executes another program the parts in the selected time. */
+static int emit(const struct reading *r, struct sched_span s)
+{
+	struct sched_span next;
+	int err = 0;
+
+	if (!sched_span__cut(&s, &next, r->q->names))
+		return r->fn(&s, r->arg);
+	if (s.end > r->q->from)
+		err = r->fn(&s, r->arg);
+	return err || (r->q->to && next.start >= r->q->to) ? err : r->fn(&next, r->arg);
+}
 
 static int on_rows(const struct rows *rows, void *arg)
 {
@@ -103,21 +136,21 @@ static int on_rows(const struct rows *rows, void *arg)
 
 	ROWS_WHILE(!err, v, rows) {
 		sched_span__decode(&s, &v, &f);
-		err = r->fn(&s, r->arg);
+		err = emit(r, s);
 	}
 	return err;
 }
 
 int sched_spans__read_off(const struct query *q, u32 parts, int (*fn)(const struct sched_span *s, void *arg), void *arg)
 {
-	struct reading r = { parts, fn, arg };
+	struct reading r = { q, parts, fn, arg };
 
 	return query__read_kind(q, "sched_off", on_rows, &r);
 }
 
 int sched_spans__read(const struct query *q, u32 parts, int (*fn)(const struct sched_span *s, void *arg), void *arg)
 {
-	struct reading r = { parts, fn, arg };
+	struct reading r = { q, parts, fn, arg };
 	int err = query__read_kind(q, "sched_run", on_rows, &r);
 
 	return err ? err : sched_spans__read_off(q, parts, fn, arg);

@@ -60,6 +60,11 @@ struct sched_span_fields {
 struct sched_span_fields sched_span_fields__of(const struct schema_event *e, const struct rows *rows, u32 parts);
 /* Decodes v, a row of f's rows or a record of its event, into s, which is zeroed or was decoded with the same f. */
 void sched_span__decode(struct sched_span *s, const struct view *v, const struct sched_span_fields *f);
+/*
+ * A process has an id for each program that it executes (names.h). Cuts a run in which it executes one: *s becomes the
+ * part before, which no switch ended, and *next the part after. Returns whether it did.
+ */
+bool sched_span__cut(struct sched_span *s, struct sched_span *next, const struct names *n);
 
 /*
  * Calls fn for each span of the selected time, processes and threads: first all on a CPU, then all off one, each nearly

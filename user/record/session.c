@@ -14,7 +14,6 @@
 #include "record/stacks/tasks.h"
 #include "sandbox/syscalls.h"
 #include "sandbox/usage.h"
-#include "sonde.skel.h"
 #include "util/account.h"
 #include "util/priority.h"
 #include "util/test_switch.h"

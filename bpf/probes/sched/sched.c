@@ -3,9 +3,13 @@
  * Host code of the scheduler family: follows threads that exist when tracing begins or when their process maps a
  * runtime, and finds facts about this kernel that BPF code can't find by itself.
  */
+#include "core/file.h"
 #include "kernel/kernel_btf.h"
 #include "record/family.h"
 #include "sched.h"
+#include "util/path.h"
+#include "util/recent.h"
+#include "util/utf8.h"
 
 #include <bpf/btf.h>
 #include <linux/btf.h>
@@ -118,6 +122,40 @@ static int describe_kernel(struct session *s)
 	return ret ? ret : session__set_variable(s, "sched_interrupts", &kernel.interrupts, sizeof(kernel.interrupts));
 }
 
+#define TRACERS_MAX 64
+
+static struct recent *tracers_of(const struct session *s)
+{
+	return session__state(s, EVENT_FAMILY(ID_sched_run));
+}
+
+static void begin(struct session *s)
+{
+	recent__init(tracers_of(s), sizeof(u32), sizeof(u8), TRACERS_MAX);
+}
+
+static void end(struct session *s)
+{
+	recent__free(tracers_of(s));
+}
+
+/* A tracer is mostly not followed, so that no other event has its name. */
+static void name_tracer(struct session *s, u32 pid)
+{
+	struct syscall_peer r = { .event = session__event(s, ID_syscall_peer) };
+	u8 *known = pid ? recent__get(tracers_of(s), &pid) : NULL;
+	struct process_image image;
+
+	if (!known || *known)
+		return;
+	*known = 1;
+	if (session__image(s, pid, &image) || !*image.exe)
+		return;
+	r.event.pid = r.event.tid = pid;
+	utf8__copy(r.comm, sizeof(r.comm), path__file_name(image.exe));
+	session__emit(s, &r, sizeof(r));
+}
+
 #define SECOND_NS 1000000000ULL
 
 static void on_tick(struct session *s, u64 now)
@@ -135,6 +173,8 @@ static void event(struct session *s, const struct event *e, u32 size)
 {
 	bool is_run = e->id == ID_sched_run && size >= sizeof(struct span);
 
+	if (e->id == ID_sched_off && size >= sizeof(struct sched_off))
+		name_tracer(s, ((const struct sched_off *)e)->tracer);
 	/* no switch has ended an open interval: an iterator wrote it */
 	if (is_run || e->id == ID_sched_off)
 		session__add_probing(s, is_run ? e->time - ((const struct span *)e)->start : 0,
@@ -157,6 +197,9 @@ static const struct family_part parts[] = {
 FAMILY_HOST(sched) = {
 	.name = "sched",
 	.parts = parts,
+	.state = sizeof(struct recent),
+	.begin = begin,
+	.end = end,
 	.is_runtime = runtime__is_one,
 	.configure = describe_kernel,
 	.follow_iterator = "sched_begin",

@@ -6,7 +6,6 @@
 #include "record/parts.h"
 #include "util/path.h"
 
-#include <errno.h>
 #include <string.h>
 
 /*

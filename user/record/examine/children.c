@@ -5,7 +5,6 @@
  */
 #include "record/examine/children.h"
 
-#include "record/discover/objects.h"
 #include "record/discover/shares.h"
 #include "record/parts.h"
 

@@ -33,7 +33,7 @@ static void add_findings(const struct cuda_mem *c, struct report_output *out)
 	MAP_EACH(const struct cuda_mem_group *g, &c->device)
 		if (!top || g->time.total > top->time.total)
 			top = g;
-	if (top)
+	if (top && top->time.total && top->size.total)
 		report_output__finding(
 			out, "%.1f%% of the time of copies and sets (%s) was %s: %s, %s a second.",
 			table__percent(top->time.total, c->total), TEXT_NS(c->total), top->operation,

@@ -76,7 +76,7 @@ static int on_work(const struct gpu_work *w, void *arg)
 	bool kernel = w->kind == GPU_KERNEL, moves = w->kind == GPU_COPY || w->kind == GPU_SET;
 	u64 ns = w->end - w->start, origin = r->work.args->start;
 	const struct gpu_launch *l = w->launch;
-	bool timed = !w->host_time;
+	bool timed = !w->host_time, has_rate = moves && timed && !w->open && ns && w->bytes;
 	char device[96];
 
 	table__add(r->table, V_U64(w->start > origin ? w->start - origin : 0), V_U64(ns),
@@ -84,7 +84,7 @@ static int on_work(const struct gpu_work *w, void *arg)
 		   IF(kernel, V_U64(w->grid[2])), IF(kernel, V_U64(w->block[0])), IF(kernel, V_U64(w->block[1])),
 		   IF(kernel, V_U64(w->block[2])), IF(kernel && timed, V_U64(w->registers)),
 		   IF(kernel && timed, V_U64(w->static_shared)), IF(kernel, V_U64(w->dynamic_shared)),
-		   IF(moves, V_U64(w->bytes)), IF(moves && ns && timed, V_DBL((double)w->bytes * 1e9 / (double)ns)),
+		   IF(moves, V_U64(w->bytes)), IF(has_rate, V_DBL((double)w->bytes * 1e9 / (double)ns)),
 		   V_TEXT(memory_name(w->from_memory)), V_TEXT(memory_name(w->to_memory)),
 		   V_TEXT(device_name(r, w, device, sizeof(device))), IF(timed, V_U64(w->context)), V_NONE,
 		   IF(timed, V_U64(w->stream)),

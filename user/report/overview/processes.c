@@ -87,14 +87,14 @@ static void print(struct tree *t, struct process *p, u32 depth)
 {
 	const struct task *task = p->task;
 	const struct names *names = t->args->names;
-	const char *comm = task__name(task), *container, *pod;
-	char name[2 * DEPTH_MAX + 32];
+	const char *title = NAMES_TITLE(names, task->id, 0), *container, *pod;
+	char name[2 * DEPTH_MAX + 64];
 
 	p->printed = true;
 	if (!is_selected(t, task))
 		return;
 	names__container_of(names, task, &container, &pod);
-	snprintf(name, sizeof(name), "%*s%s", (int)(2 * depth), "", comm ? comm : "?");
+	snprintf(name, sizeof(name), "%*s%s", (int)(2 * depth), "", title ?: "?");
 	table__add(t->table, V_U64(task->pid), task->ppid ? V_U64(task->ppid) : V_NONE, V_TEXT(name), V_U64(depth),
 		   moment(t, task->start), moment(t, task->end), V_TEXT(*container ? container : NULL),
 		   V_TEXT(*pod ? pod : NULL), V_TEXT(task->exe ? names__string(names, task->exe) : NULL),

@@ -241,8 +241,13 @@ u32 summary_processes__table(struct summary_processes *s, struct report_output *
 	char families[128];
 	u32 i, pid, uninteresting = 0;
 
-	for (i = 0; i < s->processes.n; i++)
+	for (i = 0; i < s->processes.n; i++) {
+		task = key_of(s, i)->task;
+		/* an executed file is mapped a moment before the program has its id (names.h) */
+		if (task)
+			process__add_runtime(map__value(&s->processes, i), names__string(args->names, task->exe));
 		uninteresting += !is_interesting(s, map__value(&s->processes, i));
+	}
 	if (uninteresting == s->processes.n)
 		uninteresting = 0;
 	for (i = 0; i < s->processes.n; i++) {

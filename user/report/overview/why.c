@@ -10,6 +10,7 @@
 #include "findings/stopped.h"
 #include "output/text.h"
 #include "report/report.h"
+#include "util/path.h"
 
 struct why {
 	const struct query *args;
@@ -317,6 +318,24 @@ static void add_chain(struct why *w)
 				    (double)w->chain.left_out / 1e9);
 }
 
+#define DELETED " (deleted)"
+
+/* Notes which processes of the chain run a file that is no longer at its path. */
+static void add_deleted(struct why *w)
+{
+	const struct names *names = w->args->names;
+
+	for (u32 i = 0, pid, before = 0; i < w->chain.n; i++, before = pid) {
+		const struct task *t = names__task(names, w->chain.levels[i].thread.pid, 0);
+		const char *exe = t ? names__string(names, t->exe) : "";
+
+		pid = t ? t->pid : 0;
+		if (pid != before && path__ends_with(exe, DELETED))
+			report_output__note(w->out, "Process %u runs a file that was deleted or replaced since: %.*s.",
+					    pid, (int)(strlen(exe) - strlen(DELETED)), exe);
+	}
+}
+
 #define TASK_FINDINGS_MAX 3
 
 /*
@@ -395,6 +414,7 @@ static int run(const struct query *args, struct report_output *out)
 	if (!err && w.chain.n) {
 		add_chain(&w);
 		add_tasks(&w, findings);
+		add_deleted(&w);
 	} else if (!err) {
 		add_nothing(&w);
 	}

@@ -57,7 +57,7 @@ static int on_cpu(const struct rows *rows, void *arg)
 static int on_off(const struct rows *rows, void *arg)
 {
 	const struct schema_event *e = rows__event(rows);
-	FIELDS_OF(e, stack, estimated);
+	FIELDS_OF(e, stack, estimated, reason);
 	struct common_fields f = common_fields__of(e);
 	struct read *r = arg;
 	int err = 0;
@@ -65,6 +65,9 @@ static int on_off(const struct rows *rows, void *arg)
 	for (u32 i = 0; !err && i < rows__count(rows); i++) {
 		struct sampled_weight w = { .waits = 1 };
 
+		/* a thread that is stopped does not wait in this code */
+		if (rows__s64(rows, reason, i) == SAMPLE_STOPPED)
+			continue;
 		w.off_ns = query__inside(r->args, rows__u64(rows, f.start, i), rows__u64(rows, f.time, i));
 		w.estimated_ns = rows__s64(rows, estimated, i) ? w.off_ns : 0;
 		err = add(r->sampled, (u32)rows__s64(rows, stack, i), &w);
