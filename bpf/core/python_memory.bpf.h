@@ -21,9 +21,12 @@
 #define PYTHON_MEMOS	   128
 #define PYTHON_CODE_READ   (20 * 8) /* bytes that are read: all members in use lie in them, in all versions */
 
+/* A bit of an address of a code object: native code called the function. */
+#define PYTHON_ENTRY 1ULL
+
 /* A frame as the walk has read it. */
 struct python_frame {
-	u64 code; /* address */
+	u64 code; /* address, and PYTHON_ENTRY */
 	u64 check; /* distinguishes code objects that were at the same address one after the other */
 	s64 offset; /* of the instruction in the bytecode, bytes; -1: the frame has not begun */
 };
