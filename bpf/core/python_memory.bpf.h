@@ -16,6 +16,7 @@
 #define PYTHON_FRAME_WORDS 16
 #define PYTHON_CODE_WORDS  32
 #define PYTHON_STATE_WORDS 32
+#define PYTHON_STATE_MAX   4096 /* bytes of a PyThreadState, of any version */
 #define PYTHON_STATE_READ  184 /* bytes of a thread state that are read */
 #define PYTHON_TRIES	   4 /* walks of another thread's stack until two of them agree */
 #define PYTHON_MEMOS	   128

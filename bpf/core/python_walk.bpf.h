@@ -281,6 +281,7 @@ static __always_inline void python__walk(struct python_walk *w, struct task_stru
 	const struct python_layout *l = w->l;
 	struct python_thread *t = w->t;
 	struct python_cursor *c = &t->cursor;
+	u64 cframe;
 
 	c->n = c->n_skipped = c->is_outer = c->loss = 0;
 	c->hash = c->anchor = c->top = 0;
@@ -288,8 +289,10 @@ static __always_inline void python__walk(struct python_walk *w, struct task_stru
 	c->frame = state_word(t, l->state_frame);
 	if (l->by_cframe && c->frame)
 		c->frame = python__word(c->frame + l->cframe_frame, task);
-	if (l->state_cframe && c->is_searched && t->search.stack_size && c->frame &&
-	    !python__on_stack(&t->search, state_word(t, l->state_cframe))) {
+	cframe = l->state_cframe ? state_word(t, l->state_cframe) : 0;
+	/* frames of compiled code, such as Nuitka's, have no loop: the state's own _PyCFrame leads to them */
+	if (cframe && cframe - c->state >= PYTHON_STATE_MAX && c->is_searched && t->search.stack_size && c->frame &&
+	    !python__on_stack(&t->search, cframe)) {
 		c->is_foreign = 1;
 		return;
 	}

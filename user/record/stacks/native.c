@@ -362,6 +362,16 @@ static bool follow_python(struct native *n, struct mixed *m)
 	return true;
 }
 
+/* Compiled code, such as Nuitka's, makes Python frames without a loop of the interpreter. */
+static bool has_loop(struct native *n, u32 python)
+{
+	const struct python_frame *f;
+
+	while ((f = recent__find(&n->python, &python)) && !f->is_entry && f->caller)
+		python = f->caller;
+	return !f || f->is_entry;
+}
+
 /* Leaves the loop at which the unwinding is. */
 static enum step leave_loop(struct native *n, const struct native_thread *t, struct walk *w)
 {
@@ -447,7 +457,7 @@ u32 session__native_stack(struct session *s, const struct native_thread *t)
 	struct walk w = { .raw = t->raw, .link_addr = t->raw->bp, .pc = t->raw->ip, .sp = t->raw->sp, .bp = t->raw->bp };
 	struct mixed m = { .python = { t->python } };
 	struct native *n = native__of(s);
-	bool lost, is_loop;
+	bool lost, is_loop, is_compiled;
 	enum step step;
 	u32 id;
 
@@ -458,11 +468,12 @@ u32 session__native_stack(struct session *s, const struct native_thread *t)
 		w.links = t->raw->links;
 	m.depth = unwind(n, t, &w, m.places, t->python ? PYTHON_MAX : DEPTH_MAX, false, &step, &is_loop);
 	lost = !is_loop && step != STEP_END;
+	is_compiled = t->python && !is_loop && !has_loop(n, t->python);
 	if (is_loop) {
 		add_between(n, t, &w, &m);
-	} else if (t->python && (step == STEP_END || m.depth == PYTHON_MAX)) {
-		/* the whole stack has no interpreter, so it does not belong to this Python stack */
-		lost = m.depth > 0;
+	} else if (t->python && (is_compiled || step == STEP_END || m.depth == PYTHON_MAX)) {
+		/* no loop says which of the frames the innermost Python frame called */
+		lost = m.depth > 0 && !is_compiled;
 		m.depth = m.depth ? 1 : 0;
 	}
 	note_unread(n, m.places, m.depth, t->time);
