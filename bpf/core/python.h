@@ -41,6 +41,7 @@ struct python_layout {
 	u16 frame_instr; /* f_lasti (3.8 to 3.10, an int), prev_instr, instr_ptr */
 	u16 frame_owner;
 	u16 frame_copy; /* tlbc_index; see code_copies */
+	u16 frame_is_entry; /* 3.11: .is_entry; before, each frame is one; later, a frame that is skipped precedes one */
 	u16 instr_unit; /* unit of f_lasti in bytes; 0: frame_instr is a pointer */
 	u16 owner_skipped; /* frames with this owner or a higher one are not Python frames */
 	u16 code_check; /* offset of 6 numbers of 8 bytes that never change and together identify a code object */

@@ -16,14 +16,18 @@
 #define PYTHON_FRAME_WORDS 16
 #define PYTHON_CODE_WORDS  32
 #define PYTHON_STATE_WORDS 32
+#define PYTHON_STATE_MAX   4096 /* bytes of a PyThreadState, of any version */
 #define PYTHON_STATE_READ  184 /* bytes of a thread state that are read */
 #define PYTHON_TRIES	   4 /* walks of another thread's stack until two of them agree */
 #define PYTHON_MEMOS	   128
 #define PYTHON_CODE_READ   (20 * 8) /* bytes that are read: all members in use lie in them, in all versions */
 
+/* A bit of an address of a code object: native code called the function. */
+#define PYTHON_ENTRY 1ULL
+
 /* A frame as the walk has read it. */
 struct python_frame {
-	u64 code; /* address */
+	u64 code; /* address, and PYTHON_ENTRY */
 	u64 check; /* distinguishes code objects that were at the same address one after the other */
 	s64 offset; /* of the instruction in the bytecode, bytes; -1: the frame has not begun */
 };

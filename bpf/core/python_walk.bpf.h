@@ -42,6 +42,22 @@ static __always_inline bool python__incomplete(const struct python_layout *l, u6
 	return offset < first * 2LL;
 }
 
+/* Did native code call the function of the frame? From 3.12 on python__mark_entry() marks such frames. */
+static __always_inline bool python__is_entry(const struct python_thread *t, const struct python_layout *l)
+{
+	return l->instr_unit ||
+	       (l->frame_is_entry && (frame_word(t, l->frame_is_entry) >> (l->frame_is_entry & 7) * 8 & 0xff));
+}
+
+/* Marks the frame before one that is skipped. */
+static __always_inline void python__mark_entry(struct python_thread *t, u32 n)
+{
+	if (!n || n > STACK_FRAMES || !t->frames[n - 1].code)
+		return;
+	t->frames[n - 1].code |= PYTHON_ENTRY;
+	t->cursor.hash = python__mix(t->cursor.hash, PYTHON_ENTRY);
+}
+
 /* Puts one FRAME_CUT in the place of the frames from here on that are left out. */
 static __always_inline void python__cut(struct python_thread *t)
 {
@@ -108,6 +124,7 @@ static __always_inline long python__step(struct python_walk *w, struct task_stru
 	}
 	owner = l->owner_skipped ? frame_word(t, l->frame_owner) >> (l->frame_owner & 7) * 8 & 0xff : 0;
 	if (l->owner_skipped && owner >= l->owner_skipped) {
+		python__mark_entry(t, n);
 		if (!n || !c->is_searched)
 			return 0;
 		c->is_searched = 0;
@@ -124,7 +141,7 @@ static __always_inline long python__step(struct python_walk *w, struct task_stru
 	offset = python__offset(t, l, code, task);
 	if (!n && python__incomplete(l, code, offset, owner, task))
 		return 0;
-	t->frames[n].code = code;
+	t->frames[n].code = code | (python__is_entry(t, l) ? PYTHON_ENTRY : 0);
 	t->frames[n].check = check;
 	t->frames[n].offset = offset;
 	place = n ? offset : 0; /* python__intern() adds the innermost one */
@@ -152,17 +169,17 @@ static long python__step_there(u32 i, struct python_walk *w)
 static __always_inline u32 python__code_id(struct python_walk *w, const struct python_frame *f,
 					   struct task_struct *task)
 {
+	u64 code = f->code & ~PYTHON_ENTRY;
 	struct python_cursor *c = &w->t->cursor;
 	struct python_code_key key = {
-		.code = f->code, .check = f->check, .process = c->process, .epoch = *(volatile u32 *)&stack_epoch
+		.code = code, .check = f->check, .process = c->process, .epoch = *(volatile u32 *)&stack_epoch
 	};
 	u32 *known = bpf_map_lookup_elem(&python_codes, &key), id;
 
 	if (known)
 		return *known;
 	id = __sync_fetch_and_add(&stack_last_code, 1) + 1;
-	if (task ? python__send_code(w, f->code, id, task) :
-		   python__send_code_here(w->t, w->known, f->code, id, c->layout))
+	if (task ? python__send_code(w, code, id, task) : python__send_code_here(w->t, w->known, code, id, c->layout))
 		return 0;
 	if (!c->is_current && python__check(w->t, w->l, task) != f->check) {
 		c->loss = LOSS_TORN;
@@ -176,7 +193,7 @@ static __always_inline u32 python__code_id(struct python_walk *w, const struct p
 static __always_inline long python__build(struct python_walk *w, struct task_struct *task)
 {
 	struct python_cursor *c = &w->t->cursor;
-	u32 at = c->n_left - 1, code = 0;
+	u32 at = c->n_left - 1, code = 0, kind = FRAME_PYTHON;
 	struct python_frame *f;
 	bool is_cut;
 
@@ -185,10 +202,13 @@ static __always_inline long python__build(struct python_walk *w, struct task_str
 	f = &w->t->frames[at];
 	c->n_left = at;
 	is_cut = !f->code;
-	if (!is_cut)
+	if (is_cut)
+		kind = FRAME_CUT;
+	else
 		code = python__code_id(w, f, task);
-	c->caller =
-		code || is_cut ? stack__push(c->caller, is_cut ? FRAME_CUT : FRAME_PYTHON, code, f->offset, c->pid) : 0;
+	if (f->code & PYTHON_ENTRY)
+		kind |= RAW_FRAME_ENTRY;
+	c->caller = code || is_cut ? stack__push(c->caller, kind, code, f->offset, c->pid) : 0;
 	if (c->caller)
 		return 0;
 	c->failed = 1;
@@ -267,6 +287,7 @@ static __always_inline void python__walk(struct python_walk *w, struct task_stru
 	const struct python_layout *l = w->l;
 	struct python_thread *t = w->t;
 	struct python_cursor *c = &t->cursor;
+	u64 cframe;
 
 	c->n = c->n_skipped = c->is_outer = c->loss = 0;
 	c->hash = c->anchor = c->top = 0;
@@ -274,8 +295,10 @@ static __always_inline void python__walk(struct python_walk *w, struct task_stru
 	c->frame = state_word(t, l->state_frame);
 	if (l->by_cframe && c->frame)
 		c->frame = python__word(c->frame + l->cframe_frame, task);
-	if (l->state_cframe && c->is_searched && t->search.stack_size && c->frame &&
-	    !python__on_stack(&t->search, state_word(t, l->state_cframe))) {
+	cframe = l->state_cframe ? state_word(t, l->state_cframe) : 0;
+	/* frames of compiled code, such as Nuitka's, have no loop: the state's own _PyCFrame leads to them */
+	if (cframe && cframe - c->state >= PYTHON_STATE_MAX && c->is_searched && t->search.stack_size && c->frame &&
+	    !python__on_stack(&t->search, cframe)) {
 		c->is_foreign = 1;
 		return;
 	}

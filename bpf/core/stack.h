@@ -35,13 +35,16 @@ enum raw_record {
 /* The most innermost frames in sched_waking, where a walk delays the wake-up of another thread. */
 #define STACK_FRAMES_SHORT 64
 
+/* A bit of raw_frame.kind: native code called this Python function, so a loop of the interpreter begins with it. */
+#define RAW_FRAME_ENTRY 0x100
+
 struct raw_frame {
 	struct event event; /* pid: the process that the frame belongs to */
 	u64 offset; /* Python: of the instruction in the bytecode, bytes; native: its address in the process */
 	u32 frame; /* its id */
 	u32 caller; /* id of the frame that called it; 0: it is the outermost frame */
 	u32 code; /* Python: id of the code object, 0: unknown; native: the process (tgid) */
-	u32 kind; /* enum frame_kind */
+	u32 kind; /* enum frame_kind, and RAW_FRAME_ENTRY */
 };
 
 /* The part of a code object that a raw_code contains. */

@@ -19,7 +19,7 @@ from tap import ok
 
 OPEN, NO_DURATION, BLIND = 1, 4, 8
 FLAGS = {1: "not returned", 2: "return not seen", 4: "only entry seen", 8: "began before tracing"}
-INVENTORY = ("proc_task", "proc_image", "proc_map", "proc_rank", "proc_name", "proc_python", "torch_operator", "torch_class", "torch_cost")
+INVENTORY = ("proc_task", "proc_image", "proc_map", "proc_rank", "proc_name", "proc_python", "gil_owner", "torch_operator", "torch_class", "torch_cost")
 COMMON = ("time", "pid", "tid", "id", "probe", "cpu", "flags")
 STATES = {0: 256, 1: 1, 2: 2, 3: 4, 4: 8, 5: 16, 6: 64, 7: 128, 8: 2}  # enum sched_state -> the kernel's prev_state
 

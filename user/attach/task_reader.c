@@ -35,8 +35,9 @@ struct reader {
 	struct map functions; /* struct tasks_function without its number -> number */
 	struct python_program program; /* that was sent */
 	struct map names; /* u32 own tid -> struct tasks_name that was sent */
+	struct map gils; /* u64 address -> struct tasks_gil that was sent */
 	int sock;
-	u32 names_sent; /* in this answer */
+	u32 names_sent; /* and GILs, in this answer */
 	bool failed; /* a message could not be sent */
 	u32 readings;
 	int error; /* the process can't be read; 0: it can */
@@ -113,9 +114,24 @@ static void on_name(u32 own_tid, const char *name, void *arg)
 		map__free(&r->names);
 	utf8__copy(m.name.text, sizeof(m.name.text), name);
 	sent = map__get(&r->names, &own_tid);
-	if (r->failed || !sent || !memcmp(sent, &m.name, sizeof(*sent)) || r->names_sent++ == THREAD_NAMES_MAX)
+	if (r->failed || !sent || !memcmp(sent, &m.name, sizeof(*sent)) || r->names_sent++ >= THREAD_NAMES_MAX)
 		return;
 	*sent = m.name;
+	r->failed = !send_message(r->sock, &m);
+}
+
+static void on_gil(u64 address, u64 interpreter, void *arg)
+{
+	struct tasks_message m = { .kind = TASKS_GIL, .gil = { address, interpreter } };
+	struct reader *r = arg;
+	struct tasks_gil *sent;
+
+	if (r->gils.n == 2 * THREAD_NAMES_MAX)
+		map__free(&r->gils);
+	sent = map__get(&r->gils, &address);
+	if (r->failed || !sent || !memcmp(sent, &m.gil, sizeof(*sent)) || r->names_sent++ >= THREAD_NAMES_MAX)
+		return;
+	*sent = m.gil;
 	r->failed = !send_message(r->sock, &m);
 }
 
@@ -137,6 +153,7 @@ static int read_names(struct reader *r)
 	r->names_sent = 0;
 	read_program(r);
 	snapshot__names(&r->snapshot, on_name, r);
+	snapshot__gils(&r->snapshot, on_gil, r);
 	return snapshot__read(&r->snapshot, r->snapshot.runtime, &word, sizeof(word)) ? 0 : -ESRCH;
 }
 
@@ -183,6 +200,7 @@ static void serve(int sock, void *arg)
 	r->random = (unsigned int)timing__now();
 	map__init(&r->functions, sizeof(struct tasks_function), sizeof(u32));
 	map__init(&r->names, sizeof(u32), sizeof(struct tasks_name));
+	map__init(&r->gils, sizeof(u64), sizeof(struct tasks_gil));
 	r->error = snapshot__identify(&r->snapshot, err, sizeof(err));
 	r->error = r->error && r->error != -EAGAIN ? -ENOEXEC : r->error;
 	snapshot__close_files(&r->snapshot);

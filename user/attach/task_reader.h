@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A child of the attacher, sonde-tasks, that reads the asyncio tasks (python/tasks.h), the names of threads
- * (python/names.h) and what is run (python/program.h) of one process. It opens the process's memory and the files
- * that the process maps, gives up all privileges, finds the interpreter in these files, closes them, and reads. The
- * worker has only its socket: it gets names and lines, and can neither read that memory nor choose an address. Each
- * message to the child requests one reading, which it answers with several messages, the last of which is TASKS_END.
- * It reads tasks after a random delay: readings at a regular interval would show a regular program always at the same
- * moment of its cycle.
+ * (python/names.h), what is run (python/program.h) and whose the GILs are (python/snapshot.h) of one process. It opens
+ * the process's memory and the files that the process maps, gives up all privileges, finds the interpreter in these
+ * files, closes them, and reads. The worker has only its socket: it gets names and lines, and can neither read that
+ * memory nor choose an address. Each message to the child requests one reading, which it answers with several messages,
+ * the last of which is TASKS_END. It reads tasks after a random delay: readings at a regular interval would show a
+ * regular program always at the same moment of its cycle.
  */
 #pragma once
 
@@ -23,13 +23,14 @@
 /* A request is a byte of these bits. */
 enum task_reading {
 	READ_TASKS = 1,
-	READ_NAMES = 2,
+	READ_NAMES = 2, /* and what it runs, and its GILs */
 };
 
 enum tasks_message_kind {
 	TASKS_FUNCTION, /* a function that the next groups name for the first time */
 	TASKS_GROUP, /* tasks that wait in equal stacks */
 	TASKS_NAME, /* a thread has another name than at the reading before */
+	TASKS_GIL, /* a GIL is not that of the interpreter of the reading before */
 	TASKS_PROGRAM, /* what the process runs is known, or is another script than at the reading before */
 	TASKS_END, /* the reading is complete */
 };
@@ -59,6 +60,11 @@ struct tasks_name {
 	char text[128];
 };
 
+struct tasks_gil {
+	u64 address; /* of its condition */
+	u64 interpreter;
+};
+
 struct tasks_end {
 	s32 error; /* as of snapshot__tasks; -ENOEXEC: the process runs no CPython; -EAGAIN: not yet */
 	u32 all, waiting, more;
@@ -72,6 +78,7 @@ struct tasks_message {
 		struct tasks_function function;
 		struct tasks_group group;
 		struct tasks_name name;
+		struct tasks_gil gil;
 		struct python_program program;
 		struct tasks_end end;
 	};

@@ -30,6 +30,7 @@ static void put_arguments(struct perfetto *p, const struct gil_segment *segment,
 {
 	char buf[STACK_LABEL];
 	u32 user = stacks__top_user(p->e->stacks, segment->holder_stack);
+	u64 interpreter;
 
 	track_event__argument(p, "holder", holder);
 	if (user)
@@ -37,6 +38,10 @@ static void put_arguments(struct perfetto *p, const struct gil_segment *segment,
 	if (segment->holding == GIL_HELD && segment->holder)
 		track_event__argument(p, "holder_thread",
 				      names__label(p->e->names, buf, sizeof(buf), segment->gil.pid, segment->holder));
+	if (names__interpreter(p->e->names, segment->gil.pid, segment->gil.gil, &interpreter)) {
+		snprintf(buf, sizeof(buf), "%llu", interpreter);
+		track_event__argument(p, "interpreter", buf);
+	}
 	track_event__argument(p, "waiter", stacks__label(p->e->stacks, segment->waiter_stack, buf, sizeof(buf)));
 	track_event__argument(p, "waiter_thread",
 			      names__label(p->e->names, buf, sizeof(buf), segment->gil.pid, segment->waiter));

@@ -27,6 +27,7 @@ int names__create(struct names **out, const struct schema *s)
 	recent_texts__init(&n->peers, sizeof(u32));
 	recent_texts__init(&n->kernels, sizeof(struct kernel_key));
 	recent_texts__init(&n->torch, sizeof(struct kernel_key));
+	map__init(&n->gils, sizeof(struct kernel_key), sizeof(struct named_gil));
 	map__init(&n->instances, sizeof(u32), sizeof(struct named_task *));
 	*out = n;
 	return 0;
@@ -47,6 +48,7 @@ void names__free(struct names *n)
 	recent__free(&n->peers.table);
 	recent__free(&n->kernels.table);
 	recent__free(&n->torch.table);
+	map__free(&n->gils);
 	map__free(&n->instances);
 	if (n->trace)
 		trace__set_tasks(n->trace, NULL, 0);
@@ -283,6 +285,20 @@ static int feed_python(struct names *n, const struct view *v)
 	return 0;
 }
 
+static int feed_gil(struct names *n, const struct view *v)
+{
+	struct kernel_key key = { (u64)view__get(v, "gil"), (u64)view__get(v, "pid") };
+	u64 interpreter = (u64)view__get(v, "interpreter");
+	struct named_gil *g = map__get(&n->gils, &key);
+
+	if (!g)
+		return -ENOMEM;
+	g->has_several |= g->is_known && g->interpreter != interpreter;
+	g->interpreter = interpreter;
+	g->is_known = true;
+	return 0;
+}
+
 static int feed_probe(struct names *n, const struct view *v)
 {
 	u16 number = (u16)view__get(v, "number");
@@ -310,6 +326,8 @@ int names__feed(struct names *n, const struct view *v)
 		kernel = (struct kernel_key){ (u64)view__get(v, "name"), (u64)view__get(v, "pid") };
 		return recent_texts__feed(&n->kernels, &kernel, v);
 	}
+	if (!strcmp(kind, "gil_owner"))
+		return n->trace ? feed_gil(n, v) : 0;
 	if (!strcmp(kind, "meta_probe"))
 		return feed_probe(n, v);
 	if (!strcmp(kind, "syscall_peer"))
@@ -350,7 +368,7 @@ static int on_costs(const struct rows *rows, void *arg)
 /* Feeds the events of these kinds, a list that ends with NULL. */
 static int read_kinds(struct names *n, const char *const *kinds)
 {
-	const struct schema_event *selected[12] = { 0 };
+	const struct schema_event *selected[16] = { 0 };
 	struct trace_filter filter = { .kinds = selected };
 	u32 found = 0;
 
@@ -365,9 +383,9 @@ int names__load(struct names *n, struct trace *t)
 {
 	/* which processes and programs there are is read before what is known of them */
 	static const char *const lives[] = { "proc_task", "proc_fork", "proc_exec", "proc_exit", NULL };
-	static const char *const kinds[] = { "meta_probe",  "proc_rename",  "proc_image", "proc_rank",
-					     "proc_name",   "proc_python",  "gpu_name",	  "torch_operator",
-					     "torch_class", "syscall_peer", NULL };
+	static const char *const kinds[] = { "meta_probe",  "proc_rename",  "proc_image",     "proc_rank",
+					     "proc_name",   "proc_python",  "gil_owner",      "gpu_name",
+					     "torch_class", "syscall_peer", "torch_operator", NULL };
 	int err;
 
 	n->trace = t;
@@ -404,6 +422,17 @@ const char *names__kernel_of(const struct names *n, const struct view *v, const 
 	    strcmp(v->event->name, "gpu_kernel") != 0)
 		return NULL;
 	return kernel_name(n, (u32)view__get(v, "pid"), (u64)view__s64(v, f));
+}
+
+bool names__interpreter(const struct names *n, u32 pid, u64 gil, u64 *interpreter)
+{
+	struct kernel_key key = { gil, names__number(n, pid) };
+	const struct named_gil *g = map__find(&n->gils, &key);
+
+	if (!g || g->has_several)
+		return false;
+	*interpreter = g->interpreter;
+	return true;
 }
 
 const char *names__probe(const struct names *n, u16 probe)

@@ -79,6 +79,11 @@ const char *names__host(const struct names *n, const struct task *t, const char 
 void names__container_of(const struct names *n, const struct task *t, const char **container, const char **pod);
 /* Returns the container and pod of a process, those of its parent before its first exec; "": in none, or not known. */
 void names__container(const struct names *n, u32 pid, const char **container, const char **pod);
+/*
+ * Is the GIL known to be that of an interpreter of a process with several GILs? `interpreter` gets Python's number of
+ * it.
+ */
+bool names__interpreter(const struct names *n, u32 pid, u64 gil, u64 *interpreter);
 /* The text of a field of unit `string`; "" for 0 or an unknown one. */
 const char *names__string(const struct names *n, u32 id);
 /*

@@ -32,6 +32,12 @@ struct recent_texts {
 	u64 young_bytes; /* bytes of the texts in the young generation */
 };
 
+struct named_gil {
+	u64 interpreter;
+	bool is_known;
+	bool has_several; /* one after the other: a later interpreter may get the GIL's address */
+};
+
 struct named_probe {
 	u32 string; /* id of the name */
 	char *text; /* a copy in a recording, which evicts strings */
@@ -50,6 +56,7 @@ struct names {
 	struct recent_texts peers; /* by u32 pid: names of processes that the recording does not follow */
 	struct recent_texts kernels; /* by struct kernel_key */
 	struct recent_texts torch; /* by struct kernel_key: operators by their handle, classes of nodes by their vtable */
+	struct map gils; /* struct kernel_key -> struct named_gil, of a whole trace */
 	struct trace_task *numbering; /* tasks of reused numbers, by number and start */
 	u32 n_numbering;
 	struct map instances; /* u32 id -> struct named_task *, of the tasks in numbering */

@@ -58,6 +58,7 @@ static const struct python_layout layouts[] = {
 	  .frame_previous = 48,
 	  .frame_instr = 56,
 	  .frame_owner = 69,
+	  .frame_is_entry = 68,
 	  .owner_skipped = 3,
 	  .code_check = 56,
 	  .code_name = 128,

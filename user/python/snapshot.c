@@ -323,6 +323,24 @@ static u64 gil_of(const struct snapshot *l, u64 interpreter)
 	return l->layout.interp_gil ? snapshot__word(l, interpreter + l->layout.interp_gil) : 0;
 }
 
+void snapshot__gils(const struct snapshot *l, void (*fn)(u64 condition, u64 interpreter, void *arg), void *arg)
+{
+	u64 main = gil_of(l, snapshot__main_interpreter(l)), gil;
+	u64 interpreter = snapshot__word(l, l->runtime + l->layout.interpreters);
+	bool has_several = false;
+
+	for (u32 i = 0; i < INTERPRETERS_MAX && interpreter; i++) {
+		gil = gil_of(l, interpreter);
+		/* the main interpreter is the last one: interpreters that share its GIL are not named by it */
+		if (gil && gil != main)
+			fn(gil + sizeof(struct gil_head), snapshot__word(l, interpreter + l->layout.interp_id), arg);
+		has_several |= gil && gil != main;
+		interpreter = snapshot__word(l, interpreter + l->layout.interp_next);
+	}
+	if (has_several && main)
+		fn(main + sizeof(struct gil_head), 0, arg);
+}
+
 static void read_gil(const struct snapshot *l, struct snapshot_interpreter *in)
 {
 	u64 at = gil_of(l, in->id);

@@ -109,6 +109,11 @@ int snapshot__open(struct snapshot *l, u32 pid, char *err, size_t len);
 int snapshot__read_tasks(struct snapshot *l);
 /* Finds the interpreter. Returns 0, or -ENOENT or -ENOTSUP with a message. */
 int snapshot__identify(struct snapshot *l, char *err, size_t len);
+/*
+ * Calls fn with each GIL if interpreters have several: the address of its condition, by which events identify it, and
+ * the number of its interpreter.
+ */
+void snapshot__gils(const struct snapshot *l, void (*fn)(u64 condition, u64 interpreter, void *arg), void *arg);
 /* Closes the mapped files, which are not needed after that. */
 void snapshot__close_files(struct snapshot *l);
 /* Reads interpreters, threads and stacks. Returns 0; -ESRCH: the process has ended; -EAGAIN: it changed too fast. */

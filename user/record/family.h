@@ -197,6 +197,11 @@ struct family_host {
 	void (*thread_name)(struct session *s, u32 pid, u32 own_tid, const char *name);
 	/* Called with what a process runs, once that is known. NULL: not needed */
 	void (*python_program)(struct session *s, u32 pid, const struct python_program *p);
+	/*
+	 * Called with each GIL of a process that has several: the address of its condition, and Python's number of the
+	 * interpreter. NULL: not needed
+	 */
+	void (*python_gil)(struct session *s, u32 pid, u64 gil, u64 interpreter);
 	/* Reports the sizes of its tables of processes, threads and the like; NULL: it has none. */
 	void (*sizes)(const struct session *s, table_size_fn *fn, void *arg);
 	/* Its probes are detached and attached again while the recording continues. It has no return probes. */

@@ -225,6 +225,7 @@ static enum event_role role_of(const struct schema_event *e)
 		{ "proc_rank", EVENT_LISTS },
 		{ "proc_name", EVENT_LISTS },
 		{ "proc_python", EVENT_LISTS },
+		{ "gil_owner", EVENT_LISTS },
 		{ "torch_operator", EVENT_LISTS },
 		{ "torch_class", EVENT_LISTS },
 		{ "torch_cost", EVENT_LISTS },

@@ -409,6 +409,18 @@ static bool has_more_records(struct session *s)
 	return false;
 }
 
+static void on_gil(struct session *s, u32 pid, u64 gil, u64 interpreter)
+{
+	struct gil_owner r = {
+		.event = session__event(s, ID_gil_owner),
+		.gil = gil,
+		.interpreter = interpreter,
+	};
+
+	r.event.pid = r.event.tid = pid;
+	session__emit(s, &r, sizeof(r));
+}
+
 static const struct family_part parts[] = {
 	FAMILY_WHOLE("gil_wait_*"),
 	FAMILY_WHOLE("gil_switch_*"),
@@ -437,6 +449,7 @@ FAMILY_HOST(gil_host) = {
 	.event = event,
 	.tick = tick,
 	.has_more_records = has_more_records,
+	.python_gil = on_gil,
 	.detaches = true,
 	.set_slice = set_slice,
 };

@@ -68,6 +68,13 @@ struct gil_slice {
 } EVENT(gil_slice, 0x0405,
 	"a slice of time in which GILs were measured; between slices they were not, because recording all waits would slow the program down");
 
+struct gil_owner {
+	struct event event;
+	u64 gil UNIT(hex) DOC("as in gil_wait");
+	u64 interpreter DOC("Python's number of the interpreter; 0: the main one");
+} EVENT(gil_owner, 0x0406,
+	"whose GIL it is, when that was read from the memory of a process in which interpreters have a GIL each");
+
 /* Shared by gil.c and the BPF programs; not an event. */
 struct gil_control {
 	u32 slice; /* number of the current slice of time: waits and holds that began in an earlier one are ignored */

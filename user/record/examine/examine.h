@@ -98,13 +98,20 @@ struct found_symbol {
 	u64 offset; /* file offset of its start */
 };
 
+enum interpreter_code {
+	NO_INTERPRETER,
+	INTERPRETER_LOOP, /* a loop that executes Python bytecode */
+	INTERPRETER_PART, /* a bytecode of a build with tail calls, which the function of the loop called */
+};
+
 /* struct code_place of record/examine/symbols.h; all zero: there is no code at the offset */
 struct found_code {
 	char name[320];
 	u64 function;
 	s32 unwind_error;
 	s32 cfa, frame_pointer;
-	u8 has_name, has_function, interpreter, python_call; /* 0 or 1, as the following ones */
+	u8 interpreter; /* enum interpreter_code */
+	u8 has_name, has_function, python_call; /* 0 or 1, as the following ones */
 	u8 by_frame_pointer, saved, outermost, is_code;
 };
 

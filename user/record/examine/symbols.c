@@ -2,6 +2,7 @@
 #include "record/examine/symbols.h"
 
 #include "record/examine/collector.h"
+#include "record/examine/examine.h"
 #include "util/array.h"
 #include "util/search.h"
 
@@ -119,10 +120,12 @@ static void choose_name(const struct symbols *s, const struct elf_function *f, c
 			snprintf(name, len, "%s", other);
 }
 
-/* Returns whether it is (a part of, NAME.cold) an interpreter loop; with tail calls each bytecode is a function. */
-static bool is_interpreter(const char *name)
+/* Is it (a part of, NAME.cold) an interpreter loop? With tail calls each bytecode is a function. */
+static enum interpreter_code interpreter_of(const char *name)
 {
-	return !strncmp(name, "_PyEval_EvalFrameDefault", 24) || !strncmp(name, "_TAIL_CALL_", 11);
+	return !strncmp(name, "_PyEval_EvalFrameDefault", 24) ? INTERPRETER_LOOP :
+	       !strncmp(name, "_TAIL_CALL_", 11)	      ? INTERPRETER_PART :
+								NO_INTERPRETER;
 }
 
 static bool is_python_call(const char *name)
@@ -149,7 +152,7 @@ static void find_place(struct symbols *s, u64 addr, struct code_place *p)
 		p->name = p->text;
 		p->function = sym->addr;
 		p->has_function = true;
-		p->interpreter = is_interpreter(p->text);
+		p->interpreter = interpreter_of(p->text);
 		p->python_call = is_python_call(p->text);
 	} else {
 		p->function = table ? start : addr;

@@ -14,7 +14,7 @@ struct code_place {
 	char text[320]; /* the name, which may be cut; "": it is not from a symbol */
 	u64 function; /* file address of the function's start, or of the code itself if that is unknown */
 	bool has_function; /* function is known, from a symbol or the unwind tables */
-	bool interpreter; /* a loop that executes Python bytecode */
+	u8 interpreter; /* enum interpreter_code */
 	bool python_call; /* a function of CPython that calls such a loop */
 	int unwind_error; /* 0: unwind is valid */
 	struct elf_unwind unwind;

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Unwinds native stacks. Frames are numbered here, with the highest bit set; BPF numbers Python frames without it. On
- * top of a Python stack only the frames inside of its innermost interpreter loop are kept: those between outer Python
- * frames add little.
+ * Unwinds native stacks. Frames are numbered here, with the highest bit set; BPF numbers Python frames without it.
+ * Native frames are put between the frames of a Python stack: each loop of the interpreter on the native stack runs the
+ * Python frames from one that native code called (RAW_FRAME_ENTRY) inwards. The interpreter's own functions are left
+ * out there, and so are those of which no loop is known that called them. Python frames inside of native ones get
+ * numbers here, too.
  */
 #include "record/stacks/native.h"
 
 #include "core/meta.h"
 #include "core/native.h"
+#include "core/stack.h"
 #include "record/drain/losses.h"
+#include "record/examine/examine.h"
 #include "record/parts.h"
 #include "record/stacks/native_code.h"
 #include "util/recent.h"
@@ -25,14 +29,23 @@
 #define CODE_CUT    0xffffffffu
 
 struct frame_key {
-	u32 caller, code;
+	u32 caller, code, line;
+	u32 unused;
 	u64 offset;
+};
+
+/* A frame of a Python stack, which BPF has numbered. */
+struct python_frame {
+	u64 offset;
+	u32 caller, code, line;
+	bool is_entry; /* native code called it */
 };
 
 struct native {
 	struct session *session;
 	struct native_code *code;
 	struct recent frames; /* struct frame_key -> its number */
+	struct recent python; /* u32 number -> struct python_frame */
 	u32 last_frame; /* the id assigned last */
 	struct {
 		u64 n, first, last;
@@ -46,6 +59,7 @@ struct walk {
 	u32 link; /* index of the link at link_addr */
 	u64 link_addr;
 	u64 pc, sp, bp;
+	bool after_call; /* pc is a return address */
 };
 
 static struct native *new_native(struct session *s)
@@ -58,6 +72,7 @@ static struct native *new_native(struct session *s)
 	n->code = native_code__new(s);
 	recent__init(&n->frames, sizeof(struct frame_key), sizeof(u32),
 		     session__test_switch("small-tables") ? FRAMES_FEW : FRAMES_MAX);
+	recent__init(&n->python, sizeof(u32), sizeof(struct python_frame), n->frames.max);
 	if (n->code)
 		return n;
 	native__free(n);
@@ -70,6 +85,7 @@ void native__free(struct native *n)
 		return;
 	native_code__free(n->code);
 	recent__free(&n->frames);
+	recent__free(&n->python);
 	free(n);
 }
 
@@ -119,6 +135,7 @@ void native__trim(struct native *n)
 {
 	native_code__trim(n->code);
 	recent__clear(&n->frames);
+	recent__clear(&n->python);
 }
 
 void native__sizes(const struct native *n, table_size_fn *fn, void *arg)
@@ -129,6 +146,12 @@ void native__sizes(const struct native *n, table_size_fn *fn, void *arg)
 				 .max = 2 * n->frames.max,
 				 .bytes = recent__bytes(&n->frames),
 				 .evicted = n->frames.evicted },
+	   arg);
+	fn(&(struct table_size){ .name = "Python frames",
+				 .entries = recent__entries(&n->python),
+				 .max = 2 * n->python.max,
+				 .bytes = recent__bytes(&n->python),
+				 .evicted = n->python.evicted },
 	   arg);
 }
 
@@ -207,38 +230,43 @@ static enum step by_table(struct walk *w, const struct elf_unwind *u)
 	return pc ? STEP_ON : STEP_END;
 }
 
-/* Unwinds from the innermost frame on; *lost: there are more frames, which could not be found. */
-static u32 unwind(struct native *n, const struct native_thread *t, u32 links, struct native_place *places, bool *lost)
+static enum step step_over(struct walk *w, const struct native_place *p)
 {
-	struct walk w = { .raw = t->raw,
-			  .links = links,
-			  .link_addr = t->raw->bp,
-			  .pc = t->raw->ip,
-			  .sp = t->raw->sp,
-			  .bp = t->raw->bp };
-	u32 max = t->python ? PYTHON_MAX : DEPTH_MAX, depth = 0;
-	enum step step = STEP_ON;
+	w->after_call = true;
+	return p->unwind_error ? by_frame_pointer(w) : by_table(w, &p->unwind);
+}
 
-	while (step == STEP_ON && depth < max) {
+/*
+ * Unwinds up to the next loop of the interpreter if t has a Python stack, else to the end. Returns the number of
+ * frames, of which there are at most `max`. STEP_ON: there are more of them, or a loop (*is_loop). after_loop: the
+ * first frame has called a loop.
+ */
+static u32 unwind(struct native *n, const struct native_thread *t, struct walk *w, struct native_place *places, u32 max,
+		  bool after_loop, enum step *step, bool *is_loop)
+{
+	u32 depth = 0;
+
+	*is_loop = false;
+	for (*step = STEP_ON; *step == STEP_ON && depth < max; depth++) {
 		struct native_place *p = &places[depth];
 
-		native_code__at(n->code, t, w.pc, depth > 0, p);
-		if (t->python && p->interpreter)
+		native_code__at(n->code, t, w->pc, w->after_call, p);
+		*is_loop = t->python && p->interpreter;
+		if (*is_loop)
 			return depth;
 		/* in a stripped file the interpreter loop's cold parts have no name, but their caller has */
-		if (t->python && p->python_call && depth && !places[depth - 1].named)
+		*is_loop = t->python && p->python_call && depth > after_loop && !places[depth - 1].named;
+		if (*is_loop)
 			return depth - 1;
-		/* an address that is not code is not a return address */
-		if (depth && !p->mapped)
-			break;
-		depth++;
-		step = p->unwind_error ? by_frame_pointer(&w) : by_table(&w, &p->unwind);
-	}
-	*lost = step != STEP_END;
-	/* the whole stack has no interpreter, so it does not belong to this Python stack */
-	if (t->python && (step == STEP_END || depth == max)) {
-		*lost = depth > 0;
-		return depth ? 1 : 0;
+		/*
+		 * An address that is not code is not a return address. Behind a loop, frames count only if their order
+		 * is certain: a frame pointer may lead past other loops.
+		 */
+		if (w->after_call && (!p->mapped || (after_loop && p->unwind_error))) {
+			*step = STEP_LOST;
+			return depth;
+		}
+		*step = step_over(w, p);
 	}
 	return depth;
 }
@@ -264,14 +292,17 @@ static u32 without_start(const struct native_place *places, u32 n, bool *lost)
  * Returns the id of a frame. A frame that was evicted gets a new id and is written again. 0: all ids are used up, or
  * no memory.
  */
-static u32 frame_id(struct native *n, enum frame_kind kind, u32 caller, u32 code, u64 offset)
+static u32 frame_id(struct native *n, enum frame_kind kind, u32 caller, u32 code, u64 offset, u32 line)
 {
-	struct frame_key key = { .caller = caller, .code = kind == FRAME_CUT ? CODE_CUT : code, .offset = offset };
+	struct frame_key key = {
+		.caller = caller, .code = kind == FRAME_CUT ? CODE_CUT : code, .line = line, .offset = offset
+	};
 	struct meta_frame e = {
 		.event = { .time = session__now(n->session), .id = ID_meta_frame },
 		.offset = offset,
 		.caller = caller,
 		.code = code,
+		.line = line,
 		.kind = kind,
 	};
 	bool left = n->last_frame < OWN_NUMBERS - 1;
@@ -282,18 +313,100 @@ static u32 frame_id(struct native *n, enum frame_kind kind, u32 caller, u32 code
 	if (*number)
 		return *number;
 	e.frame = *number = OWN_NUMBERS | ++n->last_frame;
-	/* the stack of a task has lines, and no place in the bytecode */
-	if (kind == FRAME_PYTHON) {
-		e.line = (u32)offset;
-		e.offset = 0;
-	}
 	session__emit(n->session, &e, sizeof(e));
 	return *number;
 }
 
 u32 native__coroutine(struct native *n, u32 caller, u32 code, u32 line)
 {
-	return frame_id(n, FRAME_PYTHON, caller, code, line);
+	/* the stack of a task has lines, and no place in the bytecode */
+	return frame_id(n, FRAME_PYTHON, caller, code, 0, line);
+}
+
+void native__python(struct native *n, const struct raw_frame *r, u32 code, u32 line)
+{
+	struct python_frame *f = recent__get(&n->python, &r->frame);
+
+	if (f)
+		*f = (struct python_frame){
+			.offset = r->offset,
+			.caller = r->caller,
+			.code = code,
+			.line = line,
+			.is_entry = r->kind & RAW_FRAME_ENTRY,
+		};
+}
+
+/* Native frames, innermost first, and the Python frames between them. */
+struct mixed {
+	struct native_place places[DEPTH_MAX];
+	u16 inside[DEPTH_MAX]; /* of each native frame: the number of Python frames inside of it */
+	u32 depth;
+	u32 python[STACK_FRAMES]; /* innermost first: those that are followed, and the caller of the last one */
+	u32 n_python;
+};
+
+/* Follows the Python frames of one loop of the interpreter. Returns whether another frame called the loop. */
+static bool follow_python(struct native *n, struct mixed *m)
+{
+	const struct python_frame *f;
+	bool is_entry = false;
+
+	while (!is_entry) {
+		f = recent__find(&n->python, &m->python[m->n_python]);
+		if (!f || !f->caller || m->n_python + 1 == STACK_FRAMES)
+			return false;
+		is_entry = f->is_entry;
+		m->python[++m->n_python] = f->caller;
+	}
+	return true;
+}
+
+/* Compiled code, such as Nuitka's, makes Python frames without a loop of the interpreter. */
+static bool has_loop(struct native *n, u32 python)
+{
+	const struct python_frame *f;
+
+	while ((f = recent__find(&n->python, &python)) && !f->is_entry && f->caller)
+		python = f->caller;
+	return !f || f->is_entry;
+}
+
+/* Leaves the loop at which the unwinding is. */
+static enum step leave_loop(struct native *n, const struct native_thread *t, struct walk *w)
+{
+	enum step step = STEP_ON;
+	struct native_place p;
+	bool is_part = true;
+
+	while (step == STEP_ON && is_part) {
+		native_code__at(n->code, t, w->pc, w->after_call, &p);
+		/* the caller of a loop without a name: it was left already */
+		if (!p.interpreter)
+			return step;
+		is_part = p.interpreter == INTERPRETER_PART;
+		step = step_over(w, &p);
+	}
+	return step;
+}
+
+/* Adds the native frames between the loops of the interpreter, from the innermost loop on, at which w is. */
+static void add_between(struct native *n, const struct native_thread *t, struct walk *w, struct mixed *m)
+{
+	bool is_loop = true;
+	enum step step;
+	u32 max, depth;
+
+	while (is_loop && m->depth < DEPTH_MAX && follow_python(n, m) && leave_loop(n, t, w) == STEP_ON) {
+		max = DEPTH_MAX - m->depth < PYTHON_MAX ? DEPTH_MAX - m->depth : PYTHON_MAX;
+		depth = unwind(n, t, w, m->places + m->depth, max, true, &step, &is_loop);
+		for (u32 i = m->depth, end = i + depth; is_loop && i < end; i++) {
+			if (m->places[i].is_runtime)
+				continue;
+			m->places[m->depth] = m->places[i];
+			m->inside[m->depth++] = m->n_python;
+		}
+	}
 }
 
 static void note_unread(struct native *n, const struct native_place *places, u32 depth, u64 time)
@@ -311,35 +424,70 @@ static void note_unread(struct native *n, const struct native_place *places, u32
 	}
 }
 
+/* Adds Python frames to the stack *id until `until` ones are left inside of it. Returns whether it could. */
+static bool add_python(struct native *n, const struct mixed *m, u32 *left, u32 until, u32 *id)
+{
+	for (; *left > until; --*left) {
+		const struct python_frame *f = recent__find(&n->python, &m->python[*left - 1]);
+
+		*id = f ? frame_id(n, FRAME_PYTHON, *id, f->code, f->offset, f->line) : 0;
+		if (!*id)
+			return false;
+	}
+	return true;
+}
+
+/* Adds all frames to the stack *id, that of the outermost one's caller. Returns whether it could. */
+static bool add_frames(struct native *n, const struct mixed *m, u32 *id)
+{
+	u32 left = m->depth ? m->inside[m->depth - 1] : 0;
+
+	for (u32 i = m->depth; i-- > 0;) {
+		if (!add_python(n, m, &left, m->inside[i], id))
+			return false;
+		*id = frame_id(n, FRAME_NATIVE, *id, m->places[i].code, m->places[i].offset, 0);
+		if (!*id)
+			return false;
+	}
+	return add_python(n, m, &left, 0, id);
+}
+
 u32 session__native_stack(struct session *s, const struct native_thread *t)
 {
-	struct native_place places[DEPTH_MAX];
-	u32 links = t->raw->links, depth, id = t->python;
+	struct walk w = { .raw = t->raw, .link_addr = t->raw->bp, .pc = t->raw->ip, .sp = t->raw->sp, .bp = t->raw->bp };
+	struct mixed m = { .python = { t->python } };
 	struct native *n = native__of(s);
-	bool lost = false;
+	bool lost, is_loop, is_compiled;
+	enum step step;
+	u32 id;
 
 	if (!n || t->size < offsetof(struct native_stack, chain) || !t->raw->ip || t->raw->window > NATIVE_WINDOW)
 		return t->python;
-	if (links > (t->size - offsetof(struct native_stack, chain)) / sizeof(u64))
-		links = (t->size - offsetof(struct native_stack, chain)) / sizeof(u64);
-	depth = unwind(n, t, links, places, &lost);
-	note_unread(n, places, depth, t->time);
+	w.links = (t->size - offsetof(struct native_stack, chain)) / sizeof(u64);
+	if (w.links > t->raw->links)
+		w.links = t->raw->links;
+	m.depth = unwind(n, t, &w, m.places, t->python ? PYTHON_MAX : DEPTH_MAX, false, &step, &is_loop);
+	lost = !is_loop && step != STEP_END;
+	is_compiled = t->python && !is_loop && !has_loop(n, t->python);
+	if (is_loop) {
+		add_between(n, t, &w, &m);
+	} else if (t->python && (is_compiled || step == STEP_END || m.depth == PYTHON_MAX)) {
+		/* no loop says which of the frames the innermost Python frame called */
+		lost = m.depth > 0 && !is_compiled;
+		m.depth = m.depth ? 1 : 0;
+	}
+	note_unread(n, m.places, m.depth, t->time);
+	id = m.depth ? m.python[m.inside[m.depth - 1]] : t->python;
 	if (!t->python) {
-		depth = without_start(places, depth, &lost);
+		m.depth = without_start(m.places, m.depth, &lost);
 		if (lost)
-			id = frame_id(n, FRAME_CUT, 0, 0, 0);
+			id = frame_id(n, FRAME_CUT, 0, 0, 0, 0);
 	}
 	/* a placeholder between the Python frames and the frames that were found */
-	if (t->python && lost && depth)
-		id = frame_id(n, FRAME_NATIVE, id, native_code__missing(n->code), 0);
-	for (u32 i = depth; i > 0 && (id || !t->python); i--) {
-		u32 frame = frame_id(n, FRAME_NATIVE, id, places[i - 1].code, places[i - 1].offset);
-
-		if (!frame) {
-			session__lost(n->session, "sample", LOSS_MAP_FULL, 1);
-			return t->python;
-		}
-		id = frame;
-	}
-	return id;
+	if (t->python && lost && m.depth)
+		id = frame_id(n, FRAME_NATIVE, id, native_code__missing(n->code), 0, 0);
+	if (add_frames(n, &m, &id))
+		return id;
+	session__lost(n->session, "sample", LOSS_MAP_FULL, 1);
+	return t->python;
 }

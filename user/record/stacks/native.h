@@ -11,6 +11,8 @@
 struct session;
 struct native;
 
+struct raw_frame;
+
 /* Returns the recording's native stacks, which are created if necessary; NULL: no memory. */
 struct native *native__of(struct session *s);
 void native__free(struct native *n);
@@ -22,6 +24,8 @@ void native__mapped(struct native *n, const struct mapping *m);
 u32 native__function(struct native *n, u32 pid, u64 time, u64 *address);
 /* Returns the trace's id of a coroutine's frame at a line of its function; 0: all ids are used up, or no memory. */
 u32 native__coroutine(struct native *n, u32 caller, u32 code, u32 line);
+/* A frame of a Python stack was written to the trace: its function and line there. */
+void native__python(struct native *n, const struct raw_frame *r, u32 code, u32 line);
 void native__tick(struct native *n, u64 now);
 /* Writes what is known only when the recording ends. */
 void native__finish(struct native *n);

@@ -47,7 +47,8 @@ struct file {
 struct code_place {
 	const char *name; /* of the function, from the file's symbols; NULL: no symbol covers it */
 	u64 function; /* file address of the function's start, or of the code itself if that is unknown */
-	bool is_code, interpreter, python_call; /* see struct native_place */
+	u8 interpreter; /* enum interpreter_code */
+	bool is_code, python_call; /* see struct native_place */
 	int unwind_error; /* 0: unwind is valid */
 	struct elf_unwind unwind;
 };
@@ -59,6 +60,7 @@ struct open_file {
 	bool failed; /* it can't be parsed */
 	bool late; /* it could not be parsed while the recording ended: each address without a name is counted */
 	bool over_budget; /* this has been reported */
+	bool has_interpreter; /* a loop of an interpreter was found in it */
 	struct map places; /* offset in the file -> struct code_place */
 	struct map names; /* function -> its name, malloc'ed */
 	u64 name_bytes;
@@ -514,10 +516,12 @@ void native_code__at(struct native_code *n, const struct native_thread *t, u64 p
 	out->offset = pc - c->start + c->offset;
 	out->unwind_error = -ENOENT;
 	out->starts = is_libc(path);
+	out->is_runtime = strstr(path, "/lib-dynload/");
 	if (p) {
 		key.function = p->function;
 		out->named = p->name;
 		out->interpreter = p->interpreter;
+		f->has_interpreter |= p->interpreter != NO_INTERPRETER;
 		out->python_call = p->python_call;
 		out->starts |= p->name && !strcmp(p->name, "_start");
 		out->unwind_error = p->unwind_error;
@@ -525,6 +529,7 @@ void native_code__at(struct native_code *n, const struct native_thread *t, u64 p
 	} else {
 		key.function = out->offset;
 	}
+	out->is_runtime |= f && f->has_interpreter;
 	if (p && p->name)
 		snprintf(name, sizeof(name), "%s", p->name);
 	else

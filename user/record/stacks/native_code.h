@@ -18,7 +18,9 @@ struct native_place {
 	bool mapped; /* the address is in a code mapping */
 	bool named;
 	bool is_unread; /* the file can't be opened any more, as its process has ended: the function has no name */
-	bool interpreter, python_call; /* see struct code_place */
+	u8 interpreter; /* enum interpreter_code */
+	bool python_call; /* see struct code_place */
+	bool is_runtime; /* in a file with the loop of an interpreter, or in its standard library */
 	bool starts; /* in libc or the loader: such frames at the outer end start the program or thread */
 	int unwind_error;
 	struct elf_unwind unwind;

@@ -152,7 +152,7 @@ static void write_frame(struct session *s, const struct raw_frame *r, u32 code, 
 		.caller = r->caller,
 		.code = code,
 		.line = line,
-		.kind = r->kind,
+		.kind = r->kind & ~RAW_FRAME_ENTRY,
 	};
 
 	e.event.id = ID_meta_frame;
@@ -175,6 +175,8 @@ static void python_frame(struct session *s, const struct raw_frame *r, const str
 			   0;
 
 	write_frame(s, r, c->id, line, r->offset);
+	if (s->native)
+		native__python(s->native, r, c->id, line);
 }
 
 /* Writes a native frame. r->code is the tgid, r->offset an address: of the innermost frame, or a return address. */
@@ -228,7 +230,7 @@ static void on_frame(struct session *s, const struct raw_frame *r)
 		native_frame(s, r);
 		return;
 	}
-	if (r->kind != FRAME_PYTHON || !r->code) {
+	if ((r->kind & ~RAW_FRAME_ENTRY) != FRAME_PYTHON || !r->code) {
 		write_frame(s, r, 0, 0, r->offset);
 		return;
 	}

@@ -2,6 +2,7 @@
 #include "record/stacks/tasks.h"
 
 #include "attach/task_reader.h"
+#include "probes/gil/gil.h"
 #include "probes/proc/proc.h"
 #include "record/parts.h"
 #include "record/stacks/native.h"
@@ -48,7 +49,7 @@ struct task_process {
 	u32 renewals; /* of a child that found no tasks */
 	u64 requested; /* ns: time of the request that is not answered yet; 0: none */
 	u8 request; /* enum task_reading */
-	u32 n_names; /* of names and programs in its answer, so far */
+	u32 n_names; /* of names, GILs and programs in its answer, so far */
 	u64 last; /* ns: time of the last reading of tasks; 0: none */
 	u64 next, next_names; /* ns: of the next requests */
 	u32 empty; /* readings without tasks since the last one with tasks */
@@ -263,6 +264,17 @@ static bool on_name(struct session *s, struct task_process *p, struct tasks_name
 	return true;
 }
 
+static bool on_gil(struct session *s, struct task_process *p, const struct tasks_gil *gil)
+{
+	const struct family_host *host = hosts__of(s, EVENT_FAMILY(ID_gil_owner));
+
+	if (!(p->request & READ_NAMES) || p->n_names++ == THREAD_NAMES_MAX)
+		return false;
+	if (host && host->python_gil)
+		host->python_gil(s, p->pid, gil->address, gil->interpreter);
+	return true;
+}
+
 static bool on_program(struct session *s, struct task_process *p, struct python_program *program)
 {
 	const struct family_host *host = hosts__of(s, EVENT_FAMILY(ID_proc_python));
@@ -335,6 +347,9 @@ static int on_message(struct session *s, struct task_process *p, struct tasks_me
 		break;
 	case TASKS_NAME:
 		valid = on_name(s, p, &m->name);
+		break;
+	case TASKS_GIL:
+		valid = on_gil(s, p, &m->gil);
 		break;
 	case TASKS_PROGRAM:
 		valid = on_program(s, p, &m->program);

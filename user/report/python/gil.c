@@ -7,6 +7,8 @@
 #include "report/python/gil.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "output/text.h"
 #include "probes/gil/gil.h"
@@ -167,6 +169,7 @@ static const struct column interpreter_columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
 	{ "name", "Process", VALUE_TEXT, SHOW_PLAIN },
 	{ "gil", "GIL", VALUE_U64, SHOW_HEX },
+	{ "interpreter", "Interpreter", VALUE_U64, SHOW_PLAIN },
 	{ "threads", "Threads", VALUE_U64, SHOW_COUNT },
 	WAIT_COLUMNS,
 	{ "busy_percent", "With waiters (%)", VALUE_DOUBLE, SHOW_PERCENT },
@@ -179,6 +182,7 @@ static const struct column thread_columns[] = {
 	{ "tid", "TID", VALUE_U64, SHOW_PLAIN },
 	{ "name", "Thread", VALUE_TEXT, SHOW_PLAIN },
 	{ "gil", "GIL", VALUE_U64, SHOW_HEX },
+	{ "interpreter", "Interpreter", VALUE_U64, SHOW_PLAIN },
 	WAIT_COLUMNS,
 	{ "switches", "Forced switches", VALUE_U64, SHOW_COUNT },
 	{ "switch_ns", "Waited for forced switches", VALUE_U64, SHOW_NS },
@@ -188,6 +192,23 @@ static const struct column thread_columns[] = {
 	V_U64(gil_waits__count(w)), V_U64(gil_waits__ns(w)), V_DBL(stats__median(&(w)->time)),         \
 		V_U64(stats__percentile(&(w)->time, 99)), V_U64((w)->time.max), V_U64((w)->by_signal), \
 		V_U64((w)->by_timeout), V_U64(gil_waits__attempts(w))
+
+struct value gil_report__interpreter(const struct gil_report *g, const struct gil_key *gil)
+{
+	u64 interpreter;
+
+	return names__interpreter(g->names, gil->pid, gil->gil, &interpreter) ? V_U64(interpreter) : V_NONE;
+}
+
+char *gil_report__label(const struct gil_report *g, const struct gil_key *gil, char buf[GIL_LABEL])
+{
+	struct value number = gil_report__interpreter(g, gil);
+	size_t len = strlen(names__label(g->names, buf, GIL_LABEL, gil->pid, gil->pid));
+
+	if (number.type != VALUE_NONE)
+		snprintf(buf + len, GIL_LABEL - len, ", interpreter %llu", number.u);
+	return buf;
+}
 
 static void fill_interpreters(struct gil_report *g, struct table *t)
 {
@@ -199,7 +220,7 @@ static void fill_interpreters(struct gil_report *g, struct table *t)
 		struct gil_interpreter *one = map__value(&g->interpreters, i);
 
 		table__add(t, V_U64(gil->pid), V_TEXT(NAMES_TITLE(g->names, gil->pid, 0)), V_U64(gil->gil),
-			   V_U64(one->threads), WAIT_VALUES(&one->waits),
+			   gil_report__interpreter(g, gil), V_U64(one->threads), WAIT_VALUES(&one->waits),
 			   duration ? V_DBL(100 * one->busy / (double)duration) : V_NONE,
 			   one->busy > 0 ? V_DBL(one->inside / one->busy) : V_NONE,
 			   one->deepest ? V_U64(one->deepest) : V_NONE);
@@ -216,7 +237,8 @@ static void fill_threads(struct gil_report *g, struct table *t)
 		struct gil_thread *w = map__value(&g->threads, i);
 
 		table__add(t, V_U64(k->gil.pid), V_U64(k->tid), V_TEXT(NAMES_TITLE(g->names, k->gil.pid, k->tid)),
-			   V_U64(k->gil.gil), WAIT_VALUES(&w->waits), w->switches ? V_U64(w->switches) : V_NONE,
+			   V_U64(k->gil.gil), gil_report__interpreter(g, &k->gil), WAIT_VALUES(&w->waits),
+			   w->switches ? V_U64(w->switches) : V_NONE,
 			   w->switches ? V_U64(saturate__u64(w->switch_ns)) : V_NONE);
 	}
 	table__sort(t, "wait_ns");
@@ -253,21 +275,21 @@ bool gil_report__matters(const struct gil_report *g, u64 duration)
 void gil_report__add_findings(const struct gil_report *g, struct report_output *out, u64 duration, u32 max)
 {
 	const struct gil_interpreter *one;
-	char who[64], waited[TEXT_NUMBER];
+	char who[GIL_LABEL], waited[TEXT_NUMBER];
 	int i = next_by_wait(g, -1);
-	u32 pid;
+	const struct gil_key *gil;
 
 	for (; max && i >= 0 && duration; max--, i = next_by_wait(g, i)) {
 		one = map__value(&g->interpreters, (u32)i);
-		pid = ((const struct gil_key *)map__key(&g->interpreters, (u32)i))->pid;
-		names__label(g->names, who, sizeof(who), pid, 0);
+		gil = map__key(&g->interpreters, (u32)i);
 		text__ns(waited, sizeof(waited), saturate__u64(one->inside));
 		report_output__finding(
 			out,
 			"%s: for %.1f%% of the time at least one thread waited for the GIL (%u thread%s, %s in %llu timed waits).",
-			who, 100.0 * one->busy / (double)duration, one->threads, text__s(one->threads), waited,
-			gil_waits__count(&one->waits));
-		REPORT_FIGURES(out, FIGURE("pid", V_U64(pid)),
+			gil_report__label(g, gil, who), 100.0 * one->busy / (double)duration, one->threads,
+			text__s(one->threads), waited, gil_waits__count(&one->waits));
+		REPORT_FIGURES(out, FIGURE("pid", V_U64(gil->pid)),
+			       FIGURE("interpreter", gil_report__interpreter(g, gil)),
 			       FIGURE("busy_percent", V_DBL(100.0 * one->busy / (double)duration)),
 			       FIGURE("threads", V_U64(one->threads)),
 			       FIGURE("wait_ns", V_U64(saturate__u64(one->inside))),

@@ -81,6 +81,11 @@ int gil_report__read(struct gil_report *g, const struct query *args);
 void gil_report__free(struct gil_report *g);
 /* Did threads wait for a GIL for more than 10% of the report's duration (ns)? */
 bool gil_report__matters(const struct gil_report *g, u64 duration);
+/* The number of its interpreter, in a process that has several GILs */
+struct value gil_report__interpreter(const struct gil_report *g, const struct gil_key *gil);
+#define GIL_LABEL 96
+/* Writes "train.py 4711", or "train.py 4711, interpreter 1" of a process that has several GILs. Returns buf. */
+char *gil_report__label(const struct gil_report *g, const struct gil_key *gil, char buf[GIL_LABEL]);
 /* Adds findings on the at most max interpreters with the longest waits. duration is the report's, ns. */
 void gil_report__add_findings(const struct gil_report *g, struct report_output *out, u64 duration, u32 max);
 
@@ -106,7 +111,7 @@ void gil_blame__add_findings(const struct gil_report *g, struct report_output *o
 void gil_holds__init(struct gil_blame *b);
 int gil_blame__held(struct gil_report *g, const struct gil_held *h, u64 ns);
 /* Adds table `holds` if it has rows. */
-void gil_holds__table(const struct gil_blame *b, struct report_output *out);
+void gil_holds__table(const struct gil_report *g, struct report_output *out);
 
 /* gil_native.c: finds the C functions of holders. Call it once the stacks are loaded. */
 int gil_natives__init(struct gil_blame *b, const struct query *args);

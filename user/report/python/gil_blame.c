@@ -211,6 +211,7 @@ static void label(const struct gil_report *g, u32 side, char *buf, size_t size)
 static const struct column blame_columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
 	{ "gil", "GIL", VALUE_U64, SHOW_NEVER },
+	{ "interpreter", "Interpreter", VALUE_U64, SHOW_PLAIN },
 	{ "holder", "Held by", VALUE_TEXT, SHOW_PLAIN },
 	{ "inside", "At", VALUE_TEXT, SHOW_PLAIN },
 	{ "native", "Native", VALUE_TEXT, SHOW_PLAIN },
@@ -226,6 +227,7 @@ static const struct column blame_columns[] = {
 static const struct column stacks_columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
 	{ "gil", "GIL", VALUE_U64, SHOW_HEX },
+	{ "interpreter", "Interpreter", VALUE_U64, SHOW_PLAIN },
 	{ "holder", "Held by", VALUE_TEXT, SHOW_PLAIN },
 	{ "waiter", "Affected", VALUE_TEXT, SHOW_PLAIN },
 	{ "holder_tid", "Holder", VALUE_U64, SHOW_PLAIN },
@@ -276,10 +278,11 @@ static void fill_pairs(const struct gil_report *g, struct table *t)
 		label(g, k->waiter, waiter, sizeof(waiter));
 		if (below)
 			stacks__label(b->stacks, sum->inside.id, inside, sizeof(inside));
-		table__add(t, V_U64(side->gil.pid), V_U64(side->gil.gil), V_TEXT(holder), V_TEXT(below ? inside : NULL),
-			   V_TEXT(native), native ? V_DBL(part.percent) : V_NONE, native ? V_U64(part.samples) : V_NONE,
-			   V_TEXT(waiter), V_U64(saturate__round(p->waits)), V_U64(saturate__round(p->ns)),
-			   V_DBL(share_of(b, p->ns)), p->longest_ns ? V_U64(p->longest_ns) : V_NONE);
+		table__add(t, V_U64(side->gil.pid), V_U64(side->gil.gil), gil_report__interpreter(g, &side->gil),
+			   V_TEXT(holder), V_TEXT(below ? inside : NULL), V_TEXT(native),
+			   native ? V_DBL(part.percent) : V_NONE, native ? V_U64(part.samples) : V_NONE, V_TEXT(waiter),
+			   V_U64(saturate__round(p->waits)), V_U64(saturate__round(p->ns)), V_DBL(share_of(b, p->ns)),
+			   p->longest_ns ? V_U64(p->longest_ns) : V_NONE);
 	}
 	table__sort(t, "wait_ns");
 }
@@ -296,7 +299,7 @@ static void fill_stacks(const struct gil_report *g, struct table *t, struct repo
 		char *holder = stack_texts__add(&texts, b->stacks, k->holder);
 		char *waiter = stack_texts__add(&texts, b->stacks, k->waiter);
 
-		table__add(t, V_U64(k->gil.pid), V_U64(k->gil.gil),
+		table__add(t, V_U64(k->gil.pid), V_U64(k->gil.gil), gil_report__interpreter(g, &k->gil),
 			   k->holding == GIL_FREE ? V_TEXT("(free)") : V_TEXT(holder), V_TEXT(waiter),
 			   k->holder_tid ? V_U64(k->holder_tid) : V_NONE, k->waiter_tid ? V_U64(k->waiter_tid) : V_NONE,
 			   V_U64(saturate__round(p->waits)), V_U64(saturate__round(p->ns)), V_DBL(share_of(b, p->ns)));
@@ -319,7 +322,7 @@ void gil_blame__tables(const struct gil_report *g, struct report_output *out)
 		gil_natives__add_notes(&b->natives, out);
 	stacks = REPORT_MACHINE_TABLE(out, "blame_stacks", "The same by whole stacks", stacks_columns);
 	fill_stacks(g, stacks, out);
-	gil_holds__table(b, out);
+	gil_holds__table(g, out);
 	if (share_of(b, b->estimated_ns) >= 0.5)
 		report_output__note(
 			out,
@@ -404,17 +407,17 @@ static u32 worst_waiter(const struct gil_blame *b, u32 holder, double *ns)
 	return best;
 }
 
-/* If there are several interpreters, returns the name of the affected one, or the number of these. */
+/* If there are several interpreters, returns the name of the affected one, or how many there are. */
 static const char *where_of(const struct gil_report *g, const struct culprit *c, char *buf, size_t size)
 {
 	const struct gil_side *side = map__key(&g->blame.sides, c->main_side);
-	char who[64];
+	char who[GIL_LABEL];
 
 	buf[0] = 0;
 	if (c->gils > 1)
 		snprintf(buf, size, " in %u interpreters", c->gils);
 	else if (g->interpreters.n > 1 && side->kind != SIDE_THREAD)
-		snprintf(buf, size, " in %s", names__label(g->names, who, sizeof(who), side->gil.pid, side->gil.pid));
+		snprintf(buf, size, " in %s", gil_report__label(g, &side->gil, who));
 	return buf;
 }
 
@@ -427,7 +430,7 @@ void gil_blame__add_findings(const struct gil_report *g, struct report_output *o
 	u32 affected = worst.gils ? worst_waiter(b, worst.main_side, &ns) : ~0u;
 	struct gil_native_share in_c;
 	const char *native;
-	char where[80], c_text[STACK_LABEL] = "";
+	char where[GIL_LABEL + 8], c_text[STACK_LABEL] = "";
 
 	if (affected == ~0u)
 		return;

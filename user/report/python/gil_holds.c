@@ -44,14 +44,16 @@ int gil_blame__held(struct gil_report *g, const struct gil_held *h, u64 ns)
 static const struct column hold_columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },
 	{ "gil", "GIL", VALUE_U64, SHOW_NEVER },
+	{ "interpreter", "Interpreter", VALUE_U64, SHOW_PLAIN },
 	{ "holder", "Dropped in", VALUE_TEXT, SHOW_PLAIN },
 	{ "holds", "Holds", VALUE_U64, SHOW_COUNT },
 	{ "hold_ns", "Held", VALUE_U64, SHOW_NS },
 	{ "max_ns", "Max", VALUE_U64, SHOW_NS },
 };
 
-static void fill(const struct gil_blame *b, struct table *t)
+static void fill(const struct gil_report *g, struct table *t)
 {
+	const struct gil_blame *b = &g->blame;
 	char holder[STACK_LABEL];
 	u32 i;
 
@@ -60,20 +62,20 @@ static void fill(const struct gil_blame *b, struct table *t)
 		const struct gil_hold_sum *h = map__value(&b->holds, i);
 
 		stacks__label(b->stacks, h->frame.id, holder, sizeof(holder));
-		table__add(t, V_U64(k->gil.pid), V_U64(k->gil.gil),
+		table__add(t, V_U64(k->gil.pid), V_U64(k->gil.gil), gil_report__interpreter(g, &k->gil),
 			   V_TEXT(h->frame.id ? holder : "(no thread was waiting)"), V_U64(saturate__round(h->count)),
 			   V_U64(saturate__round(h->ns)), V_U64(h->max));
 	}
 	table__sort(t, "hold_ns");
 }
 
-void gil_holds__table(const struct gil_blame *b, struct report_output *out)
+void gil_holds__table(const struct gil_report *g, struct report_output *out)
 {
 	struct table *t;
 
-	if (!b->holds.n)
+	if (!g->blame.holds.n)
 		return;
 	t = REPORT_TABLE(out, "holds", "GIL holds by the code that dropped the GIL", hold_columns);
 	t->limit = 20;
-	fill(b, t);
+	fill(g, t);
 }
