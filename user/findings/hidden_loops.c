@@ -38,12 +38,16 @@ static bool has_role(const struct stack_frame *f, enum rule_role role)
 	return rule && rule->role == role;
 }
 
-static void note_callers_of_compiled(const struct stacks *stacks)
+/* Notes the callers of compiled loops. Returns whether a stack begins with a hub. */
+static bool scan_frames(const struct stacks *stacks)
 {
+	bool has_hub = false;
+
 	for (u32 i = 0; i < stacks__count(stacks); i++) {
 		u32 at = stacks__id(stacks, i);
 		const struct stack_frame *f = stacks__frame(stacks, at);
 
+		has_hub = has_hub || (f->kind == FRAME_PYTHON && !f->caller && has_role(f, RULE_LOOPS));
 		if (f->kind != FRAME_NATIVE || !has_role(f, RULE_NATIVE_LOOPS))
 			continue;
 		for (u32 n = 0; f && f->kind == FRAME_NATIVE && n < NATIVE_MAX; n++) {
@@ -53,6 +57,7 @@ static void note_callers_of_compiled(const struct stacks *stacks)
 		if (f && f->kind == FRAME_PYTHON)
 			stack_parts__note_loop(stacks, at, true);
 	}
+	return has_hub;
 }
 
 static int on_maps(const struct rows *rows, void *arg)
@@ -146,9 +151,8 @@ int hidden_loops__find(const struct finding_input *in)
 	all.tids.n = 0;
 	map__init(&s.libraries, sizeof(u32), sizeof(u32));
 	map__init(&s.hubs, sizeof(struct thread_key), sizeof(u8));
-	note_callers_of_compiled(in->stacks);
 	err = query__read_kind(&all, "proc_map", on_maps, &s);
-	if (!err)
+	if (scan_frames(in->stacks) && !err)
 		err = each_outermost(&s, add_hub);
 	if (!err && (s.libraries.n || s.hubs.n))
 		err = each_outermost(&s, note_greenlet);
