@@ -52,9 +52,12 @@ static __always_inline bool python__is_entry(const struct python_thread *t, cons
 /* Marks the frame before one that is skipped. */
 static __always_inline void python__mark_entry(struct python_thread *t, u32 n)
 {
-	if (!n || n > STACK_FRAMES || !t->frames[n - 1].code)
+	u32 at = n - 1;
+
+	KEEP_BOUND(at);
+	if (at >= STACK_FRAMES || !t->frames[at].code)
 		return;
-	t->frames[n - 1].code |= PYTHON_ENTRY;
+	t->frames[at].code |= PYTHON_ENTRY;
 	t->cursor.hash = python__mix(t->cursor.hash, PYTHON_ENTRY);
 }
 
