@@ -105,6 +105,8 @@ trace = record("-d", "4", "--off-cpu", "-p", paused.pid, name="paused")
 timer.wait()
 found = causes(trace)
 ok(45 < found["stopped"] < 55 and 15 < found["gil"] < 45, "stopped in between: the threads waited for the GIL only in the rest", found)
+waits = tables("report", trace, "gil")["threads"]
+ok(len(waits) == 3 and all(r["wait_ns"] < 2.2e9 and r["max_ns"] < 1e9 for r in waits), "report gil leaves the stop out", waits)
 off = sum(r["off_cpu_ns"] for r in tables("report", trace, "stacks")["stacks"])
 folded = [line.rsplit(" ", 1) for line in say("export", trace, "--to", "folded", "--event", "off-cpu", "-o", "-").splitlines()]
 in_stops = sum(int(ns) for stack, ns in folded if stack.endswith(";-- stopped --"))

@@ -36,7 +36,7 @@ static u64 gil_waits__attempts(const struct gil_waits *w)
 
 static int waits__add(struct gil_waits *w, struct gil_report *g, const struct gil_timed_wait *t)
 {
-	u64 ns = t->end - t->start;
+	u64 ns = t->end - t->start - stops__ns(&g->stops, t->gil.pid, t->tid, t->start, t->end);
 
 	w->by_signal += t->result == GIL_WAIT_SIGNAL;
 	w->by_timeout += t->result == GIL_WAIT_TIMEOUT;
@@ -45,6 +45,17 @@ static int waits__add(struct gil_waits *w, struct gil_report *g, const struct gi
 	w->more_ns += (t->weight - 1) * (double)ns;
 	w->more_attempts += t->first ? t->weight - 1 : 0;
 	return stats__add(&w->time, &g->pool, ns);
+}
+
+/* Returns the ns of [from, to) in the selected time in which the thread was not stopped. */
+static u64 inside(const struct gil_report *g, u32 pid, u32 tid, u64 from, u64 to)
+{
+	u64 ns = query__inside(g->args, from, to), stopped;
+
+	from = from > g->args->from ? from : g->args->from;
+	to = !g->args->to || to < g->args->to ? to : g->args->to;
+	stopped = stops__ns(&g->stops, pid, tid, from, to);
+	return ns > stopped ? ns - stopped : 0;
 }
 
 /* Is the thread selected, and a part of the interval within the selected time? */
@@ -78,14 +89,14 @@ static int on_wait(const struct gil_timed_wait *w, void *arg)
 	/* A new key means that this thread is another one that waits for this GIL. */
 	one->threads += g->threads.n - threads;
 	one->deepest = w->waiters > one->deepest ? w->waiters : one->deepest;
-	one->inside += (double)query__inside(g->args, w->start, w->end) * w->weight;
+	one->inside += (double)inside(g, w->gil.pid, w->tid, w->start, w->end) * w->weight;
 	return err;
 }
 
 static int on_segment(const struct gil_segment *p, void *arg)
 {
 	struct gil_report *g = arg;
-	u64 ns = is_selected(g, p->waiter, p->from, p->to) ? query__inside(g->args, p->from, p->to) : 0;
+	u64 ns = is_selected(g, p->waiter, p->from, p->to) ? inside(g, p->gil.pid, p->waiter, p->from, p->to) : 0;
 
 	return ns ? gil_blame__add(g, p, (double)ns * p->weight) : 0;
 }
@@ -93,7 +104,7 @@ static int on_segment(const struct gil_segment *p, void *arg)
 static int on_held(const struct gil_held *h, void *arg)
 {
 	struct gil_report *g = arg;
-	u64 ns = is_selected(g, h->tid, h->start, h->end) ? query__inside(g->args, h->start, h->end) : 0;
+	u64 ns = is_selected(g, h->tid, h->start, h->end) ? inside(g, h->gil.pid, h->tid, h->start, h->end) : 0;
 
 	return ns ? gil_blame__held(g, h, ns) : 0;
 }
@@ -110,7 +121,7 @@ static int on_switched(const struct gil_switched *s, void *arg)
 	if (!thread)
 		return -ENOMEM;
 	thread->switches++;
-	thread->switch_ns += (double)query__inside(g->args, s->start, s->end) * s->weight;
+	thread->switch_ns += (double)inside(g, s->gil.pid, s->tid, s->start, s->end) * s->weight;
 	return 0;
 }
 
@@ -140,6 +151,8 @@ int gil_report__read(struct gil_report *g, const struct query *args)
 	map__init(&g->interpreters, sizeof(struct gil_key), sizeof(struct gil_interpreter));
 	map__init(&g->threads, sizeof(struct gil_thread_key), sizeof(struct gil_thread));
 	err = gil_blame__init(&g->blame, args);
+	if (!err)
+		err = stops__read(&g->stops, args);
 	/* The holder is known from events of other threads, so all threads are read. */
 	return err ? err : gil_model__read(args->trace, args->from, args->to, &args->pids, &listener, g, &g->paused);
 }
@@ -153,6 +166,7 @@ void gil_report__free(struct gil_report *g)
 	for (i = 0; i < g->threads.n; i++)
 		stats__free(&((struct gil_thread *)map__value(&g->threads, i))->waits.time, &g->pool);
 	MAPS_FREE(&g->interpreters, &g->threads);
+	stops__free(&g->stops);
 	gil_blame__free(&g->blame);
 }
 

@@ -5,6 +5,7 @@
 #include "model/gil.h"
 #include "model/stacks.h"
 #include "model/stats.h"
+#include "model/stops.h"
 #include "report/report.h"
 
 struct gil_thread_key {
@@ -70,6 +71,7 @@ struct gil_report {
 	struct map interpreters; /* struct gil_key -> struct gil_interpreter */
 	struct map threads; /* struct gil_thread_key -> struct gil_thread */
 	struct gil_blame blame;
+	struct stops stops; /* left out of all sums */
 	u64 paused; /* time that was not measured, ns */
 	struct stats_pool pool;
 	const struct names *names;
