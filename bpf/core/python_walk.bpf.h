@@ -43,12 +43,18 @@ static __always_inline bool python__is_entry(const struct python_thread *t, cons
 	       (l->frame_is_entry && (frame_word(t, l->frame_is_entry) >> (l->frame_is_entry & 7) * 8 & 0xff));
 }
 
-/* Marks the frame before one that is skipped. */
+/* Marks the last of n frames: the one before a frame that is skipped. */
 static __always_inline void python__mark_entry(struct python_thread *t, u32 n)
 {
-	if (!n || n > STACK_FRAMES || !t->frames[n - 1].code)
+	struct python_frame *f;
+	u32 at = n - 1;
+
+	if (at >= STACK_FRAMES)
 		return;
-	t->frames[n - 1].code |= PYTHON_ENTRY;
+	f = &t->frames[at];
+	if (!f->code)
+		return;
+	f->code |= PYTHON_ENTRY;
 	t->cursor.hash = python__mix(t->cursor.hash, PYTHON_ENTRY);
 }
 
