@@ -157,6 +157,9 @@ enum frame_kind {
 	FRAME_CUT = 4, /* stands for frames that are left out because the stack is deeper than the walk's limit */
 };
 
+/* The name of the function that stands for native frames that could not be found on top of a Python stack. */
+#define FRAMES_MISSING "[frames missing]"
+
 struct meta_code {
 	struct event event;
 	u32 code UNIT(code) DOC("id that meta_frame's code holds");

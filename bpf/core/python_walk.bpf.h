@@ -49,7 +49,7 @@ static __always_inline bool python__is_entry(const struct python_thread *t, cons
 	       (l->frame_is_entry && (frame_word(t, l->frame_is_entry) >> (l->frame_is_entry & 7) * 8 & 0xff));
 }
 
-/* Marks the frame before one that is skipped. */
+/* Marks the last of n frames: the one before a frame that is skipped. */
 static __always_inline void python__mark_entry(struct python_thread *t, u32 n)
 {
 	u32 at = n - 1;

@@ -490,7 +490,7 @@ u32 native_code__missing(struct native_code *n)
 {
 	struct code_key key = { .function = CODE_MISSING };
 
-	return function_id(n, &key, "[frames missing]", "");
+	return function_id(n, &key, FRAMES_MISSING, "");
 }
 
 void native_code__at(struct native_code *n, const struct native_thread *t, u64 pc, bool after_call,

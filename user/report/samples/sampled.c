@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "report/samples/sampled.h"
+#include "core/meta.h"
+#include "core/native.h"
 #include "probes/sample/sample.h"
 
 #include <errno.h>
@@ -163,6 +165,36 @@ int sampled__by_code(struct sampled *s, bool by_line, struct map *codes, struct 
 	return err;
 }
 
+/* Are native frames missing on the stack? */
+static bool lacks_frames(const struct sampled *s, u32 stack)
+{
+	static u32 path[STACKS_DEEPEST]; /* the outermost first */
+	u32 n = stacks__path(s->stacks, stack, path, STACKS_DEEPEST);
+	const struct stack_frame *f, *caller = NULL;
+
+	for (u32 i = 0; i < n; i++, caller = f) {
+		f = stacks__frame(s->stacks, path[i]);
+		/* what lies inside of frames that the walk of a Python stack left out is Python code */
+		if (f->kind == FRAME_NATIVE &&
+		    (!strcmp(f->symbol, FRAMES_MISSING) || (caller && caller->kind == FRAME_CUT)))
+			return true;
+	}
+	return false;
+}
+
+static void add_lacking_note(const struct sampled *s, struct report_output *out)
+{
+	u64 ns = 0;
+
+	MAP_EACH_ENTRY(const struct sampled_weight *w, const u32 *stack, &s->by_stack)
+		ns += lacks_frames(s, *stack) ? w->cpu_ns : 0;
+	if (ns && 100 * ns >= s->total.cpu_ns)
+		report_output__note(
+			out,
+			"%.0f%% of the CPU time is on stacks with missing frames ([cut], [frames missing]): %s bytes of a stack are copied, beyond which only code with frame pointers (-fno-omit-frame-pointer) can be followed.",
+			100.0 * (double)ns / (double)s->total.cpu_ns, TEXT_COUNT(NATIVE_WINDOW));
+}
+
 bool sampled__add_notes(const struct sampled *s, const struct query *args, struct report_output *out)
 {
 	const struct sampled_weight *none;
@@ -181,6 +213,7 @@ bool sampled__add_notes(const struct sampled *s, const struct query *args, struc
 			out,
 			"%.2f%% of the clock's ticks are missing: the hypervisor had taken the CPU, or the kernel delayed them.",
 			100.0 * (double)s->missed / (double)(s->ticks + s->missed));
+	add_lacking_note(s, out);
 	if (s->threshold)
 		report_output__note(out, "Off-CPU time counts intervals of at least %s.", TEXT_NS(s->threshold));
 	if (200 * s->total.estimated_ns >= s->total.off_ns && s->total.estimated_ns)
