@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: waits timeout=240
 # case: right | celery, uWSGI, vllm: several commands of one program, all with the name of its file |
-"""A command is called by the words of its command line, "celery app worker", `python -m celery` by its module; the first
+"""A command is called by the words of its command line, "celery worker", `python -m celery` by its module; the first
 line names the task's function."""
 import os
 import subprocess
@@ -37,7 +37,7 @@ threads = start(python, "-um", "celery", "-A", "app", "worker", "--pool", "threa
 time.sleep(6)
 path = record("-d", "2", "-F", "99", "-p", f"{worker.pid},{threads.pid}")
 got = [r["name"].strip() for r in tables("report", path, "processes")["processes"]]
-ok(sorted(got) == ["celery"] + ["celery app worker"] * 3, "a master, its pool and another master", got)
+ok(sorted(got) == ["celery"] + ["celery worker"] * 3, "a master, its pool and another master", got)
 text = say("report", path)
 ok(text.startswith("celery ") and "in crunch (app.py:" in " ".join(text.split()), "findings", text)
 for program in worker, threads:

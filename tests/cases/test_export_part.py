@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: waits gate
 # case: right | speedscope, perf: an export has all or nothing, and a viewer refuses spans that overlap by rounding |
-"""`export --time 0.5..1 -p PID` has the spans of this process and time alone; as doubles, which viewers compute with, no span ends after the next one's begin."""
+"""`export --time 0.5..1 -p PID` has the spans of this process and time alone; as doubles, no span ends after the next one's begin."""
 import collections
 import json
 

@@ -129,16 +129,20 @@ static bool is_file_name(const char *comm, const char *file)
 
 /*
  * Appends what a command such as celery or uwsgi runs: the arguments from `at` on that are words or paths, and no
- * options, numbers, addresses or URLs.
+ * options, numbers, addresses or URLs. What follows an option may be its value, and a secret, so of that only files of
+ * Python count.
  */
 static void append_words(char *buf, size_t size, const char *at)
 {
 	size_t len = strlen(buf), room = size < WORDS_MAX ? size : WORDS_MAX;
+	bool is_value = false;
 
 	for (const char *from, *to = at; next_argument(&from, &to);) {
-		bool is_word = *from != '-' && !memmem(from, (size_t)(to - from), "://", 3);
+		bool is_option = *from == '-', is_file = to - from > 3 && !memcmp(to - 3, ".py", 3);
+		bool is_word = !is_option && (!is_value || is_file) && !memmem(from, (size_t)(to - from), "://", 3);
 		const char *letter = from;
 
+		is_value = is_option;
 		while (letter < to && !isalpha((unsigned char)*letter))
 			letter++;
 		if (!is_word || letter == to)
