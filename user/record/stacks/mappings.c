@@ -160,6 +160,8 @@ void mappings__add(struct mappings *m, const struct mapping *at)
 	struct mapped_code c = {
 		.start = at->start,
 		.end = at->end,
+		.link_start = at->start,
+		.link_end = at->end,
 		.offset = at->offset,
 		.dev = at->dev,
 		.ino = at->ino,
@@ -178,21 +180,52 @@ void mappings__add(struct mappings *m, const struct mapping *at)
 	add_mapping(m, p, &c);
 }
 
-/* Parses one line of /proc/PID/maps; false: it is not code, or invalid. */
-static bool parse_line(struct mappings *m, char *line, struct mapped_code *c)
+/* A line of /proc/PID/maps */
+struct map_line {
+	struct mapped_code code; /* without the path */
+	bool is_code;
+	char *path; /* NULL: none */
+};
+
+/* false: the line is invalid */
+static bool parse_line(char *text, struct map_line *l)
 {
+	struct mapped_code *c = &l->code;
 	unsigned int major, minor;
 	char flags[8];
 	int path = 0;
 
-	if (sscanf(line, "%llx-%llx %7s %llx %x:%x %llu %n", &c->start, &c->end, flags, &c->offset, &major, &minor,
-		   &c->ino, &path) < 7 ||
-	    !strchr(flags, 'x'))
+	*l = (struct map_line){};
+	if (sscanf(text, "%llx-%llx %7s %llx %x:%x %llu %n", &c->start, &c->end, flags, &c->offset, &major, &minor,
+		   &c->ino, &path) < 7)
 		return false;
+	c->link_start = c->start;
+	c->link_end = c->end;
 	c->dev = (u64)major << 20 | minor;
-	line[strcspn(line, "\n")] = '\0';
-	c->path = path ? path_hash(m, line + path) : 0;
+	l->is_code = strchr(flags, 'x') != NULL;
+	text[strcspn(text, "\n")] = '\0';
+	l->path = path && text[path] ? text + path : NULL;
 	return true;
+}
+
+static void add_current(struct mappings *m, struct process_code *p, struct mapped_code *c, const char *path)
+{
+	for (u32 i = 0; i < p->n; i++)
+		if (p->list[i].start == c->start && p->list[i].end == c->end && p->list[i].offset == c->offset &&
+		    p->list[i].ino)
+			return;
+	c->path = path_hash(m, path);
+	add_mapping(m, p, c);
+}
+
+/*
+ * Programs copy their code to large pages: memory without a file takes the place of a part of the file. It lies behind
+ * one mapping of the file and before another one, and both are where they would be if it had been mapped as a whole.
+ */
+static bool is_moved(const struct mapped_code *before, const struct mapped_code *moved, const struct mapped_code *behind)
+{
+	return before->ino && before->ino == behind->ino && before->dev == behind->dev && before->end == moved->start &&
+	       moved->end == behind->start && before->start - before->offset == behind->start - behind->offset;
 }
 
 /*
@@ -200,8 +233,10 @@ static bool parse_line(struct mappings *m, char *line, struct mapped_code *c)
  */
 static void read_maps(struct mappings *m, u32 pid, struct process_code *p)
 {
+	struct mapped_code file = {}, memory = {}; /* the last mapping of a file, and code without one behind it */
 	u64 now = session__now(m->session);
 	char line[PATH_LENGTH + 128];
+	struct map_line l;
 	FILE *f;
 
 	if (p->read && now - p->read < READ_EVERY)
@@ -211,19 +246,26 @@ static void read_maps(struct mappings *m, u32 pid, struct process_code *p)
 	if (!f)
 		return;
 	while (fgets(line, sizeof(line), f)) {
-		struct mapped_code c = {};
-		bool known = false;
-
-		if (!parse_line(m, line, &c))
+		if (!parse_line(line, &l))
 			continue;
-		for (u32 i = 0; i < p->n && !known; i++)
-			known = p->list[i].start == c.start && p->list[i].end == c.end &&
-				p->list[i].offset == c.offset && p->list[i].ino;
-		if (known)
-			release_path(m, c.path);
-		else
-			add_mapping(m, p, &c);
+		if (memory.end && is_moved(&file, &memory, &l.code)) {
+			memory.offset = memory.start - file.start + file.offset;
+			memory.link_start = file.start;
+			memory.link_end = file.end;
+			memory.dev = file.dev;
+			memory.ino = file.ino;
+			add_current(m, p, &memory, l.path);
+		} else if (memory.end) {
+			add_current(m, p, &memory, NULL);
+		}
+		memory = l.is_code && !l.path ? l.code : (struct mapped_code){};
+		if (l.is_code && l.path)
+			add_current(m, p, &l.code, l.path);
+		if (!memory.end)
+			file = l.code;
 	}
+	if (memory.end)
+		add_current(m, p, &memory, NULL);
 	fclose(f);
 }
 

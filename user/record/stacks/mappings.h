@@ -14,6 +14,7 @@ struct mappings;
 /* A code mapping of a process. */
 struct mapped_code {
 	u64 start, end, offset; /* as in struct mapping */
+	u64 link_start, link_end; /* the mapping by which the file is opened, another one if the code was moved */
 	u64 dev, ino;
 	u32 generation;
 	u64 path; /* mappings__path() */

@@ -205,8 +205,8 @@ static void open_file(struct native_code *n, struct file *f, u32 pid, const stru
 {
 	struct mapping m = {
 		.pid = pid,
-		.start = c->start,
-		.end = c->end,
+		.start = c->link_start,
+		.end = c->link_end,
 		.offset = c->offset,
 		.dev = c->dev,
 		.ino = c->ino,
