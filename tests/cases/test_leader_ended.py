@@ -5,6 +5,7 @@
 """A process whose main thread has ended is no zombie as long as another thread runs: `dump` and reports have its functions, lines and waits for the GIL."""
 from case import finish, record, run, say, script, start
 from tap import ok
+from waiting import wait_state
 
 program = start("/usr/bin/python3", script("leader.py", """import ctypes, threading, time
 def computes():
@@ -18,8 +19,7 @@ threading.Thread(target=waits, name="waiter").start()
 print("ready", flush=True)
 ctypes.CDLL(None).syscall(60, 0)  # exit: of this thread alone
 """), until="ready")
-with open(f"/proc/{program.pid}/status", encoding="ascii") as f:
-    ok("State:\tZ" in f.read(), "the main thread has ended")
+wait_state(program.pid, "Z")
 dump = run("dump", program.pid)
 ok(not dump.returncode and "computer: running" in dump.stdout and "computes (" in dump.stdout and "waits (" in dump.stdout,
    "sonde dump has the stacks of the others", (dump.returncode, dump.stdout, dump.stderr))

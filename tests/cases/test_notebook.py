@@ -15,7 +15,7 @@ run_cell(1732, '''def slow():
     while time.monotonic() < end:
         [x * x for x in range(500)]
 ''')
-exec("nap = lambda: time.sleep(0.03)", scope)
+exec("nap = lambda: time.sleep(0.1)", scope)
 def timed(f):
     @functools.wraps(f)
     def wrapper(*args):

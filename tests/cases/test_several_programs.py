@@ -6,7 +6,9 @@
 programs of less than 0.1 s count with the one that they execute."""
 import json
 import os
+import sys
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 import engine_lib
 import trace_processor
 from case import FOLDER, finish, record, say, script

@@ -50,7 +50,11 @@ def main():
     names = {e["pid"]: e["args"]["name"] for e in chrome if e["name"] == "process_name"}
     order = {e["pid"]: e["args"]["sort_index"] for e in chrome if e["name"] == "process_sort_index"}
     ok(names[pids["a"]] == "rank 1: sh" and names[pids["c"]] == "sh", "exports name processes by their ranks", names)
-    ok(names[pids["d"]] == "sleep" and pids["d"] not in order, "a program that its process runs later without a rank has none", names, order)
+    # each program of a process has an id of its own, and the pid as a label
+    labels = {e["pid"]: e["args"]["name"] for e in chrome if e["name"] == "process_labels"}
+    later = [pid for pid, text in labels.items() if text == f"pid {pids['d']}"]
+    ok(names[pids["d"]] == "rank 1: sh" and [names[pid] for pid in later] == ["sleep"] and later[0] not in order,
+       "a program that its process runs later without a rank has none", names, labels, order)
     ok(order[pids["b"]] < order[pids["a"]] < 0 and pids["c"] not in order, "and sort them", order)
     done()
 

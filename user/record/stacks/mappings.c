@@ -222,7 +222,8 @@ static void add_current(struct mappings *m, struct process_code *p, struct mappe
  * Programs copy their code to large pages: memory without a file takes the place of a part of the file. It lies behind
  * one mapping of the file and before another one, and both are where they would be if it had been mapped as a whole.
  */
-static bool is_moved(const struct mapped_code *before, const struct mapped_code *moved, const struct mapped_code *behind)
+static bool is_moved(const struct mapped_code *before, const struct mapped_code *moved,
+		     const struct mapped_code *behind)
 {
 	return before->ino && before->ino == behind->ino && before->dev == behind->dev && before->end == moved->start &&
 	       moved->end == behind->start && before->start - before->offset == behind->start - behind->offset;
