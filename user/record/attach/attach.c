@@ -333,8 +333,7 @@ static void attach_family(struct session *s, struct object *o, const struct exam
 		explain_refusal(s, o, err, why, sizeof(why));
 	lacking = err || (*why && !e->family.hidden);
 	if (lacking) {
-		session__warn_of(s, o->account, "%s: family %s: %s", o->path, f->name, why);
-		s->not_attached++;
+		object__warn(s, o, true, "%s: family %s: %s", o->path, f->name, why);
 	} else if (*why) {
 		note_hidden(s, o, f, why);
 	}

@@ -46,6 +46,9 @@ int objects__new(struct session *s)
 void object__free(struct object *o)
 {
 	object__forget_file(o);
+	for (u32 i = 0; i < o->n_held; i++)
+		free(o->held[i].text);
+	free(o->held);
 	free(o->path);
 }
 
@@ -146,7 +149,7 @@ static void refuse_object(struct session *s, struct object *o)
 void object__examined(struct session *s, struct object *o, const struct mapping *m, struct examination *x, int err)
 {
 	if (!err && *x->note && !o->debug_sought)
-		session__warn_of(s, o->account, "%s: %s", o->path, x->note);
+		object__warn(s, o, false, "%s: %s", o->path, x->note);
 	o->debug_sought |= !err && *x->note;
 	if (err == -ENOEXEC)
 		refuse_object(s, o);
@@ -221,6 +224,8 @@ static struct object *take_mapping(struct session *s, const struct mapping *m, u
 		o = new_object(s, m, first);
 	if (!o)
 		return NULL;
+	if (process__is_passed_on(s, m->pid))
+		object__want(s, o);
 	if (!o->examined)
 		examine_object(s, o, m);
 	preattach__mapped(s, o, m);

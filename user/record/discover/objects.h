@@ -33,6 +33,11 @@ struct objects {
 	u64 mappings_until; /* ns: mappings made until then are known; 0: those from before the traced time */
 };
 
+struct held_warning {
+	char *text;
+	bool is_lack; /* what was requested could not be attached */
+};
+
 struct object {
 	struct inode_key key;
 	char *path; /* as seen by the first process that mapped it */
@@ -49,6 +54,7 @@ struct object {
 	bool is_preattached; /* probed before any process mapped it */
 	bool mapped; /* by a process, since it is live */
 	bool unmapped; /* no process mapped it at the last scan */
+	bool is_wanted; /* a selected process maps it */
 	bool resting; /* left out until it has not been written to for a while */
 	u32 changes; /* how often it was overwritten since changed_from */
 	u64 changed_from; /* ns */
@@ -58,6 +64,8 @@ struct object {
 	u64 rejected; /* the same: families for which it is none, whatever their hints are */
 	int fd; /* open for runtimes, else -1 */
 	struct file_facts *facts; /* set for runtimes, else NULL */
+	struct held_warning *held; /* warnings for when a selected process maps it */
+	u32 n_held;
 };
 
 int objects__new(struct session *s);
@@ -139,12 +147,20 @@ void object__watch(struct session *s, struct object *o);
 void object__unwatch(struct session *s, struct object *o);
 /* An object that was overwritten repeatedly may be probed again once its file has not been written to for a while. */
 void object__end_rest(struct object *o);
-/* In recognize.c: reports that the object has the file name of the program's library, but is another one. */
-void object__note_unlike(struct session *s, const struct object *o, const struct program *p, bool other_soname);
+/*
+ * In recognize.c: warns about the file, but not before a selected process maps it. is_lack: what was requested could
+ * not be attached.
+ */
+void object__warn(struct session *s, struct object *o, bool is_lack, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+/* Notes that a selected process maps the file. */
+void object__want(struct session *s, struct object *o);
+/* Reports that the object has the file name of the program's library, but is another one. */
+void object__note_unlike(struct session *s, struct object *o, const struct program *p, bool other_soname);
 /* Returns a program that probes libraries with this file name; NULL: none does. */
 const struct program *session__program_for(const struct session *s, const char *path);
 /* Warns if the object has the name of a library that a family probes, but can't be examined. */
-void object__refuse(struct session *s, const struct object *o, const char *why);
+void object__refuse(struct session *s, struct object *o, const char *why);
 
 /* In preattach.c: libraries on disk that no process maps yet. */
 /* Creates the child process that searches for them, while this process has its privileges. */

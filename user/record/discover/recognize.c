@@ -1,16 +1,59 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Files with the name of a library that a family probes. */
+/* Warnings about files, and files with the name of a library that a family probes. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "record/discover/objects.h"
 #include "record/parts.h"
+#include "util/array.h"
 
-void object__note_unlike(struct session *s, const struct object *o, const struct program *p, bool other_soname)
+static void warn(struct session *s, const struct object *o, const struct held_warning *w)
 {
-	session__warn_of(
-		s, o->account,
+	session__warn_of(s, o->account, "%s", w->text);
+	s->not_attached += w->is_lack;
+}
+
+void object__warn(struct session *s, struct object *o, bool is_lack, const char *fmt, ...)
+{
+	struct held_warning w = { .is_lack = is_lack };
+	bool is_held = false;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&w.text, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return;
+	/* no process maps yet what is probed ahead, but the program that will run does */
+	if (o->is_wanted || o->is_preattached)
+		warn(s, o, &w);
+	else
+		is_held = array__push(o->held, o->n_held, w);
+	if (!is_held)
+		free(w.text);
+}
+
+void object__want(struct session *s, struct object *o)
+{
+	o->is_wanted = true;
+	for (u32 i = 0; i < o->n_held; i++) {
+		warn(s, o, &o->held[i]);
+		free(o->held[i].text);
+	}
+	free(o->held);
+	o->held = NULL;
+	o->n_held = 0;
+}
+
+void object__note_unlike(struct session *s, struct object *o, const struct program *p, bool other_soname)
+{
+	object__warn(
+		s, o, other_soname,
 		"%s: family %s: not probed: it has the file name of %s, but %s. If it is that library, set its DT_SONAME with patchelf --set-soname",
 		o->path, p->family->name, p->section.library,
 		other_soname ? "another DT_SONAME" : "neither its DT_SONAME nor any function that it exports");
-	s->not_attached += other_soname;
 }
 
 const struct program *session__program_for(const struct session *s, const char *path)
@@ -21,12 +64,10 @@ const struct program *session__program_for(const struct session *s, const char *
 	return NULL;
 }
 
-void object__refuse(struct session *s, const struct object *o, const char *why)
+void object__refuse(struct session *s, struct object *o, const char *why)
 {
 	const struct program *program = session__program_for(s, o->path);
 
-	if (!program)
-		return;
-	session__warn_of(s, o->account, "%s: family %s: not traced: %s", o->path, program->family->name, why);
-	s->not_attached++;
+	if (program)
+		object__warn(s, o, true, "%s: family %s: not traced: %s", o->path, program->family->name, why);
 }

@@ -119,8 +119,7 @@ static int take_family(struct examination *x, struct session *s, const struct ob
 	return 0;
 }
 
-static int take_library(struct examination *x, struct session *s, const struct object *o, const struct answer *a,
-			size_t n)
+static int take_library(struct examination *x, struct session *s, struct object *o, const struct answer *a, size_t n)
 {
 	if (!has_items(n, sizeof(a->library), 1) || a->library.program >= s->embedded.probes.n_programs ||
 	    x->n_libraries++ == FILE_LIBRARIES_MAX)
@@ -188,8 +187,8 @@ static bool is_answer_to(u32 op, u32 kind)
 	}
 }
 
-int examination__take(struct examination *x, struct session *s, const struct object *o, const struct answer *a,
-		      size_t n, u64 file_size)
+int examination__take(struct examination *x, struct session *s, struct object *o, const struct answer *a, size_t n,
+		      u64 file_size)
 {
 	if (n < ANSWER_HEAD || !is_answer_to(x->op, a->head.kind))
 		return -EPROTO;

@@ -72,7 +72,7 @@ struct child *examiner__child(struct session *s, const struct file_of *f, u32 op
  * Receives a part of the answer about an object's file (or, NULL, another request's). Returns 0, 1 if it was the last
  * part, or negative errno.
  */
-int examine__take_part(struct session *s, struct child *c, const struct object *o, const struct mapping *m, u64 size,
+int examine__take_part(struct session *s, struct child *c, struct object *o, const struct mapping *m, u64 size,
 		       struct examination *x, struct message_wait *wait);
 /* Notes how an examination ended, and ends a child that takes no more requests. */
 void examine__end(struct session *s, struct child *c, u64 uid, u32 op, const struct examination *x, int err);

@@ -144,7 +144,7 @@ static int send_debug(struct session *s, struct child *c, const struct object *o
 	return err == -EAGAIN ? -EPROTO : err;
 }
 
-int examine__take_part(struct session *s, struct child *c, const struct object *o, const struct mapping *m, u64 size,
+int examine__take_part(struct session *s, struct child *c, struct object *o, const struct mapping *m, u64 size,
 		       struct examination *x, struct message_wait *wait)
 {
 	struct answer *a = &s->examiner->answer;
@@ -171,7 +171,7 @@ int examine__take_part(struct session *s, struct child *c, const struct object *
 }
 
 /* Receives the parts of an answer; o, m: the object and a mapping of it, NULL: the request is not about an object. */
-static int take_answer(struct session *s, struct child *c, const struct object *o, const struct mapping *m, u64 size,
+static int take_answer(struct session *s, struct child *c, struct object *o, const struct mapping *m, u64 size,
 		       int limit_ms, struct examination *x)
 {
 	struct message_wait wait = {
@@ -362,7 +362,7 @@ int examine__code_at(struct session *s, const struct code_request *c, struct fou
 int session__start_dwarf(struct session *s, struct dwarf_job *job, const struct mapping *m, const char *type,
 			 const struct dwarf_member *members, u32 n)
 {
-	const struct object *o = objects__find(s->objects, m);
+	struct object *o = objects__find(s->objects, m);
 
 	return o && o->fd >= 0 ? dwarf_job__start(job, s->examiner->server, o->fd, type, members, n) : -ENOENT;
 }

@@ -183,8 +183,8 @@ int examine__code(int sock, const struct file_question *q, int fd, bool *over_bu
  * In answer.c: handles one part of n bytes. Returns 0, 1 if it was the last part, or -EPROTO if it is
  * invalid.
  */
-int examination__take(struct examination *x, struct session *s, const struct object *o, const struct answer *a,
-		      size_t n, u64 file_size);
+int examination__take(struct examination *x, struct session *s, struct object *o, const struct answer *a, size_t n,
+		      u64 file_size);
 void examination__free(struct examination *x);
 
 /* In children.c. */
