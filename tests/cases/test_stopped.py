@@ -85,7 +85,7 @@ try:
         f.write("1")
     time.sleep(0.5)
     check("a frozen cgroup", frozen.pid, "frozen", r"\(3 threads\) was frozen 100% of 1.0\d\d s with its cgroup in work \(t3.py:\d\)\n    \S*/sonde-case-\d+\n",
-          "0 in cgroup.freeze of this cgroup")
+          "0 in cgroup.freeze (v1: THAWED in freezer.state) of this cgroup")
     dumped = say("dump", frozen.pid)
     ok(re.search(r"4 threads; frozen with its cgroup /\S*sonde-case-\d+;", dumped) and dumped.count(": frozen") == 4 - dumped.count("the same"),
        "a frozen cgroup: dump", dumped)

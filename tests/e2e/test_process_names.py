@@ -27,6 +27,12 @@ CASES = (  # the kernel's name, program, command line, the right name
     ("gunicorn: worke", PYTHON, "gunicorn: worker [app:app]", "gunicorn: worker [app:app]"),
     ("sh", "/usr/bin/dash", "sh -e /opt/run.sh now", "run.sh"),
     ("sh", "/usr/bin/dash", "sh -ec 'exit 1'", "sh"),
+    ("python3", PYTHON, "python3 -X dev -u --check-hash-based-pycs never srv.py x", "srv.py"),
+    ("node", "/usr/bin/node", "node -r fs --max-old-space-size=99 /srv/app.js", "app.js"),
+    ("node", "/usr/bin/node", "node -e 'for(;;) f()'", "node"),
+    ("perl", "/usr/bin/perl", "perl -w -Mstrict -ne 'print 1'", "perl"),
+    ("perl", "/usr/bin/perl", "perl -w /srv/run.pl x", "run.pl"),
+    ("java", "/usr/bin/java", "java -cp /srv/lib -Xmx1g Main", "Main"),
     ("make", "/usr/bin/make", "make -j all", "make"),
 )
 

@@ -357,7 +357,9 @@ void profiles__note(const struct profiles *p, bool only_one, char *buf, size_t s
 	if (!first && p->n == 1)
 		snprintf(buf, size, "the trace has no stacks of %s", p->list[0].kind.name);
 	else if (!first)
-		snprintf(buf, size, "the trace has no stacks: record with -F HZ or --off-cpu, or waits for the GIL");
+		snprintf(
+			buf, size,
+			"the trace has no stacks of what is selected: record with -F HZ or --off-cpu, or waits for the GIL");
 	else if (only_one)
 		note_others(p, first, buf, size);
 	note_broken(p, buf, size);

@@ -34,8 +34,10 @@ char *stopped__remedy(enum finding_kind kind, u32 pid, char *buf, size_t size)
 	if (kind == FINDING_STOPPED)
 		snprintf(buf, size, "`kill -CONT %u` lets it go on.", pid);
 	else if (kind == FINDING_FROZEN)
-		snprintf(buf, size,
-			 "0 in cgroup.freeze of this cgroup, or of the one above it that is frozen, lets it go on.");
+		snprintf(
+			buf, size,
+			"0 in cgroup.freeze (v1: THAWED in freezer.state) of this cgroup, or of a frozen one above it, "
+			"lets it go on.");
 	return buf;
 }
 

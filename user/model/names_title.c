@@ -57,6 +57,34 @@ struct command {
 	bool is_script, is_module;
 };
 
+static bool is_word(const char *from, const char *to, const char *words)
+{
+	for (size_t n; *words; words += n + !!words[n]) {
+		n = strcspn(words, " ");
+		if (n == (size_t)(to - from) && !memcmp(words, from, n))
+			return true;
+	}
+	return false;
+}
+
+/* The same as find_script() for Perl, Ruby, node and Java */
+static bool find_other_script(const char **from, const char **to)
+{
+	while (next_argument(from, to)) {
+		const char *letter = *from + 1 + strspn(*from + 1, "acilnpstTuUwWX0");
+
+		if (**from != '-')
+			return true;
+		/* a text that is run */
+		if ((letter < *to && strchr("eE", *letter)) || is_word(*from, *to, "--eval --print -p"))
+			return false;
+		if (is_word(*from, *to, "-r --require --import --loader -cp -classpath --class-path") &&
+		    !next_argument(from, to))
+			return false;
+	}
+	return false;
+}
+
 /* Sets [*from, *to) to the script or module of an interpreter whose name ends at *to. false: there is none. */
 static bool find_script(const char **from, const char **to, bool *is_module)
 {
@@ -73,7 +101,8 @@ static bool find_script(const char **from, const char **to, bool *is_module)
 			return false;
 		if (*is_module)
 			return next_argument(from, to);
-		if (is_last && strchr("WX", *option) && !next_argument(from, to))
+		if (((is_last && strchr("WX", *option)) || is_word(*from, *to, "--check-hash-based-pycs")) &&
+		    !next_argument(from, to))
 			return false;
 	}
 	return false;
@@ -91,7 +120,8 @@ static struct command command_of(const struct names *n, const struct named_task 
 	c.to = to;
 	if (!is_interpreter(c.from, (size_t)(c.to - c.from)) && !is_interpreter(exe, strcspn(exe, " ")))
 		return c;
-	c.is_script = find_script(&from, &to, &c.is_module);
+	c.is_script = is_word(c.from, c.to, "perl ruby node java") ? find_other_script(&from, &to) :
+								     find_script(&from, &to, &c.is_module);
 	if (c.is_script) {
 		c.from = c.is_module ? from : base_of(from, to);
 		c.to = to;

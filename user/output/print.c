@@ -152,6 +152,15 @@ static void print_clauses(FILE *file, const struct report_finding *f, u32 from, 
 	free(text);
 }
 
+static void print_note(FILE *file, const struct output_options *options, const char *note)
+{
+	char *clean = text__clean(note, strlen(note));
+
+	print_wrapped(file, clean ? clean : "(no memory to print this)", 0, options->width ? options->width : SIZE_MAX);
+	putc('\n', file);
+	free(clean);
+}
+
 /* A card: a headline, what shows it, and the command that shows more */
 static void print_card(FILE *file, const struct output_options *options, const struct report_finding *f)
 {
@@ -197,10 +206,8 @@ static void print_people(const struct report_output *out, const struct output_op
 		if (!t->machine_only && (t->n_rows || !out->n_findings))
 			print_table__write(file, options, t);
 	}
-	for (i = 0; i < out->n_notes; i++) {
-		print__clean(file, out->notes[i]);
-		putc('\n', file);
-	}
+	for (i = 0; i < out->n_notes; i++)
+		print_note(file, options, out->notes[i]);
 	if (out->origin.print)
 		out->origin.print(file, options, "", out->origin.arg);
 }

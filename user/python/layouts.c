@@ -377,9 +377,15 @@ static int layout_of(struct elf *elf, u32 version, u64 runtime, struct python_la
 	return python__layout_of_offsets(words, size / sizeof(u64), out, why, len);
 }
 
+/* Before 3.7 there is no _PyRuntime. */
+static bool is_old(struct elf *elf)
+{
+	return elf__provides(elf, "PyCode_Type") && !elf__provides(elf, "_PyRuntime");
+}
+
 bool python__is_cpython(struct elf *elf)
 {
-	return elf__provides(elf, "_PyRuntime") || stripped__is_cpython(elf);
+	return elf__provides(elf, "_PyRuntime") || is_old(elf) || stripped__is_cpython(elf);
 }
 
 int python__identify(struct elf *elf, struct python_runtime *out, char *why, size_t len)
@@ -391,6 +397,10 @@ int python__identify(struct elf *elf, struct python_runtime *out, char *why, siz
 		out->runtime = runtime.addr;
 		out->code_type = code_type.addr;
 		return layout_of(elf, version_of(elf), out->runtime, &out->layout, why, len);
+	}
+	if (is_old(elf)) {
+		snprintf(why, len, "it is a CPython before 3.7, whose layout sonde does not know");
+		return -ENOTSUP;
 	}
 	if (!stripped__is_cpython(elf))
 		return -ENOENT;

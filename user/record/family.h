@@ -43,6 +43,8 @@ struct site_list {
  * From family_host.sites: the object can be traced only together with another one, which is_runtime knows by its hint.
  */
 #define SITES_HINT 1
+/* The file has nothing that could be probed, as `why` says, and so nothing is lost. */
+#define SITES_NONE 2
 
 /* Returns 0 or -ENOMEM. */
 int site_list__add(struct site_list *list, u64 offset, const char *program);
@@ -132,8 +134,8 @@ struct family_host {
 	/*
 	 * Finds the sites of the family's SITE programs in an object that is_runtime accepted, and fills *facts
 	 * (FAMILY_FACTS_MAX bytes, zeroed) with the family's facts about it. why (of size len): what can't be probed,
-	 * "" if all can. 0, SITES_HINT or negative errno. s is NULL for `sonde list probes --resolve`, which records
-	 * nothing.
+	 * "" if all can. 0, SITES_HINT, SITES_NONE or negative errno. s is NULL for `sonde list probes --resolve`,
+	 * which records nothing.
 	 */
 	int (*sites)(struct session *s, struct elf *elf, const char *path, void *facts, struct site_list *out,
 		     char *why, size_t len);

@@ -197,7 +197,7 @@ static int sites(struct session *s, struct elf *elf, const char *path, void *fac
 		return libc_sites(elf, out, why, len);
 	if (gil_find__is_free_threaded(elf)) {
 		snprintf(why, len, "the GIL is not traced: this is a free-threaded CPython, which has none by default");
-		return 0;
+		return SITES_NONE;
 	}
 	reason = why_not_in_runtime(elf, places, &n);
 	if (reason) {

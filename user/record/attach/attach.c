@@ -331,12 +331,11 @@ static void attach_family(struct session *s, struct object *o, const struct exam
 	note_refused(s, &p, why, sizeof(why));
 	if (err)
 		explain_refusal(s, o, err, why, sizeof(why));
-	lacking = err || (*why && !e->family.hidden);
-	if (lacking) {
-		object__warn(s, o, true, "%s: family %s: %s", o->path, f->name, why);
-	} else if (*why) {
+	lacking = err || (*why && !e->family.hidden && !e->family.has_nothing);
+	if (lacking || e->family.has_nothing)
+		object__warn(s, o, lacking, "%s: family %s: %s", o->path, f->name, why);
+	else if (*why)
 		note_hidden(s, o, f, why);
-	}
 	metadata__probes(s, probes);
 	if (attached) {
 		o->live = session__now(s);

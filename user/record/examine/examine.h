@@ -90,6 +90,7 @@ struct found_family {
 	s32 error;
 	u8 hidden; /* 1: its symbols are stripped, so its calls are not recorded */
 	u8 hint; /* 1: SITES_HINT */
+	u8 has_nothing; /* 1: SITES_NONE */
 	char why[256];
 };
 

@@ -378,6 +378,7 @@ static bool find_sites(struct find *p, const struct schema_family *f, void *own,
 		int err = h->sites(p->s, p->elf, p->q->path, own, &sites, out->why, sizeof(out->why));
 
 		out->hint = err == SITES_HINT;
+		out->has_nothing = err == SITES_NONE;
 		if (err < 0 && !*out->why)
 			snprintf(out->why, sizeof(out->why), "%s", strerror(-err));
 	}
