@@ -359,7 +359,7 @@ void profiles__note(const struct profiles *p, bool only_one, char *buf, size_t s
 	else if (!first)
 		snprintf(
 			buf, size,
-			"the trace has no stacks of what is selected: record with -F HZ or --off-cpu, or waits for the GIL");
+			"the trace has no stacks of what is selected, or no stacks: record with -F HZ or --off-cpu, or waits for the GIL");
 	else if (only_one)
 		note_others(p, first, buf, size);
 	note_broken(p, buf, size);

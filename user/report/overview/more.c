@@ -60,8 +60,7 @@ static void add_outside(const struct query *args, struct report_output *out)
 	if (!f || f->from || f->to || (f->live <= f->start && f->stop >= f->summary->last))
 		return;
 	report_output__note(
-		out,
-		"All figures cover %s, from %s to %s s of the trace%s, when all probes were attached. `--time 0..` counts all.",
+		out, "All figures cover %s, from %s to %s s%s, when all probes were attached. `--time 0..` counts all.",
 		TEXT_NS(trace_facts__traced(f)), TEXT_SECONDS(f->live, f->start, 3), TEXT_SECONDS(f->stop, f->start, 3),
 		f->n_windows > 1 ? " without the time between recordings" : "");
 }
