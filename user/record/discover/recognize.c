@@ -8,6 +8,8 @@
 #include "record/parts.h"
 #include "util/array.h"
 
+#define HELD_MAX 8 /* a file may be overwritten again and again */
+
 static void warn(struct session *s, const struct object *o, const struct held_warning *w)
 {
 	session__warn_of(s, o->account, "%s", w->text);
@@ -30,7 +32,7 @@ void object__warn(struct session *s, struct object *o, bool is_lack, const char 
 	if (o->is_wanted || o->is_preattached)
 		warn(s, o, &w);
 	else
-		is_held = array__push(o->held, o->n_held, w);
+		is_held = o->n_held < HELD_MAX && array__push(o->held, o->n_held, w);
 	if (!is_held)
 		free(w.text);
 }
