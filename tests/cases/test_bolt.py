@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 
-from case import FOLDER, finish, record, say, script, start
+from case import FOLDER, RUN_BOTH, check_computes_and_waits, finish, record, say, script, start
 from tap import ok, skip_all
 
 BOLT = next((b for b in ("llvm-bolt-16", "llvm-bolt-15", "llvm-bolt-19") if os.path.exists(f"/usr/bin/{b}")), None)
@@ -20,22 +20,9 @@ made = subprocess.run([BOLT, ORIGINAL, "-o", PYTHON, "--split-functions", "--spl
                       capture_output=True, text=True, check=False)
 assert not made.returncode, made.stderr
 os.chmod(PYTHON, 0o755)
-program = start(PYTHON, script("work.py", """import threading, time
-def computes():
-    while True:
-        sum(range(1000))
-def waits():
-    while True:
-        time.sleep(0.005)
-threading.Thread(target=computes, daemon=True).start()
-print("ready", flush=True)
-waits()
-"""), until="ready")
+program = start(PYTHON, script("work.py", RUN_BOTH), until="ready")
 dump = say("dump", program.pid)
 ok(f"{PYTHON}, CPython 3.11, 2 threads" in dump.splitlines()[0] and dump.count("computes (") == 1 and dump.count("waits (") == 1,
    "sonde dump has each thread once", dump)
-trace = record("-d", 2, "-p", program.pid)
-text = say("report", trace)
-ok(" in computes (work.py:4)\n" in text, "what computes", text)
-ok("s for the GIL in waits (work.py:7)" in text and "held by computes (work.py:4)" in text, "who waited for the GIL, and for whom", text)
+check_computes_and_waits(record("-d", 2, "-p", program.pid), program)
 finish()

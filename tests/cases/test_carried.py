@@ -5,20 +5,10 @@
 """A CPython that was started from memory, and so has no path, is like any other: `dump`, functions and lines, waits for the GIL."""
 import os
 
-from case import finish, record, say, script, start
+from case import RUN_BOTH, check_computes_and_waits, finish, record, say, script, start
 from tap import ok
 
-work = script("work.py", """import threading, time
-def computes():
-    while True:
-        sum(range(1000))
-def waits():
-    while True:
-        time.sleep(0.005)
-threading.Thread(target=computes, daemon=True).start()
-print("ready", flush=True)
-waits()
-""")
+work = script("work.py", RUN_BOTH)
 program = start("/usr/bin/python3", script("bundle.py", """import os, sys
 memory = os.memfd_create("bundle")
 with open(os.path.realpath(sys.executable), "rb") as f:
@@ -29,7 +19,5 @@ os.execve(memory, ["bundle", sys.argv[1]], {**os.environ, "PYTHONHOME": "/usr"})
 ok(os.readlink(f"/proc/{program.pid}/exe") == "/memfd:bundle (deleted)", "the program runs from memory")
 dump = say("dump", program.pid)
 ok("computes (" in dump and "waits (" in dump and "CPython 3.11" in dump.splitlines()[0], "sonde dump", dump)
-text = say("report", record("-d", 2, "-p", program.pid))
-ok(f"\nwork.py {program.pid} " in "\n" + text and " in computes (work.py:4)\n" in text, "what computes", text)
-ok("s for the GIL in waits (work.py:7)" in text and "held by computes (work.py:4)" in text, "who waited for the GIL, and for whom", text)
+check_computes_and_waits(record("-d", 2, "-p", program.pid), program)
 finish()

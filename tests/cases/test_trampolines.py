@@ -29,6 +29,9 @@ for python in PYTHONS:
     native = sum(int(n) for stack, _, n in stacks
                  if stack.startswith(f"work.py {program.pid};<module> (work.py);outer (work.py);inner (work.py);zlib_compress"))
     ok(native > total * 0.9, f"{os.path.basename(python)}: stacks of zlib are below inner", folded)
-    ok("py::" not in folded and not any(stack.count("(work.py)") > 3 for stack, _, _ in stacks), "each function is there once", folded)
+    # a sample in such a piece, some ten instructions of a call, has its name from the perf map as the innermost frame
+    inside = sum(int(n) for stack, _, n in stacks if "py::" in stack.rpartition(";")[2])
+    ok(not any("py::" in stack.rpartition(";")[0] for stack, _, _ in stacks) and inside < 0.02 * total, "the pieces are not between functions", folded)
+    ok(not any(stack.count("(work.py)") > 3 for stack, _, _ in stacks), "each function is there once", folded)
     program.kill()
 finish()

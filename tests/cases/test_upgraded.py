@@ -5,21 +5,11 @@
 """A process whose interpreter's file was replaced and one that runs the new file: both have their functions, their waits for the GIL, each once."""
 import shutil
 
-from case import FOLDER, finish, record, say, script, start
+from case import FOLDER, RUN_BOTH, check_computes_and_waits, finish, record, say, script, start
 from tap import ok
 
 PYTHON = FOLDER + "/python3"
-work = script("work.py", """import threading, time
-def computes():
-    while True:
-        sum(range(1000))
-def waits():
-    while True:
-        time.sleep(0.005)
-threading.Thread(target=computes, daemon=True).start()
-print("ready", flush=True)
-waits()
-""")
+work = script("work.py", RUN_BOTH)
 shutil.copy("/usr/bin/python3", PYTHON)
 old = start(PYTHON, work, until="ready")
 shutil.copy("/usr/bin/python3", PYTHON + ".new")
@@ -29,7 +19,5 @@ dump = say("dump", old.pid)
 ok(f"{PYTHON} (deleted), CPython 3.11" in dump.splitlines()[0] and "computes (" in dump and "waits (" in dump, "sonde dump of the old one", dump)
 trace = record("-d", 2, "-p", old.pid, "-p", new.pid)
 for program in (old, new):
-    text = say("report", trace, "-p", program.pid)
-    ok(f"\nwork.py {program.pid} " in "\n" + text and " in computes (work.py:4)\n" in text, "what computes", text)
-    ok("s for the GIL in waits (work.py:7)" in text and "held by computes (work.py:4)" in text, "who waited for the GIL, and for whom", text)
+    check_computes_and_waits(trace, program)
 finish()

@@ -7,10 +7,24 @@ import subprocess
 import tempfile
 
 from sonde_cli import SONDE
-from tap import done
+from tap import done, ok
 
 FOLDER = tempfile.mkdtemp(prefix="sonde-case-")
 _programs = []
+# computes() computes in line 4; waits() waits for the GIL in line 7, and sleeps in between.
+COMPUTES_AND_WAITS = """import threading, time
+def computes():
+    while True:
+        sum(range(1000))
+def waits():
+    while True:
+        time.sleep(0.005)
+"""
+# The functions run in a thread and in the main thread.
+RUN_BOTH = COMPUTES_AND_WAITS + """threading.Thread(target=computes, daemon=True).start()
+print("ready", flush=True)
+waits()
+"""
 
 
 def start(*argv, until=None, **popen):
@@ -58,6 +72,13 @@ def record(*options, name="x"):
 def first(pid, seconds=2):
     """The first finding about a recording of this process, as JSON has it"""
     return json.loads(say("report", record("-d", seconds, "-p", pid), "--format", "json"))["findings"][0]
+
+
+def check_computes_and_waits(trace, program):
+    """Checks that a trace shows of work.py, which runs these functions, what computes, and who waited for the GIL, and for whom."""
+    text = say("report", trace, "-p", program.pid)
+    ok(f"\nwork.py {program.pid} " in "\n" + text and " in computes (work.py:4)\n" in text, "what computes", text)
+    ok("s for the GIL in waits (work.py:7)" in text and "held by computes (work.py:4)" in text, "who waited for the GIL, and for whom", text)
 
 
 def finish():
