@@ -167,6 +167,7 @@ struct meta_code {
 	u32 file UNIT(string) DOC("Python: source file; native: object file");
 	u32 line DOC("first line in the file; 0: not known");
 	enum frame_kind kind;
+	u32 source UNIT(string) DOC("native: source file, from the object file's debug information; empty: not known");
 	u64 start UNIT(hex) DOC("native: address of the function's first instruction in its file; Python: 0");
 } EVENT(meta_code, 0x000a, "a function that stacks go through");
 
@@ -176,7 +177,7 @@ struct meta_frame {
 	u32 frame UNIT(stack) DOC("id of this frame, and of the stack that ends with it");
 	u32 caller UNIT(stack) DOC("the frame that called it, 0: it is the outermost");
 	u32 code UNIT(code) DOC("function; 0: not known");
-	u32 line DOC("being executed; 0: not known");
+	u32 line DOC("being executed: of the Python file, of the native function's source; 0: not known");
 	enum frame_kind kind;
 } EVENT(meta_frame, 0x000b, "a frame of a stack");
 

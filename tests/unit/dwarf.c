@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Members of structs in this program's own debug information, compared with offsetof; damaged files; the parser child.
+ * Members of structs in this program's own debug information, compared with offsetof; lines, compared with __LINE__;
+ * damaged files; the parser child.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -10,6 +12,7 @@
 #include <unistd.h>
 
 #include "elf/dwarf.h"
+#include "elf/dwarf_lines.h"
 #include "test.h"
 
 struct dwarf_declared;
@@ -111,6 +114,46 @@ TEST(reports_errors)
 	CHECK(ask(fd, "dwarf_example", "colour", 2) == -ENOKEY);
 	CHECK(ask(fd, "dwarf_example", "rank", 4) == -EPROTO);
 	CHECK(ask(null, "dwarf_example", "rank", 2) == -ENODATA);
+	close(fd);
+	close(null);
+}
+
+/* Returns the address of its call. */
+static __attribute__((noinline)) u64 here(void)
+{
+	return (u64)(uintptr_t)__builtin_return_address(0) - 1;
+}
+
+static __attribute__((always_inline)) inline u64 inlined(void)
+{
+	return here() + !dwarf_unused - 1;
+}
+
+/* The file's address of one in this program */
+static u64 in_file(u64 address)
+{
+	Dl_info info;
+
+	return dladdr(&dwarf_example, &info) ? address - (u64)(uintptr_t)info.dli_fbase : 0;
+}
+
+TEST(lines_equal_the_compilers)
+{
+	struct dwarf_lines *lines;
+	struct dwarf_line at;
+	int fd = self(), null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	u64 called = here(), called_line = __LINE__, inlined_at = inlined(), inlined_line = __LINE__;
+
+	REQUIRE(!dwarf_lines__new(&lines, fd));
+	dwarf_lines__at(lines, in_file(called), &at);
+	CHECK(at.line == called_line && strstr(at.file, "tests/unit/dwarf.c"));
+	/* that of the function which was compiled, not of inlined() */
+	dwarf_lines__at(lines, in_file(inlined_at), &at);
+	CHECK(at.line == inlined_line && strstr(at.file, "tests/unit/dwarf.c"));
+	dwarf_lines__at(lines, ~0ULL, &at);
+	CHECK(!at.line && !*at.file);
+	dwarf_lines__free(lines);
+	CHECK(dwarf_lines__new(&lines, null) == -ENODATA && !lines);
 	close(fd);
 	close(null);
 }

@@ -31,7 +31,7 @@ static bool open_file(struct file *f, const void *address)
 		return false;
 	f->bias = (u64)(uintptr_t)info.dli_fbase;
 	f->fd = open(*info.dli_fname == '/' ? info.dli_fname : "/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	return f->fd >= 0 && !elf__open(&f->elf, f->fd) && !symbols__new(&f->symbols, f->elf);
+	return f->fd >= 0 && !elf__open(&f->elf, f->fd) && !symbols__new(&f->symbols, f->elf, f->fd);
 }
 
 static void close_file(struct file *f)

@@ -100,6 +100,7 @@ static int function_of(struct call_functions *f, const struct stack_frame *frame
 	const struct call_function function = {
 		.name = frame->name,
 		.file = frame->file,
+		.source = frame->source,
 		.first_line = frame->first_line,
 		.kind = (u32)frame->kind,
 	};

@@ -17,6 +17,7 @@ enum { CALL_PROCESS = 100, CALL_NOTE = 101 };
 struct call_function {
 	const char *name; /* untrusted, never empty */
 	const char *file; /* "" if there is none */
+	const char *source; /* that lines are in, if it is another file; else NULL or "" */
 	u32 first_line; /* 0: not known */
 	u32 kind; /* enum frame_kind, or one of the above */
 };

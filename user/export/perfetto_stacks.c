@@ -106,6 +106,7 @@ static const char *path_of(const struct stack_frame *f)
 static u64 put_frame(struct perfetto *p, const struct stack_frame *f)
 {
 	struct frame_key key = { .path = path_of(f), .code = f->code, .line = f->line };
+	const char *file = stack_frame__source(f);
 	u64 number, function, object, source = 0;
 	const char *name = *f->name		   ? f->name :
 			   f->kind == FRAME_CUT	   ? "[cut]" :
@@ -120,8 +121,8 @@ static u64 put_frame(struct perfetto *p, const struct stack_frame *f)
 		return number;
 	object = mapping(p, key.path);
 	function = perfetto__intern(p, INTERN_FUNCTION, name, strlen(name));
-	if (f->kind == FRAME_PYTHON && *f->file)
-		source = perfetto__intern(p, INTERN_SOURCE, f->file, strlen(f->file));
+	if ((f->kind == FRAME_PYTHON || f->line) && *file)
+		source = perfetto__intern(p, INTERN_SOURCE, file, strlen(file));
 	at = pb__begin(&p->interned, INTERNED_FRAMES);
 	pb__int(&p->interned, FRAME_IID, number);
 	pb__int(&p->interned, FRAME_FUNCTION, function);

@@ -170,7 +170,7 @@ static u32 mapping(struct pprof *p, const struct call_function *f)
 static void put_function(struct pprof *p, u32 number)
 {
 	const struct call_function *f = &p->profiles.functions.list[number];
-	u64 name = string(p, f->name), file = string(p, f->file);
+	u64 name = string(p, f->name), file = string(p, f->source && *f->source ? f->source : f->file);
 	size_t at;
 
 	if (p->functions[number])

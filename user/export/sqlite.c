@@ -367,11 +367,11 @@ static int put_frames(const struct sqlite *s, const struct stacks *stacks)
 	sqlite3_stmt *insert;
 	int err = sqlite__execute(
 		s, "CREATE TABLE frames(id INTEGER PRIMARY KEY, caller INTEGER, depth INTEGER, label TEXT, "
-		   "name TEXT, file TEXT, line INTEGER)");
+		   "name TEXT, file TEXT, source TEXT, line INTEGER)");
 	u32 i, id;
 
 	if (!err)
-		err = sqlite__prepare(s, "INSERT INTO frames VALUES(?, ?, ?, ?, ?, ?, ?)", &insert);
+		err = sqlite__prepare(s, "INSERT INTO frames VALUES(?, ?, ?, ?, ?, ?, ?, ?)", &insert);
 	if (err)
 		return err;
 	for (i = 0; !err && i < stacks__count(stacks); i++) {
@@ -383,7 +383,8 @@ static int put_frames(const struct sqlite *s, const struct stacks *stacks)
 		sqlite__bind_text(insert, 4, stacks__label(stacks, id, label, sizeof(label)));
 		bind_bytes(insert, 5, f->name, strnlen(f->name, FRAME_TEXT_MAX));
 		bind_bytes(insert, 6, f->file, strnlen(f->file, FRAME_TEXT_MAX));
-		sqlite__bind_known(insert, 7, f->line);
+		sqlite__bind_text(insert, 7, *f->source ? f->source : NULL);
+		sqlite__bind_known(insert, 8, f->line);
 		err = sqlite__step(s, insert);
 	}
 	sqlite3_finalize(insert);

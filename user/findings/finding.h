@@ -204,6 +204,8 @@ const struct finding_colour_text *finding_colour__text(enum finding_colour colou
 char *finding_kind__phrase(enum finding_kind kind, char *buf, size_t size);
 /* Returns the weight of an ns of this kind in ranking: 1 costs time, less is a consequence, next to nothing idles. */
 double finding_kind__weight(enum finding_kind kind);
+/* Fills code with a native function, and with its line unless a Python function is there. */
+void finding_code__fill_native(struct finding_code *code, const struct stack_frame *f);
 /* Fills code with the innermost frame of the user's code in the stack, and the native function. */
 void finding_code__fill(struct finding_code *code, const struct stacks *stacks, u32 stack);
 /* Fills code with the user's function that called the innermost one; leaves it empty if there is none. */

@@ -8,6 +8,7 @@
 #include "output/table.h"
 #include "output/text.h"
 #include "util/array.h"
+#include "util/path.h"
 
 static const struct kind {
 	const char *key, *before, *after;
@@ -55,19 +56,23 @@ double finding_kind__weight(enum finding_kind kind)
 	return kinds[kind].weight;
 }
 
-static void fill_python(struct finding_code *code, const struct stack_frame *f)
+static void fill_line(struct finding_code *code, const char *file, u32 line)
 {
-	const char *file = f->file;
 	size_t len = strlen(file);
 
 	/* the end of a long path is stored, because it is more specific than the beginning */
 	if (len >= sizeof(code->file))
 		file += len - sizeof(code->file) + 1;
-	while (file != f->file && (*file & 0xc0) == 0x80)
+	while (len >= sizeof(code->file) && (*file & 0xc0) == 0x80)
 		file++;
-	snprintf(code->function, sizeof(code->function), "%s", f->name);
 	snprintf(code->file, sizeof(code->file), "%s", file);
-	code->line = f->line;
+	code->line = line;
+}
+
+static void fill_python(struct finding_code *code, const struct stack_frame *f)
+{
+	fill_line(code, f->file, f->line);
+	snprintf(code->function, sizeof(code->function), "%s", f->name);
 	*code->caller = '\0'; /* that of the function which was named before */
 }
 
@@ -87,6 +92,13 @@ bool finding_code__is_same(const struct finding_code *a, const struct finding_co
 	return !strcmp(a->function, b->function) && !strcmp(a->file, b->file);
 }
 
+void finding_code__fill_native(struct finding_code *code, const struct stack_frame *f)
+{
+	stack_frame__native(f, code->native, sizeof(code->native));
+	if (!*code->function && f->line)
+		fill_line(code, stack_frame__source(f), f->line);
+}
+
 void finding_code__fill(struct finding_code *code, const struct stacks *stacks, u32 stack)
 {
 	struct stack_parts parts = stack_parts__of(stacks, stack);
@@ -100,7 +112,7 @@ void finding_code__fill(struct finding_code *code, const struct stacks *stacks, 
 		fill_python(code, f);
 	f = stacks__frame(stacks, native);
 	if (f)
-		stack_frame__function(f, code->native, sizeof(code->native));
+		finding_code__fill_native(code, f);
 	code->is_foreign = parts.called && parts.is_foreign;
 }
 
@@ -112,13 +124,14 @@ static const char *mostly(double percent)
 
 void finding_code__add(struct text_buffer *s, const char *before, const struct finding_code *c)
 {
-	const char *file = strrchr(c->file, '/');
+	const char *file = path__file_name(c->file), *object = strrchr(c->native, '(');
 
-	file = file ? file + 1 : c->file;
 	if (*c->function && *file && c->line)
 		text__add(s, "%s%s (%s:%u)", before, c->function, file, c->line);
 	else if (*c->function)
 		text__add(s, *file ? "%s%s (%s)" : "%s%s", before, c->function, file);
+	else if (object && object != c->native && *file && c->line)
+		text__add(s, "%s%.*s(%s:%u)", before, (int)(object - c->native), c->native, file, c->line);
 	else if (*c->native)
 		text__add(s, "%s%s", before, c->native);
 	if (*c->function && *c->caller)

@@ -128,7 +128,7 @@ static struct finding *same_as(struct finding *list, struct map *codes, const st
 	if (!*f->code.function && (key.kind != FINDING_COMPUTE || !object))
 		return NULL;
 	snprintf(key.function, sizeof(key.function), "%s", *f->code.function ? f->code.function : object);
-	snprintf(key.file, sizeof(key.file), "%s", f->code.file);
+	snprintf(key.file, sizeof(key.file), "%s", *f->code.function ? f->code.file : "");
 	snprintf(key.counterpart, sizeof(key.counterpart), "%s", f->counterpart.code.function);
 	number = map__get(codes, &key);
 	if (!number) {

@@ -166,7 +166,8 @@ static bool is_mechanism(const struct stack_frame *f)
 	for (size_t i = 0; i < ARRAY_LEN(inlined); i++)
 		if (path__begins_with(f->symbol, inlined[i]))
 			return true;
-	return f->kind == FRAME_KERNEL || is_rust_library(f->symbol);
+	/* a header of the C++ library, as /usr/include/c++/12/bits/std_mutex.h */
+	return f->kind == FRAME_KERNEL || is_rust_library(f->symbol) || strstr(f->source, "/c++/");
 }
 
 /* Does a thread of OpenMP wait for the next part of a loop? No code of the program has called it. */

@@ -177,21 +177,21 @@ static int follow(struct cutting *c, struct thread_key holder, u32 stack, u64 fr
 }
 
 /*
- * Returns the thread that the lock names as its owner by a tid: one of the lock's users, which may be of another
- * process, else one of the waiter's process. A lock that no other process can release may also have an owner in the
- * process that this one was forked from: it held the lock then. Any other tid does not count, as the process itself
- * writes it.
+ * Returns the thread that the lock names as its owner, by a tid of its pid namespace: one of the lock's users, which
+ * may be of another process, else one of the waiter's process. A lock that no other process can release may also have
+ * an owner in the process that this one was forked from: it held the lock then. Any other tid does not count, as the
+ * process itself writes it.
  */
 static struct thread_key owner_of(const struct names *names, const struct lock_waited *w, const struct lock_object *o)
 {
-	struct thread_key owner = { w->thread.pid, names__is_thread(names, w->thread.pid, w->owner) ? w->owner : 0 };
+	struct thread_key owner = { w->thread.pid, names__thread_of(names, w->thread.pid, w->owner) };
 	const struct task *task = names__task(names, w->thread.pid, 0);
 
 	for (u32 i = 0; i < o->n_users && i < ARRAY_LEN(o->users); i++)
-		if (o->users[i].tid == w->owner)
+		if (names__thread_of(names, o->users[i].pid, w->owner) == o->users[i].tid)
 			owner = o->users[i];
-	if (w->owner && !owner.tid && w->is_private && task && names__is_thread(names, task->ppid, w->owner))
-		owner = (struct thread_key){ task->ppid, w->owner };
+	if (w->owner && !owner.tid && w->is_private && task)
+		owner = (struct thread_key){ task->ppid, names__thread_of(names, task->ppid, w->owner) };
 	return owner;
 }
 

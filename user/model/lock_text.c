@@ -32,10 +32,10 @@ static const char *const phrases[ACTIVITY_CAUSES] = {
 /* Writes " (srv.py:12)" as far as it is known. */
 static char *write_file(const struct stack_frame *f, char *buf, size_t size)
 {
-	const char *file = path__file_name(f->file);
+	const char *file = path__file_name(stack_frame__source(f));
 
 	*buf = '\0';
-	if (*file && f->kind == FRAME_PYTHON && f->line)
+	if (*file && f->line)
 		snprintf(buf, size, " (%s:%u)", file, f->line);
 	else if (*file)
 		snprintf(buf, size, " (%s)", file);

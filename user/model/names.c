@@ -21,6 +21,7 @@ int names__create(struct names **out, const struct schema *s)
 	if (!n)
 		return -ENOMEM;
 	n->schema = s;
+	map__init(&n->inner, sizeof(struct task_key), sizeof(u32));
 	map__init(&n->tasks, sizeof(struct task_key), sizeof(struct named_task));
 	map__init(&n->probes, sizeof(u16), sizeof(struct named_probe));
 	recent_texts__init(&n->strings, sizeof(u32));
@@ -41,6 +42,7 @@ void names__free(struct names *n)
 		return;
 	for (i = 0; i < n->probes.n; i++)
 		free(((struct named_probe *)map__value(&n->probes, i))->text);
+	map__free(&n->inner);
 	map__free(&n->tasks);
 	free(n->earlier);
 	map__free(&n->probes);
@@ -172,6 +174,20 @@ static void task__set_comm(struct named_task *t, const struct view *v)
 	task__set_name(t, (u64)view__get(v, "time"), comm, len);
 }
 
+static int note_inner(struct names *n, u32 pid, u32 tid, u32 ns_tid)
+{
+	u32 *number;
+
+	/* a recording needs no numbers of locks' owners */
+	if (!n->trace || !ns_tid || ns_tid == tid)
+		return 0;
+	number = map__get(&n->inner, &(struct task_key){ pid, ns_tid });
+	if (!number)
+		return -ENOMEM;
+	*number = tid;
+	return 0;
+}
+
 static int feed_fork(struct names *n, const struct view *v)
 {
 	u32 pid = (u32)view__get(v, "child_pid"), tid = (u32)view__get(v, "child_tid");
@@ -187,6 +203,8 @@ static int feed_fork(struct names *n, const struct view *v)
 		return -ENOMEM;
 	t->task.start = (u64)view__get(v, "time");
 	t->task.ns_pid = (u32)view__get(v, "child_ns_pid");
+	if (note_inner(n, pid, tid, (u32)view__get(v, "child_ns_tid")))
+		return -ENOMEM;
 	if (pid != (u32)view__get(v, "pid"))
 		t->task.ppid = (u32)view__get(v, "pid");
 	if (schema_event__field(v->event, "comm"))
@@ -252,6 +270,7 @@ static int feed_task(struct names *n, const struct view *v)
 	if (!strcmp(kind, "proc_task")) {
 		t->task.ppid = (u32)view__get(v, "ppid");
 		t->task.ns_pid = (u32)view__get(v, "ns_pid");
+		return note_inner(n, pid, tid, (u32)view__get(v, "ns_tid"));
 	}
 	return 0;
 }
@@ -515,6 +534,16 @@ u32 names__user(const struct names *n, u32 pid)
 bool names__is_thread(const struct names *n, u32 pid, u32 tid)
 {
 	return names__find(n, pid, tid) || !names__find(n, pid, 0);
+}
+
+u32 names__thread_of(const struct names *n, u32 pid, u32 ns_tid)
+{
+	const u32 *tid = map__find(&n->inner, &(struct task_key){ names__number(n, pid), ns_tid });
+	const struct task *t = names__task(n, pid, 0);
+
+	if (tid || (t && t->ns_pid && t->ns_pid != t->pid))
+		return tid ? *tid : 0;
+	return names__is_thread(n, pid, ns_tid) ? ns_tid : 0;
 }
 
 void names__container(const struct names *n, u32 pid, const char **container, const char **pod)

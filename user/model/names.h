@@ -65,6 +65,11 @@ bool names__is_default(const char *name);
  * and other texts of a process are its own claims: nothing joins processes of two users by them.
  */
 u32 names__user(const struct names *n, u32 pid);
+/*
+ * Returns the thread of the process to which its own pid namespace gives this number; 0: it has none. If nothing of the
+ * process was recorded, it is the number itself.
+ */
+u32 names__thread_of(const struct names *n, u32 pid, u32 ns_tid);
 /* Is it a thread of the process? True if nothing of the process was recorded. */
 bool names__is_thread(const struct names *n, u32 pid, u32 tid);
 /* Returns the process that a thread with this id is or was of; 0: not known. */

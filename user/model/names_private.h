@@ -47,6 +47,7 @@ struct names {
 	const struct schema *schema;
 	struct trace *trace; /* has the strings; NULL: a recording feeds them, and stores are limited */
 	u64 live; /* CLOCK_MONOTONIC ns: when the trace became complete; 0: not known */
+	struct map inner; /* struct task_key with the tid in the task's own pid namespace -> u32 tid, if they differ */
 	struct map tasks; /* struct task_key -> struct named_task: the last task with this number */
 	struct named_task *earlier; /* the earlier tasks of reused numbers */
 	u32 n_earlier;

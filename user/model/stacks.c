@@ -30,7 +30,7 @@ struct code {
 	u32 id;
 	u32 function; /* the lowest id among equal functions, see unite_codes() */
 	u32 first_line;
-	const char *symbol, *file;
+	const char *symbol, *file, *source;
 	char *demangled; /* NULL: the symbol is the name */
 	u64 start, time;
 	enum code_origin origin;
@@ -49,7 +49,7 @@ struct stacks {
 static int on_codes(const struct rows *rows, void *arg)
 {
 	const struct schema_event *e = rows__event(rows);
-	FIELDS_OF(e, code, line, name, file, start, time);
+	FIELDS_OF(e, code, line, name, file, source, start, time);
 	struct stacks *s = arg;
 	int err = 0;
 
@@ -65,6 +65,7 @@ static int on_codes(const struct rows *rows, void *arg)
 				.first_line = (u32)rows__u64(rows, line, i),
 				.symbol = trace__string(s->trace, (u32)rows__u64(rows, name, i)),
 				.file = trace__string(s->trace, (u32)rows__u64(rows, file, i)),
+				.source = source ? trace__string(s->trace, (u32)rows__u64(rows, source, i)) : "",
 				.start = start ? rows__u64(rows, start, i) : 0,
 				.time = rows__u64(rows, time, i),
 			};
@@ -97,6 +98,7 @@ static int on_frames(const struct rows *rows, void *arg)
 				.name = "",
 				.symbol = "",
 				.file = "",
+				.source = "",
 			},
 		};
 	}
@@ -213,6 +215,7 @@ static void add_names(struct stacks *s)
 			f->symbol = c->symbol;
 			f->name = c->demangled ? c->demangled : c->symbol;
 			f->file = c->file;
+			f->source = c->source;
 			f->first_line = c->first_line;
 			f->origin = c->origin;
 		}

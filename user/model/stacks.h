@@ -23,6 +23,7 @@ struct stack_frame {
 	const char *name; /* of the function, demangled, "" if not known; lives as long as the stacks */
 	const char *symbol; /* the same as the file has it: "_ZN4node5StartEiPPc" */
 	const char *file;
+	const char *source; /* native: the source file that `line` is of, "" if not known */
 	enum code_origin {
 		ORIGIN_UNKNOWN, /* no process of the trace stated where its standard library lies */
 		ORIGIN_LIBRARY, /* in the standard library of one */
@@ -53,7 +54,12 @@ void *stacks__room(const struct stacks *s, u32 id, size_t size);
 u32 stacks__path(const struct stacks *s, u32 id, u32 *ids, u32 max);
 /* Returns the innermost frame of the user's code (Python, but not its library and not frozen), else the innermost. */
 u32 stacks__top_user(const struct stacks *s, u32 id);
-/* Writes "encoder.py:257 iterencode" (Python), "memcpy (libc.so.6)" (native), "?" for 0. Returns buf. */
+/* Returns the file that the frame's line is in; if the line is not known, the file with the code. */
+const char *stack_frame__source(const struct stack_frame *f);
+/*
+ * Writes "encoder.py:257 iterencode" (Python), "memcpy (libc.so.6)" or "add (sums.c:12)" (native), "?" for 0. Returns
+ * buf.
+ */
 char *stacks__label(const struct stacks *s, u32 id, char *buf, size_t size);
 /* Returns whether the frame is the user's own code, as in stacks__top_user. */
 bool stack_frame__is_users(const struct stack_frame *f);

@@ -63,6 +63,11 @@ static const char *name_of(const struct stack_frame *f, char *buf, size_t size)
 	return buf;
 }
 
+const char *stack_frame__source(const struct stack_frame *f)
+{
+	return f->line && *f->source ? f->source : f->file;
+}
+
 char *stacks__label(const struct stacks *s, u32 id, char *buf, size_t size)
 {
 	const struct stack_frame *f = stacks__frame(s, id);
@@ -78,6 +83,8 @@ char *stacks__label(const struct stacks *s, u32 id, char *buf, size_t size)
 		snprintf(buf, size, "%.*s %.*s", cut, path__file_name(f->file), cut, name);
 	else if (f->kind == FRAME_KERNEL)
 		snprintf(buf, size, "%.*s (kernel)", cut, name);
+	else if (f->line && *f->source)
+		snprintf(buf, size, "%.*s (%.*s:%u)", cut, name, cut, path__file_name(f->source), f->line);
 	else if (*f->file)
 		snprintf(buf, size, "%.*s (%.*s)", cut, name, cut, path__file_name(f->file));
 	else

@@ -169,7 +169,10 @@ static int take_code(struct examination *x, const struct answer *a, size_t n)
 	if (!has_items(n, sizeof(*c), 1) || x->n_answers++)
 		return -EPROTO;
 	*c = a->code;
-	return strnlen(c->name, sizeof(c->name)) < sizeof(c->name) && c->unwind_error <= 0 ? 0 : -EPROTO;
+	return strnlen(c->name, sizeof(c->name)) < sizeof(c->name) &&
+			       strnlen(c->source, sizeof(c->source)) < sizeof(c->source) && c->unwind_error <= 0 ?
+		       0 :
+		       -EPROTO;
 }
 
 /* Returns whether this kind of answer is valid for the request. */

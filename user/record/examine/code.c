@@ -79,7 +79,7 @@ static int open_file(struct code_file **out, const struct file_question *q, int 
 	if (q->op == FILE_PERF_MAP)
 		err = perf_map__new(&f->perf_map, f->fd);
 	else
-		err = elf__open(&f->elf, f->fd) ?: symbols__new(&f->symbols, f->elf);
+		err = elf__open(&f->elf, f->fd) ?: symbols__new(&f->symbols, f->elf, f->fd);
 	if (err) {
 		close_file(f);
 		return err;
@@ -124,8 +124,10 @@ int examine__code(int sock, const struct file_question *q, int fd, bool *over_bu
 			.saved = p->unwind.saved,
 			.outermost = p->unwind.outermost,
 			.is_code = 1,
+			.line = p->line.line,
 		};
 		snprintf(out.name, sizeof(out.name), "%s", p->name ? p->name : "");
+		snprintf(out.source, sizeof(out.source), "%s", p->line.file);
 	}
 	*over_budget = f->elf && elf__over_budget(f->elf);
 	return answer__send(sock, ANSWER_CODE, 0, &out, sizeof(out));

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "elf/dwarf.h"
+#include "elf/dwarf_lines.h"
 #include "record/examine/file_facts.h"
 
 struct mapping;
@@ -108,6 +109,8 @@ enum interpreter_code {
 /* struct code_place of record/examine/symbols.h; all zero: there is no code at the offset */
 struct found_code {
 	char name[320];
+	char source[sizeof(((struct dwarf_line *)0)->file)]; /* source file */
+	u32 line; /* in it; 0: not known */
 	u64 function;
 	s32 unwind_error;
 	s32 cfa, frame_pointer;

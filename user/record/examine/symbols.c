@@ -20,6 +20,7 @@ struct symbols {
 	u32 n;
 	struct code_place place; /* the last answer */
 	struct collector collector; /* of a stripped CPython */
+	struct dwarf_lines *lines; /* NULL: the file has none */
 };
 
 static int on_function(const struct elf_function *f, void *arg)
@@ -54,7 +55,7 @@ static int compare_symbols(const void *a, const void *b)
 	return x->size > y->size ? -1 : x->size < y->size;
 }
 
-int symbols__new(struct symbols **out, struct elf *elf)
+int symbols__new(struct symbols **out, struct elf *elf, int fd)
 {
 	struct symbols *s = calloc(1, sizeof(*s));
 	struct elf_function *fit;
@@ -80,6 +81,7 @@ int symbols__new(struct symbols **out, struct elf *elf)
 		s->list = fit;
 	if (elf__stripped(elf) && elf__exports(elf, "PyGC_Collect"))
 		collector__find(&s->collector, elf);
+	dwarf_lines__new(&s->lines, fd);
 	*out = s;
 	return 0;
 }
@@ -88,6 +90,7 @@ void symbols__free(struct symbols *s)
 {
 	if (!s)
 		return;
+	dwarf_lines__free(s->lines);
 	free(s->list);
 	free(s);
 }
@@ -170,5 +173,7 @@ const struct code_place *symbols__at(struct symbols *s, u64 offset)
 		return NULL;
 	s->place = (struct code_place){};
 	find_place(s, addr, &s->place);
+	if (s->lines)
+		dwarf_lines__at(s->lines, addr, &s->place.line);
 	return &s->place;
 }

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "elf/dwarf_lines.h"
 #include "elf/elf.h"
 
 struct symbols;
@@ -18,10 +19,11 @@ struct code_place {
 	bool python_call; /* a function of CPython that calls such a loop */
 	int unwind_error; /* 0: unwind is valid */
 	struct elf_unwind unwind;
+	struct dwarf_line line;
 };
 
-/* elf must outlive it and stays the caller's. Returns 0 or -ENOMEM. */
-int symbols__new(struct symbols **out, struct elf *elf);
+/* elf and fd, its file, must outlive it and stay the caller's. Returns 0 or -ENOMEM. */
+int symbols__new(struct symbols **out, struct elf *elf, int fd);
 void symbols__free(struct symbols *s);
 /* Returns the approximate size in bytes. */
 u64 symbols__bytes(const struct symbols *s);

@@ -445,7 +445,7 @@ static bool add_frames(struct native *n, const struct mixed *m, u32 *id)
 	for (u32 i = m->depth; i-- > 0;) {
 		if (!add_python(n, m, &left, m->inside[i], id))
 			return false;
-		*id = frame_id(n, FRAME_NATIVE, *id, m->places[i].code, m->places[i].offset, 0);
+		*id = frame_id(n, FRAME_NATIVE, *id, m->places[i].code, m->places[i].offset, m->places[i].line);
 		if (!*id)
 			return false;
 	}

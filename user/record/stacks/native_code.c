@@ -43,9 +43,16 @@ struct file {
 	u32 open; /* index in open[] if the number there is the same */
 };
 
+/* What is stored once for all addresses in a function. */
+struct function_text {
+	const char *source; /* file with its source code, "": not known; behind the name */
+	char name[]; /* from the file's symbols */
+};
+
 /* The code at an offset in a file, as answered by a child that has the file's tables (record/examine/examine.h). */
 struct code_place {
-	const char *name; /* of the function, from the file's symbols; NULL: no symbol covers it */
+	const struct function_text *text; /* NULL: no symbol covers it */
+	u32 line; /* in text->source; 0: not known */
 	u64 function; /* file address of the function's start, or of the code itself if that is unknown */
 	u8 interpreter; /* enum interpreter_code */
 	bool is_code, python_call; /* see struct native_place */
@@ -62,8 +69,8 @@ struct open_file {
 	bool over_budget; /* this has been reported */
 	bool has_interpreter; /* a loop of an interpreter was found in it */
 	struct map places; /* offset in the file -> struct code_place */
-	struct map names; /* function -> its name, malloc'ed */
-	u64 name_bytes;
+	struct map texts; /* function -> struct function_text * */
+	u64 text_bytes;
 	u64 used; /* number of the lookup that last used it */
 };
 
@@ -71,6 +78,11 @@ struct code_key {
 	u64 function;
 	u32 file; /* its number; 0: none, and then `function` is one of the values below, or an address of `pid` */
 	u32 pid;
+};
+
+/* What the trace states of a function; "": not known. */
+struct code_texts {
+	const char *name, *file, *source;
 };
 
 /* Values instead of a function if there is no file. */
@@ -118,9 +130,9 @@ static void close_file(struct native_code *n, struct open_file *f)
 {
 	if (!f->number)
 		return;
-	for (u32 i = 0; i < f->names.n; i++)
-		free(*(char **)map__value(&f->names, i));
-	map__free(&f->names);
+	MAP_EACH(struct function_text **text, &f->texts)
+		free(*text);
+	map__free(&f->texts);
 	map__free(&f->places);
 	close(f->fd);
 	*f = (struct open_file){};
@@ -151,7 +163,7 @@ static u64 open_bytes(const struct native_code *n)
 
 	for (u32 i = 0; i < OPEN_MAX; i++)
 		if (n->open[i].number)
-			bytes += map__bytes(&n->open[i].places) + map__bytes(&n->open[i].names) + n->open[i].name_bytes;
+			bytes += map__bytes(&n->open[i].places) + map__bytes(&n->open[i].texts) + n->open[i].text_bytes;
 	return bytes;
 }
 
@@ -221,7 +233,7 @@ static void open_file(struct native_code *n, struct file *f, u32 pid, const stru
 	if (o->fd < 0)
 		return;
 	map__init(&o->places, sizeof(u64), sizeof(struct code_place));
-	map__init(&o->names, sizeof(u64), sizeof(char *));
+	map__init(&o->texts, sizeof(u64), sizeof(struct function_text *));
 	o->number = f->number;
 	o->account = session__user(n->session, pid);
 	f->open = (u32)(o - n->open);
@@ -256,24 +268,31 @@ static struct open_file *file_of(struct native_code *n, u32 pid, const struct ma
 	return &n->open[f->open];
 }
 
-/* Returns the function's name, which is stored once for all addresses in it. */
-static const char *store_name(struct open_file *f, const struct found_code *c)
+/* Returns the function's texts, which are stored once for all addresses in it; NULL: no memory. */
+static const struct function_text *store_text(struct open_file *f, const struct found_code *c)
 {
-	char **name = map__get(&f->names, &c->function);
+	struct function_text **text = map__get(&f->texts, &c->function), *t;
+	size_t name = strlen(c->name) + 1, source = strlen(c->source) + 1;
 
-	if (!name)
+	if (!text || *text)
+		return text ? *text : NULL;
+	t = malloc(sizeof(*t) + name + source);
+	if (!t)
 		return NULL;
-	if (!*name) {
-		*name = strdup(c->name);
-		f->name_bytes += strlen(c->name) + 1;
-	}
-	return *name;
+	t->source = memcpy(t->name + name, c->source, source);
+	memcpy(t->name, c->name, name);
+	f->text_bytes += sizeof(*t) + name + source;
+	return *text = t;
 }
 
 static void fill_place(struct open_file *f, struct code_place *p, const struct found_code *c)
 {
+	const struct function_text *text = c->is_code && c->has_name ? store_text(f, c) : NULL;
+
 	*p = (struct code_place){
-		.name = c->is_code && c->has_name ? store_name(f, c) : NULL,
+		.text = text,
+		/* a line of another file, such as a header, would not fit the function's source */
+		.line = text && !strcmp(text->source, c->source) ? c->line : 0,
 		.function = c->function,
 		.is_code = c->is_code,
 		.interpreter = c->interpreter,
@@ -348,13 +367,14 @@ static bool is_libc(const char *path)
 	       !strncmp(name, "ld-linux", 8) || !strncmp(name, "ld-musl", 7);
 }
 
-static void write_code(struct native_code *n, u32 id, const char *name, const char *file, u64 start)
+static void write_code(struct native_code *n, u32 id, const struct code_texts *t, u64 start)
 {
 	struct meta_code e = {
 		.event = { .time = session__now(n->session), .id = ID_meta_code },
 		.code = id,
-		.name = session__intern(n->session, name),
-		.file = session__intern(n->session, *file ? session__path(n->session, file) : ""),
+		.name = session__intern(n->session, t->name),
+		.file = session__intern(n->session, *t->file ? session__path(n->session, t->file) : ""),
+		.source = *t->source ? session__intern(n->session, t->source) : 0,
 		.start = start,
 		.kind = FRAME_NATIVE,
 	};
@@ -362,7 +382,7 @@ static void write_code(struct native_code *n, u32 id, const char *name, const ch
 	session__emit(n->session, &e, sizeof(e));
 }
 
-static u32 function_id(struct native_code *n, const struct code_key *key, const char *name, const char *file)
+static u32 function_id(struct native_code *n, const struct code_key *key, const struct code_texts *t)
 {
 	u32 *id = n->last_code < OWN_NUMBERS - 1 ? recent__get(&n->codes, key) : recent__find(&n->codes, key);
 
@@ -371,7 +391,7 @@ static u32 function_id(struct native_code *n, const struct code_key *key, const 
 	if (*id)
 		return *id;
 	*id = OWN_NUMBERS | ++n->last_code;
-	write_code(n, *id, name, file, key->file ? key->function : 0);
+	write_code(n, *id, t, key->file ? key->function : 0);
 	return *id;
 }
 
@@ -380,7 +400,8 @@ static u32 jit_code(struct native_code *n, u32 pid, u64 address)
 {
 	const struct code_key any = { .function = CODE_ANONYMOUS }, own = { .function = address, .pid = pid };
 	bool has_room = n->n_jit < JIT_MAX || recent__find(&n->codes, &own);
-	u32 last = n->last_code, id = function_id(n, has_room ? &own : &any, "[code without a file]", "");
+	u32 last = n->last_code,
+	    id = function_id(n, has_room ? &own : &any, &(struct code_texts){ "[code without a file]", "", "" });
 
 	if (has_room && n->last_code != last &&
 	    !array__push(n->jit, n->n_jit, ((struct jit_code){ pid, session__user(n->session, pid), id, address })))
@@ -409,7 +430,7 @@ static void without_file(struct native_code *n, const struct mapped_code *c, u32
 	if (c && !vdso)
 		out->code = jit_code(n, pid, pc - after_call);
 	else
-		out->code = function_id(n, &key, vdso ? "[vdso]" : "[unknown]", "");
+		out->code = function_id(n, &key, &(struct code_texts){ vdso ? "[vdso]" : "[unknown]", "", "" });
 }
 
 /* Reports why the code of a JIT compiler has no names. */
@@ -449,7 +470,7 @@ static int name_addresses(struct native_code *n, const struct jit_code *list, u3
 		       session__now(n->session) < until)
 			usleep(JIT_WAIT_US);
 		if (!err && found.has_name)
-			write_code(n, list[i].id, found.name, "", found.function);
+			write_code(n, list[i].id, &(struct code_texts){ found.name, "", "" }, found.function);
 	}
 	return err;
 }
@@ -490,7 +511,7 @@ u32 native_code__missing(struct native_code *n)
 {
 	struct code_key key = { .function = CODE_MISSING };
 
-	return function_id(n, &key, FRAMES_MISSING, "");
+	return function_id(n, &key, &(struct code_texts){ FRAMES_MISSING, "", "" });
 }
 
 void native_code__at(struct native_code *n, const struct native_thread *t, u64 pc, bool after_call,
@@ -502,6 +523,7 @@ void native_code__at(struct native_code *n, const struct native_thread *t, u64 p
 	struct code_key key = {};
 	struct open_file *f = NULL;
 	char name[320];
+	struct code_texts texts = { name, path, "" };
 
 	memset(out, 0, sizeof(*out));
 	if (c && c->ino && *path != '[')
@@ -519,22 +541,22 @@ void native_code__at(struct native_code *n, const struct native_thread *t, u64 p
 	out->is_runtime = strstr(path, "/lib-dynload/");
 	if (p) {
 		key.function = p->function;
-		out->named = p->name;
+		out->named = p->text;
+		out->line = p->line;
 		out->interpreter = p->interpreter;
 		f->has_interpreter |= p->interpreter != NO_INTERPRETER;
 		out->python_call = p->python_call;
-		out->starts |= p->name && !strcmp(p->name, "_start");
+		out->starts |= p->text && !strcmp(p->text->name, "_start");
 		out->unwind_error = p->unwind_error;
 		out->unwind = p->unwind;
 	} else {
 		key.function = out->offset;
 	}
 	out->is_runtime |= f && f->has_interpreter;
-	if (p && p->name)
-		snprintf(name, sizeof(name), "%s", p->name);
-	else
-		snprintf(name, sizeof(name), "%.255s+0x%llx", path__file_name(path), key.function);
-	out->code = function_id(n, &key, name, path);
+	snprintf(name, sizeof(name), "%.255s+0x%llx", path__file_name(path), key.function);
+	if (p && p->text)
+		texts = (struct code_texts){ p->text->name, path, p->text->source };
+	out->code = function_id(n, &key, &texts);
 }
 
 void native_code__sizes(const struct native_code *n, table_size_fn *fn, void *arg)

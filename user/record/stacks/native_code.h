@@ -15,6 +15,7 @@ struct native_code;
 struct native_place {
 	u32 code; /* id of the function in the trace */
 	u64 offset; /* in the file, or the address if there is no file */
+	u32 line; /* in the function's source file; 0: not known */
 	bool mapped; /* the address is in a code mapping */
 	bool named;
 	bool is_unread; /* the file can't be opened any more, as its process has ended: the function has no name */

@@ -286,10 +286,11 @@ static struct value known_value(u64 what)
 }
 
 /* The waiter's process writes the owner's tid: another process's counts only if the kernel saw it wake waiters. */
-static bool is_owner(const struct locks *l, u32 pid, const struct lock *lock)
+static u32 owner_of(const struct locks *l, u32 pid, const struct lock *lock)
 {
-	return names__is_thread(l->args->names, pid, (u32)lock->owner) ||
-	       names__number(l->args->names, (u32)lock->waker) == lock->owner;
+	u32 tid = names__thread_of(l->args->names, pid, (u32)lock->owner);
+
+	return tid || names__number(l->args->names, (u32)lock->waker) != lock->owner ? tid : (u32)lock->owner;
 }
 
 static void fill_locks(struct locks *l, struct table *t)
@@ -303,8 +304,8 @@ static void fill_locks(struct locks *l, struct table *t)
 		k = map__key(&l->locks, i);
 		lock = map__value(&l->locks, i);
 		timed = lock->time.count;
-		if (!is_owner(l, k->pid, lock))
-			lock->owner = lock->owner_n = 0;
+		lock->owner = owner_of(l, k->pid, lock);
+		lock->owner_n = lock->owner ? lock->owner_n : 0;
 		table__add(t, V_U64(k->pid), V_TEXT(NAMES_TITLE(l->args->names, k->pid, 0)), V_U64(k->lock),
 			   V_U64(lock->time.count), V_U64(lock->waits), V_U64(lock->time.total),
 			   timed ? V_DBL(lock->time.mean) : V_NONE, timed ? V_DBL(stats__median(&lock->time)) : V_NONE,

@@ -1,0 +1,86 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: waits timeout=240
+# case: right | perf, bcc: the function on the stack of a wait, without the line in it |
+"""A C++ program with debug information: the line that waits for a `std::mutex`, the one that released it, and the line that computed meanwhile."""
+import json
+import os
+import re
+import shutil
+import subprocess
+
+from case import FOLDER, finish, record, say, script, start
+from tap import ok, skip
+
+SOURCE = script("prices.cpp", """#include <chrono>
+#include <map>
+#include <mutex>
+#include <thread>
+
+class Prices {
+	std::mutex mutex;
+	std::map<int, double> prices;
+
+    public:
+	__attribute__((noinline)) double look_up(int item)
+	{
+		std::lock_guard<std::mutex> guard(mutex); // waits
+		return prices[item];
+	}
+	__attribute__((noinline)) void rebuild()
+	{
+		mutex.lock();
+		prices.clear();
+		for (int i = 0; i < 300000; i++)
+			prices[i % 30000] = i / 7.0; // computes
+		mutex.unlock(); // releases
+		count = prices.size();
+	}
+	volatile size_t count;
+};
+
+static Prices table;
+
+static void answer()
+{
+	for (int i = 0;; i++) {
+		table.look_up(i % 100);
+		std::this_thread::sleep_for(std::chrono::microseconds(200));
+	}
+}
+
+int main()
+{
+	std::thread(answer).detach();
+	std::thread(answer).detach();
+	for (;;) {
+		table.rebuild();
+		std::this_thread::sleep_for(std::chrono::milliseconds(2));
+	}
+}
+""")
+with open(SOURCE, encoding="utf-8") as f:
+    LINES = {m[1]: n for n, line in enumerate(f, 1) if (m := re.search("// (.*)", line))}
+
+
+def at(function, mark):
+    return f"Prices::{function} (prices.cpp:{LINES[mark]})"
+
+
+for compiler, *flags in (("g++", "-O0"), ("g++", "-O2"), ("g++", "-O2", "-gdwarf-4"), ("clang++", "-O2")):
+    title = " ".join([compiler, *flags])
+    if not shutil.which(compiler):
+        skip(title, f"no {compiler}")
+        continue
+    program = os.path.join(FOLDER, "prices")
+    subprocess.run([compiler, "-g", *flags, "-pthread", "-o", program, SOURCE], check=True)
+    running = start(program)
+    trace = record("-d", "2", "-p", running.pid)
+    found = json.loads(say("report", trace, "--format", "json"))["findings"][0]
+    running.kill()
+    running.wait()
+    said = found["text"]
+    ok(f"for a lock in {at('look_up', 'waits')}" in said and f"held by {at('rebuild', 'releases')}" in said and
+       f"computed in {at('rebuild', 'computes')}" in said, title, said)
+    ok((found["code"]["file"], found["code"]["line"]) == (SOURCE, LINES["waits"]), f"{title}: JSON", found["code"])
+finish()
