@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: waits timeout=240
 # case: right | perf, bcc: the function on the stack of a wait, without the line in it |
-"""A C++ program with debug information: the line that waits for a `std::mutex`, the one that released it, and the line that computed meanwhile."""
+"""A C++ program with debug information: the line that waits for a `std::mutex`, the one that released it, and the line that computed meanwhile, also in functions that were inlined."""
 import json
 import os
 import re
@@ -22,12 +22,12 @@ class Prices {
 	std::map<int, double> prices;
 
     public:
-	__attribute__((noinline)) double look_up(int item)
+	double look_up(int item)
 	{
 		std::lock_guard<std::mutex> guard(mutex); // waits
 		return prices[item];
 	}
-	__attribute__((noinline)) void rebuild()
+	inline void rebuild()
 	{
 		mutex.lock();
 		prices.clear();
@@ -41,7 +41,7 @@ class Prices {
 
 static Prices table;
 
-static void answer()
+__attribute__((noinline)) static void answer()
 {
 	for (int i = 0;; i++) {
 		table.look_up(i % 100);

@@ -121,11 +121,15 @@ TEST(reports_errors)
 /* Returns the address of its call. */
 static __attribute__((noinline)) u64 here(void)
 {
+	asm volatile(""); /* or the compiler calls it only once */
 	return (u64)(uintptr_t)__builtin_return_address(0) - 1;
 }
 
+static u32 in_inlined_line;
+
 static __attribute__((always_inline)) inline u64 inlined(void)
 {
+	in_inlined_line = __LINE__ + 1;
 	return here() + !dwarf_unused - 1;
 }
 
@@ -140,18 +144,19 @@ static u64 in_file(u64 address)
 TEST(lines_equal_the_compilers)
 {
 	struct dwarf_lines *lines;
-	struct dwarf_line at;
+	struct dwarf_place at;
 	int fd = self(), null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	u64 called = here(), called_line = __LINE__, inlined_at = inlined(), inlined_line = __LINE__;
+	u64 called = here(), called_line = __LINE__, in_inlined = inlined(), inlined_line = __LINE__;
 
 	REQUIRE(!dwarf_lines__new(&lines, fd));
 	dwarf_lines__at(lines, in_file(called), &at);
-	CHECK(at.line == called_line && strstr(at.file, "tests/unit/dwarf.c"));
-	/* that of the function which was compiled, not of inlined() */
-	dwarf_lines__at(lines, in_file(inlined_at), &at);
-	CHECK(at.line == inlined_line && strstr(at.file, "tests/unit/dwarf.c"));
+	CHECK(at.line.line == called_line && strstr(at.line.file, "tests/unit/dwarf.c") && !at.n_inlined);
+	dwarf_lines__at(lines, in_file(in_inlined), &at);
+	CHECK(at.line.line == inlined_line && strstr(at.line.file, "tests/unit/dwarf.c"));
+	REQUIRE(at.n_inlined == 1);
+	CHECK(!strcmp(at.inlined[0].name, "inlined") && at.inlined[0].line.line == in_inlined_line);
 	dwarf_lines__at(lines, ~0ULL, &at);
-	CHECK(!at.line && !*at.file);
+	CHECK(!at.line.line && !*at.line.file && !at.n_inlined);
 	dwarf_lines__free(lines);
 	CHECK(dwarf_lines__new(&lines, null) == -ENODATA && !lines);
 	close(fd);

@@ -150,6 +150,7 @@ static void set_call(Dwarf_Die *unit, Dwarf_Die *inlined, struct dwarf_line *out
 		set(out, dwarf_filesrc(files, file, NULL, NULL), (int)line);
 }
 
+/* Sets *out to the line in the table of lines. */
 static void set_line(Dwarf_Die *unit, u64 address, struct dwarf_line *out)
 {
 	Dwarf_Line *line = dwarf_getsrc_die(unit, address);
@@ -192,49 +193,92 @@ static const struct ranges *functions_of(struct dwarf_lines *l, struct code_rang
 	return &l->functions[l->n_functions - 1];
 }
 
-/* Finds the outermost function that was inlined into this one at the address. */
-static bool find_inlined(Dwarf_Die *parent, u64 address, Dwarf_Die *out, u32 depth)
+/* Finds the child with code at the address that is an inlined function or a block. */
+static bool find_part(Dwarf_Die *parent, u64 address, Dwarf_Die *out)
 {
-	Dwarf_Die block;
-
-	if (depth == DEPTH_MAX || dwarf_child(parent, out))
+	if (dwarf_child(parent, out))
 		return false;
 	do {
-		if (dwarf_tag(out) == DW_TAG_inlined_subroutine && dwarf_haspc(out, address) > 0)
+		if ((dwarf_tag(out) == DW_TAG_inlined_subroutine || dwarf_tag(out) == DW_TAG_lexical_block) &&
+		    dwarf_haspc(out, address) > 0)
 			return true;
-		if (dwarf_tag(out) == DW_TAG_lexical_block && dwarf_haspc(out, address) > 0) {
-			block = *out;
-			return find_inlined(&block, address, out, depth + 1);
-		}
 	} while (!dwarf_siblingof(out, out));
 	return false;
 }
 
-static void find_line(struct dwarf_lines *l, u64 address, struct dwarf_line *out)
+/* Finds the functions that are inlined into this one at the address, the outermost first. */
+static u32 find_inlined(Dwarf_Die *function, u64 address, Dwarf_Die *list)
+{
+	Dwarf_Die at = *function, part;
+	u32 n = 0;
+
+	for (u32 depth = 0; depth < DEPTH_MAX && find_part(&at, address, &part); depth++) {
+		if (dwarf_tag(&part) == DW_TAG_inlined_subroutine)
+			list[n++] = part;
+		at = part;
+	}
+	return n;
+}
+
+/* The C++ library and other headers of the system, Rust's library */
+static bool is_library(const char *file)
+{
+	return strstr(file, "/c++/") || !strncmp(file, "/usr/include/", 13) || !strncmp(file, "/rustc/", 7);
+}
+
+static void add_inlined(struct dwarf_place *out, Dwarf_Die *die, const struct dwarf_line *line)
+{
+	struct dwarf_inlined *in = &out->inlined[DWARF_INLINED - 1];
+	Dwarf_Attribute at;
+	const char *name = dwarf_formstring(dwarf_attr_integrate(die, DW_AT_linkage_name, &at));
+
+	name = name ? name : dwarf_diename(die);
+	if (!name || !line->line || is_library(line->file))
+		return;
+	/* the innermost ones are retained */
+	if (out->n_inlined == DWARF_INLINED)
+		memmove(out->inlined, out->inlined + 1, sizeof(out->inlined) - sizeof(*in));
+	else
+		in = &out->inlined[out->n_inlined++];
+	snprintf(in->name, sizeof(in->name), "%s", name);
+	in->line = *line;
+}
+
+static void find_place(struct dwarf_lines *l, u64 address, struct dwarf_place *out)
 {
 	struct code_range *unit = find(&l->units, address), *function = NULL;
+	Dwarf_Die die, of, list[DEPTH_MAX];
 	const struct ranges *functions;
-	Dwarf_Die die, of, inlined;
+	struct dwarf_line line;
+	u32 n = 0;
 
 	if (!unit || !dwarf_offdie(l->dwarf, unit->die, &die))
 		return;
 	functions = functions_of(l, unit, &die);
 	if (functions)
 		function = find(functions, address);
-	if (function && dwarf_offdie(l->dwarf, function->die, &of) && find_inlined(&of, address, &inlined, 0))
-		set_call(&die, &inlined, out);
-	if (!out->line)
-		set_line(&die, address, out);
+	if (function && dwarf_offdie(l->dwarf, function->die, &of))
+		n = find_inlined(&of, address, list);
+	for (u32 i = 0; i <= n; i++) {
+		line = (struct dwarf_line){ .line = 0 };
+		if (i < n)
+			set_call(&die, &list[i], &line);
+		else
+			set_line(&die, address, &line);
+		if (i)
+			add_inlined(out, &list[i - 1], &line);
+		else
+			out->line = line;
+	}
 }
 
-void dwarf_lines__at(struct dwarf_lines *l, u64 address, struct dwarf_line *out)
+void dwarf_lines__at(struct dwarf_lines *l, u64 address, struct dwarf_place *out)
 {
 	u64 start = cpu_time();
 
-	out->file[0] = '\0';
-	out->line = 0;
+	memset(out, 0, sizeof(*out));
 	if (l->used >= CPU_NS)
 		return;
-	find_line(l, address, out);
+	find_place(l, address, out);
 	l->used += cpu_time() - start;
 }

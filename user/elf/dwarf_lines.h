@@ -9,16 +9,30 @@
 
 struct dwarf_lines;
 
+#define DWARF_INLINED 4
+
 struct dwarf_line {
 	char file[256]; /* source file, as the compiler named it; of a long path its end */
 	u32 line; /* 0: not known */
 };
 
+struct dwarf_inlined {
+	char name[192]; /* mangled, and cut if it is longer */
+	struct dwarf_line line; /* that is executed */
+};
+
+struct dwarf_place {
+	struct dwarf_line line; /* in the function that was compiled */
+	/*
+	 * Functions that were inlined there, outermost first; of more than these the innermost ones. Those of headers
+	 * of the system are left out.
+	 */
+	struct dwarf_inlined inlined[DWARF_INLINED];
+	u32 n_inlined;
+};
+
 /* fd stays the caller's and must outlive it. Returns 0, -ENODATA (no DWARF) or -ENOMEM. */
 int dwarf_lines__new(struct dwarf_lines **out, int fd);
 void dwarf_lines__free(struct dwarf_lines *l);
-/*
- * Finds the line at a file address. In code that was inlined into a function it is that function's own line, which
- * made the call, since stacks have functions that were not inlined.
- */
-void dwarf_lines__at(struct dwarf_lines *l, u64 address, struct dwarf_line *out);
+/* Finds the lines at a file address. */
+void dwarf_lines__at(struct dwarf_lines *l, u64 address, struct dwarf_place *out);

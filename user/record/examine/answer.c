@@ -162,6 +162,19 @@ static int take_symbol(struct examination *x, const struct answer *a, size_t n)
 	return strnlen(x->symbol.name, sizeof(x->symbol.name)) < sizeof(x->symbol.name) ? 0 : -EPROTO;
 }
 
+/* Does the text end within its array? */
+#define ENDS(text) (strnlen(text, sizeof(text)) < sizeof(text))
+
+static bool are_lines(const struct dwarf_place *p)
+{
+	if (p->n_inlined > DWARF_INLINED || !ENDS(p->line.file))
+		return false;
+	for (u32 i = 0; i < p->n_inlined; i++)
+		if (!ENDS(p->inlined[i].name) || !ENDS(p->inlined[i].line.file))
+			return false;
+	return true;
+}
+
 static int take_code(struct examination *x, const struct answer *a, size_t n)
 {
 	struct found_code *c = &x->code;
@@ -169,10 +182,7 @@ static int take_code(struct examination *x, const struct answer *a, size_t n)
 	if (!has_items(n, sizeof(*c), 1) || x->n_answers++)
 		return -EPROTO;
 	*c = a->code;
-	return strnlen(c->name, sizeof(c->name)) < sizeof(c->name) &&
-			       strnlen(c->source, sizeof(c->source)) < sizeof(c->source) && c->unwind_error <= 0 ?
-		       0 :
-		       -EPROTO;
+	return ENDS(c->name) && are_lines(&c->source) && c->unwind_error <= 0 ? 0 : -EPROTO;
 }
 
 /* Returns whether this kind of answer is valid for the request. */

@@ -124,10 +124,9 @@ int examine__code(int sock, const struct file_question *q, int fd, bool *over_bu
 			.saved = p->unwind.saved,
 			.outermost = p->unwind.outermost,
 			.is_code = 1,
-			.line = p->line.line,
+			.source = p->source,
 		};
 		snprintf(out.name, sizeof(out.name), "%s", p->name ? p->name : "");
-		snprintf(out.source, sizeof(out.source), "%s", p->line.file);
 	}
 	*over_budget = f->elf && elf__over_budget(f->elf);
 	return answer__send(sock, ANSWER_CODE, 0, &out, sizeof(out));

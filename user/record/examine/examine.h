@@ -109,14 +109,13 @@ enum interpreter_code {
 /* struct code_place of record/examine/symbols.h; all zero: there is no code at the offset */
 struct found_code {
 	char name[320];
-	char source[sizeof(((struct dwarf_line *)0)->file)]; /* source file */
-	u32 line; /* in it; 0: not known */
 	u64 function;
 	s32 unwind_error;
 	s32 cfa, frame_pointer;
 	u8 interpreter; /* enum interpreter_code */
 	u8 has_name, has_function, python_call; /* 0 or 1, as the following ones */
 	u8 by_frame_pointer, saved, outermost, is_code;
+	struct dwarf_place source;
 };
 
 struct found_end {

@@ -174,6 +174,6 @@ const struct code_place *symbols__at(struct symbols *s, u64 offset)
 	s->place = (struct code_place){};
 	find_place(s, addr, &s->place);
 	if (s->lines)
-		dwarf_lines__at(s->lines, addr, &s->place.line);
+		dwarf_lines__at(s->lines, addr, &s->place.source);
 	return &s->place;
 }

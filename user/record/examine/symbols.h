@@ -19,7 +19,7 @@ struct code_place {
 	bool python_call; /* a function of CPython that calls such a loop */
 	int unwind_error; /* 0: unwind is valid */
 	struct elf_unwind unwind;
-	struct dwarf_line line;
+	struct dwarf_place source;
 };
 
 /* elf and fd, its file, must outlive it and stay the caller's. Returns 0 or -ENOMEM. */

@@ -24,6 +24,7 @@
 #define FRAMES_MAX  32768 /* frames that are known, in one generation */
 #define FRAMES_FEW  64 /* for tests */
 #define DEPTH_MAX   256
+#define INLINED_MAX 128 /* inlined functions of a stack */
 #define PYTHON_MAX  64 /* frames on top of a Python stack; with more of them it is another stack */
 #define OWN_NUMBERS 0x80000000u
 #define CODE_CUT    0xffffffffu
@@ -437,15 +438,25 @@ static bool add_python(struct native *n, const struct mixed *m, u32 *left, u32 u
 	return true;
 }
 
+/* Adds a native function and those inlined into it, of which the stack may have *max more. Returns the id; 0: none. */
+static u32 add_native(struct native *n, const struct native_place *p, u32 caller, u32 *max)
+{
+	u32 id = frame_id(n, FRAME_NATIVE, caller, p->code, p->offset, p->line);
+
+	for (u32 i = 0; id && i < p->n_inlined && *max; i++, --*max)
+		id = frame_id(n, FRAME_NATIVE, id, p->inlined[i].code, p->offset, p->inlined[i].line);
+	return id;
+}
+
 /* Adds all frames to the stack *id, that of the outermost one's caller. Returns whether it could. */
 static bool add_frames(struct native *n, const struct mixed *m, u32 *id)
 {
-	u32 left = m->depth ? m->inside[m->depth - 1] : 0;
+	u32 left = m->depth ? m->inside[m->depth - 1] : 0, inlined = INLINED_MAX;
 
 	for (u32 i = m->depth; i-- > 0;) {
 		if (!add_python(n, m, &left, m->inside[i], id))
 			return false;
-		*id = frame_id(n, FRAME_NATIVE, *id, m->places[i].code, m->places[i].offset, m->places[i].line);
+		*id = add_native(n, &m->places[i], *id, &inlined);
 		if (!*id)
 			return false;
 	}

@@ -27,6 +27,7 @@
 #define JIT_WAIT_US 10000
 #define JIT_NS	    2000000000ULL /* at most for all names at the end */
 #define SMALL_MAX   16 /* limit of both, for tests */
+#define INLINED	    (1ULL << 63) /* in keys of functions that are inlined */
 #define OWN_NUMBERS 0x80000000u /* ids of functions; BPF assigns lower ids to Python code */
 
 struct file_key {
@@ -46,13 +47,22 @@ struct file {
 /* What is stored once for all addresses in a function. */
 struct function_text {
 	const char *source; /* file with its source code, "": not known; behind the name */
-	char name[]; /* from the file's symbols */
+	char name[]; /* from the file's symbols, of an inlined function from its debug information */
+};
+
+/* A function that was inlined at an address */
+struct inlined_code {
+	const struct function_text *text;
+	u64 key; /* instead of the address of a function that was not inlined */
+	u32 line; /* in text->source */
 };
 
 /* The code at an offset in a file, as answered by a child that has the file's tables (record/examine/examine.h). */
 struct code_place {
 	const struct function_text *text; /* NULL: no symbol covers it */
 	u32 line; /* in text->source; 0: not known */
+	struct inlined_code *inlined; /* outermost first; NULL: there are none */
+	u32 n_inlined;
 	u64 function; /* file address of the function's start, or of the code itself if that is unknown */
 	u8 interpreter; /* enum interpreter_code */
 	bool is_code, python_call; /* see struct native_place */
@@ -126,14 +136,21 @@ struct native_code *native_code__new(struct session *s)
 	return NULL;
 }
 
+static void free_places(struct open_file *f)
+{
+	MAP_EACH(struct code_place *p, &f->places)
+		free(p->inlined);
+	map__free(&f->places);
+}
+
 static void close_file(struct native_code *n, struct open_file *f)
 {
 	if (!f->number)
 		return;
+	free_places(f);
 	MAP_EACH(struct function_text **text, &f->texts)
 		free(*text);
 	map__free(&f->texts);
-	map__free(&f->places);
 	close(f->fd);
 	*f = (struct open_file){};
 	n->closed++;
@@ -269,30 +286,48 @@ static struct open_file *file_of(struct native_code *n, u32 pid, const struct ma
 }
 
 /* Returns the function's texts, which are stored once for all addresses in it; NULL: no memory. */
-static const struct function_text *store_text(struct open_file *f, const struct found_code *c)
+static const struct function_text *store_text(struct open_file *f, u64 function, const char *name, const char *source)
 {
-	struct function_text **text = map__get(&f->texts, &c->function), *t;
-	size_t name = strlen(c->name) + 1, source = strlen(c->source) + 1;
+	struct function_text **text = map__get(&f->texts, &function), *t;
+	size_t len = strlen(name) + 1, source_len = strlen(source) + 1;
 
 	if (!text || *text)
 		return text ? *text : NULL;
-	t = malloc(sizeof(*t) + name + source);
+	t = malloc(sizeof(*t) + len + source_len);
 	if (!t)
 		return NULL;
-	t->source = memcpy(t->name + name, c->source, source);
-	memcpy(t->name, c->name, name);
-	f->text_bytes += sizeof(*t) + name + source;
+	t->source = memcpy(t->name + len, source, source_len);
+	memcpy(t->name, name, len);
+	f->text_bytes += sizeof(*t) + len + source_len;
 	return *text = t;
+}
+
+static void add_inlined(struct open_file *f, struct code_place *p, const struct dwarf_place *found)
+{
+	p->inlined = found->n_inlined ? calloc(found->n_inlined, sizeof(*p->inlined)) : NULL;
+	for (u32 i = 0; p->inlined && i < found->n_inlined; i++) {
+		const struct dwarf_inlined *in = &found->inlined[i];
+		struct inlined_code *out = &p->inlined[p->n_inlined];
+
+		out->key = INLINED | (map__hash_bytes(in->name, strlen(in->name)) +
+				      31 * map__hash_bytes(in->line.file, strlen(in->line.file)));
+		out->text = store_text(f, out->key, in->name, in->line.file);
+		out->line = in->line.line;
+		p->n_inlined += out->text != NULL;
+	}
+	f->text_bytes += p->n_inlined * sizeof(*p->inlined);
 }
 
 static void fill_place(struct open_file *f, struct code_place *p, const struct found_code *c)
 {
-	const struct function_text *text = c->is_code && c->has_name ? store_text(f, c) : NULL;
+	const char *source = c->source.line.file;
+	const struct function_text *text =
+		c->is_code && c->has_name ? store_text(f, c->function, c->name, source) : NULL;
 
 	*p = (struct code_place){
 		.text = text,
 		/* a line of another file, such as a header, would not fit the function's source */
-		.line = text && !strcmp(text->source, c->source) ? c->line : 0,
+		.line = text && !strcmp(text->source, source) ? c->source.line.line : 0,
 		.function = c->function,
 		.is_code = c->is_code,
 		.interpreter = c->interpreter,
@@ -306,6 +341,8 @@ static void fill_place(struct open_file *f, struct code_place *p, const struct f
 			.frame_pointer = c->frame_pointer,
 		},
 	};
+	if (text)
+		add_inlined(f, p, &c->source);
 }
 
 /* Called when the file can't be parsed: its functions have no names from here on. */
@@ -351,7 +388,7 @@ static const struct code_place *place_at(struct native_code *n, struct open_file
 		session__left_out(n->session, path, f->account, "its symbols exceed sonde's limit of memory for files");
 	}
 	if (f->places.n >= PLACES_MAX)
-		map__free(&f->places);
+		free_places(f);
 	p = map__get(&f->places, &offset);
 	if (p)
 		fill_place(f, p, &found);
@@ -391,7 +428,7 @@ static u32 function_id(struct native_code *n, const struct code_key *key, const 
 	if (*id)
 		return *id;
 	*id = OWN_NUMBERS | ++n->last_code;
-	write_code(n, *id, t, key->file ? key->function : 0);
+	write_code(n, *id, t, key->file && !(key->function & INLINED) ? key->function : 0);
 	return *id;
 }
 
@@ -557,6 +594,15 @@ void native_code__at(struct native_code *n, const struct native_thread *t, u64 p
 	if (p && p->text)
 		texts = (struct code_texts){ p->text->name, path, p->text->source };
 	out->code = function_id(n, &key, &texts);
+	out->n_inlined = p ? p->n_inlined : 0;
+	for (u32 i = 0; i < out->n_inlined; i++) {
+		const struct inlined_code *in = &p->inlined[i];
+
+		key.function = in->key;
+		texts = (struct code_texts){ in->text->name, path, in->text->source };
+		out->inlined[i].code = function_id(n, &key, &texts);
+		out->inlined[i].line = in->line;
+	}
 }
 
 void native_code__sizes(const struct native_code *n, table_size_fn *fn, void *arg)

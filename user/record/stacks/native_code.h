@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "elf/dwarf_lines.h"
 #include "elf/elf.h"
 #include "record/family.h"
 #include "record/stacks/native.h"
@@ -16,6 +17,10 @@ struct native_place {
 	u32 code; /* id of the function in the trace */
 	u64 offset; /* in the file, or the address if there is no file */
 	u32 line; /* in the function's source file; 0: not known */
+	struct {
+		u32 code, line;
+	} inlined[DWARF_INLINED]; /* functions that were inlined there, outermost first */
+	u32 n_inlined;
 	bool mapped; /* the address is in a code mapping */
 	bool named;
 	bool is_unread; /* the file can't be opened any more, as its process has ended: the function has no name */
