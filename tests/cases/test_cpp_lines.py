@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: waits timeout=240
 # case: right | perf, bcc: the function on the stack of a wait, without the line in it |
-"""A C++ program with debug information: the line that waits for a `std::mutex`, the one that released it, and the line that computed meanwhile, also in functions that were inlined."""
+"""A C++ program with debug information: the lines that wait for a `std::mutex`, release it and compute meanwhile, also in inlined functions."""
 import json
 import os
 import re

@@ -6,6 +6,7 @@
 No link and no file of another user is read. Names of C++ are demangled."""
 import os
 import shutil
+import sqlite3
 
 from case import FOLDER, finish, record, say, script, start
 from tap import ok, skip
@@ -56,11 +57,16 @@ def recorded(name, kind, *options):
 
 before = maps()
 try:
-    said = say("report", recorded("file", "file"), "stacks", "--format", "csv")
-    ok("JS:*hot0 /srv/a b.js:0:1" in said and "JS:*hot1 /srv/a b.js:1:1" in said, "functions have the names of the perf map", said)
+    trace = recorded("file", "file")
+    said = say("report", trace, "stacks", "--format", "csv")
+    ok("hot0" in said and "hot1" in said and "JS:" not in said, "functions have the names of the perf map", said)
+    say("export", trace, "--to", "sqlite", "-o", os.path.join(FOLDER, "x.db"))
+    with sqlite3.connect(os.path.join(FOLDER, "x.db")) as db:
+        frames = set(db.execute("SELECT name, source, line FROM frames WHERE name LIKE 'hot%'"))
+    ok(frames == {("hot0", "/srv/a b.js", None), ("hot1", "/srv/a b.js", 1)}, "and files and lines", frames)
     ok("overwritten" not in said and "without a file" not in said, "of several names of an address the last one counts", said)
     said = say("report", record("-F", "499", "--", "/usr/bin/python3", JIT, "file", "x", "4000", name="ended"), "stacks", "--format", "csv")
-    ok("JS:*hot0 /srv/a b.js:0:1" in said, "of a process that has ended, too", said)
+    ok("hot0" in said, "of a process that has ended, too", said)
     said = say("report", recorded("none", "none"), "stacks")
     ok("[code without a file]" in said and "node --perf-basic-prof" in said, "without the file the report says how to get it", said)
     for kind in "link", "hard":
@@ -77,7 +83,7 @@ main();
 """), cwd=FOLDER)
         trace = record("-d", "2", "-F", "199", "-p", node.pid, name="node")
         first = say("report", trace).split("\n")[0]
-        ok(" in JS:*hotJs" in first, "the first line has node's function", first)
+        ok(" in hotJs (hot.js:1)" in first, "the first line has node's function and where it begins", first)
         said = say("export", trace, "--to", "folded", "-o", "-")
         ok("node::Start" in said and "_ZN" not in said, "names of C++ are demangled", said[:2000])
     else:

@@ -124,14 +124,15 @@ static const char *mostly(double percent)
 
 void finding_code__add(struct text_buffer *s, const char *before, const struct finding_code *c)
 {
-	const char *file = path__file_name(c->file), *object = strrchr(c->native, '(');
+	const char *file = path__file_name(c->file), *object = strstr(c->native, " (");
+	int name = object ? (int)(object - c->native) : (int)strlen(c->native);
 
 	if (*c->function && *file && c->line)
 		text__add(s, "%s%s (%s:%u)", before, c->function, file, c->line);
 	else if (*c->function)
 		text__add(s, *file ? "%s%s (%s)" : "%s%s", before, c->function, file);
-	else if (object && object != c->native && *file && c->line)
-		text__add(s, "%s%.*s(%s:%u)", before, (int)(object - c->native), c->native, file, c->line);
+	else if (*c->native && *file && c->line)
+		text__add(s, "%s%.*s (%s:%u)", before, name, c->native, file, c->line);
 	else if (*c->native)
 		text__add(s, "%s%s", before, c->native);
 	if (*c->function && *c->caller)

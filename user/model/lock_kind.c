@@ -242,7 +242,7 @@ const char *lock_kind__text(enum lock_kind kind)
 u32 lock_kind__code(const struct stacks *s, u32 stack)
 {
 	const struct stack_frame *f;
-	u32 package = 0, python = 0, native = 0;
+	u32 package = 0, python = 0, script = 0, native = 0;
 
 	for (u32 at = stack; (f = stacks__frame(s, at)) != NULL; at = f->caller) {
 		if (stack_frame__is_own(f))
@@ -251,8 +251,10 @@ u32 lock_kind__code(const struct stacks *s, u32 stack)
 			package = package ? package : at;
 		else if (f->kind == FRAME_PYTHON)
 			python = python ? python : at;
+		else if (stack_frame__is_script(f))
+			script = script ? script : at;
 		else if (!native && f->kind == FRAME_NATIVE && !is_mechanism(f))
 			native = at;
 	}
-	return package ? package : python ? python : native;
+	return package ? package : python ? python : script ? script : native;
 }

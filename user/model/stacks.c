@@ -7,12 +7,14 @@
 #include "model/stacks_private.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "model/demangle.h"
 #include "util/array.h"
 #include "util/compare.h"
+#include "util/path.h"
 
 #define NONE		0xffffffffu
 #define DEMANGLED_NAME	4096 /* bytes of a name; longer ones are cut */
@@ -31,7 +33,8 @@ struct code {
 	u32 function; /* the lowest id among equal functions, see unite_codes() */
 	u32 first_line;
 	const char *symbol, *file, *source;
-	char *demangled; /* NULL: the symbol is the name */
+	char *demangled; /* NULL: the symbol is the name; of a script its file follows, the `source` */
+	u32 script_line; /* first line of a script's function, whose current line is not known */
 	u64 start, time;
 	enum code_origin origin;
 };
@@ -185,6 +188,48 @@ static int unite_codes(struct stacks *s)
 	return 0;
 }
 
+/* Functions of scripts as node names them in perf maps: "JS:^load /srv/app.js:12:3" */
+static const char *const scripts[] = { "JS:", "LazyCompile:", "Function:", "Script:", "Eval:" };
+
+/*
+ * Divides the name of a script's function into name, file and line, without how it is compiled, as a function is
+ * compiled again. Returns the bytes of memory for that, 0: it is no such function, or no memory.
+ */
+static size_t name_script(struct code *c)
+{
+	const char *symbol = NULL, *file, *line, *column;
+	int len;
+
+	for (size_t i = 0; i < ARRAY_LEN(scripts) && !symbol; i++)
+		if (path__begins_with(c->symbol, scripts[i]))
+			symbol = c->symbol + strlen(scripts[i]);
+	symbol += symbol ? strspn(symbol, "*^~+") : 0;
+	file = symbol ? strchr(symbol, ' ') : NULL;
+	column = file ? strrchr(file, ':') : NULL;
+	line = column ? memrchr(file, ':', (size_t)(column - file)) : NULL;
+	if (!line)
+		return 0;
+	len = asprintf(&c->demangled, "%.*s%c%.*s", file > symbol ? (int)(file - symbol) : 11,
+		       file > symbol ? symbol : "(anonymous)", 0, (int)(line - file - 1), file + 1);
+	if (len < 0) {
+		c->demangled = NULL;
+		return 0;
+	}
+	c->symbol = symbol;
+	c->source = c->demangled + strlen(c->demangled) + 1;
+	c->script_line = (u32)strtoul(line + 1, NULL, 10);
+	c->start = 0;
+	return (size_t)len + 1;
+}
+
+static void name_scripts(struct stacks *s)
+{
+	u64 bytes = 0;
+
+	for (u32 i = 0; i < s->n_codes && bytes < DEMANGLED_BYTES; i++)
+		bytes += name_script(&s->codes[i]);
+}
+
 /* Demangles the names of C++ and Rust. A hostile file may have very many: further ones stay as they are. */
 static void demangle_codes(struct stacks *s)
 {
@@ -194,7 +239,7 @@ static void demangle_codes(struct stacks *s)
 	for (u32 i = 0; i < s->n_codes && bytes < DEMANGLED_BYTES; i++) {
 		struct code *c = &s->codes[i];
 
-		if (c->symbol[0] != '_' || strnlen(c->symbol, sizeof(name)) == sizeof(name) ||
+		if (c->demangled || c->symbol[0] != '_' || strnlen(c->symbol, sizeof(name)) == sizeof(name) ||
 		    !strcmp(demangle__short(c->symbol, name, sizeof(name)), c->symbol))
 			continue;
 		c->demangled = strdup(name);
@@ -216,6 +261,7 @@ static void add_names(struct stacks *s)
 			f->name = c->demangled ? c->demangled : c->symbol;
 			f->file = c->file;
 			f->source = c->source;
+			f->line = f->line ? f->line : c->script_line;
 			f->first_line = c->first_line;
 			f->origin = c->origin;
 		}
@@ -316,6 +362,7 @@ int stacks__load(struct stacks **out, struct trace *t)
 	if (!err) {
 		s->n_codes = unique(s->codes, s->n_codes, sizeof(*s->codes), by_id_and_time);
 		s->n = unique(s->frames, s->n, sizeof(*s->frames), compare__u32);
+		name_scripts(s);
 		err = unite_codes(s);
 		demangle_codes(s);
 	}

@@ -63,6 +63,8 @@ const char *stack_frame__source(const struct stack_frame *f);
 char *stacks__label(const struct stacks *s, u32 id, char *buf, size_t size);
 /* Returns whether the frame is the user's own code, as in stacks__top_user. */
 bool stack_frame__is_users(const struct stack_frame *f);
+/* Is it the user's own function of a script that a JIT compiler has compiled, such as JavaScript's? */
+bool stack_frame__is_script(const struct stack_frame *f);
 /* Is it Python code of the standard library? */
 bool stack_frame__is_library(const struct stack_frame *f);
 /* Is it the code of an installed package? */

@@ -18,6 +18,12 @@ bool stack_frame__is_users(const struct stack_frame *f)
 	       !stack_frame__is_library(f);
 }
 
+bool stack_frame__is_script(const struct stack_frame *f)
+{
+	return f->kind == FRAME_NATIVE && !*f->file && *f->source && !path__begins_with(f->source, "node:") &&
+	       !strstr(f->source, "/node_modules/");
+}
+
 bool stack_frame__is_library(const struct stack_frame *f)
 {
 	return f->origin == ORIGIN_LIBRARY || (f->origin != ORIGIN_SCRIPT && python_library__part(f->file));

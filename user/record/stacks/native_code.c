@@ -321,8 +321,8 @@ static void add_inlined(struct open_file *f, struct code_place *p, const struct 
 static void fill_place(struct open_file *f, struct code_place *p, const struct found_code *c)
 {
 	const char *source = c->source.line.file;
-	const struct function_text *text =
-		c->is_code && c->has_name ? store_text(f, c->function, c->name, source) : NULL;
+	const struct function_text *text = c->is_code && c->has_name ? store_text(f, c->function, c->name, source) :
+								       NULL;
 
 	*p = (struct code_place){
 		.text = text,
