@@ -122,6 +122,13 @@ TEST(errors)
 		  "r:2: the test fails: the rule in line 1 is not for this function" },
 		{ "/a.py = idle\ntest /a.py x\n/a.py get = peer\ntest /a.py get",
 		  "r:4: the test fails: the rule in line 1 is for this function, too, and precedes it" },
+		{ "words x", "r:1: words are a line `words TEXT` after a rule that has none" },
+		{ "/a.py = idle\n\twords  \r\ntest /a.py x",
+		  "r:2: words are a line `words TEXT` after a rule that has none" },
+		{ "/a.py = idle\nwords one\nwords two\ntest /a.py x",
+		  "r:3: words are a line `words TEXT` after a rule that has none" },
+		{ "/a.py = idle\nwords 12345678901234567890123456789012345678901234567890123456789012345678901234567890+",
+		  "r:2: words of more than 80 bytes" },
 	};
 	char err[512], many[600] = "/a.py";
 
@@ -134,6 +141,20 @@ TEST(errors)
 	CHECK(rules__add("r", many, err, sizeof(err)) == -EINVAL);
 	CHECK_TEXT(err, "r:1: more than 128 words: make two rules of it");
 	CHECK(kind("/a.py", "get") == FINDING_KINDS);
+}
+
+TEST(words)
+{
+	char err[512] = "";
+	const struct rule *rule;
+
+	CHECK(!rules__add("w", "/words.py get = peer\n\t words  an answer of the  oracle \t\r\ntest /words.py get\n",
+			  err, sizeof(err)));
+	CHECK_TEXT(err, "");
+	rule = python("/l/words.py", "get");
+	CHECK(rule && rule->words);
+	CHECK_TEXT(rule->words, "an answer of the  oracle");
+	CHECK(!python("/usr/lib/python3.11/threading.py", "Condition.wait")->words);
 }
 
 TEST(added_rules_come_first)

@@ -81,6 +81,7 @@ static void add_called_by(struct frame_parts *p, const struct stack_frame *f, u3
 		parts->loop = p->role.loop;
 		parts->waits_in_loop = false;
 		parts->pool = 0;
+		parts->words = NULL;
 	}
 	/*
 	 * The outermost rule that the user's code called decides, but the innermost pool. Below a function of kind
@@ -88,6 +89,7 @@ static void add_called_by(struct frame_parts *p, const struct stack_frame *f, u3
 	 */
 	parts->rule = calls_user && !rule->kind ? FINDING_NONE : outer_rule || !rule ? outer_rule : rule->kind;
 	parts->pool = rule && rule->role == RULE_POOL ? at : parts->pool;
+	parts->words = rule && rule->words ? rule : parts->words;
 	parts->waits_in_loop = parts->waits_in_loop || is_loop;
 	p->role.serves = p->role.serves || calls_user;
 	p->role.in_request = p->role.in_request || (rule && rule->role >= RULE_SERVES);
@@ -134,6 +136,7 @@ static void add_native(struct frame_parts *p, const struct stacks *stacks, const
 	if (!rule)
 		return;
 	p->native_rule = p->native_rule ? p->native_rule : rule->kind;
+	p->parts.words = rule->words ? rule : p->parts.words;
 	p->parts.waits_in_loop = p->parts.waits_in_loop || rule->role == RULE_NATIVE_LOOPS;
 }
 
@@ -258,6 +261,18 @@ static bool is_for_pool(const struct stack_parts *parts)
 {
 	return parts->pool && parts->user &&
 	       (parts->rule == FINDING_IDLE || parts->rule == FINDING_CONDITION || parts->rule == FINDING_SEMAPHORE);
+}
+
+const char *stack_parts__words(const struct stack_parts *parts, enum finding_kind kind)
+{
+	const struct rule *rule = parts->words;
+	bool is_of_kind = rule && kind == FINDING_PEER	? !rule->kind || rule->kind == FINDING_PEER :
+			  rule && kind == FINDING_QUEUE ? IS_ONE_OF(rule->kind, FINDING_QUEUE, FINDING_IDLE) :
+							  false;
+
+	if (kind == FINDING_QUEUE && is_for_pool(parts))
+		return "a free object of a pool";
+	return is_of_kind ? rule->words : NULL;
 }
 
 /* Classifies a wait by its cause, its call and the library functions in its stack. */

@@ -7,6 +7,8 @@
 /* Sets kind and code of all cells, and the idle time of each thread. */
 int classify__cells(const struct finding_input *in);
 
+struct rule;
+
 /* The parts of a stack: ids of frames, 0: there is none. */
 struct stack_parts {
 	u32 user; /* innermost frame of the user's code: Python outside of the standard library and of packages */
@@ -15,6 +17,7 @@ struct stack_parts {
 	u32 called; /* native frame outside of the interpreter that the innermost Python frame called */
 	bool is_foreign; /* it called it through ctypes or cffi */
 	u32 pool; /* frame of a package's pool, such as one of connections, between the user's code and the wait */
+	const struct rule *words; /* the innermost rule with words between the user's code and the wait; NULL: none */
 	enum finding_kind rule; /* by the library functions between the user's code and the wait; else FINDING_NONE */
 	bool serves; /* the user's code was called by an event loop, a server or a pool */
 	bool in_request; /* the user's code was called by an event loop or a server */
@@ -27,6 +30,8 @@ struct stack_parts {
 };
 /* Returns whether it is the first function of a child process; frames of its callers are copies of the parent's. */
 bool classify__starts_child(const struct stack_frame *f);
+/* Returns what a wait of this kind is for, by the words of a rule: "a name lookup by DNS"; NULL: no rule has words. */
+const char *stack_parts__words(const struct stack_parts *parts, enum finding_kind kind);
 struct stack_parts stack_parts__of(const struct stacks *stacks, u32 stack);
 /*
  * Notes an event loop that no Python frame shows: it calls this frame, or this frame called it, and the loop calls the

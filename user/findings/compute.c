@@ -9,6 +9,7 @@
 #include "findings/loop.h"
 #include "model/lock_kind.h"
 #include "output/table.h"
+#include "output/text.h"
 
 /* Time of a frame or function */
 struct sum {
@@ -108,6 +109,7 @@ void computed__of(struct computed *c, const struct finding_input *in, u32 pid, u
 {
 	const struct profile *p = in->profile;
 	struct map lines, natives;
+	struct callees callees;
 	const struct sum *sum;
 
 	memset(c, 0, sizeof(*c));
@@ -115,6 +117,7 @@ void computed__of(struct computed *c, const struct finding_input *in, u32 pid, u
 		code = most_sampled(in, pid, 0, false);
 	map__init(&lines, sizeof(u32), sizeof(struct sum));
 	map__init(&natives, sizeof(u32), sizeof(struct sum));
+	callees__init(&callees, in->stacks);
 	MAP_EACH_ENTRY(const struct profile_sample *s, const struct profile_sample_key *key, &p->samples) {
 		struct stack_parts parts;
 		u32 frame;
@@ -125,14 +128,17 @@ void computed__of(struct computed *c, const struct finding_input *in, u32 pid, u
 		c->all_gil_ns += s->gil_ns;
 		parts = stack_parts__of(in->stacks, key->stack);
 		c->all_gc_ns += parts.collects ? s->ns : 0;
-		if (code && function_of(in, &parts, &frame) == code)
-			add_sample(c, in, s, key->stack, &parts, frame, &lines, &natives);
+		if (!code || function_of(in, &parts, &frame) != code)
+			continue;
+		add_sample(c, in, s, key->stack, &parts, frame, &lines, &natives);
+		callees__add(&callees, key->stack, parts.user, s->ns);
 	}
 	if (largest(&lines, &sum))
 		c->stack = sum->stack;
 	/* missing frames have no file, and their name says nothing */
 	if (largest(&natives, &sum) && *stacks__frame(in->stacks, sum->stack)->file)
 		stack_frame__native(stacks__frame(in->stacks, sum->stack), c->native, sizeof(c->native));
+	callees__finish(&callees, false, &c->callee);
 	MAPS_FREE(&lines, &natives);
 }
 
@@ -146,6 +152,12 @@ void computed__of_gil(struct computed *c, const struct finding_input *in, u32 pi
 	computed__of(c, in, pid, most_sampled(in, pid, tid, true));
 }
 
+/* Returns the native function: the one that it mostly called is more specific than the one that Python called. */
+static const char *native_text(const struct computed *c, char buf[CALLEE_TEXT])
+{
+	return c->callee.is_native ? callee__text(&c->callee, buf, CALLEE_TEXT) : c->native;
+}
+
 bool computed__passes_data(const struct computed *c)
 {
 	return 2 * c->passing_ns > c->ns;
@@ -153,43 +165,54 @@ bool computed__passes_data(const struct computed *c)
 
 char *computed__activity(const struct computed *c, char *buf, size_t size)
 {
+	char callee[CALLEE_TEXT];
+	const char *native = native_text(c, callee);
+
 	*buf = '\0';
 	if (c->samples && 2 * c->gc_ns >= c->ns)
 		snprintf(buf, size, "collected garbage");
 	else if (computed__passes_data(c))
 		snprintf(buf, size, "pickled and copied data for other processes");
 	else if (c->samples && 2 * c->native_ns >= c->ns)
-		snprintf(buf, size, "computed in C%s%s", *c->native ? ": " : "", c->native);
+		snprintf(buf, size, "computed in C%s%s", *native ? ": " : "", native);
 	else if (c->samples)
-		snprintf(buf, size, "computed in Python");
+		snprintf(buf, size, c->callee.percent ? "computed in Python (%s)" : "computed in Python",
+			 callee__text(&c->callee, callee, sizeof(callee)));
 	return buf;
+}
+
+/* Adds what the function's time on a CPU mostly was. */
+static void add_mostly(struct text_buffer *s, const struct finding *f, const struct computed *c)
+{
+	bool has_callee = c->callee.percent > 0;
+	char callee[CALLEE_TEXT];
+	const char *native = native_text(c, callee);
+
+	if (2 * c->gc_ns >= c->ns)
+		text__add(s, ", mostly in the garbage collector");
+	else if (computed__passes_data(c))
+		text__add(s, ", mostly to pickle and copy data for other processes");
+	else if (2 * c->fault_ns >= c->ns)
+		text__add(s, ", mostly in page faults or interrupts");
+	else if (100 * c->kernel_ns >= 60 * c->ns)
+		text__add(s, ", mostly in the kernel");
+	else if (2 * c->native_ns >= c->ns && *f->code.function)
+		text__add(s, ", mostly in native code%s%s", *native ? ": " : "", native);
+	else if (*f->code.function && !has_callee)
+		text__add(s, ", mostly in Python code");
 }
 
 static void describe(struct finding *f, const struct computed *c)
 {
-	double share = table__percent(c->ns, c->all_ns);
+	struct text_buffer s = { .buf = f->detail, .size = sizeof(f->detail) };
+	bool is_in_native = c->callee.is_native && 2 * c->native_ns >= c->ns;
+	char text[CALLEE_TEXT];
 
-	if (2 * c->gc_ns >= c->ns)
-		snprintf(f->detail, sizeof(f->detail),
-			 "%.0f%% of its CPU time was in this function, mostly in the garbage collector", share);
-	else if (computed__passes_data(c))
-		snprintf(
-			f->detail, sizeof(f->detail),
-			"%.0f%% of its CPU time was in this function, mostly to pickle and copy data for other processes",
-			share);
-	else if (2 * c->fault_ns >= c->ns)
-		snprintf(f->detail, sizeof(f->detail),
-			 "%.0f%% of its CPU time was in this function, mostly in page faults or interrupts", share);
-	else if (100 * c->kernel_ns >= 60 * c->ns)
-		snprintf(f->detail, sizeof(f->detail),
-			 "%.0f%% of its CPU time was in this function, mostly in the kernel", share);
-	else if (2 * c->native_ns >= c->ns && *f->code.function)
-		snprintf(f->detail, sizeof(f->detail),
-			 "%.0f%% of its CPU time was in this function, mostly in native code%s%s", share,
-			 *c->native ? ": " : "", c->native);
-	else
-		snprintf(f->detail, sizeof(f->detail), "%.0f%% of its CPU time was in this function%s", share,
-			 *f->code.function ? ", mostly in Python code" : "");
+	text__add(&s, "%.0f%% of its CPU time was in this function", table__percent(c->ns, c->all_ns));
+	if (c->callee.percent && !is_in_native)
+		text__add(&s, ", %.0f%% of that in %s", c->callee.percent,
+			  callee__text(&c->callee, text, sizeof(text)));
+	add_mostly(&s, f, c);
 }
 
 /* A line that takes this much of the process's CPU time, with all that it calls, is what the process computes. */

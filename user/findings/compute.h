@@ -2,6 +2,7 @@
 /* What a process computed, by its samples */
 #pragma once
 
+#include "findings/callee.h"
 #include "findings/finding.h"
 
 struct computed {
@@ -14,6 +15,7 @@ struct computed {
 	u64 all_gc_ns; /* part of all_ns: in the garbage collector */
 	u64 passing_ns; /* part of ns: to pickle and copy data for other processes */
 	u32 stack; /* a stack of the line with most samples */
+	struct callee callee; /* what it mostly called */
 	char native[128]; /* the native function outside of the interpreter with most samples; "": none */
 };
 

@@ -146,6 +146,7 @@ struct finding {
 	bool has_tasks; /* asyncio tasks waited, while their thread was in the event loop */
 	bool is_background; /* a wait for something to do, which costs no more if more threads wait */
 	struct finding_code code; /* the code that lost the time */
+	const char *words; /* what was waited for, instead of the words of the kind; NULL: these */
 	char call[64]; /* the call in which most of this time was lost */
 	const struct event_meaning *calls; /* what the family of such calls states; NULL: nothing */
 	u64 call_ns, call_times; /* of that call, for the same threads */

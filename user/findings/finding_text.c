@@ -177,8 +177,8 @@ static void add_share(struct text_buffer *s, const struct finding *f, const stru
 			  table__percent(f->lost_ns, f->wall_ns), wall, brief ? " in all" : "",
 			  table__percent(f->ran_ns, f->wall_ns));
 	else
-		text__add(s, "%s %.0f%% of %s%s%s", k->before, table__percent(f->lost_ns, f->wall_ns), wall,
-			  brief ? " in all" : "", k->after);
+		text__add(s, "%s %.0f%% of %s%s%s%s", k->before, table__percent(f->lost_ns, f->wall_ns), wall,
+			  brief ? " in all" : "", f->words ? " for " : "", f->words ? f->words : k->after);
 }
 
 static void add_calls(struct text_buffer *s, const struct finding *f)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "findings/caller.h"
+#include "findings/classify.h"
 #include "findings/loop.h"
 #include "output/table.h"
 #include "util/compare.h"
@@ -253,6 +254,7 @@ void group__set_waits_kind(const struct finding_input *in, const struct group *g
 void group__set_kind(const struct finding_input *in, const struct group *g, struct finding *f, enum finding_kind kind)
 {
 	f->kind = kind;
+	f->words = NULL;
 	group__set_waits_kind(in, g, kind);
 	weigh(in, g, f);
 }
@@ -298,6 +300,32 @@ void finding__add_detail(struct finding *f, const char *text)
 		stpcpy(stpcpy(f->detail + len, separator), text);
 }
 
+/* Returns the words of a rule on most of the waits that have a stack. */
+static const char *words_of(const struct finding_input *in, const struct group *g, enum finding_kind kind)
+{
+	const char *most = NULL;
+	u64 most_ns = 0, all = 0;
+	struct map sums; /* const char * -> u64 */
+
+	map__init(&sums, sizeof(const char *), sizeof(u64));
+	for (u32 i = 0; i < g->n; i++) {
+		const struct profile_cell *cell = profile__cell(in->profile, g->cells[i]);
+		u32 stack = profile__key(in->profile, g->cells[i])->stack;
+		struct stack_parts parts = stack_parts__of(in->stacks, stack);
+		const char *words = stack ? stack_parts__words(&parts, kind) : NULL;
+		u64 *ns = words ? map__get(&sums, &words) : NULL;
+
+		all += stack ? cell->ns : 0;
+		if (!ns)
+			continue;
+		*ns += cell->ns;
+		most = *ns > most_ns ? words : most;
+		most_ns = *ns > most_ns ? *ns : most_ns;
+	}
+	map__free(&sums);
+	return 2 * most_ns > all ? most : NULL;
+}
+
 struct finding *group__add_finding(const struct finding_input *in, const struct group *g, enum finding_kind kind,
 				   struct findings *out)
 {
@@ -325,6 +353,7 @@ struct finding *group__add_finding(const struct finding_input *in, const struct 
 		f->call_ns = reason.ns;
 		f->call_times = reason.times;
 	}
+	f->words = words_of(in, g, kind);
 	finding_code__fill(&f->code, in->stacks, (u32)stack.value);
 	loop__add_waits(in, g, (u32)stack.value, f);
 	return f;

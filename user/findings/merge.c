@@ -103,6 +103,7 @@ static void merge(struct finding *into, const struct finding *f)
 	into->tid = 0;
 	if (f->confidence > into->confidence)
 		into->confidence = f->confidence;
+	into->words = into->words == f->words ? into->words : NULL;
 	merge_callers(&into->code, &f->code);
 	merge_counterparts(into, f);
 	merge_details(into, f);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Waits for other processes and machines: for which file, pipe or socket, and which process ended the waits. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "findings/callee.h"
 #include "findings/classify.h"
 #include "findings/waited_for.h"
 #include "findings/compute.h"
@@ -38,14 +40,17 @@ static u64 run_of(const struct finding_input *in, const struct group *g)
 static void add_round_trips(const struct finding_input *in, const struct group *g, struct finding *f)
 {
 	struct computed c;
+	char text[128];
 	double run;
 
 	if (g->times < ROUND_TRIPS || g->ns / g->times > ROUND_TRIP_NS || !g->code || !strncmp(f->object, "pipe", 4))
 		return;
 	computed__of(&c, in, f->pid, g->code);
 	run = c.all_ns ? (double)run_of(in, g) * (double)c.ns / (double)c.all_ns : 0;
-	finding__add_detail(f, "many small round trips");
 	f->weight += run;
+	snprintf(text, sizeof(text), "many small round trips that could be combined: one after the other, %s a second",
+		 TEXT_COUNT(g->times * 1000000000 / (query__measured(in->q) + 1)));
+	finding__add_detail(f, text);
 }
 
 /* With at least so many connections, and at most so many answers on each, the code opens a new one each time. */
@@ -60,13 +65,14 @@ static const char *address_of(const char *name, size_t *len)
 	return to ? to + 4 : NULL;
 }
 
-/* Adds the number of connections to the peer, if the code does not reuse them. */
-static void add_connections(const struct finding_input *in, const struct group *g, struct finding *f)
+/* Adds the number of connections to the peer, if the code does not reuse them. Returns whether that is so. */
+static bool add_connections(const struct finding_input *in, const struct group *g, struct finding *f)
 {
 	size_t len, other_len;
 	const char *address = address_of(f->object, &len), *other;
 	char text[160];
 	struct map seen; /* u64 object -> u8 */
+	bool opens;
 
 	map__init(&seen, sizeof(u64), sizeof(u8));
 	for (u32 i = 0; address && i < g->n; i++) {
@@ -78,13 +84,59 @@ static void add_connections(const struct finding_input *in, const struct group *
 		if (other && len == other_len && !memcmp(address, other, len))
 			map__get(&seen, &key->object);
 	}
-	if (seen.n >= CONNECTIONS && g->times <= (u64)ANSWERS * seen.n) {
+	opens = seen.n >= CONNECTIONS && g->times <= (u64)ANSWERS * seen.n;
+	if (opens) {
 		snprintf(text, sizeof(text),
 			 "on %u connections to %.*s, each used for %llu wait%s: it opens a new connection each time",
 			 seen.n, (int)len, address, g->times / seen.n, text__s(g->times / seen.n));
 		finding__add_detail(f, text);
 	}
 	map__free(&seen);
+	return opens;
+}
+
+/* Adds the function of a package in which most of the waits were: an ORM's, of which the user's line says nothing. */
+static void add_package(const struct finding_input *in, const struct group *g, struct finding *f)
+{
+	struct callees callees;
+	struct callee callee;
+	char text[192];
+
+	callees__init(&callees, in->stacks);
+	for (u32 i = 0; i < g->n; i++) {
+		u32 stack = profile__key(in->profile, g->cells[i])->stack;
+
+		if (stack)
+			callees__add(&callees, stack, stack_parts__of(in->stacks, stack).user,
+				     profile__cell(in->profile, g->cells[i])->ns);
+	}
+	callees__finish(&callees, true, &callee);
+	if (!callee.is_package)
+		return;
+	snprintf(text, sizeof(text), "%.0f%% of these waits were in %s", callee.percent, callee.name);
+	finding__add_detail(f, text);
+}
+
+/* Ports from this one on are those of sockets that no program has chosen one for (ip_local_port_range). */
+#define EPHEMERAL_PORT 32768
+
+/* Is it a UDP socket with a port of its own, but no peer, on which a server waits for requests? */
+static bool is_udp_server(const char *name)
+{
+	const char *port = strrchr(name, ':');
+
+	return !strncmp(name, "udp ", 4) && !strstr(name, " to ") && port && atoi(port + 1) < EPHEMERAL_PORT;
+}
+
+#define DNS_PORT ":53"
+
+/* Is the peer a name server? A client that asks one by itself has no function of a library that says so. */
+static void add_name_server(struct finding *f)
+{
+	const char *to = strstr(f->object, " to "), *end = to ? to + 4 + strcspn(to + 4, " ") : NULL;
+
+	if (end && !f->words && end - to > 4 + 3 && !strncmp(end - strlen(DNS_PORT), DNS_PORT, strlen(DNS_PORT)))
+		f->words = "a name lookup (DNS)";
 }
 
 /*
@@ -135,10 +187,13 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 	snprintf(f->report, sizeof(f->report), "osrt");
 	if (known)
 		snprintf(f->object, sizeof(f->object), "%s", osrt_files__name(in->files, known->number));
-	add_connections(in, g, f);
-	add_round_trips(in, g, f);
+	add_name_server(f);
+	add_package(in, g, f);
+	if (!add_connections(in, g, f))
+		add_round_trips(in, g, f);
 	/* a script that waits for `sonde record` has nothing to do */
-	if (is_of_sonde(known, f->object) || waited_for__is_idle(in, g) || reads_idle_writer(in, g, f)) {
+	if (is_of_sonde(known, f->object) || is_udp_server(f->object) || waited_for__is_idle(in, g) ||
+	    reads_idle_writer(in, g, f)) {
 		group__set_idle(in, g, f);
 		return 0;
 	}

@@ -230,14 +230,35 @@ static int run_test(struct rule_set *s, u32 line, char **words, u32 n)
 			    found->line);
 }
 
+/* Sets what the last rule's function does, or what a wait in it is for: the rest of a line "words TEXT". */
+static int add_words(struct rule_set *s, u32 line, char *text)
+{
+	size_t len;
+
+	text += strspn(text, " \t");
+	len = strlen(text);
+	while (len && strchr(" \t\r", text[len - 1]))
+		text[--len] = '\0';
+	if (!s->n || s->list[s->n - 1].words || !len)
+		return FAIL(s, line, "words are a line `words TEXT` after a rule that has none");
+	if (len > RULE_WORDS_MAX)
+		return FAIL(s, line, "words of more than %u bytes", RULE_WORDS_MAX);
+	s->list[s->n - 1].words = text;
+	return 0;
+}
+
 static int parse_line(struct rule_set *s, u32 line, char *text)
 {
 	char *words[WORDS_MAX], *rest = NULL;
+	char *at;
 	u32 n = 0;
 	int err;
 
 	text[strcspn(text, "#")] = '\0';
-	for (char *at = strtok_r(text, " \t\r", &rest); at; at = strtok_r(NULL, " \t\r", &rest)) {
+	at = text + strspn(text, " \t");
+	if (!strncmp(at, "words ", 6))
+		return add_words(s, line, at + 6);
+	for (at = strtok_r(text, " \t\r", &rest); at; at = strtok_r(NULL, " \t\r", &rest)) {
 		if (n == WORDS_MAX)
 			return FAIL(s, line, "more than %u words: make two rules of it", WORDS_MAX);
 		words[n++] = at;

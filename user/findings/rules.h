@@ -21,6 +21,8 @@ enum rule_role {
 	RULE_ROLES
 };
 
+#define RULE_WORDS_MAX 80u
+
 struct rule {
 	const char *file; /* the end of a path; a folder if it ends in '/'; a pattern if it has a '*' */
 	char **functions;
@@ -28,6 +30,7 @@ struct rule {
 	u32 next; /* number of the rule before it whose file begins with the same part, 0: none */
 	u32 line;
 	bool is_tested;
+	const char *words; /* what the function does, or what a wait in it is for; NULL: none */
 	enum finding_kind kind; /* FINDING_NONE: does not classify the wait */
 	enum rule_role role;
 };

@@ -157,7 +157,7 @@ static enum lock_kind add_native(enum lock_kind kind, const struct stack_frame *
 	return kind;
 }
 
-static bool is_mechanism(const struct stack_frame *f)
+bool lock_kind__is_mechanism(const struct stack_frame *f)
 {
 	if (is_in_one_of(f, mechanisms, ARRAY_LEN(mechanisms)) || is_in_one_of(f, openmp, ARRAY_LEN(openmp)))
 		return true;
@@ -177,7 +177,7 @@ static bool is_idle_in_openmp(const struct stacks *s, u32 stack)
 	bool is = false;
 
 	for (u32 at = stack; (f = stacks__frame(s, at)) != NULL; at = f->caller) {
-		if (!is_mechanism(f))
+		if (!lock_kind__is_mechanism(f))
 			return false;
 		is = is || is_in_one_of(f, openmp, ARRAY_LEN(openmp));
 	}
@@ -253,7 +253,7 @@ u32 lock_kind__code(const struct stacks *s, u32 stack)
 			python = python ? python : at;
 		else if (stack_frame__is_script(f))
 			script = script ? script : at;
-		else if (!native && f->kind == FRAME_NATIVE && !is_mechanism(f))
+		else if (!native && f->kind == FRAME_NATIVE && !lock_kind__is_mechanism(f))
 			native = at;
 	}
 	return package ? package : python ? python : script ? script : native;

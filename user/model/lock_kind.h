@@ -26,6 +26,8 @@ enum lock_kind lock_kind__of_stack(const struct stacks *s, u32 stack);
 bool lock_kind__is_native_lock(const struct stacks *s, u32 stack);
 /* Does it wait until a channel of Rust has room for a message? */
 bool lock_kind__is_send(const struct stacks *s, u32 stack);
+/* Is it a function of libc, the C++ library, the interpreter and the like, which other code calls as a mechanism? */
+bool lock_kind__is_mechanism(const struct stack_frame *f);
 /* "lock", "condition", "end of a thread" */
 const char *lock_kind__text(enum lock_kind kind);
 /*

@@ -78,6 +78,13 @@ bool stack_frame__is_own(const struct stack_frame *f);
 bool stack_frame__is_generated(const struct stack_frame *f);
 /* Returns the hash of the frame's name in stacks__folded(). */
 u64 stack_frame__name_hash(const struct stack_frame *f);
+/* Does a native function have no symbol, so that its name is the file's with an address? */
+bool stack_frame__is_address(const struct stack_frame *f);
+/*
+ * Writes the function with what it belongs to: "json.encoder.iterencode" (standard library), "sqlalchemy's
+ * LazyLoader._emit_lazyload" (a package), else as stack_frame__native().
+ */
+char *stack_frame__qualified(const struct stack_frame *f, char *buf, size_t size);
 /* As stacks__function; NULL: "?" */
 char *stack_frame__function(const struct stack_frame *f, char *buf, size_t size);
 /* Writes the frame's function without the line: "iterencode (encoder.py)", "memcpy (libc.so.6)", "do_futex_[k]". */

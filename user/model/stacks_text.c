@@ -103,8 +103,7 @@ char *stacks__function(const struct stacks *s, u32 id, char *buf, size_t size)
 	return stack_frame__function(stacks__frame(s, id), buf, size);
 }
 
-/* Returns whether the name is the file's with an address: the file has no symbol there. */
-static bool is_address(const struct stack_frame *f)
+bool stack_frame__is_address(const struct stack_frame *f)
 {
 	const char *file = path__file_name(f->file);
 	size_t len = strlen(file);
@@ -114,7 +113,7 @@ static bool is_address(const struct stack_frame *f)
 
 char *stack_frame__native(const struct stack_frame *f, char *buf, size_t size)
 {
-	if (!is_address(f))
+	if (!stack_frame__is_address(f))
 		return stack_frame__function(f, buf, size);
 	snprintf(buf, size, "%.*s", cut_at(size), path__file_name(f->file));
 	return buf;
@@ -132,6 +131,53 @@ char *stack_frame__function(const struct stack_frame *f, char *buf, size_t size)
 		snprintf(buf, size, "%.*s (%.*s)", cut, name, cut, path__file_name(f->file));
 	else
 		snprintf(buf, size, "%.*s", cut, name);
+	return buf;
+}
+
+/* Writes the module of a file of the standard library: "json.encoder", "importlib._bootstrap", "asyncio". */
+static void write_module(const char *file, char *buf, size_t size)
+{
+	const char *part = python_library__part(file), *folder = part ? strstr(part, "/python3") : NULL;
+	const char *start = folder ? strchr(folder + 1, '/') + 1 : part ? part : path__file_name(file);
+	size_t len;
+
+	start += path__begins_with(start, "<frozen ") ? strlen("<frozen ") : 0;
+	len = strlen(start);
+	len -= path__ends_with(start, ">") ? 1 : path__ends_with(start, ".py") ? strlen(".py") : 0;
+	len -= len >= 9 && !memcmp(start + len - 9, "/__init__", 9) ? 9 : 0;
+	snprintf(buf, size, "%.*s", len < size ? (int)len : (int)size, start);
+	for (char *at = buf; (at = strchr(at, '/')) != NULL;)
+		*at = '.';
+}
+
+/* Writes the name of the installed package to which a file belongs, "sqlalchemy". */
+static void write_package(const char *file, char *buf, size_t size)
+{
+	const char *last = NULL;
+	size_t len;
+
+	for (const char *at = file; (at = strstr(at, "-packages/")) != NULL;)
+		last = at += strlen("-packages/");
+	len = last ? strcspn(last, "/") : 0;
+	len -= last && len > 3 && !memcmp(last + len - 3, ".py", 3) ? 3 : 0;
+	snprintf(buf, size, "%.*s", len < size ? (int)len : (int)size, last ? last : "");
+}
+
+char *stack_frame__qualified(const struct stack_frame *f, char *buf, size_t size)
+{
+	char owner[64];
+
+	if (f->kind != FRAME_PYTHON)
+		return stack_frame__native(f, buf, size);
+	if (stack_frame__is_package(f)) {
+		write_package(f->file, owner, sizeof(owner));
+		snprintf(buf, size, "%s's %.*s", owner, cut_at(size), f->name);
+	} else if (!stack_frame__is_users(f)) {
+		write_module(f->file, owner, sizeof(owner));
+		snprintf(buf, size, "%s.%.*s", owner, cut_at(size), f->name);
+	} else {
+		stack_frame__function(f, buf, size);
+	}
 	return buf;
 }
 

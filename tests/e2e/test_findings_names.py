@@ -1,0 +1,101 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# test: parallel gate
+"""What happened below the user's line, in words: the function of a library that took the time, and what waits were for"""
+import tempfile
+
+from planted import END, code, findings, first_of, merged_schema, off, off_stack, process, run, written
+from tap import done, ok
+
+LIBRARY, SITE = "/usr/lib/python3.11", "/srv/venv/lib/python3.11/site-packages"
+LIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6"
+LINE = "report /app/a.py 7"
+
+
+def computes(folder, *shares):
+    """The text about a process that computes; shares: [(percent of its samples, functions below the line)]. A function's name is always the same code"""
+    lines, codes = [*process(10, "a"), run(10, 10, 1, 6)], {}
+    for number, (percent, functions) in enumerate(shares, 1):
+        stack, frame = code(number, LINE, *functions)
+        for i, function in enumerate((LINE, *functions)):
+            own, known = 100 * number + i, codes.setdefault(function, 100 * number + i)
+            stack = [line.replace(f" code={own} ", f" code={known} ") for line in stack]
+        lines += [*stack, f"sample_cpu pid=10 tid=10 time=@{1 + number / 10} period={percent * 50_000_000} stack={frame}"]
+    return first_of(findings(folder, *lines), kind="compute").get("text", "")
+
+
+def check_callees(folder):
+    """The deepest function with 80% of the time; one for which a rule has words precedes it, also with 50%"""
+    dumps = [f"dumps {LIBRARY}/json/__init__.py 231"]
+    encode = [*dumps, f"JSONEncoder.encode {LIBRARY}/json/encoder.py 200"]
+    for shares, text in (([(85, encode), (15, ())], "85% of that in json.encoder.JSONEncoder.encode."),
+                         ([(75, encode), (10, dumps), (15, ())], "85% of that in json.dumps."),
+                         ([(79, encode), (21, ())], "in this function, mostly in Python code."),
+                         ([(100, [f"parse {SITE}/yaml/parser.py 9"])], "100% of that in yaml's parse."),
+                         ([(100, [f"six_move {SITE}/six.py 9"])], "100% of that in six's six_move."),
+                         ([(100, ["dgemm_kernel /opt/libblas.so.3"])], "mostly in native code: dgemm_kernel (libblas.so.3)."),
+                         ([(100, ["memcpy " + LIBC])], "mostly in native code: memcpy (libc.so.6)."),
+                         ([(100, ["walk /app/b.py 3"])], "in walk (b.py:3); 100% of its CPU time was in this function, mostly in Python code."),
+                         ([(60, [f"format_exc {LIBRARY}/traceback.py 160", f"extract {LIBRARY}/traceback.py 400"]), (40, ())],
+                          "60% of that in tracebacks as text: traceback.format_exc."),
+                         ([(49, [f"format_exc {LIBRARY}/traceback.py 160"]), (51, ())], "mostly in Python code."),
+                         ([(100, [f"deepcopy {LIBRARY}/copy.py 128", f"_deepcopy_dict {LIBRARY}/copy.py 231", f"deepcopy {LIBRARY}/copy.py 128"])],
+                          "100% of that in deep copies: copy.deepcopy."),
+                         ([(100, ["fork " + LIBC, "_Fork " + LIBC])], "fork, which copies the page tables of the process: _Fork (libc.so.6)")):
+        found = computes(folder, *shares)
+        ok(text in found, text, found)
+
+
+def waits(folder, functions, call="SYS_recvfrom", ms=150, n=30, end="", more=()):
+    """The findings about a process that waits n times; end: fields of a socket that it waits for"""
+    stack, frame = code(1, LINE, *functions)
+    lines = [*process(10, "a"), *stack, *more]
+    if end:
+        lines.append(f"syscall_file time=@0 pid=10 tid=10 file=1 {end}")
+    for i in range(n):
+        at = 1 + i * 6 / n
+        lines += [off(10, 10, at, at + ms / 1000, at + ms / 1000, "SCHED_SLEEP"), off_stack(10, 10, at, at + ms / 1000, frame, call),
+                  run(10, 10, at + ms / 1000, at + 6 / n)]
+        if end:
+            lines.append(f"syscall pid=10 tid=10 start=@{at:.6f} time=@{at + ms / 1000:.6f} nr={call} ret=1 bytes=1 file=1 sleeps=1")
+    return written(folder, "waits", [*lines, END], merged_schema(folder), "proc,sched,gil,sample,syscall")[1]
+
+
+def check_waits(folder):
+    """What a wait is for, by a rule's words, or by the port of a name server"""
+    connect = [f"create_connection {LIBRARY}/socket.py 827"]
+    for functions, kind, text in (([*connect, f"getaddrinfo {LIBRARY}/socket.py 955"], "peer", "waited 75% of 6.000 s for a name lookup (DNS) in report"),
+                                  ([*connect, f"__res_context_query {LIBC}"], "peer", "for a name lookup (DNS) in report"),
+                                  (connect, "peer", "for another process or machine in report"),
+                                  ([f"SSLSocket.do_handshake {LIBRARY}/ssl.py 1342"], "peer", "for TLS handshakes in report"),
+                                  ([f"LazyLoader._emit_lazyload {SITE}/sqlalchemy/orm/strategies.py 976", "PQgetResult /opt/libpq.so.5"], "peer",
+                                   "for lazy loads of related rows (N+1 queries) in report"),
+                                  ([f"Session.execute {SITE}/sqlalchemy/orm/session.py 976", "PQgetResult /opt/libpq.so.5"], "peer",
+                                   "100% of these waits were in sqlalchemy's Session.execute")):
+        found = first_of(waits(folder, functions), kind=kind).get("text", "")
+        ok(text in found, text, found)
+    for functions, text in (([f"Queue.put {LIBRARY}/queue.py 140"], "for room in a full queue (put) in report"),
+                            ([f"Queue.join {LIBRARY}/queue.py 90"], "for the tasks of a queue (join) in report"),
+                            ([f"QueuePool._do_get {SITE}/sqlalchemy/pool/impl.py 168", f"Queue.get {SITE}/sqlalchemy/util/queue.py 200"],
+                             "for a free object of a pool in report")):
+        found = first_of(waits(folder, [*functions, f"Condition.wait {LIBRARY}/threading.py 320"], "SYS_futex"), kind="queue").get("text", "")
+        ok(text in found, text, found)
+
+
+def check_ports(folder):
+    """A client asks a name server, or another one; a server waits for datagrams, and a client that has not connected its socket does"""
+    here, there = "kind=SYSCALL_FILE_SOCKET family=2 type=2 local0=0x100007f", "peer0=0x3500007f"
+    for end, kind, text in ((f"{here} local_port=40000 {there} peer_port=53", "peer", "for a name lookup (DNS)"),
+                            (f"{here} local_port=40000 {there} peer_port=8053", "peer", "for another process or machine"),
+                            (f"{here} local_port=40000", "peer", "for another process or machine"),
+                            (f"{here} local_port=53", "peer", "")):
+        found = waits(folder, [], end=end)
+        peer = first_of(found, kind=kind).get("text", "")
+        ok(text in peer if text else found and not peer, f"{end[len(here) + 1:]}: {text or 'idle'}", found)
+
+
+with tempfile.TemporaryDirectory() as room:
+    check_callees(room)
+    check_waits(room)
+    check_ports(room)
+done()
