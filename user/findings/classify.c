@@ -90,6 +90,7 @@ static void add_called_by(struct frame_parts *p, const struct stack_frame *f, u3
 	parts->rule = calls_user && !rule->kind ? FINDING_NONE : outer_rule || !rule ? outer_rule : rule->kind;
 	parts->pool = rule && rule->role == RULE_POOL ? at : parts->pool;
 	parts->words = rule && rule->words ? rule : parts->words;
+	parts->worker = rule && rule->role == RULE_RUNS && rule->kind == FINDING_IDLE ? at : parts->worker;
 	parts->waits_in_loop = parts->waits_in_loop || is_loop;
 	p->role.serves = p->role.serves || calls_user;
 	p->role.in_request = p->role.in_request || (rule && rule->role >= RULE_SERVES);

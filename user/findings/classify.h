@@ -16,6 +16,7 @@ struct stack_parts {
 	u32 native; /* innermost native frame of a user-space file */
 	u32 called; /* native frame outside of the interpreter that the innermost Python frame called */
 	bool is_foreign; /* it called it through ctypes or cffi */
+	u32 worker; /* frame of the function that takes tasks for a thread of a pool of threads */
 	u32 pool; /* frame of a package's pool, such as one of connections, between the user's code and the wait */
 	const struct rule *words; /* the innermost rule with words between the user's code and the wait; NULL: none */
 	enum finding_kind rule; /* by the library functions between the user's code and the wait; else FINDING_NONE */

@@ -10,6 +10,7 @@
 #include "findings/group.h"
 #include "findings/line_time.h"
 #include "findings/merge.h"
+#include "findings/thread_pool.h"
 #include "model/cuda_calls.h"
 #include "model/gpu_gaps.h"
 #include "model/nccl_calls.h"
@@ -299,6 +300,8 @@ static int complete(struct findings *f)
 	raise_gpus(f);
 	for (u32 i = 0; !err && i < f->n && i < COMPLETED_MAX; i++)
 		err = line_time__add(&f->input, &f->list[i]);
+	for (u32 i = 0; !err && i < f->n && i < COMPLETED_MAX; i++)
+		err = thread_pool__add(&f->input, &f->list[i]);
 	return err;
 }
 

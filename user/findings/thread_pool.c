@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The threads of a pool are those with a function that takes tasks on their stacks (rules of role `runs`). Python names
+ * the threads of one pool by a common name and a number, "ThreadPoolExecutor-0_3".
+ */
+#include "findings/thread_pool.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "findings/classify.h"
+#include "findings/group.h"
+#include "output/table.h"
+
+/* What is known about a thread, and about all threads of a pool */
+struct workers {
+	u64 idle, wall; /* ns */
+	u32 threads;
+	bool is_finding; /* the finding's code runs in one */
+};
+
+struct pool_name {
+	char text[64];
+};
+
+/* A pool is busy if its threads idle for less than a twentieth of their time. */
+#define IDLE_PART 20
+
+static bool is_code(const struct finding_input *in, u32 frame, const struct finding_code *code)
+{
+	struct finding_code its = { 0 };
+
+	if (!frame || !*code->function)
+		return false;
+	finding_code__fill(&its, in->stacks, frame);
+	return finding_code__is_same(&its, code);
+}
+
+/* Notes a stack of a thread other than the main one. */
+static int note(const struct finding_input *in, const struct finding *f, struct thread_key thread, u32 stack,
+		struct map *threads, u64 idle)
+{
+	struct stack_parts parts = stack_parts__of(in->stacks, stack);
+	struct workers *w;
+
+	if (thread.pid != f->pid || thread.tid == thread.pid || !parts.worker)
+		return 0;
+	w = map__get(threads, &thread.tid);
+	if (!w)
+		return -ENOMEM;
+	w->idle += idle;
+	w->is_finding = w->is_finding || is_code(in, parts.user, &f->code);
+	return 0;
+}
+
+/* Finds the threads of pools in the finding's process. */
+static int find_threads(const struct finding_input *in, const struct finding *f, struct map *threads)
+{
+	int err = 0;
+
+	MAP_EACH_ENTRY(const struct profile_cell *cell, const struct profile_key *key, &in->profile->cells)
+		err = err ? err :
+			    note(in, f, key->thread, key->stack, threads, cell->kind == FINDING_IDLE ? cell->ns : 0);
+	MAP_EACH_ENTRY(const struct profile_sample *s, const struct profile_sample_key *key, &in->profile->samples) {
+		(void)s;
+		err = err ? err : note(in, f, key->thread, key->stack, threads, 0);
+	}
+	return err;
+}
+
+/* Writes the name of the thread's pool: that of the thread without its number. */
+static void name_pool(const struct names *names, u32 pid, u32 tid, struct pool_name *pool)
+{
+	const struct task *task = names__task(names, pid, tid);
+	size_t len;
+
+	snprintf(pool->text, sizeof(pool->text), "%s", task ? names__string(names, task->python) : "");
+	len = strlen(pool->text);
+	while (len && strchr("0123456789", pool->text[len - 1]))
+		len--;
+	len -= len && strchr("_-", pool->text[len - 1]) ? 1 : 0;
+	memset(pool->text + len, 0, sizeof(pool->text) - len);
+}
+
+/* Sums the threads by pool. */
+static int sum_pools(const struct finding_input *in, u32 pid, const struct map *threads, struct map *pools)
+{
+	MAP_EACH_ENTRY(const struct workers *w, const u32 *tid, threads) {
+		struct thread_key thread = { pid, *tid };
+		const struct profile_thread *t = map__find(&in->profile->threads, &thread);
+		struct pool_name name = { 0 };
+		struct workers *pool;
+
+		name_pool(in->q->names, pid, *tid, &name);
+		pool = map__get(pools, &name);
+		if (!pool)
+			return -ENOMEM;
+		pool->threads++;
+		pool->idle += w->idle;
+		pool->wall += t ? t->wall : 0;
+		pool->is_finding = pool->is_finding || w->is_finding;
+	}
+	return 0;
+}
+
+static void add_busy(struct finding *f, const struct map *pools)
+{
+	bool waits_for_result = f->kind == FINDING_RESULT;
+	char text[192], number[32];
+
+	MAP_EACH_ENTRY(const struct workers *pool, const struct pool_name *name, pools) {
+		/* threads that wait for results of a pool are not those of the pool */
+		if (pool->is_finding == waits_for_result || IDLE_PART * pool->idle >= pool->wall)
+			continue;
+		snprintf(number, sizeof(number), "all %u threads", pool->threads);
+		snprintf(text, sizeof(text),
+			 "%s of the pool%s%.*s%s busy for %.0f%% of the time: tasks wait%s for a free one",
+			 pool->threads == 1 ? "the only thread" : number, *name->text ? " " : "",
+			 (int)sizeof(name->text), name->text, pool->threads == 1 ? " was" : " were",
+			 100 - table__percent(pool->idle, pool->wall), waits_for_result ? "ed" : "");
+		finding__add_detail(f, text);
+		break;
+	}
+}
+
+int thread_pool__add(const struct finding_input *in, struct finding *f)
+{
+	struct map threads, pools; /* u32 tid -> struct workers, struct pool_name -> struct workers */
+	int err;
+
+	if (f->processes != 1 || f->kind == FINDING_IDLE || !*f->code.function)
+		return 0;
+	map__init(&threads, sizeof(u32), sizeof(struct workers));
+	map__init(&pools, sizeof(struct pool_name), sizeof(struct workers));
+	err = find_threads(in, f, &threads);
+	if (!err)
+		err = sum_pools(in, f->pid, &threads, &pools);
+	if (!err)
+		add_busy(f, &pools);
+	MAPS_FREE(&threads, &pools);
+	return err;
+}
