@@ -41,6 +41,7 @@ def check_callees(folder):
                          ([(49, [f"format_exc {LIBRARY}/traceback.py 160"]), (51, ())], "mostly in Python code."),
                          ([(100, [f"deepcopy {LIBRARY}/copy.py 128", f"_deepcopy_dict {LIBRARY}/copy.py 231", f"deepcopy {LIBRARY}/copy.py 128"])],
                           "100% of that in deep copies: copy.deepcopy."),
+                         ([(100, ["clock_nanosleep " + LIBC])], "very short sleeps, as in a loop that polls: clock_nanosleep (libc.so.6)."),
                          ([(100, ["fork " + LIBC, "_Fork " + LIBC])], "fork, which copies the page tables of the process: _Fork (libc.so.6)")):
         found = computes(folder, *shares)
         ok(text in found, text, found)
@@ -94,8 +95,27 @@ def check_ports(folder):
         ok(text in peer if text else found and not peer, f"{end[len(here) + 1:]}: {text or 'idle'}", found)
 
 
+def check_memory(folder):
+    """The memory limit of its cgroup, or of the one above, makes a process wait for pages of files; or it is hardly reached, or it waits for fsync()"""
+    for reached, call, is_cause in ((20, "SYS_read", True), (4, "SYS_read", False), (20, "SYS_fsync", False)):
+        limits = [f'sched_memory time=@{second + 1} pid=10 since=@{second} limit=50331648 reached={n} cgroup="{cgroup}"'
+                  for second in range(8) for cgroup, n in (("/pod", reached), ("/", reached - 1))]
+        stack, frame = code(1, LINE)
+        lines = [*process(10, "a"), *stack, *limits]
+        for i in range(30):
+            at = 1 + i * 0.2
+            lines += [off(10, 10, at, at + 0.15, at + 0.15, "SCHED_BLOCKED"), run(10, 10, at + 0.15, at + 0.2),
+                      off_stack(10, 10, at, at + 0.15, frame, call),
+                      f"syscall pid=10 tid=10 start=@{at:.6f} time=@{at + 0.15:.6f} nr={call} ret=1 bytes=1 sleeps=1"]
+        text = first_of(written(folder, "memory", [*lines, END], merged_schema(folder), "proc,sched,gil,sample,syscall")[1], kind="disk").get("text", "")
+        ok(("for pages of files that the memory limit of its cgroup evicts in report (a.py:7)" in text and
+            "; its cgroup /pod reached its memory limit of 48.00 MiB 160 times: the kernel frees pages, which are read again" in text) == is_cause and text,
+           f"a limit reached {reached} times a second, and {call}", text)
+
+
 with tempfile.TemporaryDirectory() as room:
     check_callees(room)
     check_waits(room)
     check_ports(room)
+    check_memory(room)
 done()

@@ -48,7 +48,7 @@ def check_channel(folder):
         lines += ended_waits(11, sending, computing)
         found = first_of(findings(folder, *lines), kind=kind)
         end = "in the end it waited for" if kind == "queue" else "ended by"
-        ok(found.get("native") == "produce (indexer)" and f"; {end} indexer 12, which computed in index_document (indexer)." in found["text"],
+        ok(found.get("native") == "produce (indexer)" and f"; {end} thread 12, which computed in index_document (indexer)." in found["text"],
            f"a wait in {inner[0].split()[0]} is for a {kind}", found)
 
 

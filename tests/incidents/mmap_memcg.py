@@ -9,7 +9,7 @@ from lib import incident
 MANIFEST = {
     "title": "mmap reads in a small memory cgroup",
     "cause": "page faults from disk",
-    "words": [["fault", "disk", "mapped", "mmap", "memory"]],
+    "words": [["fault", "disk", "mapped", "mmap", "memory"], ["memory limit"]],
     "clock": "reads",
     "packages": [],
 }

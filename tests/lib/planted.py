@@ -52,6 +52,11 @@ def merged_schema(folder):
         {"name": name, "type": "signed", "size": 8, "offset": 32 + 8 * i} for i, name in enumerate(("collected", "uncollectable", "generation"))] + [
         {"name": "stack", "type": "unsigned", "size": 8, "offset": 56, "unit": "stack"}]}
     merged["events"]["python_gc"] = collection
+    throttle = merged["events"]["sched_throttle"]
+    merged["events"]["sched_memory"] = {**throttle, "name": "sched_memory", "id": throttle["id"] + 1, "size": 48, "fields": [
+        f for f in throttle["fields"] if f["offset"] < 32] + [{"name": name, "type": "unsigned", "size": 8, "offset": offset}
+                                                               for name, offset in (("limit", 32), ("reached", 40))] + [
+        {"name": "cgroup", "type": "tail", "size": 0, "offset": 48}]}
     # a call of a library that no family of sonde's own records
     merged["events"]["tiny_work"] = {**off, "name": "tiny_work", "id": 0x3f01}
     merged["families"].setdefault("python", {"id": 11, "name": "python", "doc": "", "default": False})

@@ -7,6 +7,7 @@
 
 #include "findings/classify.h"
 #include "findings/loop.h"
+#include "findings/memory_limit.h"
 #include "model/lock_kind.h"
 #include "output/table.h"
 #include "output/text.h"
@@ -389,6 +390,8 @@ double computed__complete(const struct finding_input *in, struct finding *f)
 		/* describe() says how much of the time was in native code */
 		f->code.is_foreign = f->code.is_foreign && !*c.native;
 		describe(f, &c);
+		if (2 * c.fault_ns >= c.ns)
+			memory_limit__add(in, f);
 		add_further(in, f, &c);
 		loop__add_computation(in, c.stack, 2 * c.ns >= c.all_ns, f);
 		add_caller(in, f, &c);

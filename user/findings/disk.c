@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "findings/group.h"
+#include "findings/memory_limit.h"
 #include "output/text.h"
 
 /* Requests or page faults of one process, by file */
@@ -151,6 +152,8 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 	const struct osrt_file *known;
 
 	snprintf(f->report, sizeof(f->report), "disk");
+	if (text__has_item("page fault|read|readv|pread64|preadv|preadv2", '|', f->call) && memory_limit__add(in, f))
+		f->words = "pages of files that the memory limit of its cgroup evicts";
 	known = file.value ? osrt_files__find(in->files, f->pid, (u32)file.value) : NULL;
 	if (known)
 		snprintf(f->object, sizeof(f->object), "%s", osrt_files__name(in->files, known->number));

@@ -176,6 +176,7 @@ struct finding_input {
 	const struct profile *profile;
 	const struct lock_blame *locks; /* which code held locks that others waited for */
 	const struct osrt_files *files; /* names of files that calls waited for */
+	const struct map *memory_limits; /* see findings/memory_limit.h */
 	const struct cpu_sums *cpus; /* how all processes used CPUs, also those that are not selected */
 	/* of GPUs, calls of CUDA and NCCL, TCP connections, and training loops of PyTorch */
 	const struct gpu_gaps *gaps;

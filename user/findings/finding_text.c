@@ -177,8 +177,9 @@ static void add_share(struct text_buffer *s, const struct finding *f, const stru
 			  table__percent(f->lost_ns, f->wall_ns), wall, brief ? " in all" : "",
 			  table__percent(f->ran_ns, f->wall_ns));
 	else
-		text__add(s, "%s %.0f%% of %s%s%s%s", k->before, table__percent(f->lost_ns, f->wall_ns), wall,
-			  brief ? " in all" : "", f->words ? " for " : "", f->words ? f->words : k->after);
+		text__add(s, "%s %.0f%% of %s%s%s%s%s", k->before, table__percent(f->lost_ns, f->wall_ns), wall,
+			  brief ? " in all" : "", f->words ? " for " : "", f->words ? f->words : k->after,
+			  f->delay_ns && 2 * f->delay_ns >= f->lost_ns ? " and then for a CPU" : "");
 }
 
 static void add_calls(struct text_buffer *s, const struct finding *f)
@@ -207,6 +208,19 @@ static void add_calls(struct text_buffer *s, const struct finding *f)
 		text__add(s, ":" CLAUSE "%sin %s%s%s", mostly(percent), f->call, of, f->object);
 }
 
+/* Writes the name of the counterpart. A thread of the same process is called a thread, not by the process's name. */
+static const char *label_counterpart(const struct finding *f, const struct query *q, char *buf, size_t size)
+{
+	const struct finding_counterpart *counterpart = &f->counterpart;
+	const struct task *task = names__task(q->names, counterpart->pid, counterpart->tid);
+	const char *name = task ? names__string(q->names, task->python) : "";
+
+	if (counterpart->pid != f->pid || !counterpart->tid || counterpart->tid == counterpart->pid)
+		return names__label(q->names, buf, size, counterpart->pid, counterpart->tid);
+	snprintf(buf, size, *name ? "thread %u (%s)" : "thread %u", names__number(q->names, counterpart->tid), name);
+	return buf;
+}
+
 static void add_counterpart(struct text_buffer *s, const struct finding *f, const struct query *q)
 {
 	const struct finding_counterpart *counterpart = &f->counterpart;
@@ -228,9 +242,7 @@ static void add_counterpart(struct text_buffer *s, const struct finding *f, cons
 	}
 	if (counterpart->is_end_of_chain) {
 		text__add(s, ";" CLAUSE "in the end it waited for %s, which %s",
-			  counterpart->pid ?
-				  names__label(q->names, label, sizeof(label), counterpart->pid, counterpart->tid) :
-				  "others",
+			  counterpart->pid ? label_counterpart(f, q, label, sizeof(label)) : "others",
 			  counterpart->activity);
 		finding_code__add(s, " in ", &counterpart->code);
 		return;
@@ -243,8 +255,7 @@ static void add_counterpart(struct text_buffer *s, const struct finding *f, cons
 					      "ended");
 	finding_code__add(s, " ", &counterpart->code);
 	if (counterpart->pid && (counterpart->pid != f->pid || !has_code))
-		text__add(s, "%s%s", has_code ? " of " : " ",
-			  names__label(q->names, label, sizeof(label), counterpart->pid, counterpart->tid));
+		text__add(s, "%s%s", has_code ? " of " : " ", label_counterpart(f, q, label, sizeof(label)));
 	if (counterpart->percent && counterpart->percent < 90)
 		text__add(s, " (%.0f%%)", counterpart->percent);
 	if (*counterpart->activity)

@@ -9,6 +9,7 @@
 #include "findings/classify.h"
 #include "findings/group.h"
 #include "findings/line_time.h"
+#include "findings/memory_limit.h"
 #include "findings/merge.h"
 #include "findings/thread_pool.h"
 #include "model/cuda_calls.h"
@@ -28,6 +29,7 @@ struct findings {
 	struct profile *profile;
 	struct lock_blame *locks;
 	struct osrt_files *files;
+	struct map memory_limits;
 	struct gpu_busy gpu;
 	struct gpu_gaps gaps;
 	struct cuda_calls cuda;
@@ -66,6 +68,7 @@ void findings__free(struct findings *f)
 	profile__free(f->profile);
 	lock_blame__free(f->locks);
 	osrt_files__free(f->files);
+	map__free(&f->memory_limits);
 	gpu_gaps__free(&f->gaps);
 	gpu_busy__free(&f->gpu);
 	cuda_calls__free(&f->cuda);
@@ -374,11 +377,14 @@ static int read_cells(struct findings *f, const struct query *q, u32 n_parts)
 		err = lock_blame__new(&f->locks, q, f->stacks, f->activity);
 	if (!err)
 		err = osrt_files__new(&f->files, q);
+	if (!err)
+		err = memory_limits__read(&f->memory_limits, q);
 	f->input = (struct finding_input){ .q = q,
 					   .activity = f->activity,
 					   .stacks = f->stacks,
 					   .profile = f->profile,
 					   .locks = f->locks,
+					   .memory_limits = &f->memory_limits,
 					   .files = f->files };
 	if (!err && !f->is_colours)
 		err = read_subjects(f, q);

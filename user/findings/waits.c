@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "findings/children.h"
+#include "findings/memory_limit.h"
 #include "findings/polls.h"
 #include "findings/waited_for.h"
 #include "findings/compute.h"
@@ -71,6 +72,8 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 		complete_child(in, g, f);
 	if (p->kind == FINDING_CALL)
 		add_address_space(f);
+	if (p->kind == FINDING_MEMORY)
+		memory_limit__add(in, f);
 	if (p->kind == FINDING_IDLE && waits_for_worker(in, g, f))
 		group__set_kind(in, g, f, FINDING_RESULT);
 	else if (p->kind == FINDING_IDLE)

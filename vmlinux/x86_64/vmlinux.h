@@ -395,12 +395,33 @@ struct cgroup {
 	struct cgroup *ancestors[1];
 };
 
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+};
+
+enum cgroup_subsys_id { memory_cgrp_id };
+
 struct css_set {
+	struct cgroup_subsys_state *subsys[1];
 	struct cgroup *dfl_cgrp;
 };
 
-struct cgroup_subsys_state {
-	struct cgroup *cgroup;
+/* include/linux/page_counter.h, include/linux/memcontrol.h */
+struct page_counter {
+	unsigned long max;
+};
+
+typedef struct {
+	s64 counter;
+} atomic_long_t;
+
+enum memcg_memory_event { MEMCG_MAX = 2 };
+
+struct mem_cgroup {
+	struct cgroup_subsys_state css;
+	struct page_counter memory;
+	atomic_long_t memory_events_local[3];
 };
 
 /* kernel/sched/sched.h */

@@ -63,3 +63,13 @@ struct sched_throttle {
 	char cgroup[] DOC("path from the root of its hierarchy");
 } EVENT(sched_throttle, 0x0203,
 	"how long the CPU quota of a process's cgroup, or of one above it, throttled it; once a second and at its end");
+
+struct sched_memory {
+	struct event event;
+	u64 since UNIT(moment) DOC("the count is of the time from here on");
+	u64 limit UNIT(bytes) DOC("memory that the cgroup may use");
+	u64 reached DOC(
+		"times that the cgroup could not get memory without exceeding it, so that the kernel had to free some first");
+	char cgroup[] DOC("path from the root of its hierarchy");
+} EVENT(sched_memory, 0x0204,
+	"how often the memory limit of a process's cgroup, or of one above it, was reached; once a second");

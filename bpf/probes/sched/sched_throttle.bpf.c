@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * CPU quotas of cgroups. The figures of cpu.stat (nr_periods, nr_throttled, throttled_time) are read from the
- * kernel's own data, the task groups of followed processes: that needs no mount, path or version of cgroups, and
- * works for a container's cgroups, too. v1 and v2 share these counters.
+ * Limits of cgroups: CPU quotas, and limits of memory. The figures of cpu.stat (nr_periods, nr_throttled,
+ * throttled_time) and the figure `max` of memory.events.local are read from the kernel's own data, the groups of
+ * followed processes: that needs no mount, path or version of cgroups, and works for a container's cgroups, too. v1 and
+ * v2 share these counters.
  *
- * They are read once a second, when a process is created, and when its last thread ends. Each level with a quota is
- * read, as any of them may throttle the process.
+ * They are read once a second, quotas also when a process is created and when its last thread ends. Each level with a
+ * limit is read, as any of them may hold the process back.
  */
 #include "core/path.bpf.h"
 #include "sched.h"
@@ -129,6 +130,53 @@ __weak __noinline u32 sched__read(u64 address, u32 pid, enum reading which, u32 
 	return len;
 }
 
+/* The counter of a cgroup (a struct mem_cgroup) when it was last read */
+struct memory_seen {
+	u64 since, reached;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, MAX_GROUPS);
+	__type(key, struct throttle_key);
+	__type(value, struct memory_seen);
+} sched_memories SEC(".maps");
+
+/* PAGE_COUNTER_MAX, "no limit", is LONG_MAX / PAGE_SIZE. */
+#define NO_LIMIT  (1ULL << 46)
+#define PAGE_SIZE 4096
+
+/* As sched__read(), for a limit of memory. The record is in the iterator's buffer. */
+__weak __noinline u32 sched__read_memory(u64 address, u32 pid)
+{
+	struct mem_cgroup *group = (void *)address;
+	struct throttle_key key = { .group = address, .pid = pid };
+	struct memory_seen now = {}, *last;
+	u32 buffer = 1, len = 0;
+	struct sched_memory *e;
+	struct path_room *r;
+	u64 limit = BPF_CORE_READ(group, memory.max);
+
+	r = bpf_map_lookup_elem(&sched_throttle_buffers, &buffer);
+	if (!r || limit >= NO_LIMIT)
+		return 0;
+	now.since = bpf_ktime_get_ns();
+	now.reached = (u64)BPF_CORE_READ(group, memory_events_local[MEMCG_MAX].counter);
+	last = bpf_map_lookup_elem(&sched_memories, &key);
+	/* a new cgroup has the address of one that was removed, or a new process the number of one that has ended */
+	if (last && now.reached > last->reached) {
+		e = path__record(r, struct sched_memory);
+		event__init(&e->event, ID_sched_memory, 0, now.since);
+		e->event.pid = e->event.tid = pid;
+		e->since = last->since;
+		e->limit = limit * PAGE_SIZE;
+		e->reached = now.reached - last->reached;
+		len = sizeof(*e) + write_path(r, BPF_CORE_READ(group, css.cgroup, kn));
+	}
+	bpf_map_update_elem(&sched_memories, &key, &now, BPF_ANY);
+	return len;
+}
+
 /* Emits the record in the buffer. seq NULL: into the ring. */
 static __always_inline void send(u32 buffer, u32 len, struct seq_file *seq)
 {
@@ -141,6 +189,17 @@ static __always_inline void send(u32 buffer, u32 len, struct seq_file *seq)
 		iter__write(seq, path__record(r, struct sched_throttle), len);
 	else
 		emit(path__record(r, struct sched_throttle), len);
+}
+
+/* Writes the record in the iterator's buffer. */
+static __always_inline void send_memory(u32 len, struct seq_file *seq)
+{
+	u32 buffer = 1;
+	struct path_room *r = bpf_map_lookup_elem(&sched_throttle_buffers, &buffer);
+
+	barrier_var(len);
+	if (r && len <= sizeof(struct sched_memory) + PATH_ROOM)
+		iter__write(seq, path__record(r, struct sched_memory), len);
 }
 
 __weak __noinline int sched__emit(u32 buffer, u32 len)
@@ -168,14 +227,41 @@ static __always_inline void read_all(struct task_struct *task, enum reading whic
 	}
 }
 
+/* Reads the limits of memory of the cgroup of a process, and of those above it. */
+static __always_inline void read_memory(struct task_struct *task, struct seq_file *seq)
+{
+	struct cgroup_subsys_state *state = NULL;
+	struct mem_cgroup *group = NULL;
+	struct css_set *set;
+	u32 len, i;
+
+	if (!bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id) ||
+	    !bpf_core_field_exists(group->memory_events_local))
+		return;
+	set = BPF_CORE_READ(task, cgroups);
+	i = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
+	bpf_probe_read_kernel(&state, sizeof(state),
+			      (void *)set + bpf_core_field_offset(set->subsys) + i * sizeof(state));
+	for (i = 0; i < LEVELS && state; i++) {
+		/* the state is the first member */
+		len = sched__read_memory((u64)state, task->tgid);
+		if (len)
+			send_memory(len, seq);
+		state = BPF_CORE_READ(state, parent);
+	}
+}
+
 /* The threads of a process may be in different cgroups: all are read, and each cgroup is recorded once per process. */
 SEC("iter/task")
 int sched_throttled(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 
-	if (task && user_task__followed(task, option_sched_all))
-		read_all(task, READING_FIRST, ctx->meta->seq);
+	if (!task || !user_task__followed(task, option_sched_all))
+		return 0;
+	read_all(task, READING_FIRST, ctx->meta->seq);
+	if (task->pid == task->tgid)
+		read_memory(task, ctx->meta->seq);
 	return 0;
 }
 
