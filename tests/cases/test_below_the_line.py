@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # test: waits timeout=240
-# case: right | py-spy, other profilers: the user's line is right, but what happened in the library is deep in a flame graph |
+# case: right | profilers: the user's line is right, but what the library did is deep in a flame graph |
 """The first findings name what a line did: tracebacks as text, the lazy loads of an ORM, a free thread that tasks of an
 executor wait for."""
 import os

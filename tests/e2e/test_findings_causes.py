@@ -58,6 +58,11 @@ def check_demand(folder):
        found[0]["kind"] == "cpu", "what ran and what waited for a CPU are one finding", [f["text"] for f in found])
     ok("xz 20 preempted it most often (100% of the times)" in found[0]["text"], "which names the process that took the CPU",
        found[0]["text"])
+    others = [f'sched_other time=@{2 + i / 10} pid=0 tid=0 since=@{1 + i / 10} ran={ns} other_pid={100 + i} comm="{comm}"'
+              for i, (comm, ns) in enumerate([("cc1", 640000000)] * 40 + [("ld", 6400000000), ("sh", 5700000000), ("sonde", 32000000000)])]
+    found = findings(folder, *lines, *others)
+    ok("; meanwhile, of all CPUs' time, cc1 40%, ld 10% (not recorded)" in found[0]["text"] and "1 process was traced" in found[-1]["text"],
+       "processes that were not recorded are summed by name", found)
     return lines
 
 

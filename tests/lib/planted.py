@@ -57,6 +57,10 @@ def merged_schema(folder):
         f for f in throttle["fields"] if f["offset"] < 32] + [{"name": name, "type": "unsigned", "size": 8, "offset": offset}
                                                                for name, offset in (("limit", 32), ("reached", 40))] + [
         {"name": "cgroup", "type": "tail", "size": 0, "offset": 48}]}
+    other = {**throttle, "name": "sched_other", "id": throttle["id"] + 2, "size": 64, "fields": [f for f in throttle["fields"] if f["offset"] < 32]}
+    other["fields"] += [{"name": "ran", "type": "unsigned", "size": 8, "offset": 32, "unit": "ns"}, {"name": "other_pid", "type": "unsigned", "size": 4,
+                        "offset": 40, "unit": "task"}, {"name": "comm", "type": "text", "size": 16, "offset": 48}]
+    merged["events"]["sched_other"] = other
     # a call of a library that no family of sonde's own records
     merged["events"]["tiny_work"] = {**off, "name": "tiny_work", "id": 0x3f01}
     merged["families"].setdefault("python", {"id": 11, "name": "python", "doc": "", "default": False})

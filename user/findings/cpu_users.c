@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "output/table.h"
+#include "output/text.h"
 #include "util/path.h"
 
 static u32 priority_of(const struct finding_input *in, u32 pid)
@@ -20,12 +21,17 @@ static bool is_better(u32 priority, u32 than)
 	return priority && than && priority < than;
 }
 
+static bool is_recorders_name(const char *name)
+{
+	return !strcmp(name, "sonde") || path__begins_with(name, "sonde-");
+}
+
 /* sonde's own processes only record: no target's wait is attributed to them. */
 static bool is_recorder(const struct finding_input *in, u32 pid)
 {
 	const char *comm = names__comm(in->q->names, pid, 0);
 
-	return comm && (!strcmp(comm, "sonde") || path__begins_with(comm, "sonde-"));
+	return comm && is_recorders_name(comm);
 }
 
 /*
@@ -149,6 +155,37 @@ static void add_recorder(const struct finding_input *in, struct finding *f)
 		finding__add_detail(f, text);
 }
 
+/* Names that had less of the CPUs do not explain the wait; at most so many are added. */
+#define OTHERS_PERCENT 10
+#define OTHERS_MAX     2
+
+/* Adds the names of processes that were not recorded and had most of the CPUs. */
+static void add_others(const struct finding_input *in, struct finding *f)
+{
+	struct text_buffer s = { .buf = (char[96]){ 0 }, .size = 96 };
+	u64 all = in->cpus->online * query__measured(in->q), below = ~0ull;
+
+	for (u32 n = 0; n < OTHERS_MAX; n++) {
+		const char *name = NULL;
+		u64 most = 0;
+
+		MAP_EACH_ENTRY(const u64 *ns, const struct other_name *other, &in->cpus->others)
+			if (*ns > most && *ns < below && !is_recorders_name(other->text)) {
+				most = *ns;
+				name = other->text;
+			}
+		if (!name || 100 * most < OTHERS_PERCENT * all)
+			break;
+		text__add(&s, "%s %s %.0f%%", n ? "," : "meanwhile, of all CPUs' time,", name,
+			  table__percent(most, all));
+		below = most;
+	}
+	if (s.len) {
+		text__add(&s, " (not recorded)");
+		finding__add_detail(f, s.buf);
+	}
+}
+
 /* Adds the process that used the CPUs during the wait. */
 void cpu__add_users(const struct finding_input *in, const struct group *g, struct finding *f)
 {
@@ -157,6 +194,7 @@ void cpu__add_users(const struct finding_input *in, const struct group *g, struc
 	char text[96];
 
 	add_recorder(in, f);
+	add_others(in, f);
 	if (add_preferred(in, g, f))
 		return;
 	if (pid && percent >= 25 && pid != g->pid) {

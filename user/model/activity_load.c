@@ -132,8 +132,8 @@ static int on_losses(const struct rows *rows, void *arg)
 }
 
 /*
- * Reads quotas and losses once for the whole trace: they are few, and recorded up to a second after the time that they
- * describe.
+ * Reads quotas, losses and the CPU time of other processes once for the whole trace: they are few, and recorded up to a
+ * second after the time that they describe.
  */
 static int load_whole(struct activity *a)
 {
@@ -152,6 +152,8 @@ static int load_whole(struct activity *a)
 	whole.pids.n = 0;
 	if (!err)
 		err = query__read_kind(&whole, "meta_loss", on_losses, a);
+	if (!err && a->flags & ACTIVITY_CPUS)
+		err = cpu_sums__read_others(&a->cpus, &a->q);
 	span_list__sort(&a->lost);
 	return err;
 }

@@ -11,12 +11,13 @@ void cpu_sums__init(struct cpu_sums *c, u32 online)
 	map__init(&c->processes, sizeof(u32), sizeof(struct on_cpus));
 	map__init(&c->waited, sizeof(struct cpu_key), sizeof(u64));
 	map__init(&c->takers, sizeof(struct taker_key), sizeof(u64));
+	map__init(&c->others, sizeof(struct other_name), sizeof(u64));
 	map__init(&c->quotas, sizeof(struct quota_key), sizeof(struct throttle));
 }
 
 void cpu_sums__free(struct cpu_sums *c)
 {
-	MAPS_FREE(&c->run, &c->processes, &c->waited, &c->takers, &c->quotas);
+	MAPS_FREE(&c->run, &c->processes, &c->waited, &c->takers, &c->others, &c->quotas);
 }
 
 /* Stores on which CPU the process ran most, how many it may use, and which thread preempted it. */
@@ -74,4 +75,42 @@ int cpu_sums__add_throttle(struct cpu_sums *c, const struct throttle *t)
 	q->periods += t->periods;
 	q->throttled_periods += t->throttled_periods;
 	return 0;
+}
+
+struct others {
+	struct cpu_sums *cpus;
+	const struct query *q;
+};
+
+static int on_others(const struct rows *rows, void *arg)
+{
+	FIELDS_OF(rows__event(rows), comm);
+	const struct others *o = arg;
+
+	ROWS_EACH(v, rows) {
+		u64 since = (u64)view__get(&v, "since"), time = (u64)view__get(&v, "time");
+		double part = time > since ? (double)query__inside(o->q, since, time) / (double)(time - since) : 0;
+		struct other_name name = { 0 };
+		const char *text;
+		u32 len;
+		u64 *ns;
+
+		text = view__text(&v, comm, &len);
+		snprintf(name.text, sizeof(name.text), "%.*s", (int)len, text);
+		ns = map__get(&o->cpus->others, &name);
+		if (!ns)
+			return -ENOMEM;
+		*ns += (u64)(part * (double)view__get(&v, "ran"));
+	}
+	return 0;
+}
+
+int cpu_sums__read_others(struct cpu_sums *c, const struct query *q)
+{
+	struct others o = { c, q };
+	struct query all = *q;
+
+	all.from = all.to = 0;
+	all.pids.n = all.tids.n = 0;
+	return query__read_kind(&all, "sched_other", on_others, &o);
 }

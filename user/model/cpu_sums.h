@@ -31,12 +31,17 @@ struct quota_key {
 	char cgroup[192]; /* a cgroup of the process, or one above it */
 };
 
+struct other_name {
+	char text[16]; /* terminated */
+};
+
 struct cpu_sums {
 	u32 online; /* CPUs of the machine, 0: not known */
 	struct map run; /* struct cpu_key -> u64 ns that a process ran on a CPU */
 	struct map processes; /* u32 pid -> struct on_cpus */
 	struct map waited; /* struct cpu_key -> u64 ns that it waited for one */
 	struct map takers; /* struct taker_key -> u64: how often the thread preempted it */
+	struct map others; /* struct other_name -> u64 ns that processes of this name ran, which were not recorded */
 	struct map quotas; /* struct quota_key -> struct throttle: sums of the counts, without the time and cgroup */
 };
 
@@ -45,3 +50,5 @@ void cpu_sums__free(struct cpu_sums *c);
 /* Adds the part of a span that lies in the time of q, which ends the span if it contains its end. 0 or -ENOMEM. */
 int cpu_sums__add(struct cpu_sums *c, const struct sched_span *s, const struct query *q);
 int cpu_sums__add_throttle(struct cpu_sums *c, const struct throttle *t);
+/* Adds the CPU time of processes that were not recorded, in the time of q. 0 or negative errno. */
+int cpu_sums__read_others(struct cpu_sums *c, const struct query *q);

@@ -262,6 +262,8 @@ static enum event_role role_of(const struct schema_event *e)
 		{ "sample_tasks", EVENT_MEASURES },
 		{ "sample_wake", EVENT_MEASURES },
 		{ "sched_throttle", EVENT_MEASURES },
+		{ "sched_memory", EVENT_MEASURES },
+		{ "sched_other", EVENT_MEASURES },
 		{ "net_retransmit", EVENT_MEASURES },
 	};
 

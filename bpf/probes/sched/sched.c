@@ -190,7 +190,7 @@ static const struct family_part parts[] = {
 	FAMILY_PART("sched_wakeup_new", "the starters of threads"),
 	FAMILY_PART("sched_forked", "threads that begin while sonde traces"),
 	FAMILY_PART("sched_open", "the states of threads when the recording stopped"),
-	FAMILY_PART("sched_throttle*", "limits of cgroups that held threads back (CPU quotas, memory)"),
+	FAMILY_PART("sched_throttle*", "limits of cgroups (CPU quotas, memory), and the CPU time of other processes"),
 	FAMILY_PARTS_END,
 };
 

@@ -73,3 +73,13 @@ struct sched_memory {
 	char cgroup[] DOC("path from the root of its hierarchy");
 } EVENT(sched_memory, 0x0204,
 	"how often the memory limit of a process's cgroup, or of one above it, was reached; once a second");
+
+struct sched_other {
+	struct event event;
+	u64 since UNIT(moment) DOC("the time is from here on");
+	u64 ran UNIT(ns) DOC("for which the thread ran");
+	u32 other_pid UNIT(task) DOC("its process; pid and tid are 0, because it is not recorded");
+	u32 other_tid UNIT(task) DOC("the thread");
+	char comm[16] DOC("the process's name");
+} EVENT(sched_other, 0x0205,
+	"CPU time of a thread that is not recorded, if it was 10 ms or more; once a second and at its end");

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Limits of cgroups: CPU quotas, and limits of memory. The figures of cpu.stat (nr_periods, nr_throttled,
- * throttled_time) and the figure `max` of memory.events.local are read from the kernel's own data, the groups of
- * followed processes: that needs no mount, path or version of cgroups, and works for a container's cgroups, too. v1 and
- * v2 share these counters.
+ * What is read once a second: limits of cgroups (CPU quotas, and limits of memory), and the CPU time of threads that are
+ * not followed. The figures of cpu.stat (nr_periods, nr_throttled, throttled_time) and the figure `max` of
+ * memory.events.local are read from the kernel's own data, the groups of followed processes: that needs no mount, path
+ * or version of cgroups, and works for a container's cgroups, too. v1 and v2 share these counters.
  *
- * They are read once a second, quotas also when a process is created and when its last thread ends. Each level with a
- * limit is read, as any of them may hold the process back.
+ * Quotas are read also when a process is created and when its last thread ends. Each level with a limit is read, as any
+ * of them may hold the process back.
  */
 #include "core/path.bpf.h"
 #include "sched.h"
@@ -251,14 +251,64 @@ static __always_inline void read_memory(struct task_struct *task, struct seq_fil
 	}
 }
 
+/* The CPU time of a thread that is not followed when it was last read */
+struct other_seen {
+	u64 since, ran;
+};
+
+#define MAX_OTHERS   16384
+#define OTHER_MIN_NS 10000000
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, MAX_OTHERS);
+	__type(key, u32);
+	__type(value, struct other_seen);
+} sched_others SEC(".maps");
+
+/* When threads that are not followed were read for the first time: a thread that began later ran only since then. */
+static u64 others_since;
+
+/* Fills a record with the time for which the thread ran since it was last read. false: that is little, or not known. */
+static __always_inline bool fill_other(struct sched_other *e, struct task_struct *task)
+{
+	struct other_seen now = { .since = bpf_ktime_get_ns(), .ran = task->se.sum_exec_runtime };
+	struct other_seen began = { .since = task->start_time }, *last;
+	u32 tid = task->pid;
+
+	if (!others_since)
+		others_since = now.since;
+	last = bpf_map_lookup_elem(&sched_others, &tid);
+	/* a new thread may have the number of one that has ended */
+	if (!last || last->ran > now.ran || last->since < began.since)
+		last = began.since >= others_since ? &began : &now;
+	event__init(&e->event, ID_sched_other, 0, now.since);
+	e->event.pid = e->event.tid = 0;
+	e->other_pid = task->tgid;
+	e->other_tid = tid;
+	e->since = last->since;
+	e->ran = now.ran - last->ran;
+	bpf_map_update_elem(&sched_others, &tid, &now, BPF_ANY);
+	if (e->ran < OTHER_MIN_NS)
+		return false;
+	BPF_CORE_READ_INTO(&e->comm, task, group_leader, comm);
+	return true;
+}
+
 /* The threads of a process may be in different cgroups: all are read, and each cgroup is recorded once per process. */
 SEC("iter/task")
 int sched_throttled(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
+	struct sched_other other = {};
 
-	if (!task || !user_task__followed(task, option_sched_all))
+	if (!task)
 		return 0;
+	if (!user_task__followed(task, option_sched_all)) {
+		if (fill_other(&other, task))
+			iter__write(ctx->meta->seq, &other, sizeof(other));
+		return 0;
+	}
 	read_all(task, READING_FIRST, ctx->meta->seq);
 	if (task->pid == task->tgid)
 		read_memory(task, ctx->meta->seq);
@@ -277,6 +327,10 @@ int BPF_PROG(sched_throttle_forked, struct task_struct *parent, struct task_stru
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(sched_throttle_exit, struct task_struct *task)
 {
+	struct sched_other other = {};
+
+	if (!user_task__followed(task, option_sched_all) && fill_other(&other, task))
+		emit(&other, sizeof(other));
 	/* the process may have left the set already; of one that was not in it nothing was read before */
 	if (!task__live_threads(task))
 		read_all(task, READING_LAST, NULL);

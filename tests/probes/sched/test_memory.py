@@ -89,8 +89,8 @@ def main():
     events, counted, counter, found = record(LIMIT, data, path)
     name = "/" + os.path.basename(os.path.dirname(counter))
     ok(events and {(e["limit"], e["cgroup"][-len(name):]) for e in events} == {(LIMIT, name)}, "the limit and its cgroup", events)
-    # the kernel counted before and after the recording, too; version 1 also counts attempts to get pages in advance, and
-    # at the limit frees some 32 of them at once
+    # the kernel counted before and after the recording, too; version 1 also counts attempts to get pages in advance,
+    # and at the limit some 32 are freed at once
     least = counted // (2 if counter.endswith("events.local") else 200)
     bounds.between("the number of times, by the kernel's counter", sum(e["reached"] for e in events), max(least, 1), counted)
     texts = [f["text"] for f in found]
