@@ -89,13 +89,16 @@ static void memory(const uint8_t *data, size_t size)
 	tasks = calloc(1, sizeof(*tasks));
 	if (!tasks)
 		abort();
+	tasks->has_all = data[3] & 1;
 	map__init(&l.types, sizeof(u64), sizeof(u8));
 	/* the second time without the way to the set, whose types an input hardly has */
 	snapshot__tasks(&l, tasks);
 	tasks->set = data[3] * 8;
 	snapshot__tasks(&l, tasks);
 	for (u32 i = 0; i < tasks->n; i++)
-		fuzz__use(tasks->groups[i].stack.frames[0].line + strlen(tasks->groups[i].stack.frames[0].name));
+		if (tasks->groups[i].stack.n)
+			fuzz__use(tasks->groups[i].stack.frames[0].line +
+				  strlen(tasks->groups[i].stack.frames[0].name));
 	tasks__free(tasks);
 	snapshot__forget_objects(&l);
 	close(l.mem);

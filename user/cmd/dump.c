@@ -28,7 +28,8 @@ static const char help[] =
 	"GIL, which ones wait for it, and in which system call the others sleep, and for how long. The\n"
 	"processes are neither stopped nor changed: their memory is read while they run. A stack is read until\n"
 	"two readings agree; if none do, because the thread runs too fast, the dump says so instead of guessing.\n"
-	"For asyncio it also prints the waiting tasks, grouped by what they await.\n"
+	"For asyncio it also prints the tasks: each one's name, its coroutines, and below it the tasks that it\n"
+	"awaits, behind an arrow. Tasks with equal coroutines are printed together.\n"
 	"\n"
 	"Supports CPython 3.8 and later, in containers too (PID in this machine's numbering). Needs root, or\n"
 	"the right to trace the process (its user, where kernel.yama.ptrace_scope is 0).\n"
@@ -182,7 +183,8 @@ static void fill_threads(const struct dump *d, const struct snapshot *l, struct 
 static int print_tables(const struct dump *d)
 {
 	struct report_output out = { .name = "dump" };
-	struct table *processes, *interpreters, *threads, *frames, *tasks;
+	struct table *processes, *interpreters, *threads, *frames;
+	struct dump_tasks tasks;
 	char version[32];
 	int status;
 
@@ -190,7 +192,7 @@ static int print_tables(const struct dump *d)
 	interpreters = REPORT_TABLE(&out, "interpreters", "Interpreters", interpreter_columns);
 	threads = REPORT_TABLE(&out, "threads", "Threads", thread_columns);
 	frames = REPORT_TABLE(&out, "frames", "Frames, the innermost first", frame_columns);
-	tasks = dump_tasks__table(&out);
+	dump_tasks__tables(&tasks, &out);
 	for (u32 i = 0; i < d->n; i++) {
 		const struct snapshot *l = &d->snapshots[i];
 
@@ -207,16 +209,16 @@ static int print_tables(const struct dump *d)
 		}
 		fill_threads(d, l, threads, frames);
 		if (d->tasks[i])
-			dump_tasks__fill(d->tasks[i], l->pid, tasks);
+			dump_tasks__fill(&tasks, d->tasks[i], l->pid);
 	}
 	status = cmd__print(&out, &d->options);
 	report_output__free(&out);
 	return status;
 }
 
-static void print_frame(const struct snapshot_frame *f)
+void dump__print_frame(const struct snapshot_frame *f, u32 indent)
 {
-	fputs("    ", stdout);
+	printf("%*s", (int)indent, "");
 	print__clean(stdout, f->name);
 	fputs(" (", stdout);
 	print__clean(stdout, f->file);
@@ -252,7 +254,7 @@ static void print_thread(const struct dump *d, const struct snapshot *l, const s
 	if (t->torn)
 		puts("    (its stack changed at each reading: it runs)");
 	for (u32 i = 0; i < t->n_frames; i++)
-		print_frame(&t->frames[i]);
+		dump__print_frame(&t->frames[i], 4);
 	if (t->cut)
 		puts("    (and more)");
 }
@@ -349,7 +351,7 @@ static int print_people(const struct dump *d)
 			}
 		free(printed);
 		if (d->tasks[i])
-			dump_tasks__print(d->tasks[i], print_frame);
+			dump_tasks__print(d->tasks[i]);
 	}
 	return fflush(stdout) || ferror(stdout) ? EXIT_FAILED : EXIT_DONE;
 }
@@ -453,6 +455,7 @@ static void take_snapshot(struct dump *d, u32 i)
 	d->tasks[i] = ret ? NULL : calloc(1, sizeof(*d->tasks[i]));
 	if (!d->tasks[i])
 		return;
+	d->tasks[i]->has_all = true;
 	ret = snapshot__tasks(l, d->tasks[i]);
 	if (ret == -ENOTSUP)
 		cmd__error("process %u: its asyncio tasks are not printed: " TASKS_UNKNOWN, l->pid);

@@ -5,8 +5,14 @@
 #include "output/table.h"
 #include "python/tasks.h"
 
-/* Adds an empty table of tasks. */
-struct table *dump_tasks__table(struct report_output *out);
-void dump_tasks__fill(const struct tasks *t, u32 pid, struct table *table);
-/* Prints the tasks for people; print_frame prints a line for each frame. */
-void dump_tasks__print(const struct tasks *t, void (*print_frame)(const struct snapshot_frame *f));
+struct dump_tasks {
+	struct table *stacks, *tasks, *awaits;
+};
+
+/* Adds empty tables. */
+void dump_tasks__tables(struct dump_tasks *d, struct report_output *out);
+void dump_tasks__fill(const struct dump_tasks *d, const struct tasks *t, u32 pid);
+/* Prints the tasks for people, those that a task awaits below it. */
+void dump_tasks__print(const struct tasks *t);
+/* In dump.c. */
+void dump__print_frame(const struct snapshot_frame *f, u32 indent);

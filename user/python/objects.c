@@ -10,7 +10,10 @@
 /* Include/cpython/object.h: PyTypeObject */
 #define TYPE_NAME	 24
 #define TYPE_BASIC_SIZE	 32
+#define TYPE_FLAGS	 168
 #define TYPE_DICT_OFFSET 288
+#define FLAG_HEAP	 (1 << 9) /* Py_TPFLAGS_HEAPTYPE: a class */
+#define FLAG_DICT	 (1 << 4) /* Py_TPFLAGS_MANAGED_DICT, from 3.11 on: its instances have attributes */
 /* PyHeapTypeObject.ht_cached_keys: 3.11, 3.12 to 3.14, and 3.15 */
 #define TYPE_KEYS_311 872
 #define TYPE_KEYS     880
@@ -41,6 +44,12 @@ struct old_keys_head {
 #define SET_TABLE 40
 #define SET_MAX	  (1U << 20)
 
+/* PyVarObject.ob_size; PyListObject.ob_item; PyTupleObject.ob_item until 3.13 and later */
+#define SEQUENCE_SIZE	16
+#define LIST_ITEMS	24
+#define TUPLE_ITEMS_313 24
+#define TUPLE_ITEMS	32
+
 static enum object_type named(const char *name)
 {
 	static const struct {
@@ -61,6 +70,13 @@ static enum object_type named(const char *name)
 		{ "int", OBJECT_INT },
 		{ "StreamReader", OBJECT_STREAM },
 		{ "NoneType", OBJECT_NONE },
+		{ "tuple", OBJECT_TUPLE },
+		{ "list", OBJECT_LIST },
+		{ "cell", OBJECT_CELL },
+		{ "functools.partial", OBJECT_PARTIAL },
+		{ "_asyncio.Future", OBJECT_FUTURE },
+		{ "_GatheringFuture", OBJECT_FUTURE },
+		{ "_SelectorSocketTransport", OBJECT_TRANSPORT },
 	};
 
 	for (u32 i = 0; i < ARRAY_LEN(names); i++)
@@ -177,8 +193,11 @@ struct attributes {
 static bool attributes_of(struct snapshot *l, u64 instance, struct attributes *out)
 {
 	u64 type = snapshot__word(l, instance + OBJECT_TYPE), at;
-	u32 version = l->layout.version;
+	u32 version = l->layout.version, flags = (u32)snapshot__word(l, type + TYPE_FLAGS);
 
+	if (!(flags & FLAG_HEAP) || !snapshot__word(l, type + TYPE_DICT_OFFSET) ||
+	    (version >= 0x030b && !(flags & FLAG_DICT)))
+		return false;
 	if (version == 0x030b && (out->values = snapshot__word(l, instance - 32)) != 0)
 		goto of_type;
 	if (version < 0x030b)
@@ -227,9 +246,10 @@ s64 object__number(struct snapshot *l, u64 object)
 {
 	u64 words[2]; /* ob_size, from 3.12 on lv_tag; the first digit of 30 bits, and more */
 	u64 one = l->layout.version < 0x030c ? 1 : 1 << 3;
+	u64 small = l->layout.version < 0x030e ? 0 : 1 << 2; /* of the interpreter's own small numbers */
 
 	if (object__type(l, object) != OBJECT_INT || !snapshot__read(l, object + 16, words, sizeof(words)) ||
-	    words[0] != one)
+	    (words[0] & ~small) != one)
 		return -1;
 	return (s64)(words[1] & 0x3fffffff);
 }
@@ -253,22 +273,41 @@ void object__each_value(struct snapshot *l, u64 dict, u32 max, void (*fn)(struct
 	}
 }
 
-#define ATTRIBUTES_MAX 8
-
-u64 object__first_set(struct snapshot *l, u64 instance)
+bool object__attribute_words(struct snapshot *l, u64 instance, u64 words[OBJECT_WORDS])
 {
-	u64 words[ATTRIBUTES_MAX];
 	struct attributes a;
 	struct keys k;
 
-	if (!object__is_address(instance) || !attributes_of(l, instance, &a) ||
-	    (!a.values && !read_keys(l, a.keys, &k)) ||
-	    !snapshot__read(l, a.values ? a.values : k.at, words, sizeof(words)))
+	return object__is_address(instance) && attributes_of(l, instance, &a) &&
+	       (a.values || read_keys(l, a.keys, &k)) &&
+	       snapshot__read(l, a.values ? a.values : k.at, words, OBJECT_WORDS * sizeof(u64));
+}
+
+u64 object__first_set(struct snapshot *l, u64 instance)
+{
+	u64 words[OBJECT_WORDS];
+
+	if (!object__attribute_words(l, instance, words))
 		return 0;
-	for (u32 i = 0; i < ATTRIBUTES_MAX; i++)
+	for (u32 i = 0; i < OBJECT_WORDS; i++)
 		if (object__type(l, words[i]) == OBJECT_SET)
 			return words[i];
 	return 0;
+}
+
+u32 object__elements(struct snapshot *l, u64 sequence, u64 *words, u32 max)
+{
+	enum object_type type = object__type(l, sequence);
+	u64 n = snapshot__word(l, sequence + SEQUENCE_SIZE), at;
+
+	if (type == OBJECT_LIST)
+		at = snapshot__word(l, sequence + LIST_ITEMS);
+	else if (type == OBJECT_TUPLE)
+		at = sequence + (l->layout.version < 0x030e ? TUPLE_ITEMS_313 : TUPLE_ITEMS);
+	else
+		return 0;
+	n = n < max ? n : max;
+	return snapshot__read(l, at, words, n * sizeof(u64)) ? (u32)n : 0;
 }
 
 int object__each_element(struct snapshot *l, u64 set, u32 max, int (*fn)(struct snapshot *l, u64 element, void *arg),

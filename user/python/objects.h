@@ -16,6 +16,12 @@ enum object_type {
 	OBJECT_INT,
 	OBJECT_STREAM, /* asyncio.StreamReader */
 	OBJECT_NONE,
+	OBJECT_TUPLE,
+	OBJECT_LIST,
+	OBJECT_CELL, /* a variable of a closure */
+	OBJECT_PARTIAL, /* functools.partial */
+	OBJECT_FUTURE, /* of asyncio, but no task */
+	OBJECT_TRANSPORT, /* asyncio's, of a socket */
 };
 
 /* Offsets that all these versions have in common. */
@@ -23,6 +29,8 @@ enum object_type {
 #define MODULE_DICT    16 /* PyModuleObject.md_dict */
 #define METHOD_SELF    24 /* PyMethodObject.im_self */
 #define WEAKREF_OBJECT 16 /* PyWeakReference.wr_object */
+#define CELL_OBJECT    16 /* PyCellObject.ob_ref */
+#define PARTIAL_TUPLE  24 /* partialobject.args */
 #define AWAITS_OBJECT  16 /* of the objects OBJECT_AWAITS_GENERATOR: the generator or coroutine */
 
 /* Could it be the address of an object? */
@@ -43,6 +51,11 @@ s64 object__number(struct snapshot *l, u64 object);
 /* Calls fn for up to max values of a dict that is not split, such as one without instance. */
 void object__each_value(struct snapshot *l, u64 dict, u32 max, void (*fn)(struct snapshot *l, u64 value, void *arg),
 			void *arg);
+/* Reads the first attributes of an instance of a class without slots; other words may be among them. */
+#define OBJECT_WORDS 16
+bool object__attribute_words(struct snapshot *l, u64 instance, u64 words[OBJECT_WORDS]);
+/* Reads the first elements of a tuple or a list. Returns their number. */
+u32 object__elements(struct snapshot *l, u64 sequence, u64 *words, u32 max);
 /* The first attribute that is a set, of an instance of a class without slots; 0: there is none. */
 u64 object__first_set(struct snapshot *l, u64 instance);
 /*

@@ -28,8 +28,11 @@ struct task_layout {
 	u32 interp_tasks, state_tasks; /* struct llist_node in PyInterpreterState and in PyThreadState */
 	u32 task_node; /* struct llist_node in a task */
 	u32 task_coroutine; /* 0: is to be found */
+	u32 awaited_by, is_set; /* with has_lists: in a task, who awaits it, and whether that is a set */
 	u32 frame; /* the coroutine's frame */
 	bool frame_is_object; /* the coroutine has only a pointer to its frame */
+	s32 state; /* from the frame on: a byte, larger than the next one when it has ended */
+	u8 runs; /* the state of a frame that runs */
 	u32 name; /* the coroutine's qualified name; 0: its code object has it */
 	enum stack_top top;
 	u32 stack_top, locals; /* in the frame */

@@ -2,12 +2,14 @@
 #include "python/tasks.h"
 
 #include "python/objects.h"
-#include "python/task_layout.h"
+#include "python/task_reading.h"
 #include "util/array.h"
 #include "util/path.h"
 #include "util/python_library.h"
+#include "util/utf8.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,33 +28,9 @@
 /* Attempts to read a list of tasks that changes meanwhile, and nodes that are read of all lists in all attempts. */
 #define ATTEMPTS_MAX 4
 #define NODES_MAX    (ATTEMPTS_MAX * TASKS_MAX)
-/* From 3.14 on references in frames have a tag in their lowest bits. */
-#define TAG_MASK 7ULL
-
-struct raw_task {
-	struct {
-		u64 code, locals;
-		u64 name; /* the coroutine's; 0: its code object has it */
-		s64 offset;
-		u32 words; /* locals and stack */
-	} frames[TASK_FRAMES_MAX]; /* outermost first */
-	u32 n;
-	u64 task, waits; /* addresses of the task and of the future that it waits for */
-	/*
-	 * a hash of that address and of what is on its coroutines' stacks: the next future often gets the same address
-	 */
-	u64 state;
-};
-
-struct reading {
-	struct task_layout layout;
-	u32 coroutine; /* the word of a task that is its coroutine; 0: not known yet */
-	struct raw_task *list; /* tasks that wait */
-	u32 n, all;
-	u32 nodes; /* of lists, that were read */
-	u32 examined; /* words of stacks */
-	bool more; /* lists were read in part */
-};
+/* Tasks that are followed from the holder of a lock on, each of which waits for the next one. */
+#define CHAIN_MAX 16
+#define NONE	  0xffffffffu
 
 /* The main interpreter: the last one of the list, which begins with the newest one. */
 u64 snapshot__main_interpreter(const struct snapshot *l)
@@ -104,7 +82,7 @@ static u64 add_frame(struct snapshot *l, const struct task_layout *p, u64 corout
 	    l->layout.frame_copy > sizeof(frame) - 4 || !snapshot__read(l, at, frame, sizeof(frame)))
 		return 0;
 	memcpy(&code, frame + l->layout.frame_code, sizeof(code));
-	code &= ~TAG_MASK;
+	code &= ~TASK_TAG_MASK;
 	if (!snapshot__read(l, code + OBJECT_TYPE, &type, sizeof(type)) || type != l->code_type)
 		return 0;
 	top = words_of(p, frame, at + p->locals);
@@ -119,11 +97,11 @@ static u64 add_frame(struct snapshot *l, const struct task_layout *p, u64 corout
 	if (!snapshot__read(l, at + p->locals + ((u64)top - n) * sizeof(u64), words, n * sizeof(u64)))
 		return 0;
 	for (u32 i = 0; i < n; i++)
-		t->state = t->state * 31 + words[i];
+		t->hash = t->hash * 31 + words[i];
 	/* from 3.15 on there is a word for a virtual iterator above the object, which is NULL here */
-	if (l->layout.version >= 0x030f && n > 1 && !(words[n - 1] & ~TAG_MASK))
+	if (l->layout.version >= 0x030f && n > 1 && !(words[n - 1] & ~TASK_TAG_MASK))
 		n--;
-	return words[n - 1] & ~TAG_MASK;
+	return words[n - 1] & ~TASK_TAG_MASK;
 }
 
 static void walk(struct snapshot *l, const struct task_layout *p, u64 object, struct raw_task *t)
@@ -150,8 +128,44 @@ static u32 find_coroutine(struct snapshot *l, const u64 *words)
 	return 0;
 }
 
+static enum task_state state_of(struct snapshot *l, const struct task_layout *p, u64 coroutine)
+{
+	u64 frame = coroutine + p->frame;
+	s8 state;
+
+	if (p->frame_is_object)
+		frame = snapshot__word(l, frame);
+	if (!frame || !snapshot__read(l, frame + (u64)(s64)p->state, &state, sizeof(state)) || state > p->runs)
+		return TASK_ENDED;
+	return state == p->runs ? TASK_RUNS : TASK_READY;
+}
+
+/* Until 3.13 a number stands for the name Task-NUMBER. */
+static void read_name(struct snapshot *l, u64 name, char *to)
+{
+	s64 number = object__number(l, name);
+	char *text = number < 0 ? snapshot__text(l, name) : NULL;
+
+	if (number >= 0)
+		snprintf(to, TASK_NAME_MAX, "Task-%lld", number);
+	else if (text)
+		utf8__copy(to, TASK_NAME_MAX, text);
+	free(text);
+}
+
+static void read_awaiters(const struct task_reading *r, const u64 *words, struct raw_task *t)
+{
+	if (r->layout.has_lists) {
+		t->awaited_by = words[r->layout.awaited_by / sizeof(u64)];
+		t->is_set = ((const u8 *)words)[r->layout.is_set] != 0;
+	} else {
+		t->callbacks[0] = words[FUTURE_CALLBACK / sizeof(u64)];
+		t->callbacks[1] = words[FUTURE_CALLBACKS / sizeof(u64)];
+	}
+}
+
 /* Adds a task, whose first words were read. */
-static int add_raw_task(struct snapshot *l, struct reading *r, u64 task, const u64 *words)
+static int add_raw_task(struct snapshot *l, struct task_reading *r, u64 task, const u64 *words)
 {
 	struct raw_task t = { .task = task };
 
@@ -159,16 +173,21 @@ static int add_raw_task(struct snapshot *l, struct reading *r, u64 task, const u
 		r->coroutine = find_coroutine(l, words);
 	if (!r->coroutine || object__type(l, words[r->coroutine]) != OBJECT_COROUTINE)
 		return 0;
-	r->all++;
-	/* task_fut_waiter, the member before it: without one the task runs or is about to */
+	/* task_fut_waiter, the member before it: without one the task runs or is about to, or has ended */
 	t.waits = words[r->coroutine - 1];
-	if (!t.waits)
+	t.state = t.waits ? TASK_WAITS : state_of(l, &r->layout, words[r->coroutine]);
+	r->all += t.state != TASK_ENDED;
+	if (t.state == TASK_ENDED || (!t.waits && !r->has_all))
 		return 0;
-	t.state = t.waits;
-	walk(l, &r->layout, words[r->coroutine], &t);
+	t.hash = t.waits;
+	if (t.state != TASK_RUNS)
+		walk(l, &r->layout, words[r->coroutine], &t);
 	/* the task ran meanwhile */
-	if (!t.n || snapshot__word(l, t.task + (r->coroutine - 1) * sizeof(u64)) != t.waits)
+	if (t.waits && (!t.n || snapshot__word(l, t.task + (r->coroutine - 1) * sizeof(u64)) != t.waits))
 		return 0;
+	read_awaiters(r, words, &t);
+	if (r->has_all)
+		read_name(l, words[r->coroutine + 1], t.name);
 	return array__push(r->list, r->n, t) ? 0 : -ENOMEM;
 }
 
@@ -185,7 +204,7 @@ static int on_reference(struct snapshot *l, u64 reference, void *arg)
  * Reads a list of tasks, which begins and ends at the node `head`. Returns 0, -ENOMEM, or -EAGAIN: a task was added or
  * removed meanwhile.
  */
-static int read_list(struct snapshot *l, struct reading *r, u64 head)
+static int read_list(struct snapshot *l, struct task_reading *r, u64 head)
 {
 	u32 node = r->layout.task_node;
 	u64 words[TASK_SIZE / 8], previous = head, at = snapshot__word(l, head);
@@ -205,9 +224,9 @@ static int read_list(struct snapshot *l, struct reading *r, u64 head)
 }
 
 /* A list that changes at each attempt is read in part. */
-static int read_list_anew(struct snapshot *l, struct reading *r, u64 head)
+static int read_list_anew(struct snapshot *l, struct task_reading *r, u64 head)
 {
-	struct reading before = *r;
+	struct task_reading before = *r;
 	int err = -EAGAIN;
 
 	for (u32 i = 0; i < ATTEMPTS_MAX && err == -EAGAIN; i++) {
@@ -220,7 +239,7 @@ static int read_list_anew(struct snapshot *l, struct reading *r, u64 head)
 }
 
 /* Reads the lists of the main interpreter: those of its threads, and that of the tasks of threads that have ended. */
-static int read_lists(struct snapshot *l, struct reading *r)
+static int read_lists(struct snapshot *l, struct task_reading *r)
 {
 	u64 interpreter = snapshot__main_interpreter(l), state;
 	int err = interpreter ? read_list_anew(l, r, interpreter + r->layout.interp_tasks) : 0;
@@ -234,7 +253,7 @@ static int read_lists(struct snapshot *l, struct reading *r)
 }
 
 /* Reads the tasks into r. Returns 0, -ENOENT: there is no set of tasks; -ENOMEM. */
-static int read_tasks(struct snapshot *l, struct reading *r, struct tasks *t)
+static int read_tasks(struct snapshot *l, struct task_reading *r, struct tasks *t)
 {
 	if (r->layout.has_lists)
 		return read_lists(l, r);
@@ -278,7 +297,7 @@ static bool is_lock(const struct snapshot_frame *f)
  * coroutine's stack, from 3.14 on as the function and the object. A task that only waits for the object has it there,
  * too, and runs a method of the object above.
  */
-static bool is_holder(struct snapshot *l, struct reading *r, const struct raw_task *t, u64 object)
+static bool is_holder(struct snapshot *l, struct task_reading *r, const struct raw_task *t, u64 object)
 {
 	for (u32 i = 0; i < t->n && r->examined < HOLDERS_MAX; i++) {
 		u32 n = t->frames[i].words < STACK_MAX ? t->frames[i].words : STACK_MAX;
@@ -286,27 +305,70 @@ static bool is_holder(struct snapshot *l, struct reading *r, const struct raw_ta
 
 		r->examined += n;
 		if (i + 1 < t->n)
-			self = snapshot__word(l, t->frames[i + 1].locals) & ~TAG_MASK;
+			self = snapshot__word(l, t->frames[i + 1].locals) & ~TASK_TAG_MASK;
 		if (self == object ||
 		    !snapshot__read(l, t->frames[i].locals + (t->frames[i].words - n) * sizeof(u64), words, n * 8))
 			continue;
 		for (u32 k = 0; k < n; k++) {
-			u64 word = words[k] & ~TAG_MASK;
+			u64 word = words[k] & ~TASK_TAG_MASK;
 			enum object_type type = object__type(l, word);
 
 			if ((type == OBJECT_METHOD && snapshot__word(l, word + METHOD_SELF) == object) ||
-			    (type == OBJECT_FUNCTION && (words[k + 1] & ~TAG_MASK) == object))
+			    (type == OBJECT_FUNCTION && (words[k + 1] & ~TASK_TAG_MASK) == object))
 				return true;
 		}
 	}
 	return false;
 }
 
-static void find_holder(struct snapshot *l, struct reading *r, struct task_group *g)
+static u32 holder_of(struct snapshot *l, struct task_reading *r, u64 object)
 {
-	for (u32 i = 0; i < r->n && !g->holder.n; i++)
-		if (is_holder(l, r, &r->list[i], g->object))
-			g->holder = stack_of(l, &r->list[i]);
+	for (u32 i = 0; i < r->n && object__is_address(object); i++)
+		if (is_holder(l, r, &r->list[i], object))
+			return i;
+	return NONE;
+}
+
+/* The object whose method the innermost coroutine runs. */
+static u64 object_of(struct snapshot *l, const struct raw_task *t)
+{
+	return t->n ? snapshot__word(l, t->frames[t->n - 1].locals) & ~TASK_TAG_MASK : 0;
+}
+
+/* Returns a task that this one awaits, or that holds the lock for which this one waits; NONE: there is none. */
+static u32 next_of(struct snapshot *l, struct task_reading *r, u32 at)
+{
+	const struct raw_task *t = &r->list[at];
+	struct snapshot_frame f;
+
+	for (u32 i = 0; i < r->n_awaits; i++)
+		if (r->awaits[i].waiter == at)
+			return r->awaits[i].awaited;
+	if (!t->n || !snapshot__frame(l, t->frames[t->n - 1].code, t->frames[t->n - 1].offset, &f) || !is_lock(&f))
+		return NONE;
+	return holder_of(l, r, object_of(l, t));
+}
+
+/* Finds the holder of a lock, and the last of the tasks that it waits for. */
+static int find_holder(struct snapshot *l, struct task_reading *r, struct task_group *g)
+{
+	u32 at = holder_of(l, r, g->object), next, n = 0;
+	int err = at == NONE ? 0 : task_reading__awaits(l, r);
+
+	if (at == NONE || err)
+		return err;
+	g->holder = stack_of(l, &r->list[at]);
+	memcpy(g->holder_name, r->list[at].name, sizeof(g->holder_name));
+	while (n < CHAIN_MAX && (next = next_of(l, r, at)) != NONE) {
+		at = next;
+		n++;
+	}
+	/* more than so many wait for each other in a circle */
+	if (n && n < CHAIN_MAX)
+		g->last = stack_of(l, &r->list[at]);
+	if (n < CHAIN_MAX)
+		g->peer = task_reading__peer(l, &r->list[at], n ? &g->last : &g->holder);
+	return 0;
 }
 
 /* Was the outermost coroutine called with a stream, as a server does for each client? */
@@ -318,38 +380,97 @@ static bool serves(struct snapshot *l, const struct task_layout *p, const struct
 		return false;
 	/* self, the reader and the writer */
 	for (s32 i = 0; i < 3 && i < arguments && i < (s32)t->frames[0].words; i++)
-		if (object__type(l, snapshot__word(l, t->frames[0].locals + (u32)i * 8) & ~TAG_MASK) == OBJECT_STREAM)
+		if (object__type(l, snapshot__word(l, t->frames[0].locals + (u32)i * 8) & ~TASK_TAG_MASK) ==
+		    OBJECT_STREAM)
 			return true;
 	return false;
 }
 
-static void add_task(struct snapshot *l, struct reading *r, const struct raw_task *raw, struct tasks *t)
+static int add_group(struct snapshot *l, struct task_reading *r, const struct raw_task *raw,
+		     const struct task_stack *stack, struct tasks *t)
 {
-	struct task_stack stack = stack_of(l, raw);
 	struct task_group *g;
-	const u64 *waits;
-	u32 i = 0;
 
-	while (i < t->n && !is_same(&t->groups[i].stack, &stack))
-		i++;
-	if (i == TASK_GROUPS_MAX || !stack.n) {
-		t->more = true;
-		return;
-	}
-	g = &t->groups[i];
-	if (i == t->n) {
-		*g = (struct task_group){ .stack = stack, .serves = serves(l, &r->layout, raw) };
-		g->object = snapshot__word(l, raw->frames[raw->n - 1].locals) & ~TAG_MASK;
-		t->n++;
-		if (is_lock(&stack.frames[0]) && object__is_address(g->object))
-			find_holder(l, r, g);
-	}
-	g->tasks++;
-	waits = map__find(&t->waits, &raw->task);
-	g->begun += !waits || *waits != raw->state;
+	if (!array__room(t->groups, t->n))
+		return -ENOMEM;
+	g = &t->groups[t->n++];
+	*g = (struct task_group){
+		.state = raw->state,
+		.stack = *stack,
+		.object = object_of(l, raw),
+		.serves = raw->n && serves(l, &r->layout, raw),
+	};
+	if (raw->state != TASK_WAITS || !stack->n)
+		return 0;
+	if (is_lock(&stack->frames[0]))
+		return find_holder(l, r, g);
+	g->peer = task_reading__peer(l, raw, stack);
+	return 0;
 }
 
-static int remember_waits(const struct reading *r, struct tasks *t)
+/* Adds a task to its group, whose index is in *group, which may be a new one. */
+static int add_task(struct snapshot *l, struct task_reading *r, const struct raw_task *raw, struct tasks *t, u32 *group)
+{
+	struct task_stack stack = stack_of(l, raw);
+	const u64 *waits = map__find(&t->waits, &raw->task);
+	u32 i = 0;
+	int err;
+
+	*group = TASK_NO_GROUP;
+	while (i < t->n && (t->groups[i].state != raw->state || !is_same(&t->groups[i].stack, &stack)))
+		i++;
+	if (i == (t->has_all ? TASK_GROUPS_ALL_MAX : TASK_GROUPS_MAX) || (raw->state == TASK_WAITS && !stack.n)) {
+		t->more = true;
+		return 0;
+	}
+	err = i == t->n ? add_group(l, r, raw, &stack, t) : 0;
+	if (err)
+		return err;
+	*group = i;
+	t->groups[i].tasks++;
+	t->groups[i].begun += !waits || *waits != raw->hash;
+	return 0;
+}
+
+static int add_tasks(struct snapshot *l, struct task_reading *r, struct tasks *t)
+{
+	u32 group;
+	int err = 0;
+
+	for (u32 i = 0; i < r->n && !err; i++) {
+		err = add_task(l, r, &r->list[i], t, &group);
+		t->waiting += r->list[i].state == TASK_WAITS;
+		if (err || !t->has_all)
+			continue;
+		if (!array__room(t->list, t->n_list))
+			return -ENOMEM;
+		t->list[t->n_list].group = group;
+		utf8__copy(t->list[t->n_list++].name, TASK_NAME_MAX, r->list[i].name);
+	}
+	return err;
+}
+
+/* Moves who awaits whom to the result. */
+static int add_awaits(struct snapshot *l, struct task_reading *r, struct tasks *t)
+{
+	int err = task_reading__awaits(l, r);
+
+	t->awaits = r->awaits;
+	t->n_awaits = r->n_awaits;
+	r->awaits = NULL;
+	return err;
+}
+
+/* Shorter names first: Task-9 before Task-10. */
+static int compare_names(const void *a, const void *b)
+{
+	const char *first = ((const struct raw_task *)a)->name, *second = ((const struct raw_task *)b)->name;
+	size_t lengths[] = { strlen(first), strlen(second) };
+
+	return lengths[0] != lengths[1] ? (lengths[0] < lengths[1] ? -1 : 1) : strcmp(first, second);
+}
+
+static int remember_waits(const struct task_reading *r, struct tasks *t)
 {
 	map__free(&t->waits);
 	map__init(&t->waits, sizeof(u64), sizeof(u64));
@@ -358,21 +479,25 @@ static int remember_waits(const struct reading *r, struct tasks *t)
 
 		if (!waits)
 			return -ENOMEM;
-		*waits = r->list[i].state;
+		*waits = r->list[i].hash;
 	}
 	return 0;
 }
 
 void tasks__free(struct tasks *t)
 {
-	if (t)
-		map__free(&t->waits);
+	if (!t)
+		return;
+	map__free(&t->waits);
+	free(t->groups);
+	free(t->list);
+	free(t->awaits);
 	free(t);
 }
 
 int snapshot__tasks(struct snapshot *l, struct tasks *t)
 {
-	struct reading r = { .list = NULL };
+	struct task_reading r = { .has_all = t->has_all };
 	u64 word;
 	int err = task_layout__of(l, &r.layout);
 
@@ -384,13 +509,17 @@ int snapshot__tasks(struct snapshot *l, struct tasks *t)
 	/* without memory, as the process has ended or executes another program */
 	if ((err || !r.all) && !snapshot__read(l, l->runtime, &word, sizeof(word)))
 		err = -ESRCH;
-	for (u32 i = 0; i < r.n && !err; i++)
-		add_task(l, &r, &r.list[i], t);
+	if (t->has_all && r.n)
+		qsort(r.list, r.n, sizeof(*r.list), compare_names);
+	if (!err)
+		err = add_tasks(l, &r, t);
+	if (!err && t->has_all)
+		err = add_awaits(l, &r, t);
 	if (!err)
 		err = remember_waits(&r, t);
 	free(r.list);
+	free(r.awaits);
 	t->all = r.all;
-	t->waiting = r.n;
 	t->more |= r.more || r.all == TASKS_MAX;
 	return err ? err : r.all ? 0 : -ENOENT;
 }
