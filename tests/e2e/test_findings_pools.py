@@ -57,6 +57,32 @@ def check_tasks(folder):
     ok("in ask (a.py:9)" in found.get("text", "") and "; called by recommend (a.py:4)" in found["text"], "a helper's caller is named", found)
 
 
+def check_lock(folder):
+    """Tasks wait for a lock, whose holder awaits a task, which awaits a reply"""
+    read, peer = "StreamReader.readline /usr/lib/python3.11/asyncio/streams.py 500", f"peer_low={0xffff7f000001} peer_port=8441"
+    waits, wait = code(1, "request /app/a.py 11", "Lock.acquire /usr/lib/python3.11/asyncio/locks.py 114")
+    holds, hold = code(4, "token /app/a.py 8")
+    holds_alone, hold_alone = code(5, "token /app/a.py 9", read)
+    fetches, fetch = code(7, "fetch /app/a.py 5", read)
+    sleeps, sleep = code(8, "rest /app/a.py 20", "sleep /usr/lib/python3.11/asyncio/tasks.py 639")
+    for chain, text in ((f"holder={hold} last={fetch} {peer}", "token (a.py:8), which awaited a reply from 127.0.0.1:8441 in fetch (a.py:5)."),
+                        (f"holder={hold} last={sleep}", "token (a.py:8), which awaited sleep in rest (a.py:20)."),
+                        (f"holder={hold_alone} {peer}", "token (a.py:9), which awaited a reply from 127.0.0.1:8441."),
+                        (f"holder={hold_alone}", "token (a.py:9), which awaited StreamReader.readline."),
+                        (f"holder={hold}", "token (a.py:8).")):
+        lines = [*process(10, "a"), *waits, *holds, *holds_alone, *fetches, *sleeps, run(10, 10, 1, 1.1)]
+        lines += [f"sample_tasks pid=10 tid=10 time=@{1 + i * 0.1:.3f} period=100000000 stack={wait} tasks={29 + i % 2} begun=1 all=40 {chain}"
+                  for i in range(60)]
+        found = first_of(findings(folder, *lines), kind="lock")
+        ok("(30 of 40 asyncio tasks) waited " in found.get("text", "") and " for a lock in request (a.py:11)" in found["text"]
+           and "held by " + text in found["text"], f"a lock held by {text}", found)
+    stack, frame = code(1, "ask /app/a.py 7", read)
+    lines = [*process(10, "a"), *stack, run(10, 10, 1, 1.1)]
+    lines += [f"sample_tasks pid=10 tid=10 time=@{1 + i * 0.1:.3f} period=100000000 stack={frame} tasks=1 begun=1 all=2 {peer}" for i in range(60)]
+    found = first_of(findings(folder, *lines), kind="peer")
+    ok("(1 of 2 asyncio tasks)" in found.get("text", "") and "await of StreamReader.readline, peer 127.0.0.1:8441" in found["text"], "the peer is named", found)
+
+
 def check_long_waits(folder):
     """Tasks that wait for seconds are idle, unless they wait to send something"""
     for function, expected in (("StreamReader.readline", False), ("StreamWriter.drain", True)):
@@ -174,6 +200,7 @@ with tempfile.TemporaryDirectory() as there:
     check_threads(there)
     check_tasks(there)
     check_busy_pool(there)
+    check_lock(there)
     check_long_waits(there)
     check_queue_as_pool(there)
     check_queue_of_workers(there)

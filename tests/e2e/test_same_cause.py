@@ -16,7 +16,7 @@ B = os.environ["B"]
 OTHERS = {"gc", "import", "straggler", "slow-steps", "small-operators", "tensor-copies", "cpu-fallback", "compile", "gpu-idle", "gpu-ended", "gpu-kernel",
           "copies", "calls", "stuck", "errors", "resent", "page-faults", "memory-growth", "unrecorded"}
 # such findings sum the waits of tasks and the steps of training, not those of threads
-NOT_OF_THREADS = ("asyncio tasks waited there", "a step (median of")
+NOT_OF_THREADS = (" asyncio tasks) ", "a step (median of")
 # What one process needed a CPU for is one finding, in the table it is what it ran and what it waited for.
 CPU = {"compute": ("compute", "cpu"), "cpu": ("compute", "cpu")}
 # A thread with less than a twentieth of its time in a cause does not count in the table; in these findings it may.

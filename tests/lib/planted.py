@@ -44,7 +44,7 @@ def merged_schema(folder):
             event["fields"].append({"name": name, "type": "unsigned", "size": 8, "offset": at})
             event["size"] += 8
     merged["events"]["sample_wake"] = wake
-    tasks = ("period", "object", "stack", "holder", "tasks", "begun", "all", "serves")
+    tasks = ("period", "object", "stack", "holder", "tasks", "begun", "all", "serves", "last", "peer_high", "peer_low", "peer_port")
     merged["events"]["sample_tasks"] = {**off, "name": "sample_tasks", "id": off["id"] + 3, "size": 24 + 8 * len(tasks), "fields": [
         f for f in off["fields"] if f["name"] != "start" and f["offset"] < 24] + [
         {"name": name, "type": "unsigned", "size": 8, "offset": 24 + 8 * i} for i, name in enumerate(tasks)]}

@@ -178,8 +178,9 @@ static bool answer(struct reader *r, int sock, u8 request)
 			.group = { .tasks = g->tasks, .begun = g->begun, .serves = g->serves, .object = g->object },
 		};
 
+		m.group.peer = g->peer;
 		if (!fill(r, sock, &g->stack, &m.group.stack) || !fill(r, sock, &g->holder, &m.group.holder) ||
-		    !send_message(sock, &m))
+		    !fill(r, sock, &g->last, &m.group.last) || !send_message(sock, &m))
 			return false;
 	}
 	end.end.all = r->tasks.all;

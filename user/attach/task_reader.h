@@ -51,8 +51,9 @@ struct tasks_stack {
 struct tasks_group {
 	u32 tasks, begun;
 	u64 object;
+	struct task_peer peer;
 	u32 serves, unused;
-	struct tasks_stack stack, holder;
+	struct tasks_stack stack, holder, last;
 };
 
 struct tasks_name {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "cmd/dump_tasks.h"
 
+#include "model/net_peers.h"
 #include "output/print.h"
 #include "output/text.h"
 #include "util/array.h"
 
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -40,16 +40,12 @@ static const char *state_text(enum task_state state)
 	return state == TASK_WAITS ? "waits" : state == TASK_RUNS ? "runs" : "ready";
 }
 
-/* Writes "127.0.0.1:8441", "[::1]:8441"; returns NULL if there is no peer. */
+/* Returns NULL if there is no peer. */
 static const char *peer_text(const struct task_peer *p, char *buf, size_t size)
 {
-	bool is_v4 = IN6_IS_ADDR_V4MAPPED(p->address);
-	char address[INET6_ADDRSTRLEN];
+	struct net_peer_key key = { .high = p->high, .low = p->low, .port = p->port };
 
-	if (!p->port || !inet_ntop(is_v4 ? AF_INET : AF_INET6, p->address + (is_v4 ? 12 : 0), address, sizeof(address)))
-		return NULL;
-	snprintf(buf, size, is_v4 ? "%s:%u" : "[%s]:%u", address, p->port);
-	return buf;
+	return p->port ? net_peer_key__text(&key, buf, size) : NULL;
 }
 
 static void fill(const struct task_stack *s, u32 pid, u32 group, u32 tasks, const char *role, struct table *table)

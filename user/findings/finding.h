@@ -143,7 +143,8 @@ struct finding {
 	bool has_device; /* the time is that of a GPU, not of threads */
 	u32 device; /* the GPU's number in the process */
 	bool is_measured_part; /* the times are of slices of time (record --cost-limit); findings.c scales the weight */
-	bool has_tasks; /* asyncio tasks waited, while their thread was in the event loop */
+	/* asyncio tasks that waited while their thread was in the event loop, on average, and of how many; 0: none */
+	double tasks, all_tasks;
 	bool is_background; /* a wait for something to do, which costs no more if more threads wait */
 	struct finding_code code; /* the code that lost the time */
 	const char *words; /* what was waited for, instead of the words of the kind; NULL: these */

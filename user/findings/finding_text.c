@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Writes a finding as a sentence, from its fields only. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -149,6 +150,12 @@ void finding_code__write(const struct finding_code *code, const char *before, co
 	finding_code__add(&s, before, code);
 }
 
+/* An average of whole numbers has a decimal if it is small and not whole. */
+static int decimals(double average)
+{
+	return average < 10 && fabs(average - round(average)) >= 0.05;
+}
+
 static void add_subject(struct text_buffer *s, const struct finding *f, const struct query *q)
 {
 	char label[96], service[96];
@@ -159,7 +166,10 @@ static void add_subject(struct text_buffer *s, const struct finding *f, const st
 		text__add(s, "%s and %u other process%s ", label, f->processes - 1, f->processes == 2 ? "" : "es");
 	else
 		text__add(s, *service ? "%s (%s) " : "%s ", label, service);
-	if (f->threads > f->processes)
+	if (f->tasks > 0)
+		text__add(s, "(%.*f of %.*f asyncio tasks) ", decimals(f->tasks), f->tasks, decimals(f->all_tasks),
+			  f->all_tasks);
+	else if (f->threads > f->processes)
 		text__add(s, "(%u threads) ", f->threads);
 }
 

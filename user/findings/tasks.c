@@ -12,7 +12,9 @@
 #include "findings/classify.h"
 #include "findings/group.h"
 #include "findings/rules.h"
+#include "model/net_peers.h"
 #include "model/query.h"
+#include "output/text.h"
 #include "util/path.h"
 
 static const struct rule *rule_of(const struct stack_frame *f)
@@ -102,13 +104,25 @@ struct sum_key {
 	u32 pid, code, kind;
 };
 
+struct part_key {
+	struct sum_key sum;
+	u32 stack, holder, last;
+};
+
+struct part {
+	double task_ns;
+	struct net_peer_key peer; /* of the last reading that had one; port 0: none had */
+};
+
 struct sum {
 	u64 ns; /* of readings with at least one such task */
 	double task_ns, all_ns; /* ns multiplied by the number of these tasks, and of all tasks */
 	u64 begun; /* waits that were seen to begin */
 	u64 last; /* time of the last reading that was added */
-	u32 stack, holder; /* those with most time */
+	/* that with most time */
+	struct part_key part;
 	double most;
+	struct net_peer_key peer;
 };
 
 /*
@@ -134,11 +148,6 @@ struct pool {
 #define POOLS_MAX  (1u << 16)
 #define POOL_DEPTH 64
 
-struct part_key {
-	struct sum_key sum;
-	u32 stack, holder;
-};
-
 /* The time that the readings of a process stand for. */
 struct span_read {
 	u64 first, last;
@@ -148,13 +157,14 @@ struct sums {
 	const struct finding_input *in;
 	struct map processes; /* u32 pid -> struct span_read */
 	struct map sums; /* struct sum_key -> struct sum */
-	struct map parts; /* struct part_key -> double: task_ns */
+	struct map parts; /* struct part_key -> struct part */
 	struct map pools; /* struct pool_key -> struct pool */
 	u64 rows; /* that were added to pools */
 };
 
 struct reading {
-	u32 pid, stack, holder;
+	u32 pid, stack, holder, last;
+	struct net_peer_key peer;
 	u64 time, period, tasks, all, begun;
 	bool serves;
 };
@@ -229,11 +239,11 @@ static int add(struct sums *c, const struct reading *r)
 {
 	struct task_wait w = wait_of(c->in->stacks, r->stack, r->serves);
 	const struct stack_frame *user = stacks__frame(c->in->stacks, w.user);
-	struct part_key key = { { r->pid, user ? user->code : 0, w.kind }, r->stack, r->holder };
+	struct part_key key = { { r->pid, user ? user->code : 0, w.kind }, r->stack, r->holder, r->last };
 	u64 ns = r->period > r->time ? 0 : query__inside(c->in->q, r->time - r->period, r->time);
 	struct span_read *span = map__get(&c->processes, &r->pid);
 	struct sum *s;
-	double *part;
+	struct part *part;
 
 	if (!span)
 		return -ENOMEM;
@@ -255,11 +265,13 @@ static int add(struct sums *c, const struct reading *r)
 	s->last = r->time;
 	s->task_ns += (double)ns * (double)r->tasks;
 	s->begun += r->begun;
-	*part += (double)ns * (double)r->tasks;
-	if (*part > s->most) {
-		s->most = *part;
-		s->stack = r->stack;
-		s->holder = r->holder;
+	part->task_ns += (double)ns * (double)r->tasks;
+	if (r->peer.port)
+		part->peer = r->peer;
+	if (part->task_ns > s->most) {
+		s->most = part->task_ns;
+		s->part = key;
+		s->peer = part->peer;
 	}
 	return 0;
 }
@@ -267,7 +279,8 @@ static int add(struct sums *c, const struct reading *r)
 static int on_tasks(const struct rows *rows, void *arg)
 {
 	struct common_fields f = common_fields__of(rows__event(rows));
-	FIELDS_OF(rows__event(rows), stack, holder, period, tasks, all, begun, serves);
+	FIELDS_OF(rows__event(rows), stack, holder, last, peer_high, peer_low, peer_port);
+	FIELDS_OF(rows__event(rows), period, tasks, all, begun, serves);
 	int err = 0;
 
 	ROWS_WHILE(!err, v, rows) {
@@ -275,6 +288,10 @@ static int on_tasks(const struct rows *rows, void *arg)
 			.pid = (u32)view__s64(&v, f.pid),
 			.stack = (u32)view__s64(&v, stack),
 			.holder = (u32)view__s64(&v, holder),
+			.last = (u32)view__s64(&v, last),
+			.peer.high = (u64)view__s64(&v, peer_high),
+			.peer.low = (u64)view__s64(&v, peer_low),
+			.peer.port = (u32)view__s64(&v, peer_port),
 			.time = (u64)view__s64(&v, f.time),
 			.period = (u64)view__s64(&v, period),
 			.tasks = (u64)view__s64(&v, tasks),
@@ -299,16 +316,52 @@ static int on_tasks(const struct rows *rows, void *arg)
 /* While tasks wait for peers, others may work; tasks that wait for one another's lock do not. */
 #define PEER_WEIGHT 0.5
 
-static void add_holder(const struct finding_input *in, const struct sum *s, struct finding *f)
+/* Writes " from 127.0.0.1:8441" if the peer is known. */
+static char *peer_text(const struct net_peer_key *peer, const char *before, char *buf, size_t size)
 {
-	struct task_wait w = wait_of(in->stacks, s->holder, false);
+	char text[64];
 
-	if (!s->holder)
+	snprintf(buf, size, "%s%s", peer->port ? before : "",
+		 peer->port ? net_peer_key__text(peer, text, sizeof(text)) : "");
+	return buf;
+}
+
+/* Adds the function that the tasks awaited, and the peer for which they waited, or one of several. */
+static void add_object(const struct sum *s, enum finding_kind kind, const char *function, struct finding *f)
+{
+	struct text_buffer object = { .buf = f->object, .size = sizeof(f->object) };
+	char peer[96];
+
+	if (*function)
+		text__add(&object, "await of %s", function);
+	if (kind == FINDING_PEER && s->peer.port)
+		text__add(&object, "%s%s", *function ? ", " : "",
+			  peer_text(&s->peer, f->tasks < 1.5 ? "peer " : "peers such as ", peer, sizeof(peer)));
+}
+
+/* Adds the task that holds the lock, and what it waits for, or the last of the tasks for which it waits. */
+static void add_holder(const struct finding_input *in, const struct sum *sum, struct finding *f)
+{
+	const struct part_key *part = &sum->part;
+	u32 stack = part->last ? part->last : part->holder;
+	struct task_wait w = wait_of(in->stacks, stack, false);
+	struct text_buffer s = { .buf = f->counterpart.activity, .size = sizeof(f->counterpart.activity) };
+	struct finding_code last = { 0 };
+	char peer[96];
+
+	if (!part->holder)
 		return;
-	finding_code__fill(&f->counterpart.code, in->stacks, s->holder);
+	finding_code__fill(&f->counterpart.code, in->stacks, part->holder);
 	f->counterpart.is_holder = true;
-	if (*w.in)
-		snprintf(f->counterpart.activity, sizeof(f->counterpart.activity), "awaited %s", w.in);
+	if (sum->peer.port && !w.sends)
+		text__add(&s, "awaited a reply%s", peer_text(&sum->peer, " from ", peer, sizeof(peer)));
+	else if (*w.in)
+		text__add(&s, "awaited %s%s", w.in, peer_text(&sum->peer, " to ", peer, sizeof(peer)));
+	else if (part->last)
+		text__add(&s, "awaited a task");
+	if (part->last)
+		finding_code__fill(&last, in->stacks, part->last);
+	finding_code__add(&s, " in ", &last);
 }
 
 /* Adds the user's function that called the one which waits: a helper is called by many. */
@@ -319,7 +372,7 @@ static void add_caller(const struct finding_input *in, const struct sum *s, stru
 
 	if (2 * s->most < s->task_ns)
 		return;
-	finding_code__fill_caller(&caller, in->stacks, s->stack);
+	finding_code__fill_caller(&caller, in->stacks, s->part.stack);
 	if (!*caller.function)
 		return;
 	finding_code__write(&caller, " by ", s->most < 0.9 * s->task_ns ? "mostly called" : "called", text,
@@ -333,7 +386,7 @@ static int add_finding(const struct sums *c, const struct sum_key *key, const st
 	const struct span_read *span = map__find(&c->processes, &key->pid);
 	enum finding_kind kind = key->kind;
 	u64 duration = query__inside(in->q, span->first, span->last), times = s->begun ? s->begun : 1;
-	struct task_wait w = wait_of(in->stacks, s->stack, false);
+	struct task_wait w = wait_of(in->stacks, s->part.stack, false);
 	struct finding *f;
 
 	if (!s->ns || s->ns < duration / (kind == FINDING_PEER ? PEER_SHARE_MIN : SHARE_MIN) ||
@@ -349,17 +402,16 @@ static int add_finding(const struct sums *c, const struct sum_key *key, const st
 	if (!f)
 		return -ENOMEM;
 	f->pid = key->pid;
-	f->has_tasks = true;
+	f->tasks = s->task_ns / (double)s->ns;
+	f->all_tasks = s->all_ns / (double)s->ns;
 	f->processes = f->threads = 1;
 	f->lost_ns = s->ns;
 	f->wall_ns = duration > s->ns ? duration : s->ns;
 	f->confidence = FINDING_ATTRIBUTED;
 	f->weight = (double)s->ns *
 		    (kind == FINDING_QUEUE || kind == FINDING_LOCK || kind == FINDING_SEMAPHORE ? 1 : PEER_WEIGHT);
-	finding_code__fill(&f->code, in->stacks, s->stack);
-	snprintf(f->object, sizeof(f->object), "%s%s", *w.in ? "await of " : "", w.in);
-	snprintf(f->detail, sizeof(f->detail), "on average %.1f of its %.1f asyncio tasks waited there then",
-		 s->task_ns / (double)s->ns, s->all_ns / (double)s->ns);
+	finding_code__fill(&f->code, in->stacks, s->part.stack);
+	add_object(s, kind, w.in, f);
 	snprintf(f->report, sizeof(f->report), "offcpu");
 	add_caller(in, s, f);
 	add_holder(in, s, f);
@@ -373,7 +425,7 @@ static int find(const struct finding_input *in, struct findings *out)
 
 	map__init(&c.processes, sizeof(u32), sizeof(struct span_read));
 	map__init(&c.sums, sizeof(struct sum_key), sizeof(struct sum));
-	map__init(&c.parts, sizeof(struct part_key), sizeof(double));
+	map__init(&c.parts, sizeof(struct part_key), sizeof(struct part));
 	map__init(&c.pools, sizeof(struct pool_key), sizeof(struct pool));
 	err = query__read_kind(in->q, "sample_tasks", on_tasks, &c);
 	for (u32 i = 0; i < c.sums.n && !err; i++)

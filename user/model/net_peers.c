@@ -3,6 +3,8 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "probes/net/net.h"
 
@@ -74,6 +76,15 @@ char *net_peer_key__address(const struct net_peer_key *k, char *buf, size_t size
 		inet_ntop(AF_INET, &a.s6_addr[12], buf, (socklen_t)size);
 	else
 		inet_ntop(AF_INET6, &a, buf, (socklen_t)size);
+	return buf;
+}
+
+char *net_peer_key__text(const struct net_peer_key *k, char *buf, size_t size)
+{
+	char address[INET6_ADDRSTRLEN];
+	bool has_colons = strchr(net_peer_key__address(k, address, sizeof(address)), ':') != NULL;
+
+	snprintf(buf, size, has_colons ? "[%s]:%u" : "%s:%u", address, k->port);
 	return buf;
 }
 

@@ -29,3 +29,5 @@ int net_peers__read(struct net_peers *n, const struct query *args);
 void net_peers__free(struct net_peers *n);
 /* Writes "127.0.0.1" or "::1". Returns buf. */
 char *net_peer_key__address(const struct net_peer_key *k, char *buf, size_t size);
+/* Writes "127.0.0.1:80" or "[::1]:80". Returns buf. */
+char *net_peer_key__text(const struct net_peer_key *k, char *buf, size_t size);

@@ -59,8 +59,8 @@ static u64 transport_of(struct snapshot *l, u64 object)
 /* Parses a pair of address and port, which more words may follow. */
 static struct task_peer parse(struct snapshot *l, u64 tuple)
 {
+	struct in6_addr address = { .s6_addr = { [10] = 0xff, [11] = 0xff } };
 	struct task_peer peer = { .port = 0 };
-	struct in_addr v4;
 	u64 words[2];
 	char *text;
 	s64 port;
@@ -69,12 +69,12 @@ static struct task_peer parse(struct snapshot *l, u64 tuple)
 		return peer;
 	text = snapshot__text(l, words[0]);
 	port = object__number(l, words[1]);
-	if (text && port > 0 && port < 1 << 16 && inet_pton(AF_INET6, text, peer.address) == 1) {
-		peer.port = (u16)port;
-	} else if (text && port > 0 && port < 1 << 16 && inet_pton(AF_INET, text, &v4) == 1) {
-		memset(peer.address, 0, 10);
-		memset(peer.address + 10, 0xff, 2);
-		memcpy(peer.address + 12, &v4, sizeof(v4));
+	if (text && port > 0 && port < 1 << 16 &&
+	    (inet_pton(AF_INET, text, address.s6_addr + 12) == 1 || inet_pton(AF_INET6, text, &address) == 1)) {
+		for (u32 i = 0; i < 8; i++) {
+			peer.high = peer.high << 8 | address.s6_addr[i];
+			peer.low = peer.low << 8 | address.s6_addr[8 + i];
+		}
 		peer.port = (u16)port;
 	}
 	free(text);

@@ -29,7 +29,7 @@ struct task_stack {
 };
 
 struct task_peer {
-	u8 address[16]; /* of IPv6; IPv4 is ::ffff:a.b.c.d */
+	u64 high, low; /* the address as IPv6, of which IPv4 is ::ffff:a.b.c.d */
 	u16 port; /* 0: there is no peer */
 };
 
@@ -48,7 +48,7 @@ struct task_group {
 	struct task_peer peer; /* whose connection the last one waits for; without a holder, one of the group's tasks */
 };
 
-struct task {
+struct named_task {
 	char name[TASK_NAME_MAX];
 	u32 group; /* its index, or TASK_NO_GROUP */
 };
@@ -63,7 +63,7 @@ struct tasks {
 	bool has_all;
 	struct task_group *groups;
 	u32 n;
-	struct task *list; /* with has_all: by name */
+	struct named_task *list; /* with has_all: by name */
 	u32 n_list;
 	struct task_await *awaits; /* with has_all: by waiter */
 	u32 n_awaits;

@@ -67,7 +67,9 @@ struct task_waits {
 	u32 pid;
 	u64 time, period; /* ns: of the reading, and since the one before */
 	u64 object; /* whose method the innermost coroutine runs */
-	u32 stack, holder; /* ids in the trace, 0: none */
+	u32 stack, holder, last; /* ids in the trace, 0: none */
+	u64 peer_high, peer_low;
+	u16 peer_port;
 	u32 tasks, begun, all; /* as in event sample_tasks */
 	bool serves; /* the outermost coroutine got a stream */
 };

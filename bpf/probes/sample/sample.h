@@ -108,6 +108,12 @@ struct sample_tasks {
 	u32 begun DOC("number of these tasks that did not wait in the same state at the reading before");
 	u32 all DOC("number of all tasks of the process");
 	u8 serves DOC("1: the outermost coroutine got a stream as an argument, as for each client of a server");
+	u64 peer_high UNIT(hex) DOC("address of the peer that the last one, the holder, or without one a task of these "
+				    "waits for, first half; IPv4 is ::ffff:a.b.c.d");
+	u64 peer_low UNIT(hex) DOC("that address, second half");
+	u32 last UNIT(stack)
+		DOC("coroutines of the last one of the tasks that the holder waits for, one for the other; 0: none");
+	u16 peer_port DOC("the peer's port; 0: none was found");
 } EVENT(sample_tasks, 0x0c05,
 	"asyncio tasks that waited in the same coroutines, by the process's memory (docs/sampling.md)");
 

@@ -240,6 +240,10 @@ static void write_groups(struct session *s, const struct task_process *p, const 
 			.object = g->object,
 			.stack = stack_of(s, p, &g->stack),
 			.holder = stack_of(s, p, &g->holder),
+			.last = stack_of(s, p, &g->last),
+			.peer_high = g->peer.high,
+			.peer_low = g->peer.low,
+			.peer_port = g->peer.port,
 			.tasks = g->tasks,
 			.begun = g->begun,
 			.all = end->all,
@@ -343,7 +347,8 @@ static int on_message(struct session *s, struct task_process *p, struct tasks_me
 		break;
 	case TASKS_GROUP:
 		valid = p->n_groups < TASK_GROUPS_MAX && m->group.stack.n <= TASK_FRAMES_MAX &&
-			m->group.holder.n <= TASK_FRAMES_MAX && array__push(p->groups, p->n_groups, *m);
+			m->group.holder.n <= TASK_FRAMES_MAX && m->group.last.n <= TASK_FRAMES_MAX &&
+			array__push(p->groups, p->n_groups, *m);
 		break;
 	case TASKS_NAME:
 		valid = on_name(s, p, &m->name);

@@ -350,7 +350,7 @@ static void add_tasks(struct why *w, const struct findings *findings)
 	u32 n = 0;
 
 	for (u32 i = 0; is_idle && (f = findings__ranked(findings, i)) != NULL; i++)
-		if (f->has_tasks && f->pid == last->thread.pid && n++ < TASK_FINDINGS_MAX)
+		if (f->tasks > 0 && f->pid == last->thread.pid && n++ < TASK_FINDINGS_MAX)
 			report_output__finding(w->out, "%s", f->text);
 }
 
