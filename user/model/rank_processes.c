@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "model/job.h"
 #include "model/query.h"
 #include "util/array.h"
 #include "util/compare.h"
@@ -37,7 +38,7 @@ static bool has_rank(const struct task *t)
 static void on_process(const struct task *t, void *arg)
 {
 	struct listing *l = arg;
-	struct rank_process p = { t, names__user(l->names, t->id), t->rank, t->world_size, !has_rank(t) };
+	struct rank_process p = { t, t->rank, t->world_size, !has_rank(t) };
 	bool is_rank = map__find(&l->collectives, &t->id) != NULL;
 
 	if (!l->collectives.n)
@@ -46,18 +47,29 @@ static void on_process(const struct task *t, void *arg)
 		l->failed = true;
 }
 
-COMPARE_BY(by_rank, struct rank_process, ASCENDING(is_guess), ASCENDING(rank), ASCENDING(user), ASCENDING(task->start),
-	   ASCENDING(task->pid))
+COMPARE_BY(by_number, struct rank_process, ASCENDING(is_guess), ASCENDING(rank))
+COMPARE_BY(by_start, struct rank_process, ASCENDING(task->start), ASCENDING(task->pid))
 
-/* Numbers the processes of each user without a rank, which are the last ones and have rank 0 so far. */
-static void guess(struct rank_processes *r)
+static int by_rank(const void *a, const void *b, void *names)
+{
+	const struct rank_process *x = a, *y = b;
+	int order = by_number(a, b);
+
+	order = order ? order : job__compare(names, x->task->id, y->task->id);
+	return order ? order : by_start(a, b);
+}
+
+/* Numbers the processes without a rank that may be of one job. They are the last ones, and have rank 0 so far. */
+static void guess(struct rank_processes *r, const struct names *names)
 {
 	u32 first = 0, n;
 
 	while (first < r->n && !r->list[first].is_guess)
 		first++;
 	for (; first < r->n; first += n) {
-		for (n = 1; first + n < r->n && r->list[first + n].user == r->list[first].user;)
+		u32 id = r->list[first].task->id;
+
+		for (n = 1; first + n < r->n && !job__compare(names, id, r->list[first + n].task->id);)
 			n++;
 		for (u32 i = 0; i < n; i++) {
 			r->list[first + i].rank = i;
@@ -81,7 +93,7 @@ int rank_processes__list(struct rank_processes *r, struct trace *t, const struct
 	if (!err && l.failed)
 		err = -ENOMEM;
 	if (r->n)
-		qsort(r->list, r->n, sizeof(*r->list), by_rank);
-	guess(r);
+		qsort_r(r->list, r->n, sizeof(*r->list), by_rank, (void *)names);
+	guess(r, names);
 	return err;
 }

@@ -6,9 +6,8 @@
 
 struct rank_process {
 	const struct task *task;
-	u32 user; /* names__user() */
 	u32 rank, world_size;
-	bool is_guess; /* the launcher set no rank: the user's processes are numbered in order of their starts */
+	bool is_guess; /* the launcher set no rank: the processes of a job are numbered in order of their starts */
 };
 
 struct rank_processes {

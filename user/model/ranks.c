@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/job.h"
 #include "util/array.h"
 #include "util/search.h"
 
@@ -23,7 +24,7 @@ static int list_processes(struct ranks *r, const struct torch_steps *steps, cons
 		const struct torch_loop *l = &steps->loops[i];
 		struct rank rank = { .loop = l, .task = names__task(names, l->pid, 0) };
 
-		rank.user = names__user(names, l->pid);
+		rank.names = names;
 		rank.has_number = rank.task && rank.task->world_size;
 		rank.has_collectives = l->phase_total_ns[PHASE_COLLECTIVE];
 		/* other training on the machine has neither a rank nor collectives */
@@ -43,7 +44,7 @@ static int compare_u32(u32 a, u32 b)
 /* Returns 0 if the two are ranks of the same job. */
 static int compare_job(const struct rank *x, const struct rank *y)
 {
-	int order = compare_u32(x->user, y->user);
+	int order = job__compare(x->names, x->loop->pid, y->loop->pid);
 
 	if (order)
 		return order;

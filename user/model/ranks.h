@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The processes of distributed training: which steps of their loops belong together, and how long each waited for the
- * others. Processes of one user with the same number of ranks are one job. If a rank occurs twice among these, each
- * parent process is taken for the launcher of a job, and only jobs all of whose ranks were recorded are compared.
+ * others. Processes of one user and cgroup (job.h) with the same number of ranks are one job. If a rank occurs twice
+ * among these, each parent process is taken for the launcher of a job, and only jobs all of whose ranks were recorded
+ * are compared.
  *
  * A collective ends in all ranks at about the same time, so in each step the rank that was last to reach its
  * collectives spends the least time in them. What another rank spends there beyond that, it waited for that rank. A
@@ -17,7 +18,7 @@
 struct rank {
 	const struct torch_loop *loop;
 	const struct task *task; /* NULL: not known */
-	u32 user; /* names__user() */
+	const struct names *names;
 	bool has_number; /* task has its rank */
 	bool has_collectives;
 	bool is_ambiguous; /* another process with collectives has the same rank and number of ranks */
