@@ -5,6 +5,7 @@
 
 #include "model/facts.h"
 #include "output/text.h"
+#include "util/path.h"
 
 struct more {
 	const struct schema *schema;
@@ -65,12 +66,31 @@ static void add_outside(const struct query *args, struct report_output *out)
 		f->n_windows > 1 ? " without the time between recordings" : "");
 }
 
-void more__add_notes(const struct query *args, const struct map *kinds, struct report_output *out)
+/* Adds a note if a process runs PyTorch and its operators were not recorded. */
+static void add_torch(const struct query *args, const struct stacks *stacks, struct report_output *out)
+{
+	const struct trace_facts *facts = args->facts;
+	bool found = false;
+
+	if (!facts || !facts->head || !facts->head->families || text__has_item(facts->head->families, ',', "torch"))
+		return;
+	for (u32 i = 0; !found && i < stacks__count(stacks); i++)
+		found = path__begins_with(path__file_name(stacks__frame(stacks, stacks__id(stacks, i))->file),
+					  "libtorch_cpu.so");
+	if (found)
+		report_output__note(
+			out,
+			"A process runs PyTorch: `sonde record -t +torch` records its operators and the phases of its training steps.");
+}
+
+void more__add_notes(const struct query *args, const struct map *kinds, const struct stacks *stacks,
+		     struct report_output *out)
 {
 	struct more m = { .schema = trace__schema(args->trace), .kinds = kinds };
 
 	report__each(add_report, &m);
 	if (m.len)
 		report_output__note(out, "More: `sonde report FILE %s`.", m.text);
+	add_torch(args, stacks, out);
 	add_outside(args, out);
 }

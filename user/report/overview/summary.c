@@ -92,7 +92,7 @@ static int fill(struct summary *s, struct report_output *out)
 	threads = REPORT_TABLE(out, "threads", "CPU time by thread", thread_columns);
 	threads->limit = 10;
 	fill_threads(s, threads);
-	more__add_notes(s->args, &s->processes.kinds, out);
+	more__add_notes(s->args, &s->processes.kinds, in->stacks, out);
 	return err;
 }
 
