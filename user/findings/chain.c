@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "findings/chain_private.h"
+#include "findings/slow_rank.h"
 #include "findings/stopped.h"
 #include "model/lock_kind.h"
-#include "model/ranks.h"
 #include "util/array.h"
 
 const char *chain_end__key(enum chain_end end)
@@ -249,27 +249,20 @@ static int find_peer(struct chain_reading *r, u32 code, struct chain_times *next
 	return replace_cause(r, code, busiest(r->in->profile, r->peer), next);
 }
 
-/*
- * For a wait for a collective operation: the rank that all others of the job wait for replaces the thread that ended
- * the wait, which only moves the data.
- */
+/* For a wait in a collective operation: the slow rank of the job replaces the thread that moves the data. */
 static int find_rank(struct chain_reading *r, u32 code, struct chain_times *next)
 {
-	const struct rank *own = NULL, *slow;
-	struct chain_level *l = r->level;
-	struct ranks *ranks;
+	struct slow_ranks ranks;
+	const struct slow_rank *slow;
 	int err;
 
-	if (!r->in->torch || (l->kind != FINDING_RANKS && l->kind != FINDING_RESULT))
+	if (r->level->kind != FINDING_RANKS)
 		return 0;
-	err = ranks__new(&ranks, r->in->torch, r->in->q->names);
-	slow = err ? NULL : ranks__straggler(ranks);
-	for (u32 i = 0; slow && i < ranks->n; i++)
-		if (ranks->list[i].loop->pid == l->thread.pid)
-			own = &ranks->list[i];
-	if (own && own != slow && own->job == slow->job && 2 * own->waited_ns >= l->code_ns)
-		err = replace_cause(r, code, (struct thread_key){ slow->loop->pid, slow->loop->tid }, next);
-	ranks__free(ranks);
+	err = slow_ranks__find(&ranks, r->in);
+	slow = err ? NULL : slow_ranks__awaited_by(&ranks, r->level->thread.pid);
+	if (slow)
+		err = replace_cause(r, code, slow->rank->thread, next);
+	slow_ranks__free(&ranks);
 	return err;
 }
 

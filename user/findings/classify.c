@@ -196,8 +196,10 @@ struct stack_parts stack_parts__of(const struct stacks *stacks, u32 stack)
 	struct frame_parts p = find_parts(stacks, stack);
 	struct stack_parts parts = p.parts;
 
-	/* the threads of a collective itself wait for something to do */
-	if (!parts.rule && (parts.python || p.native_rule != FINDING_RANKS))
+	/* the threads of a collective itself wait for something to do; a backward pass waits in one for other ranks */
+	if (p.native_rule == FINDING_RANKS && !parts.python)
+		parts.rule = FINDING_IDLE;
+	else if (!parts.rule || (p.native_rule == FINDING_RANKS && parts.rule == FINDING_RESULT))
 		parts.rule = p.native_rule;
 	parts.user = p.named ? p.named : p.first;
 	parts.callback = parts.loop ? p.callback : 0;

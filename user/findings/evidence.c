@@ -100,14 +100,15 @@ void finding__evidence(const struct finding *f, const struct query *q, char *buf
 {
 	struct text_buffer c = { .buf = buf, .size = size };
 	const struct trace_facts *facts = q->facts;
+	/* the others lost the time for which they waited for a slow rank; report ranks compares it with them */
+	bool is_of_one = f->kind == FINDING_STRAGGLER ? strcmp(f->report, "ranks") != 0 : f->processes == 1;
 
 	text__add(&c, "sonde report ");
 	add_path(&c, facts && facts->path ? facts->path : "FILE..");
 	text__add(&c, " %s", report_of(f, q));
-	/* a rank is compared with the others */
-	if (f->processes == 1 && f->kind != FINDING_STRAGGLER)
+	if (is_of_one)
 		text__add(&c, " -p %u", names__number(q->names, f->pid));
-	for (u32 i = 0; facts && f->processes != 1 && i < facts->pids.n; i++)
+	for (u32 i = 0; facts && !is_of_one && i < facts->pids.n; i++)
 		text__add(&c, "%s%u", i ? "," : " -p ", facts->pids.list[i]);
 	if (facts && facts->tid)
 		text__add(&c, " --tid %u", facts->tid);

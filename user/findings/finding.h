@@ -68,7 +68,7 @@ struct finding_colour_text {
 	X(FINDING_CONDITION, "condition", "waited", " for a condition or an event", 0.1, COLOUR_CALL)           \
 	X(FINDING_GC, "gc", "collected garbage in", "", 1.3, COLOUR_LIBRARY)                                    \
 	X(FINDING_IMPORT, "import", "imported modules in", "", 1.3, COLOUR_RUN)                                 \
-	X(FINDING_STRAGGLER, "straggler", "made the other ranks wait for", "", 1.3, COLOUR_RUN)                 \
+	X(FINDING_STRAGGLER, "straggler", "made the other ranks wait", "", 1.3, COLOUR_RUN)                     \
 	X(FINDING_STEP, "slow-steps", "lost", " to slow steps of training", 1.1, COLOUR_RUN)                    \
 	X(FINDING_OVERHEAD, "small-operators", "spent", " between small operators of PyTorch", 0.8, COLOUR_RUN) \
 	X(FINDING_TENSOR_COPIES, "tensor-copies", "spent", " copying tensors or reading their values", 0.9,     \
@@ -168,6 +168,7 @@ struct cuda_calls;
 struct nccl_calls;
 struct net_peers;
 struct torch_steps;
+struct rank_time;
 
 /* What each module gets */
 struct finding_input {
@@ -185,6 +186,7 @@ struct finding_input {
 	const struct nccl_calls *nccl;
 	const struct net_peers *net;
 	const struct torch_steps *torch; /* NULL: no range of PyTorch was recorded */
+	const struct rank_time *ranks; /* waits in collective operations */
 };
 
 struct finding_module {

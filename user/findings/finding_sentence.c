@@ -124,6 +124,17 @@ static void write_unrecorded(struct text_buffer *s, const struct finding *f, con
 	text__add(s, "In %.0f%% of %s %s", table__percent(f->lost_ns, f->wall_ns), f->object, f->detail);
 }
 
+static void write_straggler(struct text_buffer *s, const struct finding *f, const struct query *q)
+{
+	(void)q;
+	text__add(s, "%s makes ", f->object);
+	if (f->threads > 1)
+		text__add(s, "the %u other ranks", f->threads);
+	else
+		text__add(s, "the other rank");
+	text__add(s, " wait %.0f%% of the time in %s: %s", table__percent(f->lost_ns, f->wall_ns), f->call, f->detail);
+}
+
 bool finding__write_sentence(struct text_buffer *s, const struct finding *f, const struct query *q)
 {
 	static void (*const writers[FINDING_KINDS])(struct text_buffer *, const struct finding *,
@@ -133,7 +144,7 @@ bool finding__write_sentence(struct text_buffer *s, const struct finding *f, con
 		[FINDING_CALLS] = write_calls,		 [FINDING_STUCK] = write_stuck,
 		[FINDING_ERRORS] = write_errors,	 [FINDING_RESENT] = write_resent,
 		[FINDING_FAULTS] = write_faults,	 [FINDING_GROWTH] = write_growth,
-		[FINDING_UNRECORDED] = write_unrecorded,
+		[FINDING_UNRECORDED] = write_unrecorded, [FINDING_STRAGGLER] = write_straggler,
 	};
 
 	if (!writers[f->kind])

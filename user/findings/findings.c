@@ -11,9 +11,11 @@
 #include "findings/line_time.h"
 #include "findings/memory_limit.h"
 #include "findings/merge.h"
+#include "findings/rank_time.h"
 #include "findings/thread_pool.h"
 #include "model/cuda_calls.h"
 #include "model/gpu_gaps.h"
+#include "model/job.h"
 #include "model/nccl_calls.h"
 #include "model/net_peers.h"
 #include "model/torch_steps.h"
@@ -36,6 +38,7 @@ struct findings {
 	struct nccl_calls nccl;
 	struct net_peers net;
 	struct torch_steps *torch;
+	struct rank_time ranks;
 	struct finding_input input; /* points to the above */
 	bool is_colours; /* there are no findings: it is for the colours of cells */
 	struct finding *list; /* the ranked ones first */
@@ -75,6 +78,7 @@ void findings__free(struct findings *f)
 	nccl_calls__free(&f->nccl);
 	net_peers__free(&f->net);
 	torch_steps__free(f->torch);
+	rank_time__free(&f->ranks);
 	stacks__free(f->stacks);
 	activity__free(f->activity);
 	free(f->list);
@@ -112,6 +116,8 @@ static int on_interval(const struct activity_interval *i, void *arg)
 	struct findings *f = arg;
 	int err = profile__add(f->profile, i);
 
+	if (!err && !f->is_colours)
+		err = rank_time__add(&f->ranks, i);
 	if (!err && !f->is_colours && lock_blame__needs_activity(f->locks))
 		err = lock_blame__interval(f->locks, i);
 	return err;
@@ -170,10 +176,15 @@ static void weigh_measured_parts(struct findings *f)
 		f->list[i].weight *= whole_part(f, &f->list[i]);
 }
 
+static bool is_slow_rank_of(const struct findings *all, const struct finding *slow, const struct finding *wait)
+{
+	return slow->kind == FINDING_STRAGGLER && !job__compare(all->input.q->names, slow->pid, wait->pid);
+}
+
 /*
  * Does f state a time of which other findings explain at least half? Then it is dropped: the time in all calls of a
- * library, if threads mostly waited in these calls; and a wait in calls of a library, if it is mostly one call that has
- * not returned, or small copies.
+ * library, if threads mostly waited in these calls; a wait in calls of a library, if it is mostly one call that has not
+ * returned, or small copies; and the waits for a slow rank.
  */
 static bool is_repeated(const struct findings *all, u32 n, const struct finding *f)
 {
@@ -189,6 +200,8 @@ static bool is_repeated(const struct findings *all, u32 n, const struct finding 
 			ns += whole_ns(all, other);
 		else if (is_library_wait(f) && other->kind == FINDING_COPIES && other->pid == f->pid &&
 			 f->calls->is_copy)
+			ns += whole_ns(all, other);
+		else if (f->kind == FINDING_RANKS && is_slow_rank_of(all, other, f))
 			ns += whole_ns(all, other);
 	}
 	return ns > 0 && 2 * ns >= whole_ns(all, f);
@@ -374,6 +387,8 @@ static int read_cells(struct findings *f, const struct query *q, u32 n_parts)
 	if (!err)
 		err = stacks__load(&f->stacks, q->trace);
 	if (!err)
+		err = rank_time__init(&f->ranks, q, f->stacks);
+	if (!err)
 		err = lock_blame__new(&f->locks, q, f->stacks, f->activity);
 	if (!err)
 		err = osrt_files__new(&f->files, q);
@@ -385,7 +400,8 @@ static int read_cells(struct findings *f, const struct query *q, u32 n_parts)
 					   .profile = f->profile,
 					   .locks = f->locks,
 					   .memory_limits = &f->memory_limits,
-					   .files = f->files };
+					   .files = f->files,
+					   .ranks = &f->ranks };
 	if (!err && !f->is_colours)
 		err = read_subjects(f, q);
 	if (!err)

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The rank of distributed training that all others wait for. */
+/*
+ * The rank of distributed training that all others wait for, by their waits (slow_rank.h). PyTorch's operators, if they
+ * were recorded, add how much of a step it takes in which phase, and find it where the scheduler was not recorded.
+ */
 #include <stdio.h>
 #include <string.h>
 
-#include "findings/findings.h"
+#include "findings/group.h"
+#include "findings/slow_rank.h"
 #include "findings/waited_for.h"
 #include "model/ranks.h"
 #include "output/table.h"
@@ -14,60 +18,146 @@
 /* A rank that makes the others wait for a smaller part of its time explains nothing. */
 #define SHARE_MIN 10
 
+/* Adds how long a step the rank is late, and the phase that takes it longest. */
+static void add_steps(const struct ranks *r, const struct rank *k, struct finding *f)
+{
+	u64 own_ns, others_ns;
+	enum torch_phase phase = ranks__slow_phase(r, k, &own_ns, &others_ns);
+	char text[sizeof(f->detail)];
+
+	snprintf(text, sizeof(text),
+		 "it delayed each step by %s on average, and was last in %llu of %llu steps;" CLAUSE
+		 "on average it needs %s of a step for %s, the others %s",
+		 TEXT_NS(k->delayed_ns / k->loop->n), k->last_steps, k->compared, TEXT_NS(own_ns),
+		 torch_phase__name(phase), TEXT_NS(others_ns));
+	finding__add_detail(f, text);
+}
+
+/* A rank that waits for a CPU for a smaller part of its time, %, is hardly slower for that. */
+#define CPU_PERCENT 10
+
+/* "computed 88% of its time in load_shard (train.py:31), in the backward pass" */
+static void add_activity(const struct finding_input *in, const struct slow_rank *slow, struct finding *f)
+{
+	const struct profile_thread *t = map__find(&in->profile->threads, &slow->rank->thread);
+	double no_cpu = t ? table__percent(t->runnable, t->wall) : 0;
+	struct text_buffer text = { .buf = f->detail, .size = sizeof(f->detail) };
+	char phrase[128];
+
+	text__add(&text, "it %s %.0f%% of its time",
+		  slow->kind == FINDING_COMPUTE ? "computed" : finding_kind__phrase(slow->kind, phrase, sizeof(phrase)),
+		  table__percent(slow->code_ns, slow->rank->wall_ns));
+	finding_code__add(&text, " in ", &slow->code);
+	if (slow->phase && strcmp(slow->phase, f->call))
+		text__add(&text, ", in %s", slow->phase);
+	if (no_cpu >= CPU_PERCENT)
+		text__add(&text, ";" CLAUSE "it waited %.0f%% of its time for a CPU", no_cpu);
+}
+
+static struct finding *add(const struct finding_input *in, const struct slow_rank *slow, struct findings *out)
+{
+	const char *where = rank_phase__collective(in->stacks, slow->waits);
+	struct finding *f = findings__add(out, FINDING_STRAGGLER);
+
+	if (!f)
+		return NULL;
+	f->confidence = FINDING_ATTRIBUTED;
+	f->is_measured_part = true;
+	f->pid = slow->rank->pid;
+	f->tid = slow->rank->thread.tid;
+	f->processes = f->threads = slow->others;
+	f->lost_ns = slow->lost_ns;
+	f->wall_ns = slow->wall_ns;
+	/* all ranks wait for it, so nothing else that they do limits the job */
+	f->weight = (double)(f->wall_ns + slow->rank->wall_ns) * finding_kind__weight(FINDING_STRAGGLER);
+	f->code = slow->code;
+	snprintf(f->report, sizeof(f->report), "%s", slow->kind == FINDING_COMPUTE ? "lines" : "offcpu");
+	job_rank__label(slow->rank, in->q->names, f->object, sizeof(f->object));
+	snprintf(f->call, sizeof(f->call), "%s", where ? where : "collective operations");
+	add_activity(in, slow, f);
+	return f;
+}
+
+static u32 others_of(const struct ranks *r, const struct rank *k)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < r->n; i++)
+		n += &r->list[i] != k && r->list[i].job == k->job;
+	return n;
+}
+
 /* Adds what the rank's thread did in most of its time, and where. */
-static void add_activity(const struct finding_input *in, struct finding *f)
+static void add_thread_activity(const struct finding_input *in, struct finding *f)
 {
 	struct finding_counterpart *self = &f->counterpart;
-	struct text_buffer text = { .buf = f->detail, .size = sizeof(f->detail), .len = strlen(f->detail) };
+	char text[sizeof(self->activity) + 16];
 
 	if (!waited_for__add(in, (struct thread_key){ f->pid, f->tid }, f))
 		return;
 	f->code = self->code;
-	text__add(&text, ";" CLAUSE "there it mostly %s", self->activity);
+	snprintf(text, sizeof(text), "it mostly %s", self->activity);
+	finding__add_detail(f, text);
 	*self = (struct finding_counterpart){ 0 };
 }
 
-static void add(const struct finding_input *in, const struct ranks *r, const struct rank *k, struct findings *out)
+static struct finding *add_by_steps(const struct finding_input *in, const struct ranks *r, const struct rank *k,
+				    struct findings *out)
 {
 	struct finding *f = findings__add(out, FINDING_STRAGGLER);
-	char rank[32] = "";
-	u64 own_ns, others_ns;
-	enum torch_phase phase;
+	char label[64];
 
 	if (!f)
-		return;
+		return NULL;
 	f->pid = k->loop->pid;
 	f->tid = k->loop->tid;
-	f->processes = f->threads = 1;
+	f->processes = f->threads = others_of(r, k);
 	f->lost_ns = k->delayed_ns;
 	f->wall_ns = k->loop->total_ns > k->delayed_ns ? k->loop->total_ns : k->delayed_ns;
-	f->times = k->last_steps;
 	f->weight = (double)f->lost_ns * finding_kind__weight(FINDING_STRAGGLER);
-	snprintf(f->report, sizeof(f->report), "ranks");
-	phase = ranks__slow_phase(r, k, &own_ns, &others_ns);
+	names__label(in->q->names, label, sizeof(label), f->pid, 0);
 	if (k->has_number)
-		snprintf(rank, sizeof(rank), "it is rank %u, and ", k->task->rank);
-	snprintf(f->detail, sizeof(f->detail),
-		 "%sdelayed each step by %s on average, last in %llu of %llu steps;" CLAUSE
-		 "on average it needs %s of a step for %s, the others %s",
-		 rank, TEXT_NS(k->delayed_ns / k->loop->n), k->last_steps, k->compared, TEXT_NS(own_ns),
-		 torch_phase__name(phase), TEXT_NS(others_ns));
-	add_activity(in, f);
+		snprintf(f->object, sizeof(f->object), "rank %u (%s)", k->task->rank, label);
+	else
+		snprintf(f->object, sizeof(f->object), "a rank (%s)", label);
+	snprintf(f->call, sizeof(f->call), "collective operations");
+	add_thread_activity(in, f);
+	return f;
+}
+
+/* Adds what the steps show: if the ranks' waits were recorded (s->ranks), only about the rank that these show. */
+static void add_of_steps(const struct finding_input *in, const struct slow_ranks *s, const struct ranks *r,
+			 struct finding *of_waits, struct findings *out)
+{
+	const struct rank *k = ranks__straggler(r);
+	struct finding *f = of_waits;
+
+	if (!k || k->compared < STEPS_MIN || (f && f->pid != k->loop->pid))
+		return;
+	if (!f && s->ranks.n < 2 && table__percent(k->delayed_ns, k->loop->total_ns) >= SHARE_MIN)
+		f = add_by_steps(in, r, k, out);
+	if (f) {
+		snprintf(f->report, sizeof(f->report), "ranks");
+		add_steps(r, k, f);
+	}
 }
 
 static int find(const struct finding_input *in, struct findings *out)
 {
-	struct ranks *r;
-	const struct rank *k;
-	int err;
+	struct slow_ranks s;
+	struct ranks *r = NULL;
+	struct finding *f = NULL;
+	int err = slow_ranks__find(&s, in);
 
-	if (!in->torch)
-		return 0;
-	err = ranks__new(&r, in->torch, in->q->names);
-	k = err ? NULL : ranks__straggler(r);
-	if (k && k->compared >= STEPS_MIN && table__percent(k->delayed_ns, k->loop->total_ns) >= SHARE_MIN)
-		add(in, r, k, out);
+	for (u32 i = 0; !err && i < s.n; i++)
+		f = add(in, &s.list[i], out);
+	if (!err && in->torch) {
+		err = ranks__new(&r, in->torch, in->q->names);
+		if (!err)
+			add_of_steps(in, &s, r, f, out);
+	}
 	ranks__free(r);
+	slow_ranks__free(&s);
 	return err;
 }
 

@@ -85,6 +85,8 @@ bool stack_frame__is_address(const struct stack_frame *f);
  * LazyLoader._emit_lazyload" (a package), else as stack_frame__native().
  */
 char *stack_frame__qualified(const struct stack_frame *f, char *buf, size_t size);
+/* Returns a hash of the function, by its name and file: the same for processes that have their own code of it. */
+u64 stack_frame__hash(const struct stack_frame *f);
 /* As stacks__function; NULL: "?" */
 char *stack_frame__function(const struct stack_frame *f, char *buf, size_t size);
 /* Writes the frame's function without the line: "iterencode (encoder.py)", "memcpy (libc.so.6)", "do_futex_[k]". */

@@ -9,6 +9,7 @@
 #include "model/stacks.h"
 #include "output/text.h"
 #include "util/array.h"
+#include "util/map.h"
 #include "util/path.h"
 #include "util/python_library.h"
 
@@ -203,6 +204,11 @@ u64 stack_frame__name_hash(const struct stack_frame *f)
 	const char *name = name_of(f, room, sizeof(room));
 
 	return XXH3_64bits(name, strlen(name));
+}
+
+u64 stack_frame__hash(const struct stack_frame *f)
+{
+	return map__hash_bytes(f->name, strlen(f->name)) ^ 31 * map__hash_bytes(f->file, strlen(f->file));
 }
 
 size_t stacks__folded(const struct stacks *s, u32 id, char *buf, size_t size)

@@ -49,7 +49,7 @@ def check(where):
     ok(statistics.mean(truth[1]["slept"][1:]) - phases[0] <= found["phase_ns"] <= phases[1], f"{where}: the finding has the planted delay", found, phases)
     ok("read_slowly (rank_work.py" in text, f"{where}: the finding names the slow rank's code", text)
     summary = subprocess.run([SONDE, "report", recording.path], capture_output=True, text=True, check=True).stdout
-    ok(f"rank_work.py {truth[1]['pid']} made the other ranks wait for" in summary, f"{where}: the summary states it", summary[:2000])
+    ok(f"rank 1 (rank_work.py {truth[1]['pid']}) makes the other rank wait" in summary, f"{where}: the summary states it", summary[:2000])
     return recording
 
 
