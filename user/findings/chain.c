@@ -259,8 +259,8 @@ static int find_rank(struct chain_reading *r, u32 code, struct chain_times *next
 	if (r->level->kind != FINDING_RANKS)
 		return 0;
 	err = slow_ranks__find(&ranks, r->in);
-	slow = err ? NULL : slow_ranks__awaited_by(&ranks, r->level->thread.pid);
-	if (slow)
+	slow = err ? NULL : slow_ranks__of_job(&ranks, r->level->thread.pid);
+	if (slow && slow->rank->pid != r->level->thread.pid)
 		err = replace_cause(r, code, slow->rank->thread, next);
 	slow_ranks__free(&ranks);
 	return err;

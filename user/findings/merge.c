@@ -125,6 +125,9 @@ static struct finding *same_as(struct finding *list, struct map *codes, const st
 	const char *object = strrchr(f->code.native, '(');
 	u32 *number;
 
+	/* of several jobs each has its slow rank */
+	if (f->kind == FINDING_STRAGGLER)
+		return NULL;
 	/* processes of one native program that compute are one finding, regardless of the functions that do so */
 	if (!*f->code.function && (key.kind != FINDING_COMPUTE || !object))
 		return NULL;

@@ -4,9 +4,14 @@
 
 #include "findings/group.h"
 #include "findings/slow_rank.h"
+#include "output/table.h"
 
-/* Weight of waits of equal ranks for each other, which are what their collective operations take */
-#define MUTUAL_FACTOR 0.3
+/*
+ * Weight of waits of equal ranks for each other: no rank is to blame. Below this part of the time, %, they are what
+ * collective operations take.
+ */
+#define MUTUAL_PERCENT 80
+#define MUTUAL_FACTOR  0.01
 
 /* Returns whether another rank of the process's job was recorded. */
 static bool has_others(const struct job_ranks *ranks, u32 pid)
@@ -25,9 +30,10 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 
 	(void)in;
 	snprintf(f->report, sizeof(f->report), "offcpu");
-	if (!has_others(&s->ranks, g->pid) || slow_ranks__awaited_by(s, g->pid))
+	if (!has_others(&s->ranks, g->pid) || slow_ranks__of_job(s, g->pid))
 		return 0;
-	f->weight *= MUTUAL_FACTOR;
+	if (table__percent(f->lost_ns, f->wall_ns) < MUTUAL_PERCENT)
+		f->weight *= MUTUAL_FACTOR;
 	finding__add_detail(f, "the ranks wait for each other: none is slower than the others beyond chance");
 	return 0;
 }

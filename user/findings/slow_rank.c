@@ -340,12 +340,12 @@ void slow_ranks__free(struct slow_ranks *s)
 	free(s->list);
 }
 
-const struct slow_rank *slow_ranks__awaited_by(const struct slow_ranks *s, u32 pid)
+const struct slow_rank *slow_ranks__of_job(const struct slow_ranks *s, u32 pid)
 {
 	const struct job_rank *rank = job_ranks__of(&s->ranks, pid);
 
 	for (u32 i = 0; rank && i < s->n; i++)
-		if (s->list[i].rank != rank && s->list[i].rank->job == rank->job)
+		if (s->list[i].rank->job == rank->job)
 			return &s->list[i];
 	return NULL;
 }

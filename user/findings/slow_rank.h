@@ -28,8 +28,8 @@ struct slow_ranks {
 /* 0 or -ENOMEM; slow_ranks__free in any case. */
 int slow_ranks__find(struct slow_ranks *s, const struct finding_input *in);
 void slow_ranks__free(struct slow_ranks *s);
-/* Returns the slow rank that a process waits for; NULL: none. */
-const struct slow_rank *slow_ranks__awaited_by(const struct slow_ranks *s, u32 pid);
+/* Returns the slow rank of a process's job, which may be the process itself; NULL: none. */
+const struct slow_rank *slow_ranks__of_job(const struct slow_ranks *s, u32 pid);
 
 /* rank_phase.c: returns the phase of training that a stack shows, "the backward pass"; NULL: none. */
 const char *rank_phase__of(const struct stacks *stacks, u32 stack);

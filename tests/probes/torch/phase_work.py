@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """DistributedDataParallel over gloo. The file of the first argument names the phase in which rank 1 is slow: "data", "forward", "backward",
-"optimizer", "collective", or "none". torch.multiprocessing starts two ranks, unless a launcher started this program for each."""
+"optimizer", "collective", or "none". torch.multiprocessing starts two ranks, unless a launcher started this program for each of them."""
 import os
 import sys
 
@@ -87,7 +87,10 @@ def train(rank, size, store, path):
 
 
 if __name__ == "__main__":
+    number = next((os.environ[name] for name in ("SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK") if name in os.environ), None)
     if "RANK" in os.environ:
         train(-1, -1, "env://", sys.argv[1])
+    elif number:
+        train(int(number), 2, f"file://{sys.argv[1]}.store", sys.argv[1])
     else:
         multiprocessing.spawn(train, (2, f"file://{sys.argv[1]}.store", sys.argv[1]), nprocs=2)
