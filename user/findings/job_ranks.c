@@ -21,49 +21,92 @@ static u64 entry_of(const struct finding_input *in, u32 stack)
 	return entry ? stack_frame__hash(entry) : 0;
 }
 
-static u64 sampled_entry(const struct finding_input *in, struct thread_key thread)
+/* Finds out in which function of the program a rank's thread is. */
+static void find_entry(const struct finding_input *in, const struct job_ranks *ranks, struct job_rank *r)
 {
-	u64 entry = 0;
-
-	for (u32 i = 0; i < in->profile->samples.n && !entry; i++) {
-		const struct profile_sample_key *key = map__key(&in->profile->samples, i);
-
-		entry = thread_key__is_same(key->thread, thread) ? entry_of(in, key->stack) : 0;
-	}
-	return entry;
+	r->entry = r->waits ? entry_of(in, r->waits->stack) : 0;
+	for (u32 at = r->samples; at && !r->entry; at = ranks->next_sample[at - 1])
+		r->entry = entry_of(
+			in, ((const struct profile_sample_key *)map__key(&in->profile->samples, at - 1))->stack);
 }
 
-/* Sets the thread whose waits in collectives are longest. */
-static void find_thread(const struct finding_input *in, struct job_rank *r)
+static int index_pids(struct job_ranks *r)
 {
-	const struct profile_thread *t;
+	map__free(&r->by_pid);
+	for (u32 i = 0; i < r->n; i++) {
+		u32 *index = map__get(&r->by_pid, &r->list[i].pid);
 
-	r->thread = (struct thread_key){ r->pid, r->pid };
-	MAP_EACH_ENTRY(const struct rank_waits *w, const struct thread_key *key, &in->ranks->threads) {
-		if (key->pid != r->pid || (r->waits && w->ns <= r->waits->ns))
-			continue;
-		r->waits = w;
-		r->thread = *key;
+		if (!index)
+			return -ENOMEM;
+		*index = i;
 	}
-	t = map__find(&in->profile->threads, &r->thread);
-	r->wall_ns = t ? t->wall : 0;
-	r->entry = r->waits ? entry_of(in, r->waits->stack) : sampled_entry(in, r->thread);
+	return 0;
+}
+
+/* As job_ranks__of */
+static struct job_rank *rank_of(const struct job_ranks *r, u32 pid)
+{
+	const u32 *index = map__find(&r->by_pid, &pid);
+
+	return index ? &r->list[*index] : NULL;
+}
+
+/* Sets the thread of each rank whose waits in collectives are longest. */
+static void find_threads(struct job_ranks *r, const struct finding_input *in)
+{
+	MAP_EACH_ENTRY(const struct rank_waits *w, const struct thread_key *key, &in->ranks->threads) {
+		struct job_rank *rank = rank_of(r, key->pid);
+
+		if (!rank || (rank->waits && w->ns <= rank->waits->ns))
+			continue;
+		rank->waits = w;
+		rank->thread = *key;
+	}
+}
+
+/* Drops processes that ended before they ran, or that were not selected. */
+static int keep_measured(struct job_ranks *r, const struct finding_input *in)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < r->n; i++) {
+		const struct profile_thread *t = map__find(&in->profile->threads, &r->list[i].thread);
+
+		r->list[i].wall_ns = t ? t->wall : 0;
+		if (r->list[i].wall_ns)
+			r->list[n++] = r->list[i];
+	}
+	r->n = n;
+	return index_pids(r);
+}
+
+static int find_samples(struct job_ranks *r, const struct finding_input *in)
+{
+	const struct map *samples = &in->profile->samples;
+
+	r->next_sample = calloc((size_t)samples->n + 1, sizeof(*r->next_sample));
+	for (u32 i = 0; r->next_sample && i < samples->n; i++) {
+		const struct profile_sample_key *key = map__key(samples, i);
+		struct job_rank *rank = rank_of(r, key->thread.pid);
+
+		if (!rank || !thread_key__is_same(rank->thread, key->thread))
+			continue;
+		r->next_sample[i] = rank->samples;
+		rank->samples = i + 1;
+	}
+	return r->next_sample ? 0 : -ENOMEM;
 }
 
 static int add_process(const struct finding_input *in, struct job_ranks *r, u32 pid)
 {
 	const struct task *task = names__task(in->q->names, pid, 0);
-	struct job_rank rank = { .pid = pid, .number = -1 };
+	struct job_rank rank = { .pid = pid, .number = -1, .thread = { pid, pid } };
 
 	if (task) {
 		rank.ppid = task->ppid;
 		rank.world_size = task->world_size;
 		rank.claimed = task->world_size ? task->rank : 0;
 	}
-	find_thread(in, &rank);
-	/* a process that ended before it ran, or that was not selected */
-	if (!rank.wall_ns)
-		return 0;
 	return array__push(r->list, r->n, rank) ? 0 : -ENOMEM;
 }
 
@@ -160,19 +203,36 @@ int job_ranks__list(struct job_ranks *r, const struct finding_input *in)
 	int err = 0;
 
 	*r = (struct job_ranks){ 0 };
+	map__init(&r->by_pid, sizeof(u32), sizeof(u32));
 	for (u32 i = 0; !err && i < in->ranks->processes.n; i++)
 		err = add_process(in, r, *(const u32 *)map__key(&in->ranks->processes, i));
-	if (!err && r->n)
-		sort(r, in);
-	return err;
+	if (err || !r->n)
+		return err;
+	err = index_pids(r);
+	if (!err) {
+		find_threads(r, in);
+		err = keep_measured(r, in);
+	}
+	if (!err)
+		err = find_samples(r, in);
+	if (err)
+		return err;
+	for (u32 i = 0; i < r->n; i++)
+		find_entry(in, r, &r->list[i]);
+	sort(r, in);
+	return index_pids(r);
+}
+
+void job_ranks__free(struct job_ranks *r)
+{
+	free(r->list);
+	free(r->next_sample);
+	map__free(&r->by_pid);
 }
 
 const struct job_rank *job_ranks__of(const struct job_ranks *r, u32 pid)
 {
-	for (u32 i = 0; i < r->n; i++)
-		if (r->list[i].pid == pid)
-			return &r->list[i];
-	return NULL;
+	return rank_of(r, pid);
 }
 
 char *job_rank__label(const struct job_rank *rank, const struct names *names, char *buf, size_t size)

@@ -20,15 +20,19 @@ struct job_rank {
 	u32 ppid, world_size, claimed; /* world_size 0: no launcher set its number; `claimed`: the number that it set */
 	u64 entry; /* hash of the outermost function of the program in which the thread waits or computes */
 	bool is_shared; /* another process of its job has the same number */
+	u32 samples; /* number of the thread's last sample in the profile plus one, which leads to the others; 0: none */
 };
 
 struct job_ranks {
 	struct job_rank *list; /* by job, and by number within a job */
 	u32 n;
+	struct map by_pid; /* u32 pid -> u32 index */
+	u32 *next_sample; /* by sample, as job_rank.samples: the sample of the same thread before it */
 };
 
-/* 0 or -ENOMEM; free the list in any case. */
+/* 0 or -ENOMEM; job_ranks__free in any case. */
 int job_ranks__list(struct job_ranks *r, const struct finding_input *in);
+void job_ranks__free(struct job_ranks *r);
 /* Returns the rank that the process is; NULL: it is none. */
 const struct job_rank *job_ranks__of(const struct job_ranks *r, u32 pid);
 /* Writes "rank 1 (train.py 4711)", or "a rank (train.py 4711)" if its number is not known. Returns buf. */

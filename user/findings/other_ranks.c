@@ -17,11 +17,9 @@
 static bool has_others(const struct job_ranks *ranks, u32 pid)
 {
 	const struct job_rank *own = job_ranks__of(ranks, pid);
+	u32 i = own ? (u32)(own - ranks->list) : 0;
 
-	for (u32 i = 0; own && i < ranks->n; i++)
-		if (&ranks->list[i] != own && ranks->list[i].job == own->job)
-			return true;
-	return false;
+	return own && ((i && own[-1].job == own->job) || (i + 1 < ranks->n && own[1].job == own->job));
 }
 
 static int complete(const struct finding_input *in, const struct group *g, struct finding *f, void *arg)

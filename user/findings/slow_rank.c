@@ -9,6 +9,7 @@
 #include "util/array.h"
 #include "util/chance.h"
 #include "util/path.h"
+#include "util/search.h"
 
 /* A rank that makes the others wait for a smaller part of their time, %, explains nothing. */
 #define LOST_PERCENT 10
@@ -53,7 +54,7 @@ struct spending {
 	u32 n; /* ranks */
 	u32 serial;
 	struct map sums; /* struct spent_key -> struct spent */
-	struct map sampled; /* struct thread_key -> u64 ns of its samples */
+	const u32 *next_sample; /* of struct job_ranks */
 };
 
 static int add_function(struct spending *s, struct spent_key key, u32 stack, u32 frame, u32 depth, u64 ns, u64 times)
@@ -106,14 +107,6 @@ static int add_time(struct spending *s, const struct job_rank *rank, enum findin
 	return err;
 }
 
-static const struct job_rank *rank_of(const struct spending *s, struct thread_key thread)
-{
-	for (u32 i = 0; i < s->n; i++)
-		if (thread_key__is_same(s->ranks[i].thread, thread))
-			return &s->ranks[i];
-	return NULL;
-}
-
 /* Returns whether a rank does something itself meanwhile: it waits neither in a collective operation nor for a CPU. */
 static bool is_own(const struct spending *s, const struct profile_key *key)
 {
@@ -138,28 +131,22 @@ static int sum_waits(struct spending *s)
 	return err;
 }
 
-/* Divides the time of each thread on CPUs in proportion to its samples. */
-static int sum_samples(struct spending *s)
+/* Divides the time of the rank's thread on CPUs in proportion to its samples. */
+static int sum_samples(struct spending *s, const struct job_rank *rank)
 {
 	const struct profile *p = s->in->profile;
+	const struct profile_thread *t = map__find(&p->threads, &rank->thread);
+	u64 all = 0;
 	int err = 0;
 
-	MAP_EACH_ENTRY(const struct profile_sample *sample, const struct profile_sample_key *key, &p->samples) {
-		u64 *sum = rank_of(s, key->thread) ? map__get(&s->sampled, &key->thread) : NULL;
+	for (u32 at = rank->samples; at; at = s->next_sample[at - 1])
+		all += ((const struct profile_sample *)map__value(&p->samples, at - 1))->ns;
+	for (u32 at = rank->samples; !err && all && at; at = s->next_sample[at - 1]) {
+		const struct profile_sample_key *key = map__key(&p->samples, at - 1);
+		const struct profile_sample *sample = map__value(&p->samples, at - 1);
 
-		if (sum)
-			*sum += sample->ns;
-	}
-	for (u32 i = 0; !err && i < p->samples.n; i++) {
-		const struct profile_sample_key *key = map__key(&p->samples, i);
-		const struct profile_sample *sample = map__value(&p->samples, i);
-		const struct job_rank *rank = rank_of(s, key->thread);
-		const struct profile_thread *t = rank ? map__find(&p->threads, &key->thread) : NULL;
-		const u64 *sampled = rank ? map__find(&s->sampled, &key->thread) : NULL;
-
-		if (t && sampled && *sampled)
-			err = add_time(s, rank, FINDING_COMPUTE, key->stack,
-				       (u64)((double)t->run * (double)sample->ns / (double)*sampled), sample->samples);
+		err = add_time(s, rank, FINDING_COMPUTE, key->stack,
+			       (u64)((double)t->run * (double)sample->ns / (double)all), sample->samples);
 	}
 	return err;
 }
@@ -285,22 +272,22 @@ static bool sum_others(const struct job_rank *ranks, u32 n, struct slow_rank *r)
 }
 
 /* Explains why the others wait for r->rank. 1: what it does itself explains it, and no chance; 0; else -ENOMEM. */
-static int explain(const struct finding_input *in, const struct job_rank *ranks, u32 n, struct slow_rank *r)
+static int explain(const struct finding_input *in, const u32 *next_sample, const struct job_rank *ranks, u32 n,
+		   struct slow_rank *r)
 {
-	struct spending s = { .in = in, .ranks = ranks, .slow = r->rank, .n = n };
+	struct spending s = { .in = in, .ranks = ranks, .slow = r->rank, .n = n, .next_sample = next_sample };
 	double most = 0;
 	int err;
 
 	map__init(&s.sums, sizeof(struct spent_key), sizeof(struct spent));
-	map__init(&s.sampled, sizeof(struct thread_key), sizeof(u64));
 	err = sum_waits(&s);
-	if (!err)
-		err = sum_samples(&s);
+	for (u32 i = 0; !err && i < n; i++)
+		err = sum_samples(&s, &ranks[i]);
 	if (!err)
 		most = find_kind(&s, r);
 	if (!err && most)
 		err = find_code(&s, r, most) || !is_by_chance(&s);
-	MAPS_FREE(&s.sums, &s.sampled);
+	map__free(&s.sums);
 	return err;
 }
 
@@ -314,7 +301,7 @@ static int add_job(struct slow_ranks *s, const struct finding_input *in, const s
 			r.rank = &ranks[i];
 	if (n < 2 || !sum_others(ranks, n, &r))
 		return 0;
-	is_slow = explain(in, ranks, n, &r);
+	is_slow = explain(in, s->ranks.next_sample, ranks, n, &r);
 	if (is_slow <= 0)
 		return is_slow;
 	return array__push(s->list, s->n, r) ? 0 : -ENOMEM;
@@ -336,16 +323,14 @@ int slow_ranks__find(struct slow_ranks *s, const struct finding_input *in)
 
 void slow_ranks__free(struct slow_ranks *s)
 {
-	free(s->ranks.list);
+	job_ranks__free(&s->ranks);
 	free(s->list);
 }
 
 const struct slow_rank *slow_ranks__of_job(const struct slow_ranks *s, u32 pid)
 {
 	const struct job_rank *rank = job_ranks__of(&s->ranks, pid);
+	u32 i = rank ? (u32)SEARCH(s->n, at, s->list[at].rank->job < rank->job) : s->n;
 
-	for (u32 i = 0; rank && i < s->n; i++)
-		if (s->list[i].rank->job == rank->job)
-			return &s->list[i];
-	return NULL;
+	return i < s->n && s->list[i].rank->job == rank->job ? &s->list[i] : NULL;
 }
