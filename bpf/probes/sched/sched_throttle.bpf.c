@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What is read once a second: limits of cgroups (CPU quotas, and limits of memory), and the CPU time of threads that
- * are not followed. The figures of cpu.stat (nr_periods, nr_throttled, throttled_time) and the figure `max` of
+ * What is read once a second: limits of cgroups (CPU quotas, limits of memory), and the CPU time of threads that are
+ * not followed. The figures of cpu.stat (nr_periods, nr_throttled, throttled_time) and the figure `max` of
  * memory.events.local are read from the kernel's own data, the groups of followed processes: that needs no mount, path
  * or version of cgroups, and works for a container's cgroups, too. v1 and v2 share these counters.
  *
