@@ -42,11 +42,69 @@ struct gil_head {
 };
 #define GIL_WAIT_BYTES 88 /* the condition (48) and the mutex (40) that follow, of glibc on x86-64 */
 
+#define PAGE_BYTES 4096
+#define PAGES	   512
+
+struct snapshot_pages {
+	u64 numbers[PAGES]; /* 0: an unused entry */
+	u8 bytes[PAGES][PAGE_BYTES];
+};
+
+/* Returns the page from its address on; NULL: it can't be read. */
+static const u8 *page_of(const struct snapshot *l, u64 address)
+{
+	u64 number = address / PAGE_BYTES, at = number % PAGES;
+	struct snapshot_pages *p = l->pages;
+
+	if (p->numbers[at] != number) {
+		p->numbers[at] = 0;
+		if (pread(l->mem, p->bytes[at], PAGE_BYTES, (off_t)(number * PAGE_BYTES)) != PAGE_BYTES)
+			return NULL;
+		p->numbers[at] = number;
+	}
+	return p->bytes[at];
+}
+
+static bool read_of_pages(const struct snapshot *l, u64 address, u8 *to, size_t size)
+{
+	while (size) {
+		u64 at = address % PAGE_BYTES, n = size < PAGE_BYTES - at ? size : PAGE_BYTES - at;
+		const u8 *page = page_of(l, address);
+
+		if (!page)
+			return false;
+		memcpy(to, page + at, n);
+		address += n;
+		to += n;
+		size -= n;
+	}
+	return true;
+}
+
+int snapshot__keep_pages(struct snapshot *l)
+{
+	l->pages = l->pages ?: malloc(sizeof(*l->pages));
+	if (l->pages)
+		memset(l->pages->numbers, 0, sizeof(l->pages->numbers));
+	return l->pages ? 0 : -ENOMEM;
+}
+
+void snapshot__forget_pages(struct snapshot *l)
+{
+	free(l->pages);
+	l->pages = NULL;
+}
+
+bool snapshot__read_now(const struct snapshot *l, u64 address, void *to, size_t size)
+{
+	return !(address >> 47) && pread(l->mem, to, size, (off_t)address) == (ssize_t)size;
+}
+
 bool snapshot__read(const struct snapshot *l, u64 address, void *to, size_t size)
 {
-	if (address >> 47)
-		return false;
-	return pread(l->mem, to, size, (off_t)address) == (ssize_t)size;
+	if (l->pages && size <= PAGE_BYTES && !(address >> 47) && read_of_pages(l, address, to, size))
+		return true;
+	return snapshot__read_now(l, address, to, size);
 }
 
 u64 snapshot__word(const struct snapshot *l, u64 address)
@@ -506,6 +564,7 @@ void snapshot__free(struct snapshot *l)
 	free(l->interpreters);
 	snapshot__forget_objects(l);
 	free(l->tasks);
+	snapshot__forget_pages(l);
 	snapshot__close_files(l);
 	if (l->mem >= 0)
 		close(l->mem);

@@ -93,6 +93,7 @@ struct snapshot {
 	u64 code_bytes; /* of these code objects */
 	u64 code_bytes_max; /* the limit above which no more are read; 0: none */
 	struct map types; /* by address: u8, python/objects.h */
+	struct snapshot_pages *pages; /* NULL: none are kept */
 
 	struct snapshot_interpreter *interpreters;
 	u32 n_interpreters;
@@ -127,6 +128,14 @@ u64 snapshot__main_interpreter(const struct snapshot *l);
 /* For the files that implement this header: reads all of the bytes, or returns false. */
 bool snapshot__read(const struct snapshot *l, u64 address, void *to, size_t size);
 u64 snapshot__word(const struct snapshot *l, u64 address);
+/*
+ * From now on pages that are read are kept for further reads, as objects are read word by word; forgets those that are
+ * kept. Call it often, or what is read is old. 0 or -ENOMEM.
+ */
+int snapshot__keep_pages(struct snapshot *l);
+void snapshot__forget_pages(struct snapshot *l);
+/* Reads without the pages that are kept. */
+bool snapshot__read_now(const struct snapshot *l, u64 address, void *to, size_t size);
 /*
  * In snapshot_frames.c: an address on the C stack of the thread that runs the thread state; 0: there is none, as it
  * runs no Python code or is one of 3.8 or 3.9.

@@ -6,6 +6,7 @@
  */
 #include "python/objects.h"
 #include "python/task_reading.h"
+#include "util/path.h"
 #include "util/python_library.h"
 
 #include <arpa/inet.h>
@@ -95,20 +96,26 @@ static struct task_peer peer_of(struct snapshot *l, u64 transport)
 	return peer;
 }
 
+/* The user's objects may have connections that these tasks do not wait for. */
 static bool is_users(const struct snapshot_frame *f)
 {
 	return !python_library__part(f->file) && !strstr(f->file, "/site-packages/") &&
 	       !strstr(f->file, "/dist-packages/");
 }
 
+/* Objects of the standard library have a connection only if they are streams: a lock or a queue has none. */
+static bool has_connection(const struct snapshot_frame *f)
+{
+	return !python_library__part(f->file) || path__ends_with(f->file, "/asyncio/streams.py");
+}
+
 struct task_peer task_reading__peer(struct snapshot *l, const struct raw_task *t, const struct task_stack *stack)
 {
 	struct task_peer peer = { .port = 0 };
 
-	/* the user's objects may have connections that these tasks do not wait for */
 	for (u32 i = 0; i < stack->n && i < t->n && !peer.port && !is_users(&stack->frames[i]); i++) {
 		u64 self = snapshot__word(l, t->frames[t->n - 1 - i].locals) & ~TASK_TAG_MASK;
-		u64 transport = transport_of(l, self);
+		u64 transport = has_connection(&stack->frames[i]) ? transport_of(l, self) : 0;
 
 		if (transport)
 			peer = peer_of(l, transport);

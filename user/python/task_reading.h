@@ -38,6 +38,7 @@ struct task_reading {
 	struct raw_task *list;
 	u32 n, all;
 	u32 nodes; /* of lists, that were read */
+	u32 reads; /* of tasks */
 	u32 examined; /* words of stacks */
 	bool more; /* lists were read in part */
 	struct task_await *awaits;

@@ -13,9 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TASKS_MAX 4096
+#define TASKS_MAX 16384
 /* The first bytes of a _asyncio.Task that are searched for its coroutine. */
 #define TASK_FROM 16
+/* After so many tasks pages are read anew, which takes some 1 ms. */
+#define TASKS_PER_PAGES 128
 /* Words of a coroutine's locals and stack: those that are read at most, and the last ones that may be a lock's. */
 #define LOCALS_MAX 4096
 #define STACK_MAX  16
@@ -168,7 +170,10 @@ static void read_awaiters(const struct task_reading *r, const u64 *words, struct
 static int add_raw_task(struct snapshot *l, struct task_reading *r, u64 task, const u64 *words)
 {
 	struct raw_task t = { .task = task };
+	u64 now;
 
+	if (r->reads++ % TASKS_PER_PAGES == 0 && snapshot__keep_pages(l))
+		return -ENOMEM;
 	if (!r->coroutine)
 		r->coroutine = find_coroutine(l, words);
 	if (!r->coroutine || object__type(l, words[r->coroutine]) != OBJECT_COROUTINE)
@@ -183,7 +188,8 @@ static int add_raw_task(struct snapshot *l, struct task_reading *r, u64 task, co
 	if (t.state != TASK_RUNS)
 		walk(l, &r->layout, words[r->coroutine], &t);
 	/* the task ran meanwhile */
-	if (t.waits && (!t.n || snapshot__word(l, t.task + (r->coroutine - 1) * sizeof(u64)) != t.waits))
+	if (t.waits && (!t.n || !snapshot__read_now(l, t.task + (r->coroutine - 1) * sizeof(u64), &now, sizeof(now)) ||
+			now != t.waits))
 		return 0;
 	read_awaiters(r, words, &t);
 	if (r->has_all)
@@ -230,6 +236,7 @@ static int read_list_anew(struct snapshot *l, struct task_reading *r, u64 head)
 	int err = -EAGAIN;
 
 	for (u32 i = 0; i < ATTEMPTS_MAX && err == -EAGAIN; i++) {
+		snapshot__forget_pages(l);
 		r->n = before.n;
 		r->all = before.all;
 		err = read_list(l, r, head);
@@ -396,6 +403,7 @@ static int add_group(struct snapshot *l, struct task_reading *r, const struct ra
 	g = &t->groups[t->n++];
 	*g = (struct task_group){
 		.state = raw->state,
+		.first = (u32)(raw - r->list),
 		.stack = *stack,
 		.object = object_of(l, raw),
 		.serves = raw->n && serves(l, &r->layout, raw),
@@ -408,20 +416,35 @@ static int add_group(struct snapshot *l, struct task_reading *r, const struct ra
 	return 0;
 }
 
+/* Lines, which are expensive to find, are equal then, too. */
+static bool has_same_frames(const struct raw_task *a, const struct raw_task *b)
+{
+	for (u32 i = 0; i < a->n && a->n == b->n; i++)
+		if (a->frames[i].code != b->frames[i].code || a->frames[i].offset != b->frames[i].offset)
+			return false;
+	return a->state == b->state && a->n == b->n;
+}
+
 /* Adds a task to its group, whose index is in *group, which may be a new one. */
 static int add_task(struct snapshot *l, struct task_reading *r, const struct raw_task *raw, struct tasks *t, u32 *group)
 {
-	struct task_stack stack = stack_of(l, raw);
 	const u64 *waits = map__find(&t->waits, &raw->task);
+	struct task_stack stack;
 	u32 i = 0;
 	int err;
 
 	*group = TASK_NO_GROUP;
-	while (i < t->n && (t->groups[i].state != raw->state || !is_same(&t->groups[i].stack, &stack)))
+	while (i < t->n && !has_same_frames(&r->list[t->groups[i].first], raw))
 		i++;
-	if (i == (t->has_all ? TASK_GROUPS_ALL_MAX : TASK_GROUPS_MAX) || (raw->state == TASK_WAITS && !stack.n)) {
-		t->more = true;
-		return 0;
+	if (i == t->n) {
+		stack = stack_of(l, raw);
+		for (i = 0; i < t->n && (t->groups[i].state != raw->state || !is_same(&t->groups[i].stack, &stack));)
+			i++;
+		if (i == (t->has_all ? TASK_GROUPS_ALL_MAX : TASK_GROUPS_MAX) ||
+		    (raw->state == TASK_WAITS && !stack.n)) {
+			t->more = true;
+			return 0;
+		}
 	}
 	err = i == t->n ? add_group(l, r, raw, &stack, t) : 0;
 	if (err)
@@ -517,6 +540,7 @@ int snapshot__tasks(struct snapshot *l, struct tasks *t)
 		err = add_awaits(l, &r, t);
 	if (!err)
 		err = remember_waits(&r, t);
+	snapshot__forget_pages(l);
 	free(r.list);
 	free(r.awaits);
 	t->all = r.all;

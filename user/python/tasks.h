@@ -37,6 +37,7 @@ struct task_peer {
 struct task_group {
 	u32 tasks;
 	enum task_state state;
+	u32 first; /* a task of it, while tasks are read */
 	u32 begun; /* of them, those that did not wait in the same state at the reading before */
 	u64 object; /* whose method the innermost coroutine runs, such as an asyncio.Lock; of one of the tasks */
 	bool serves; /* its outermost coroutine was called with a stream, as for each client of a server */
