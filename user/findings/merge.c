@@ -84,8 +84,13 @@ static void merge_details(struct finding *into, const struct finding *f)
 	into->detail[len] = '\0';
 }
 
+/* What is stated of a finding stays true if another one that is merged into it has less than this part of its time. */
+#define LITTLE_PART 4
+
 static void merge(struct finding *into, const struct finding *f)
 {
+	bool is_little = f->lost_ns < into->lost_ns / LITTLE_PART;
+
 	into->processes += f->processes;
 	into->threads += f->threads;
 	into->lost_ns += f->lost_ns;
@@ -103,10 +108,11 @@ static void merge(struct finding *into, const struct finding *f)
 	into->tid = 0;
 	if (f->confidence > into->confidence)
 		into->confidence = f->confidence;
-	into->words = into->words == f->words ? into->words : NULL;
+	into->words = is_little || into->words == f->words ? into->words : NULL;
 	merge_callers(&into->code, &f->code);
 	merge_counterparts(into, f);
-	merge_details(into, f);
+	if (!is_little)
+		merge_details(into, f);
 	if (strcmp(into->advice, f->advice))
 		*into->advice = '\0';
 	if (strcmp(into->report, f->report))
