@@ -29,8 +29,8 @@ const char *chain_end__key(enum chain_end end)
 static bool is_followed(enum finding_kind kind)
 {
 	return IS_ONE_OF(kind, FINDING_GIL, FINDING_LOCK, FINDING_FILE_LOCK, FINDING_PEER, FINDING_CHILD,
-			 FINDING_RESULT, FINDING_QUEUE, FINDING_LOADER, FINDING_SEMAPHORE, FINDING_BARRIER,
-			 FINDING_RANKS, FINDING_CONDITION);
+			 FINDING_RESULT, FINDING_BACKWARD, FINDING_QUEUE, FINDING_LOADER, FINDING_SEMAPHORE,
+			 FINDING_BARRIER, FINDING_RANKS, FINDING_CONDITION);
 }
 
 static bool is_for_cpu(enum finding_kind kind)
@@ -48,7 +48,8 @@ static enum finding_kind largest(const struct chain_level *l, bool is_first)
 	double most = 0;
 
 	for (enum finding_kind k = FINDING_NONE + 1; k < FINDING_KINDS; k++) {
-		double factor = finding_kind__weight(k == FINDING_RESULT ? FINDING_CPU : k);
+		bool is_result = k == FINDING_RESULT || k == FINDING_BACKWARD;
+		double factor = finding_kind__weight(is_result ? FINDING_CPU : k);
 		double weight = (double)l->parts[k].ns * (is_first ? factor : 1);
 
 		if (weight <= most)
@@ -256,7 +257,7 @@ static int find_rank(struct chain_reading *r, u32 code, struct chain_times *next
 	const struct slow_rank *slow;
 	int err;
 
-	if (r->level->kind != FINDING_RANKS)
+	if (!IS_ONE_OF(r->level->kind, FINDING_RANKS, FINDING_BACKWARD))
 		return 0;
 	err = slow_ranks__find(&ranks, r->in);
 	slow = err ? NULL : slow_ranks__of_job(&ranks, r->level->thread.pid);

@@ -11,6 +11,7 @@
 
 #include "findings/classify_semaphore.h"
 #include "findings/classify_short.h"
+#include "findings/classify_spin.h"
 #include "findings/hidden_loops.h"
 #include "findings/rules.h"
 #include "model/gc_stack.h"
@@ -362,8 +363,9 @@ static bool is_idle_by_behaviour(const struct profile_key *key, const struct pro
 static bool is_delay_of(enum finding_kind kind)
 {
 	return IS_ONE_OF(kind, FINDING_LOCK, FINDING_FILE_LOCK, FINDING_DISK, FINDING_MEMORY, FINDING_PEER,
-			 FINDING_CHILD, FINDING_RESULT, FINDING_QUEUE, FINDING_LOADER, FINDING_SEMAPHORE,
-			 FINDING_BARRIER, FINDING_RANKS, FINDING_GPU_WAIT, FINDING_NCCL, FINDING_LIBRARY, FINDING_CALL);
+			 FINDING_CHILD, FINDING_RESULT, FINDING_BACKWARD, FINDING_QUEUE, FINDING_LOADER,
+			 FINDING_SEMAPHORE, FINDING_BARRIER, FINDING_RANKS, FINDING_GPU_WAIT, FINDING_NCCL,
+			 FINDING_LIBRARY, FINDING_CALL);
 }
 
 static void classify_runnable(const struct finding_input *in, const struct profile_key *key, struct profile_cell *cell,
@@ -416,5 +418,7 @@ int classify__cells(const struct finding_input *in)
 	for (u32 i = 0; i < in->profile->cells.n; i++)
 		classify(in, i);
 	err = classify_semaphore__waits(in);
-	return err ? err : classify_short__waits(in);
+	if (!err)
+		err = classify_short__waits(in);
+	return err ? err : classify_spin__threads(in);
 }

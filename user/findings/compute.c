@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "findings/classify.h"
+#include "findings/classify_spin.h"
 #include "findings/loop.h"
 #include "findings/memory_limit.h"
 #include "model/lock_kind.h"
@@ -77,7 +78,8 @@ static u32 most_sampled(const struct finding_input *in, u32 pid, u32 tid, bool b
 	MAP_EACH_ENTRY(const struct profile_sample *s, const struct profile_sample_key *key, &p->samples) {
 		struct stack_parts parts;
 
-		if (key->thread.pid != pid || (tid && key->thread.tid != tid) || (by_gil && !s->gil_ns))
+		if (key->thread.pid != pid || (tid && key->thread.tid != tid) || (by_gil && !s->gil_ns) ||
+		    classify_spin__is_idle(in->stacks, key->stack))
 			continue;
 		parts = stack_parts__of(in->stacks, key->stack);
 		count(&functions, function_of(in, &parts, &frame), by_gil ? s->gil_ns : s->ns, key->stack);
@@ -123,7 +125,7 @@ void computed__of(struct computed *c, const struct finding_input *in, u32 pid, u
 		struct stack_parts parts;
 		u32 frame;
 
-		if (key->thread.pid != pid)
+		if (key->thread.pid != pid || classify_spin__is_idle(in->stacks, key->stack))
 			continue;
 		c->all_ns += s->ns;
 		c->all_gil_ns += s->gil_ns;
@@ -247,7 +249,7 @@ static void sum_totals(const struct finding_input *in, u32 pid, struct map *tota
 	MAP_EACH_ENTRY(const struct profile_sample *s, const struct profile_sample_key *key, &p->samples) {
 		struct stack_parts parts;
 
-		if (key->thread.pid != pid)
+		if (key->thread.pid != pid || classify_spin__is_idle(in->stacks, key->stack))
 			continue;
 		parts = stack_parts__of(in->stacks, key->stack);
 		for (u32 at = key->stack; (f = stacks__frame(in->stacks, at)) != NULL && !classify__starts_child(f);

@@ -59,6 +59,7 @@ struct finding_colour_text {
 	X(FINDING_SLEEP, "sleep", "slept", "", 0.06, COLOUR_CALL)                                               \
 	X(FINDING_CHILD, "child", "waited", " for a child process", 0.3, COLOUR_CALL)                           \
 	X(FINDING_RESULT, "result", "waited", " for another thread's or process's result", 0.3, COLOUR_CALL)    \
+	X(FINDING_BACKWARD, "backward", "waited", " for its backward pass", 0.3, COLOUR_CALL)                   \
 	X(FINDING_QUEUE, "queue", "waited", " for a queue", 0.9, COLOUR_CALL)                                   \
 	X(FINDING_LOADER, "data-loader", "waited", " for batches of its DataLoader", 1, COLOUR_CALL)            \
 	X(FINDING_SEMAPHORE, "semaphore", "waited", " for a semaphore (for example of a connection pool)", 1,   \
@@ -76,6 +77,9 @@ struct finding_colour_text {
 	X(FINDING_FALLBACK, "cpu-fallback", "spent", " in operators that fell back to the CPU", 1, COLOUR_RUN)  \
 	X(FINDING_COMPILE, "compile", "spent", " compiling with torch.compile", 1.3, COLOUR_RUN)                \
 	X(FINDING_GPU_WAIT, "gpu-wait", "waited", " for a GPU", 0.9, COLOUR_LIBRARY)                            \
+	X(FINDING_GPU_COPIES, "gpu-copies", "waited", " for copies from or to a GPU", 1, COLOUR_LIBRARY)        \
+	X(FINDING_GPU_MEMORY, "gpu-memory", "spent", " allocating and freeing GPU memory", 1, COLOUR_LIBRARY)   \
+	X(FINDING_LAUNCHES, "launches", "spent", " launching kernels", 1, COLOUR_LIBRARY)                       \
 	X(FINDING_NCCL, "nccl", "waited", " in NCCL", 0.9, COLOUR_NCCL)                                         \
 	X(FINDING_LIBRARY, "library", "waited", " in a library", 0.9, COLOUR_LIBRARY)                           \
 	X(FINDING_CALL, "syscall", "waited", " in a system call", 0.8, COLOUR_CALL)                             \
@@ -145,6 +149,7 @@ struct finding {
 	bool is_measured_part; /* the times are of slices of time (record --cost-limit); findings.c scales the weight */
 	/* asyncio tasks that waited while their thread was in the event loop, on average, and of how many; 0: none */
 	double tasks, all_tasks;
+	bool is_on_cpu; /* it waited, or was in calls, while it ran on a CPU */
 	bool is_background; /* a wait for something to do, which costs no more if more threads wait */
 	struct finding_code code; /* the code that lost the time */
 	const char *words; /* what was waited for, instead of the words of the kind; NULL: these */

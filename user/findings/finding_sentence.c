@@ -24,6 +24,9 @@ static void write_gpu_idle(struct text_buffer *s, const struct finding *f, const
 	if (*f->counterpart.activity)
 		text__add(s, "." CLAUSE "In %.0f%% of its idle time the launching thread %s", f->counterpart.percent,
 			  f->counterpart.activity);
+	finding_code__add(s, ", mostly in ", &f->code);
+	if (*f->detail)
+		text__add(s, ";" CLAUSE "%s", f->detail);
 }
 
 static void write_gpu_ended(struct text_buffer *s, const struct finding *f, const struct query *q)
@@ -52,6 +55,17 @@ static void write_copies(struct text_buffer *s, const struct finding *f, const s
 		  table__percent(f->lost_ns, f->wall_ns), TEXT_NS(f->wall_ns));
 	finding_code__add(s, " in ", &f->code);
 	text__add(s, " with %s small copies, %s", TEXT_COUNT(f->times), f->detail);
+}
+
+static void write_launches(struct text_buffer *s, const struct finding *f, const struct query *q)
+{
+	char label[64];
+
+	text__add(s, "%s launched %s kernels a second", names__label(q->names, label, sizeof(label), f->pid, 0),
+		  TEXT_COUNT((u64)((double)f->times * 1e9 / (double)query__duration(q))));
+	finding_code__add(s, " in ", &f->code);
+	text__add(s, ", and hardly did anything else:" CLAUSE "each takes %s of CPU time, %s of that in %s",
+		  TEXT_NS(f->lost_ns / f->times), TEXT_NS(f->call_ns / f->call_times), f->call);
 }
 
 static void write_calls(struct text_buffer *s, const struct finding *f, const struct query *q)
@@ -141,10 +155,11 @@ bool finding__write_sentence(struct text_buffer *s, const struct finding *f, con
 						    const struct query *) = {
 		[FINDING_GPU_IDLE] = write_gpu_idle,	 [FINDING_GPU_ENDED] = write_gpu_ended,
 		[FINDING_GPU_KERNEL] = write_gpu_kernel, [FINDING_COPIES] = write_copies,
-		[FINDING_CALLS] = write_calls,		 [FINDING_STUCK] = write_stuck,
-		[FINDING_ERRORS] = write_errors,	 [FINDING_RESENT] = write_resent,
-		[FINDING_FAULTS] = write_faults,	 [FINDING_GROWTH] = write_growth,
-		[FINDING_UNRECORDED] = write_unrecorded, [FINDING_STRAGGLER] = write_straggler,
+		[FINDING_LAUNCHES] = write_launches,	 [FINDING_CALLS] = write_calls,
+		[FINDING_STUCK] = write_stuck,		 [FINDING_ERRORS] = write_errors,
+		[FINDING_RESENT] = write_resent,	 [FINDING_FAULTS] = write_faults,
+		[FINDING_GROWTH] = write_growth,	 [FINDING_UNRECORDED] = write_unrecorded,
+		[FINDING_STRAGGLER] = write_straggler,
 	};
 
 	if (!writers[f->kind])

@@ -183,11 +183,13 @@ static bool is_slow_rank_of(const struct findings *all, const struct finding *sl
 
 /*
  * Does f state a time of which other findings explain at least half? Then it is dropped: the time in all calls of a
- * library, if threads mostly waited in these calls; a wait in calls of a library, if it is mostly one call that has not
- * returned, or small copies; and the waits for a slow rank.
+ * library, if threads mostly waited in these calls; a wait in calls of a library, if it is mostly one call that has
+ * not returned, or small copies; what a process computed, if it mostly polled a GPU; and the waits for a slow rank.
  */
 static bool is_repeated(const struct findings *all, u32 n, const struct finding *f)
 {
+	/* the calls of a thread that polls are those that returned */
+	bool is_off_cpu = is_library_wait(f) && !f->is_on_cpu;
 	double ns = 0;
 
 	for (u32 i = 0; i < n; i++) {
@@ -195,11 +197,13 @@ static bool is_repeated(const struct findings *all, u32 n, const struct finding 
 
 		if (f->kind == FINDING_CALLS && is_library_wait(other) && is_same_library(other, f))
 			ns += whole_ns(all, other);
-		else if (is_library_wait(f) && other->kind == FINDING_STUCK && other->pid == f->pid &&
+		else if (is_off_cpu && other->kind == FINDING_STUCK && other->pid == f->pid &&
 			 !strcmp(other->call, f->call))
 			ns += whole_ns(all, other);
-		else if (is_library_wait(f) && other->kind == FINDING_COPIES && other->pid == f->pid &&
-			 f->calls->is_copy)
+		else if (is_off_cpu && other->kind == FINDING_COPIES && other->pid == f->pid && f->calls->is_copy)
+			ns += whole_ns(all, other);
+		else if (f->kind == FINDING_COMPUTE && other->is_on_cpu && other->pid == f->pid &&
+			 other->kind != FINDING_LAUNCHES)
 			ns += whole_ns(all, other);
 		else if (f->kind == FINDING_RANKS && is_slow_rank_of(all, other, f))
 			ns += whole_ns(all, other);
@@ -284,12 +288,20 @@ static void raise_waits(struct findings *f)
 /* A GPU that is busy for at least a twentieth of its time is what its program is for. */
 #define GPU_USED_PART 20
 
+/* Calls of CUDA that take this part of their threads' time say more than that these threads computed. */
+#define GPU_CALLS_PART 20
+
 static bool is_used_gpu(const struct finding *f)
 {
+	if (f->is_on_cpu)
+		return f->lost_ns >= f->wall_ns / GPU_CALLS_PART;
 	return f->kind == FINDING_GPU_IDLE && f->wall_ns - f->lost_ns >= f->wall_ns / GPU_USED_PART;
 }
 
-/* Moves the finding about a used GPU before those about what its process computed, and which results it awaited. */
+/*
+ * Moves findings about a used GPU and about what calls of CUDA do on a CPU before those about what their process
+ * computed, and which results it awaited.
+ */
 static void raise_gpus(struct findings *f)
 {
 	for (u32 i = 1; i < f->n; i++)
@@ -297,7 +309,8 @@ static void raise_gpus(struct findings *f)
 			enum finding_kind kind = f->list[k].kind;
 			struct finding gpu = f->list[i];
 
-			if (f->list[k].pid != gpu.pid || (kind != FINDING_COMPUTE && kind != FINDING_RESULT))
+			if (f->list[k].pid != gpu.pid ||
+			    !IS_ONE_OF(kind, FINDING_COMPUTE, FINDING_RESULT, FINDING_BACKWARD))
 				continue;
 			memmove(&f->list[k + 1], &f->list[k], (i - k) * sizeof(gpu));
 			f->list[k] = gpu;

@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "findings/about.h"
+#include "findings/compute.h"
 #include "model/gpu_gaps.h"
 #include "output/table.h"
 #include "output/text.h"
+#include "util/array.h"
 
 /* Devices with a finding of their own, those with most time */
 #define DEVICES_MAX 4
@@ -21,6 +23,12 @@
 /* After its last work, a GPU is hung or no longer needed. */
 #define ENDED_WEIGHT  0.5
 #define KERNEL_WEIGHT 0.8
+
+/* A GPU that is busy for this part of its time is what the program waits for. */
+#define BUSY_PERCENT 90
+/* Gaps that are shorter, ns, are those between two launches, if there are so many. */
+#define LAUNCH_GAP	100000u
+#define LAUNCH_GAPS_MIN 1000u
 
 /* One cause of a device's idle time, and the object with the largest part (main_ns) of it. */
 struct cause_total {
@@ -105,8 +113,85 @@ static void add_cause(const struct gpu_gaps *g, struct finding *f, const struct 
 	f->counterpart.percent = table__percent(t->ns, idle);
 }
 
-static void add_device(const struct gpu_gaps *g, struct findings *out, u32 device)
+/* threads: u32 tid -> u64 ns. Returns the thread with most; 0: none has any. */
+static u32 launching_thread(const struct map *threads)
 {
+	u64 most = 0;
+	u32 tid = 0;
+
+	MAP_EACH_ENTRY(const u64 *ns, const u32 *key, threads) {
+		if (*ns <= most)
+			continue;
+		most = *ns;
+		tid = *key;
+	}
+	return tid;
+}
+
+/* Adds the code that the threads ran for which the device waited: of the one with most idle time that has code. */
+static void add_code(const struct finding_input *in, struct finding *f, u32 device)
+{
+	const struct gpu_busy *b = in->gaps->busy;
+	struct map threads; /* u32 tid -> u64 idle ns */
+	u32 tid;
+
+	map__init(&threads, sizeof(u32), sizeof(u64));
+	for (u32 i = 0; i < b->n_gaps; i++) {
+		const struct gpu_gap *g = &b->gaps[i];
+		u64 *ns = g->device == device && g->tid && !g->tail ? map__get(&threads, &g->tid) : NULL;
+
+		if (ns)
+			*ns += g->to - g->from;
+	}
+	while (!*f->code.function && (tid = launching_thread(&threads)) != 0) {
+		struct computed c;
+
+		computed__of_thread(&c, in, (struct thread_key){ f->pid, tid });
+		if (c.samples)
+			finding_code__fill(&f->code, in->stacks, c.stack);
+		*(u64 *)map__find(&threads, &tid) = 0;
+	}
+	map__free(&threads);
+}
+
+/* Adds that the device waits for one launch after the other, if most of its idle time is in gaps as long as these. */
+static void add_short_gaps(const struct gpu_gaps *g, struct finding *f, u32 device)
+{
+	const struct gpu_device_sum *d = gpu_busy__sum(g->busy, device);
+	u64 ns = d->short_ns, n = d->short_gaps;
+
+	for (u32 i = 0; i < g->busy->n_gaps; i++) {
+		const struct gpu_gap *gap = &g->busy->gaps[i];
+
+		if (gap->device != device || gap->tail || gap->to - gap->from >= LAUNCH_GAP)
+			continue;
+		ns += gap->to - gap->from;
+		n++;
+	}
+	if (n < LAUNCH_GAPS_MIN || 2 * ns < f->lost_ns || !d->kernels)
+		return;
+	snprintf(f->detail, sizeof(f->detail),
+		 "%.0f%% of its idle time is %s gaps of %s between kernels of %s: it waits for launches",
+		 table__percent(ns, f->lost_ns), TEXT_COUNT(n), TEXT_NS(ns / n), TEXT_NS(d->kernel_ns / d->kernels));
+	snprintf(f->advice, sizeof(f->advice), "%s",
+		 "Larger or fused kernels (`torch.compile`) and CUDA graphs need fewer launches.");
+}
+
+/* Adds what keeps the device busy. */
+static void add_work(struct finding *f, const struct gpu_device_sum *d)
+{
+	u64 copied = d->copy_ns - d->both_ns;
+
+	if (2 * copied > d->busy_ns)
+		snprintf(f->detail, sizeof(f->detail), "for %.0f%% of that it only copied",
+			 table__percent(copied, d->busy_ns));
+	else
+		snprintf(f->detail, sizeof(f->detail), "the program waits for it");
+}
+
+static void add_device(const struct finding_input *in, struct findings *out, u32 device)
+{
+	const struct gpu_gaps *g = in->gaps;
 	const struct gpu_device_sum *d = gpu_busy__sum(g->busy, device);
 	struct finding *f = add(g, out, FINDING_GPU_IDLE, device);
 	struct cause_total totals[GAP_CAUSES];
@@ -121,7 +206,14 @@ static void add_device(const struct gpu_gaps *g, struct findings *out, u32 devic
 		f->weight = USED_WEIGHT * (double)f->wall_ns;
 	else
 		f->weight = UNUSED_WEIGHT * (double)f->lost_ns;
+	if (100 * d->busy_ns >= BUSY_PERCENT * f->wall_ns) {
+		add_work(f, d);
+		return;
+	}
 	add_cause(g, f, totals, idle);
+	if (in->profile && IS_ONE_OF(largest(totals), GAP_PYTHON, GAP_RUN, GAP_CUDA))
+		add_code(in, f, device);
+	add_short_gaps(g, f, device);
 }
 
 /*
@@ -147,8 +239,9 @@ static void add_tail(const struct gpu_gaps *g, struct findings *out, u32 device)
 }
 
 /* Adds a finding on the families that would have recorded what is unknown. */
-static void add_unrecorded(const struct gpu_gaps *g, struct findings *out)
+static void add_unrecorded(const struct finding_input *in, struct findings *out)
 {
+	const struct gpu_gaps *g = in->gaps;
 	u64 idle = 0, unknown = 0, off = 0, runs = 0, ns;
 	struct cause_total totals[GAP_CAUSES];
 	struct finding *f;
@@ -159,6 +252,9 @@ static void add_unrecorded(const struct gpu_gaps *g, struct findings *out)
 		off += totals[GAP_OFF].ns;
 		runs += totals[GAP_RUN].ns;
 	}
+	/* if there are samples, the time is in gaps that are shorter than the time between two */
+	if (query__has_family(in->q, "sample"))
+		runs = 0;
 	ns = unknown > idle / 5 ? unknown : off > idle / 5 ? off : runs;
 	f = ns > idle / 5 ? findings__add(out, FINDING_UNRECORDED) : NULL;
 	if (!f)
@@ -249,12 +345,12 @@ int findings__find_gpu(const struct finding_input *in, struct findings *out)
 	if (!done)
 		return -ENOMEM;
 	for (u32 n = 0; n < DEVICES_MAX && (device = next_device(g->busy, done)) < g->busy->devices.n; n++) {
-		add_device(g, out, device);
+		add_device(in, out, device);
 		add_tail(g, out, device);
 		done[device] = true;
 	}
 	free(done);
-	add_unrecorded(g, out);
+	add_unrecorded(in, out);
 	add_kernel(g->busy, out);
 	return 0;
 }

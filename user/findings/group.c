@@ -214,6 +214,7 @@ static bool is_background(const struct finding_input *in, const struct group *g,
 	case FINDING_SLEEP:
 	case FINDING_CHILD:
 	case FINDING_RESULT:
+	case FINDING_BACKWARD:
 	case FINDING_CONDITION:
 	case FINDING_CALL:
 		return g->ns / (g->times ? g->times : 1) > query__measured(in->q) / BACKGROUND_PART;

@@ -160,7 +160,7 @@ static enum finding_kind kind_with_most_time(const struct row_order *o, const st
 /* Returns whether threads wait in this kind for something that other threads or processes produce. */
 static bool waits_for_output(enum finding_kind kind)
 {
-	return kind == FINDING_RESULT || kind == FINDING_QUEUE || kind == FINDING_LOADER || kind == FINDING_BARRIER;
+	return IS_ONE_OF(kind, FINDING_RESULT, FINDING_BACKWARD, FINDING_QUEUE, FINDING_LOADER, FINDING_BARRIER);
 }
 
 /* Returns whether the group mostly waited in sleeps of SQLite between its attempts to lock a database. */
@@ -218,7 +218,7 @@ static bool is_for_work(const struct finding_input *in, const struct group *g, c
 
 	if (f->kind == FINDING_LOCK)
 		return waited_for__is_idle(in, g);
-	if (f->kind != FINDING_CONDITION && f->kind != FINDING_RESULT)
+	if (!IS_ONE_OF(f->kind, FINDING_CONDITION, FINDING_RESULT, FINDING_BACKWARD))
 		return false;
 	return (f->is_background && !f->counterpart.pid) ||
 	       (f->kind == FINDING_CONDITION && in->profile->has_sched && !is_ended_by_threads(in, g) &&
@@ -330,8 +330,9 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 
 static int find(const struct finding_input *in, struct findings *out)
 {
-	static const enum finding_kind kinds[] = { FINDING_LOCK,  FINDING_SEMAPHORE, FINDING_CONDITION, FINDING_RESULT,
-						   FINDING_QUEUE, FINDING_LOADER,    FINDING_BARRIER };
+	static const enum finding_kind kinds[] = { FINDING_LOCK,   FINDING_SEMAPHORE, FINDING_CONDITION,
+						   FINDING_RESULT, FINDING_BACKWARD,  FINDING_QUEUE,
+						   FINDING_LOADER, FINDING_BARRIER };
 	struct row_order rows;
 	int err = order_rows(&rows, in->locks);
 

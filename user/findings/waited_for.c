@@ -7,7 +7,9 @@
 #include "findings/caller.h"
 #include "findings/classify.h"
 #include "findings/compute.h"
+#include "findings/gpu_calls.h"
 #include "findings/import.h"
+#include "output/text.h"
 #include "util/array.h"
 
 #define HOPS_MAX 4
@@ -204,6 +206,20 @@ static void add_caller(const struct finding_input *in, const struct link *l, str
 	callers__finish(&callers, code);
 }
 
+/* A thread that launches a kernel at least that often, ns of its time, does so rather than that it computes. */
+#define LAUNCH_EVERY_NS 200000u
+
+/* Writes how many kernels the thread launched, if it mostly did so. */
+static bool launches(const struct finding_input *in, const struct link *l, char *buf, size_t size)
+{
+	u64 n = gpu_calls__launches(in, l->thread);
+
+	if (n < 1 + l->active / LAUNCH_EVERY_NS)
+		return false;
+	snprintf(buf, size, "launched %s kernels, %s of CPU time each", TEXT_COUNT(n), TEXT_NS(l->active / n));
+	return true;
+}
+
 /* Returns what the thread did. waiter: the code that waited. */
 static struct finding_counterpart describe(const struct finding_input *in, const struct link *l,
 					   const struct finding_code *waiter)
@@ -214,6 +230,8 @@ static struct finding_counterpart describe(const struct finding_input *in, const
 
 	/* threads that take turns wait in the same function: what one does when it is its turn makes the others wait */
 	if (l->active >= l->kind_ns || (OWN_PART * l->active >= l->wall && waits_in(in, l->stack, waiter))) {
+		if (launches(in, l, by.activity, sizeof(by.activity)))
+			return by;
 		computed__of_thread(&c, in, l->thread);
 		if (c.samples)
 			finding_code__fill(&by.code, in->stacks, c.stack);
