@@ -114,7 +114,7 @@ def check_backward(folder):
         found = findings(folder, *lines, *calls("cudaLaunchKernel", 0.00001, every, 0.5, 1.1, 12), end=1.2)
         did = "launched 6,000 kernels, 100.000 us of CPU time each" if every < 0.0002 else "computed in evaluate (libtorch_cpu.so)"
         backward = first_of(found, kind="backward")
-        ok("for its backward pass in step (train.py:26): 30 times in futex, 15.000 ms each; in the end it waited for train 12, which " + did in backward.get(
+        ok("for its backward pass in step (train.py:26): 30 times in futex, 15.000 ms each; in the end it waited for thread 12, which " + did in backward.get(
             "text", ""), f"a wait for the backward pass, which launches a kernel each {every} s", texts(found))
 
 

@@ -89,10 +89,16 @@ static u32 most_sampled(const struct finding_input *in, u32 pid, u32 tid, bool b
 	return code;
 }
 
+/* Time of a function by the frame of its line, by the native function called, and by the one that called the kernel */
+struct computed_sums {
+	struct map lines, natives, calls; /* u32 -> struct sum */
+};
+
 static void add_sample(struct computed *c, const struct finding_input *in, const struct profile_sample *s, u32 stack,
-		       const struct stack_parts *parts, u32 frame, struct map *lines, struct map *natives)
+		       const struct stack_parts *parts, u32 frame, struct computed_sums *sums)
 {
 	const struct stack_frame *native = stacks__frame(in->stacks, parts->called);
+	const struct stack_frame *innermost = stacks__frame(in->stacks, stack);
 
 	c->samples += s->samples;
 	c->ns += s->ns;
@@ -103,23 +109,26 @@ static void add_sample(struct computed *c, const struct finding_input *in, const
 	c->passing_ns += parts->passes_data ? s->ns : 0;
 	if (native) {
 		c->native_ns += s->ns - (s->kernel_ns < s->ns ? s->kernel_ns : s->ns);
-		count(natives, native->code ? native->code : parts->called, s->ns, parts->called);
+		count(&sums->natives, native->code ? native->code : parts->called, s->ns, parts->called);
 	}
-	count(lines, frame, s->ns, stack);
+	count(&sums->lines, frame, s->ns, stack);
+	if (s->kernel_ns > s->fault_ns && innermost->kind == FRAME_NATIVE && !stack_frame__is_address(innermost))
+		count(&sums->calls, innermost->code, s->kernel_ns - s->fault_ns, stack);
 }
 
 void computed__of(struct computed *c, const struct finding_input *in, u32 pid, u32 code)
 {
 	const struct profile *p = in->profile;
-	struct map lines, natives;
+	struct computed_sums sums;
 	struct callees callees;
 	const struct sum *sum;
 
 	memset(c, 0, sizeof(*c));
 	if (!code)
 		code = most_sampled(in, pid, 0, false);
-	map__init(&lines, sizeof(u32), sizeof(struct sum));
-	map__init(&natives, sizeof(u32), sizeof(struct sum));
+	map__init(&sums.lines, sizeof(u32), sizeof(struct sum));
+	map__init(&sums.natives, sizeof(u32), sizeof(struct sum));
+	map__init(&sums.calls, sizeof(u32), sizeof(struct sum));
 	callees__init(&callees, in->stacks);
 	MAP_EACH_ENTRY(const struct profile_sample *s, const struct profile_sample_key *key, &p->samples) {
 		struct stack_parts parts;
@@ -133,16 +142,18 @@ void computed__of(struct computed *c, const struct finding_input *in, u32 pid, u
 		c->all_gc_ns += parts.collects ? s->ns : 0;
 		if (!code || function_of(in, &parts, &frame) != code)
 			continue;
-		add_sample(c, in, s, key->stack, &parts, frame, &lines, &natives);
+		add_sample(c, in, s, key->stack, &parts, frame, &sums);
 		callees__add(&callees, key->stack, parts.user, s->ns);
 	}
-	if (largest(&lines, &sum))
+	if (largest(&sums.lines, &sum))
 		c->stack = sum->stack;
 	/* missing frames have no file, and their name says nothing */
-	if (largest(&natives, &sum) && *stacks__frame(in->stacks, sum->stack)->file)
+	if (largest(&sums.natives, &sum) && *stacks__frame(in->stacks, sum->stack)->file)
 		stack_frame__native(stacks__frame(in->stacks, sum->stack), c->native, sizeof(c->native));
+	if (largest(&sums.calls, &sum) && 2 * sum->ns >= c->kernel_ns)
+		snprintf(c->call, sizeof(c->call), "%s", stacks__frame(in->stacks, sum->stack)->name);
 	callees__finish(&callees, false, &c->callee);
-	MAPS_FREE(&lines, &natives);
+	MAPS_FREE(&sums.lines, &sums.natives, &sums.calls);
 }
 
 void computed__of_thread(struct computed *c, const struct finding_input *in, struct thread_key thread)
@@ -198,7 +209,8 @@ static void add_mostly(struct text_buffer *s, const struct finding *f, const str
 	else if (2 * c->fault_ns >= c->ns)
 		text__add(s, ", mostly in page faults or interrupts");
 	else if (100 * c->kernel_ns >= 60 * c->ns)
-		text__add(s, ", mostly in the kernel");
+		text__add(s, ", mostly in the kernel%s%s", *c->call && !c->callee.is_native ? ", in calls of " : "",
+			  c->callee.is_native ? "" : c->call);
 	else if (2 * c->native_ns >= c->ns && *f->code.function)
 		text__add(s, ", mostly in native code%s%s", *native ? ": " : "", native);
 	else if (*f->code.function && !has_callee)

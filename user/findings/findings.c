@@ -12,6 +12,7 @@
 #include "findings/memory_limit.h"
 #include "findings/merge.h"
 #include "findings/rank_time.h"
+#include "findings/starts.h"
 #include "findings/thread_pool.h"
 #include "model/cuda_calls.h"
 #include "model/gpu_gaps.h"
@@ -436,6 +437,8 @@ static int read_findings(struct findings *f, const struct query *q, u32 n_parts)
 		err = -ENOMEM;
 	if (!err)
 		err = complete(f);
+	if (!err)
+		err = starts__add(f->list, f->n, q);
 	for (u32 i = 0; i < f->n; i++)
 		finding__write(&f->list[i], q);
 	return err;

@@ -23,7 +23,7 @@ struct link {
 	struct thread_key ended_by;
 	enum finding_kind kind; /* of its longest wait that is not for another thread */
 	u64 kind_ns;
-	u32 stack; /* of that wait */
+	const struct profile_key *wait; /* that wait; NULL: there is none */
 	bool is_waited_for; /* by a thread that is known */
 };
 
@@ -50,7 +50,7 @@ static void add_waker(struct map *wakers, struct link *l, struct thread_key caus
 
 struct kind_sum {
 	u64 ns, longest;
-	u32 stack; /* of the longest */
+	const struct profile_key *key; /* of the longest */
 };
 
 static void add_wait(struct map *kinds, struct link *l, u32 kind, const struct profile_key *key,
@@ -63,13 +63,13 @@ static void add_wait(struct map *kinds, struct link *l, u32 kind, const struct p
 	sum->ns += cell->ns;
 	if (cell->ns > sum->longest) {
 		sum->longest = cell->ns;
-		sum->stack = key->stack;
+		sum->key = key;
 	}
 	if (sum->ns < l->kind_ns)
 		return;
 	l->kind_ns = sum->ns;
 	l->kind = kind;
-	l->stack = sum->stack;
+	l->wait = sum->key;
 }
 
 static bool is_lock(enum finding_kind kind)
@@ -184,6 +184,11 @@ static bool is_heartbeat(const struct link *l, const struct group *g)
 	return l->kind == FINDING_CONDITION && l->active < l->kind_ns && 2 * g->ns < l->kind_ns * g->threads;
 }
 
+static u32 stack_of(const struct link *l)
+{
+	return l->wait ? l->wait->stack : 0;
+}
+
 static bool waits_in(const struct finding_input *in, u32 stack, const struct finding_code *code)
 {
 	struct finding_code other = { 0 };
@@ -197,7 +202,7 @@ static void add_caller(const struct finding_input *in, const struct link *l, str
 	const struct profile *p = in->profile;
 	struct callers callers;
 
-	callers__init(&callers, in->stacks, l->stack);
+	callers__init(&callers, in->stacks, stack_of(l));
 	MAP_EACH_ENTRY(const struct profile_cell *cell, const struct profile_key *key, &p->cells) {
 		if (thread_key__is_same(key->thread, l->thread) && key->state == ACTIVITY_BLOCKED &&
 		    kind_of(p, key, cell, l->is_waited_for) == l->kind)
@@ -225,11 +230,12 @@ static struct finding_counterpart describe(const struct finding_input *in, const
 					   const struct finding_code *waiter)
 {
 	struct finding_counterpart by = { .pid = l->thread.pid, .tid = l->thread.tid, .is_end_of_chain = true };
+	const struct osrt_file *file;
 	struct imported imported;
 	struct computed c;
 
 	/* threads that take turns wait in the same function: what one does when it is its turn makes the others wait */
-	if (l->active >= l->kind_ns || (OWN_PART * l->active >= l->wall && waits_in(in, l->stack, waiter))) {
+	if (l->active >= l->kind_ns || (OWN_PART * l->active >= l->wall && waits_in(in, stack_of(l), waiter))) {
 		if (launches(in, l, by.activity, sizeof(by.activity)))
 			return by;
 		computed__of_thread(&c, in, l->thread);
@@ -244,11 +250,14 @@ static struct finding_counterpart describe(const struct finding_input *in, const
 		snprintf(by.activity, sizeof(by.activity), "imported modules");
 		return by;
 	}
-	finding_code__fill(&by.code, in->stacks, l->stack);
+	finding_code__fill(&by.code, in->stacks, stack_of(l));
 	add_caller(in, l, &by.code);
-	by.is_pause = l->kind == FINDING_SLEEP && !stack_parts__of(in->stacks, l->stack).serves;
+	by.is_pause = l->kind == FINDING_SLEEP && !stack_parts__of(in->stacks, stack_of(l)).serves;
 	if (l->kind == FINDING_CONDITION)
 		snprintf(by.activity, sizeof(by.activity), "waited until a timeout");
+	else if (l->kind == FINDING_PEER && (file = osrt_files__find(in->files, l->thread.pid, (u32)l->wait->object)))
+		snprintf(by.activity, sizeof(by.activity), "waited in %s of %s",
+			 activity__name(in->activity, l->wait->reason), osrt_files__name(in->files, file->number));
 	else
 		finding_kind__phrase(l->kind, by.activity, sizeof(by.activity));
 	return by;
