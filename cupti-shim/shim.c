@@ -298,7 +298,9 @@ int InitializeInjection(void)
 	for (; ms && ms <= 1000 && !(control__requested(&changes) >> SHIM_KERNELS & 1); ms--)
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	if (!pthread_mutex_trylock(&shim.lock)) {
+		shim.activities.in_init = true;
 		step();
+		shim.activities.in_init = false;
 		pthread_mutex_unlock(&shim.lock);
 	}
 	/* registered again: the handler that is registered last is called first, before CUDA's own */

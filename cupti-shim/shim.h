@@ -90,6 +90,7 @@ struct activities {
 	struct cupti cupti;
 	cupti_subscriber subscriber;
 	uint32_t enabled; /* groups that are enabled, as bits */
+	bool in_init; /* CUDA is being initialized: there are no graphs yet */
 	uint32_t thread_id_type;
 	bool no_threads; /* CUPTI can't be made to use the kernel's thread ids */
 	uint32_t clock_result; /* of the last read */

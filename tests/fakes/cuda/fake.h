@@ -78,6 +78,8 @@ uint32_t fake__tid(void);
 void fake__note(const char *name, uint64_t n);
 /* Reports existing devices, contexts and streams. */
 void fake__dump(enum fake_op op, fake_tool tool);
+/* How many executable graphs were made: they are numbered from 1. */
+uint32_t fake__graphs(void);
 /* A correlation id for what this thread calls next, and the calls within. */
 uint32_t fake__enter(void);
 void fake__leave(void);

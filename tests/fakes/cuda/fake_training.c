@@ -4,6 +4,7 @@
  *
  *	fake_training [-d DEVICES] [-s STREAMS] [-n STEPS] [-t THREADS] [-k KERNELS a step] [-u KERNEL_US] [-p PAUSE_US]
  *		[-w] (waits for a line on stdin first) [-f] (forks children in between) [-g] (graphs, too)
+ *		[-o] (all is prepared, also graphs, before the line on stdin)
  *		[-r] (resets its device in between) [-c] (each thread creates a context)
  *		[-x] (executes itself once)
  */
@@ -18,7 +19,7 @@
 #include <unistd.h>
 
 static int devices = 1, streams = 2, steps = 10, threads = 1, kernels = 10, us = 20, pause_us;
-static bool graphs, forks, resets, contexts;
+static bool graphs, forks, resets, contexts, early;
 
 #define MUST(call)                                              \
 	do {                                                    \
@@ -109,7 +110,10 @@ static void *train(void *arg)
 {
 	struct worker *w = arg;
 
-	prepare(w);
+	if (early)
+		MUST(cudaSetDevice(w->device));
+	else
+		prepare(w);
 	for (int i = 0; i < steps; i++) {
 		step(w, i);
 		if (pause_us)
@@ -141,7 +145,7 @@ int main(int argc, char **argv)
 	bool waits = false, again = false;
 	int c;
 
-	while ((c = getopt(argc, argv, "d:s:n:t:k:u:p:wfgrcx")) != -1) {
+	while ((c = getopt(argc, argv, "d:s:n:t:k:u:p:wfgorcx")) != -1) {
 		int n = optarg ? atoi(optarg) : 1;
 
 		switch (c) {
@@ -175,6 +179,9 @@ int main(int argc, char **argv)
 		case 'g':
 			graphs = true;
 			break;
+		case 'o':
+			early = true;
+			break;
 		case 'r':
 			resets = true;
 			break;
@@ -188,6 +195,12 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
+	workers = calloc(threads, sizeof(*workers));
+	for (int i = 0; i < threads; i++) {
+		workers[i].number = i;
+		if (early)
+			prepare(&workers[i]);
+	}
 	/* CUDA is there before the line: a tracer that comes now comes late */
 	if (waits) {
 		MUST(cudaSetDevice(0));
@@ -195,11 +208,8 @@ int main(int argc, char **argv)
 		fflush(stdout);
 		getchar();
 	}
-	workers = calloc(threads, sizeof(*workers));
-	for (int i = 0; i < threads; i++) {
-		workers[i].number = i;
+	for (int i = 0; i < threads; i++)
 		pthread_create(&workers[i].thread, NULL, train, &workers[i]);
-	}
 	for (int i = 0; i < threads; i++)
 		pthread_join(workers[i].thread, NULL);
 	if (again) {

@@ -8,6 +8,7 @@
 #include "cupti_double.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,7 @@ static struct {
 	char holder[64];
 	uint64_t lost, lost_told; /* records, by resets */
 	bool stuck;
+	uint32_t older_graphs; /* executable graphs that were made before graphs were traced as a whole */
 	uint64_t called; /* of its functions, how often */
 	struct fake_record *waiting;
 	uint32_t n, max;
@@ -236,6 +238,9 @@ static bool keep(const struct fake_record *r)
 {
 	bool kept;
 
+	/* as CUPTI 13.0.1 does */
+	if (r->op == FAKE_GRAPH && cupti.on[CUPTI_ACTIVITY_KIND_GRAPH_TRACE] && r->graph <= cupti.older_graphs)
+		raise(SIGSEGV);
 	pthread_mutex_lock(&cupti.lock);
 	kept = is_enabled(r);
 	if (kept && cupti.n == cupti.max) {
@@ -388,6 +393,8 @@ static CUptiResult enable(CUpti_ActivityKind kind)
 	if (kind >= 128 || !cupti.requested)
 		return CUPTI_ERROR_INVALID_KIND;
 	fake__set_tool(tool);
+	if (kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE)
+		cupti.older_graphs = fake__graphs();
 	cupti.on[kind] = true;
 	enable_functions(kind, true);
 	return CUPTI_SUCCESS;

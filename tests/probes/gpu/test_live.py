@@ -167,6 +167,21 @@ def next_pid_like(pid):
             return
 
 
+def older_graphs():
+    """CUPTI 13.0.1, and its double, crash in the launch of a graph that was instantiated before graphs were to be traced as a whole"""
+    late = Late(versions()[-1], "-g", "-o", "-n", "100000", "-p", "1000")
+    late.go()
+    p, path = start_recording("graphs.sonde", "-p", str(late.pid))
+    alive = wait_work(p) and late.child.poll() is None
+    stop_recording(p)
+    late.child.kill()
+    late.child.wait()
+    seen = Seen(path)
+    nodes = [e for e in seen.got["kernel"] if e["graph_node"]]
+    ok(alive and nodes and not seen.got["graph"], "attached late: older graphs are recorded node by node, and go on", late.child.returncode, len(nodes),
+       len(seen.got["graph"]))
+
+
 def coming_and_going():
     late = Late(versions()[-1], "-n", "100000", "-p", "1000", "-k", "5")
     ok(not any(late.semaphores()), "attached late: all semaphores are 0 before")
@@ -290,6 +305,7 @@ if os.geteuid():
     skip_all("tracing needs root")
 versions()
 commands()
+older_graphs()
 coming_and_going()
 refusals()
 killed_target()
