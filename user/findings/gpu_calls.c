@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * CPU time in calls of CUDA: threads that spin until a GPU is done, that allocate and release its memory, or that
- * launch one kernel after the other. The scheduler's events show only that they run.
+ * CPU time in calls of CUDA: threads that allocate and release a GPU's memory, or that launch one kernel after the
+ * other. The scheduler's events show only that they run.
  */
 #include "findings/gpu_calls.h"
 
@@ -171,18 +171,6 @@ static int sum_threads(struct calls *c)
 	return 0;
 }
 
-/* Returns for how long the process's threads were off the CPU in calls that wait: other findings have this time. */
-static u64 blocked_ns(const struct finding_input *in, u32 pid)
-{
-	u64 ns = 0;
-
-	MAP_EACH_ENTRY(const struct profile_cell *cell, const struct profile_key *key, &in->profile->cells) {
-		if (key->thread.pid == pid && (cell->cause == ACTIVITY_CUDA || cell->cause == ACTIVITY_CUDA_SYNC))
-			ns += cell->ns;
-	}
-	return ns;
-}
-
 static const struct calls_sum *largest_function(const struct calls *c, const struct calls_key *of, u32 except,
 						u32 *function)
 {
@@ -223,21 +211,6 @@ static struct finding *add(const struct calls *c, const struct calls_key *key, c
 	snprintf(f->report, sizeof(f->report), "cuda-api");
 	gpu_calls__fill_code(c->in, f->pid, f->call, &f->code);
 	return f;
-}
-
-static int add_wait(const struct calls *c, const struct calls_key *key, struct calls_sum s, struct findings *out)
-{
-	u64 blocked = blocked_ns(c->in, key->pid);
-	struct finding *f;
-
-	if (2 * blocked > s.ns)
-		return 0;
-	s.ns -= blocked;
-	f = add(c, key, &s, FINDING_GPU_WAIT, out);
-	if (!f)
-		return -ENOMEM;
-	finding__add_detail(f, "it ran on a CPU meanwhile, as such calls poll the GPU");
-	return 0;
 }
 
 static int add_memory(const struct calls *c, const struct calls_key *key, const struct calls_sum *s,
@@ -321,11 +294,9 @@ static int add_findings(const struct calls *c, struct findings *out)
 		const struct calls_key *key = map__key(&c->processes, i);
 		const struct calls_sum *s = map__value(&c->processes, i);
 
-		if (key->class == CALLS_WAIT)
-			err = add_wait(c, key, *s, out);
-		else if (key->class == CALLS_MEMORY)
+		if (key->class == CALLS_MEMORY)
 			err = add_memory(c, key, s, out);
-		else
+		else if (key->class == CALLS_LAUNCH)
 			err = add_launches(c, key, *s, out);
 	}
 	return err;
