@@ -149,7 +149,7 @@ struct finding {
 	bool is_measured_part; /* the times are of slices of time (record --cost-limit); findings.c scales the weight */
 	/* asyncio tasks that waited while their thread was in the event loop, on average, and of how many; 0: none */
 	double tasks, all_tasks;
-	bool is_on_cpu; /* it waited, or was in calls, while it ran on a CPU */
+	bool is_on_cpu; /* the lost time is in calls, while its threads ran on a CPU */
 	bool is_background; /* a wait for something to do, which costs no more if more threads wait */
 	struct finding_code code; /* the code that lost the time */
 	const char *words; /* what was waited for, instead of the words of the kind; NULL: these */

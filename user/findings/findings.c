@@ -185,12 +185,12 @@ static bool is_slow_rank_of(const struct findings *all, const struct finding *sl
 /*
  * Does f state a time of which other findings explain at least half? Then it is dropped: the time in all calls of a
  * library, if threads mostly waited in these calls; a wait in calls of a library, if it is mostly one call that has
- * not returned, or small copies; what a process computed, if it mostly polled a GPU; and the waits for a slow rank.
+ * not returned, or small copies; what a process computed, if it was mostly in calls of CUDA; and the waits for a slow
+ * rank.
  */
 static bool is_repeated(const struct findings *all, u32 n, const struct finding *f)
 {
-	/* the calls of a thread that polls are those that returned */
-	bool is_off_cpu = is_library_wait(f) && !f->is_on_cpu;
+	bool is_wait = is_library_wait(f);
 	double ns = 0;
 
 	for (u32 i = 0; i < n; i++) {
@@ -198,10 +198,10 @@ static bool is_repeated(const struct findings *all, u32 n, const struct finding 
 
 		if (f->kind == FINDING_CALLS && is_library_wait(other) && is_same_library(other, f))
 			ns += whole_ns(all, other);
-		else if (is_off_cpu && other->kind == FINDING_STUCK && other->pid == f->pid &&
+		else if (is_wait && other->kind == FINDING_STUCK && other->pid == f->pid &&
 			 !strcmp(other->call, f->call))
 			ns += whole_ns(all, other);
-		else if (is_off_cpu && other->kind == FINDING_COPIES && other->pid == f->pid && f->calls->is_copy)
+		else if (is_wait && other->kind == FINDING_COPIES && other->pid == f->pid && f->calls->is_copy)
 			ns += whole_ns(all, other);
 		else if (f->kind == FINDING_COMPUTE && other->is_on_cpu && other->pid == f->pid &&
 			 other->kind != FINDING_LAUNCHES)

@@ -531,11 +531,6 @@ u32 names__user(const struct names *n, u32 pid)
 	return t ? t->task.user : 0;
 }
 
-bool names__is_thread(const struct names *n, u32 pid, u32 tid)
-{
-	return names__find(n, pid, tid) || !names__find(n, pid, 0);
-}
-
 u32 names__thread_of(const struct names *n, u32 pid, u32 ns_tid)
 {
 	const u32 *tid = map__find(&n->inner, &(struct task_key){ names__number(n, pid), ns_tid });
@@ -543,7 +538,7 @@ u32 names__thread_of(const struct names *n, u32 pid, u32 ns_tid)
 
 	if (tid || (t && t->ns_pid && t->ns_pid != t->pid))
 		return tid ? *tid : 0;
-	return names__is_thread(n, pid, ns_tid) ? ns_tid : 0;
+	return names__find(n, pid, ns_tid) || !names__find(n, pid, 0) ? ns_tid : 0;
 }
 
 void names__container(const struct names *n, u32 pid, const char **container, const char **pod)

@@ -70,8 +70,6 @@ u32 names__user(const struct names *n, u32 pid);
  * process was recorded, it is the number itself.
  */
 u32 names__thread_of(const struct names *n, u32 pid, u32 ns_tid);
-/* Is it a thread of the process? True if nothing of the process was recorded. */
-bool names__is_thread(const struct names *n, u32 pid, u32 tid);
 /* Returns the process that a thread with this id is or was of; 0: not known. */
 u32 names__process_of(const struct names *n, u32 tid);
 /* Returns the process that had the pid at `time`; NULL: not known. */
