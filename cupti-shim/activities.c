@@ -292,8 +292,9 @@ void activities__set(struct activities *a, uint32_t groups)
 	 * With graphs as a whole CUPTI emits no records of their nodes. That must not be enabled when there may be
 	 * graphs: CUPTI 13.0.1 crashes in the launch of one that was instantiated before.
 	 */
-	if (has_group(groups, SHIM_NODES) ||
-	    (has_group(groups, SHIM_GRAPHS) && !a->in_init && !has_group(before, SHIM_GRAPHS)))
+	if (has_group(groups, SHIM_GRAPHS) && !a->in_init && !has_group(before, SHIM_GRAPHS))
+		groups |= 1U << SHIM_NODES;
+	if (has_group(groups, SHIM_NODES))
 		groups = (groups & ~(1U << SHIM_GRAPHS)) | 1U << SHIM_KERNELS;
 	if (groups == before)
 		return;

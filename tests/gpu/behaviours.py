@@ -8,7 +8,7 @@ import os
 
 import pytorch
 from facts import with_cuda
-from judge import Joined
+from judge import Joined, check_graphs
 from lib import Asked, Skip, read_text
 from shim_records import REFUSED, STARTED, STOPPED
 from shimmed import Shimmed, read_reported, read_truth
@@ -46,7 +46,9 @@ def late(run, label, injected):
     for number, name, begin, end in windows(s):
         ops = [o for o in s.ops if o["phase"] == number]
         if name.startswith("on"):
-            Joined(ops, s.reported, begin, end).check(run, f"{label}, {name}")
+            j = Joined(ops, s.reported, begin, end)
+            j.check(run, f"{label}, {name}")
+            check_graphs(run, f"{label}, {name}", j, True)
     inside = sum(sum(begin <= k["start"] < end for k in s.reported.got["kernel"]) for _, name, begin, end in windows(s) if name.startswith("on"))
     run.say(f"{label}: kernels reported of the time when it was off", len(s.reported.got["kernel"]) - inside)
     took = [(key, round(ns / 1e9, 3)) for key, ns in s.facts["each"] if key.startswith("switched")]
@@ -58,6 +60,17 @@ def late(run, label, injected):
 def coming_late(run):
     late(run, "late, loaded by CUDA", True)
     late(run, "late, loaded before CUDA", False)
+
+
+def again(run):
+    s = Shimmed(run, ["again"], 50)
+    if not lives(run, "again", s, ["again"]):
+        return
+    for number, name, begin, end in windows(s):
+        if name.startswith("on"):
+            j = Joined([o for o in s.ops if o["phase"] == number], s.reported, begin, end)
+            j.check(run, f"again, {name}")
+            check_graphs(run, f"again, {name}", j, name != "on")
 
 
 def reset(run):
@@ -169,7 +182,7 @@ def run(run):
     if not run.doubles and not run.result["machine"]["driver_cuda"]:
         raise Skip("there is no libcuda.so.1")
     # the other profilers last: they take longest
-    for one in (coming_late, injected, leaving, fork, reset, contexts, mps, other_profiler):
+    for one in (coming_late, again, injected, leaving, fork, reset, contexts, mps, other_profiler):
         if run.left() < 8:
             run.skip(one.__name__, "no time was left")
             continue

@@ -4,7 +4,7 @@
  * on several streams and threads. tests/gpu/run compares what the shim reports with what this one writes down
  * (truth.h).
  *
- *	work run | many N | loop | late | reset | fork | exit | _exit | contexts
+ *	work run | many N | loop | late | again | reset | fork | exit | _exit | contexts
  *	work ptx [older]	prints the kernels' text
  */
 #define _GNU_SOURCE
@@ -166,8 +166,10 @@ static void in_events(const struct gpu *g)
 }
 
 /* Kernel, kernel, set, kernel: one after the other. */
-static cu_graph_exec build_graph(const struct gpu *g, struct lane *l)
+cu_graph_exec lane__graph(struct lane *l)
 {
+	const struct gpu *g = l->gpu;
+
 	uint64_t cycles = gpu__cycles(g, 10000), none = 0;
 	uint32_t n = ADD_N;
 	void *adding[] = { &l->memory[0], &l->memory[1], &l->memory[2], &n }, *spinning[] = { &cycles, &none };
@@ -189,6 +191,14 @@ static cu_graph_exec build_graph(const struct gpu *g, struct lane *l)
 	return exec;
 }
 
+void lane__launch(struct lane *l, cu_graph_exec exec)
+{
+	struct op *o = truth__begin(OP_GRAPH, l->number);
+
+	MUST(cu.graph_launch(exec, l->stream));
+	truth__end(o);
+}
+
 static void in_graphs(const struct gpu *g)
 {
 	cu_graph_exec exec;
@@ -196,13 +206,9 @@ static void in_graphs(const struct gpu *g)
 
 	truth__phase("graphs");
 	lane__open(&l, g, 20);
-	exec = build_graph(g, &l);
-	for (int i = 0; i < LAUNCHES; i++) {
-		struct op *o = truth__begin(OP_GRAPH, l.number);
-
-		MUST(cu.graph_launch(exec, l.stream));
-		truth__end(o);
-	}
+	exec = lane__graph(&l);
+	for (int i = 0; i < LAUNCHES; i++)
+		lane__launch(&l, exec);
 	lane__wait(&l);
 	gpu__wait();
 	lane__close(&l);
@@ -323,6 +329,8 @@ int main(int argc, char **argv)
 		r = work__loop(&g);
 	else if (!strcmp(what, "late"))
 		r = work__late(&g);
+	else if (!strcmp(what, "again"))
+		r = work__again(&g);
 	else if (!strcmp(what, "reset"))
 		r = work__reset(&g);
 	else if (!strcmp(what, "fork"))

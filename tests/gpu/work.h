@@ -47,6 +47,9 @@ struct op *lane__set(struct lane *l, unsigned char value, size_t bytes);
 /* Those of the calls that not every libcuda has. */
 void lane__rest(struct lane *l, int n);
 void lane__wait(struct lane *l);
+/* A graph of four nodes, one after the other: kernel, kernel, set, kernel. */
+cu_graph_exec lane__graph(struct lane *l);
+void lane__launch(struct lane *l, cu_graph_exec exec);
 void gpu__wait(void);
 
 cu_address op__alloc(size_t bytes);
@@ -63,6 +66,7 @@ int work__run(struct gpu *g);
 int work__many(struct gpu *g, uint64_t n);
 int work__loop(struct gpu *g);
 int work__late(struct gpu *g);
+int work__again(struct gpu *g);
 int work__reset(struct gpu *g);
 int work__fork(struct gpu *g, const char *self);
 int work__exit(struct gpu *g, bool at_once);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define KERNELS 200
+#define GRAPHS	5 /* launches of a graph */
 
 static void some(struct lane *l, int n)
 {
@@ -20,17 +21,28 @@ static void some(struct lane *l, int n)
 	lane__wait(l);
 }
 
-/* The shim is switched on when CUDA has been at work for a while; off; and on again. */
+static void launch(struct lane *l, cu_graph_exec graph)
+{
+	for (int i = 0; i < GRAPHS; i++)
+		lane__launch(l, graph);
+	lane__wait(l);
+}
+
+/* The shim is switched on when CUDA has been at work for a while and has a graph; off; and on again. */
 int work__late(struct gpu *g)
 {
+	cu_graph_exec graph;
 	struct lane l;
 
 	truth__phase("before");
 	lane__open(&l, g, 1);
+	graph = lane__graph(&l);
+	launch(&l, graph);
 	some(&l, KERNELS);
 	for (int i = 0; i < 2; i++) {
 		shim__switch(true);
 		truth__phase(i ? "on again" : "on");
+		launch(&l, graph);
 		some(&l, KERNELS);
 		lane__set(&l, 1, 4096);
 		lane__wait(&l);
@@ -38,6 +50,30 @@ int work__late(struct gpu *g)
 		truth__phase(i ? "off again" : "off");
 		some(&l, KERNELS);
 	}
+	return 0;
+}
+
+/* The shim is on from CUDA's start; off; and on again, with a graph of the first time and one of the second. */
+int work__again(struct gpu *g)
+{
+	cu_graph_exec first, second;
+	struct lane l;
+
+	truth__phase("on");
+	lane__open(&l, g, 1);
+	first = lane__graph(&l);
+	launch(&l, first);
+	some(&l, KERNELS);
+	shim__switch(false);
+	truth__phase("off");
+	launch(&l, first);
+	shim__switch(true);
+	truth__phase("on again");
+	launch(&l, first);
+	some(&l, KERNELS);
+	truth__phase("on again, with a new graph");
+	second = lane__graph(&l);
+	launch(&l, second);
 	return 0;
 }
 
