@@ -31,7 +31,6 @@ struct findings {
 	struct stacks *stacks;
 	struct profile *profile;
 	struct lock_blame *locks;
-	struct osrt_files *files;
 	struct map memory_limits;
 	struct gpu_busy gpu;
 	struct gpu_gaps gaps;
@@ -71,7 +70,6 @@ void findings__free(struct findings *f)
 		return;
 	profile__free(f->profile);
 	lock_blame__free(f->locks);
-	osrt_files__free(f->files);
 	map__free(&f->memory_limits);
 	gpu_gaps__free(&f->gaps);
 	gpu_busy__free(&f->gpu);
@@ -405,8 +403,6 @@ static int read_cells(struct findings *f, const struct query *q, u32 n_parts)
 	if (!err)
 		err = lock_blame__new(&f->locks, q, f->stacks, f->activity);
 	if (!err)
-		err = osrt_files__new(&f->files, q);
-	if (!err)
 		err = memory_limits__read(&f->memory_limits, q);
 	f->input = (struct finding_input){ .q = q,
 					   .activity = f->activity,
@@ -414,7 +410,7 @@ static int read_cells(struct findings *f, const struct query *q, u32 n_parts)
 					   .profile = f->profile,
 					   .locks = f->locks,
 					   .memory_limits = &f->memory_limits,
-					   .files = f->files,
+					   .files = activity__files(f->activity),
 					   .ranks = &f->ranks };
 	if (!err && !f->is_colours)
 		err = read_subjects(f, q);

@@ -128,6 +128,19 @@ static bool is_udp_server(const char *name)
 	return !strncmp(name, "udp ", 4) && !strstr(name, " to ") && port && atoi(port + 1) < EPHEMERAL_PORT;
 }
 
+/*
+ * Is it the end of a TCP connection that a server has accepted? Its own port is one that a program chose, the peer's is
+ * not.
+ */
+static bool is_accepted(const char *name)
+{
+	const char *to = strncmp(name, "tcp ", 4) ? NULL : strstr(name, " to ");
+	const char *port = to ? memrchr(name, ':', (size_t)(to - name)) : NULL;
+	const char *peer = to ? memrchr(to + 4, ':', strcspn(to + 4, " ")) : NULL;
+
+	return port && peer && atoi(port + 1) < EPHEMERAL_PORT && atoi(peer + 1) >= EPHEMERAL_PORT;
+}
+
 #define DNS_PORT ":53"
 
 /* Is the peer a name server? A client that asks one by itself has no function of a library that says so. */
@@ -200,6 +213,10 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 	/* the process that ended the waits wrote what was waited for, or read what made room */
 	if (waited_for__follow(in, g, f)) {
 		/* a thread that is sent something now and then waits for something to do */
+		if (f->counterpart.is_pause && is_accepted(f->object)) {
+			group__set_idle(in, g, f);
+			return 0;
+		}
 		if (f->counterpart.is_pause)
 			f->weight *= PAUSE_WEIGHT;
 		if (f->counterpart.pid != f->pid || f->counterpart.tid != f->tid)

@@ -85,14 +85,29 @@ static bool is_one_of(struct thread_key thread, const struct thread_key *list, u
 	return false;
 }
 
+static bool is_process_of(u32 pid, const struct thread_key *list, u32 n)
+{
+	for (u32 i = 0; pid && i < n; i++)
+		if (list[i].pid == pid)
+			return true;
+	return false;
+}
+
+/* Is it a server's wait for a request of the processes that wait for its answers? */
+static bool is_for_request(const struct profile_key *key, enum finding_kind kind, const struct thread_key *seen, u32 n)
+{
+	return (kind == FINDING_PEER || kind == FINDING_IDLE) && key->caused_by.pid != key->thread.pid &&
+	       is_process_of(key->caused_by.pid, seen, n);
+}
+
 /* A thread that waits for less than 1 / WAITS_PART of its time, its idle times not counted, has hardly any waits. */
 #define WAITS_PART 20
 
 /*
- * Finds the thread that ended most waits of l's thread. If it has hardly any waits, its idle times count as such, as a
- * pool's thread is idle until a worker has a result.
+ * Finds the thread that ended most waits of l's thread, those for requests of `waiters` left out. If it has hardly any
+ * waits, its idle times count as such, as a pool's thread is idle until a worker has a result.
  */
-static void add_wakers(const struct profile *p, struct link *l, const struct thread_key *seen, u32 n_seen)
+static void add_wakers(const struct profile *p, struct link *l, const struct thread_key *waiters, u32 n_waiters)
 {
 	u64 known = l->active + l->idle_ns;
 	bool is_idle = known >= l->wall || WAITS_PART * (l->wall - known) < l->wall;
@@ -101,7 +116,8 @@ static void add_wakers(const struct profile *p, struct link *l, const struct thr
 	map__init(&wakers, sizeof(struct thread_key), sizeof(u64));
 	MAP_EACH_ENTRY(const struct profile_cell *cell, const struct profile_key *key, &p->cells) {
 		if (thread_key__is_same(key->thread, l->thread) && key->state == ACTIVITY_BLOCKED &&
-		    (is_idle || cell->kind != FINDING_IDLE) && !is_one_of(key->caused_by, seen, n_seen))
+		    (is_idle || cell->kind != FINDING_IDLE) && !is_for_request(key, cell->kind, waiters, n_waiters) &&
+		    !(is_lock(l->kind) && is_one_of(key->caused_by, waiters, n_waiters)))
 			add_waker(&wakers, l, key->caused_by, cell->ns);
 	}
 	map__free(&wakers);
@@ -125,9 +141,9 @@ static enum finding_kind kind_of(const struct profile *p, const struct profile_k
 }
 
 /*
- * seen: the threads before this one in the chain, which wait for it. Threads that wait for the same lock end each
- * other's waits. So if this thread waited for a lock, the threads in `seen` are not considered as those that ended its
- * waits.
+ * seen: the threads before this one in the chain, which wait for it. The time in which it waits for their requests is
+ * no part of what they wait for. Threads that wait for the same lock end each other's waits. So if this thread waited
+ * for a lock, the threads in `seen` are not considered as those that ended its waits.
  */
 static struct link link_of(const struct finding_input *in, struct thread_key thread, const struct thread_key *seen,
 			   u32 n_seen)
@@ -147,11 +163,17 @@ static struct link link_of(const struct finding_input *in, struct thread_key thr
 	MAP_EACH_ENTRY(const struct profile_cell *cell, const struct profile_key *key, &p->cells) {
 		enum finding_kind kind = kind_of(p, key, cell, l.is_waited_for);
 
-		if (thread_key__is_same(key->thread, thread) && key->state == ACTIVITY_BLOCKED && is_explanation(kind))
+		if (!thread_key__is_same(key->thread, thread) || key->state != ACTIVITY_BLOCKED)
+			continue;
+		if (is_for_request(key, kind, seen, n_seen)) {
+			l.wall -= cell->ns < l.wall ? cell->ns : l.wall;
+			l.idle_ns -= kind == FINDING_IDLE && cell->ns < l.idle_ns ? cell->ns : 0;
+		} else if (is_explanation(kind)) {
 			add_wait(&kinds, &l, kind, key, cell);
+		}
 	}
 	map__free(&kinds);
-	add_wakers(p, &l, seen, is_lock(l.kind) ? n_seen : 0);
+	add_wakers(p, &l, seen, n_seen);
 	return l;
 }
 

@@ -28,6 +28,8 @@ int activity__new(struct activity **out, const struct query *q, u32 flags)
 	map__init(&a->quotas, sizeof(u32), sizeof(struct span_list));
 	cpu_sums__init(&a->cpus, q->facts && q->facts->head ? q->facts->head->cpus : 0);
 	err = lock_futexes__load(&a->locks, q->trace);
+	if (!err && flags & ACTIVITY_DETAILS)
+		err = osrt_files__new(&a->files, q);
 	if (err)
 		return err;
 	return waits__new(&a->waits, trace__schema(q->trace), q->names, a->locks, flags & ACTIVITY_DETAILS);
@@ -47,6 +49,7 @@ void activity__free(struct activity *a)
 	cpu_sums__free(&a->cpus);
 	gil_model__free(a->gil);
 	waits__free(a->waits);
+	osrt_files__free(a->files);
 	lock_futexes__free(a->locks);
 	free(a);
 }
@@ -55,6 +58,11 @@ const char *activity__name(const struct activity *a, u32 reason)
 {
 	return reason < ACTIVITY_CAUSE_BASE ? waits__reason(a->waits, reason) :
 					      activity_cause__text(reason - ACTIVITY_CAUSE_BASE);
+}
+
+const struct osrt_files *activity__files(const struct activity *a)
+{
+	return a->files;
 }
 
 enum activity_cause activity__cause(const struct activity *a, u32 reason)
@@ -166,6 +174,27 @@ static void add_stopper(struct activity_interval *i, const struct sched_time *of
 	i->caused_by_stack = 0;
 }
 
+/*
+ * A packet to this machine is delivered in a softirq of the call that sends it. Returns the thread that was on the CPU
+ * if it is of the process at the socket's other end, or of a child of it, which inherited the socket.
+ */
+static struct thread_key sender_of(const struct cutting *c, u64 object)
+{
+	const struct names *names = c->a->q.names;
+	struct thread_key sender = c->off_cpu ? c->off_cpu->current : (struct thread_key){ 0 };
+	const struct osrt_file *file = sender.tid ? osrt_files__find(c->a->files, c->now.thread.pid, (u32)object) :
+						    NULL;
+	const struct task *task;
+
+	if (!file || file->kind != SYSCALL_FILE_SOCKET || !file->peer)
+		return (struct thread_key){ 0 };
+	task = names__task(names, sender.pid, 0);
+	if (names__number(names, sender.pid) == names__number(names, file->peer) ||
+	    (task && names__number(names, task->ppid) == names__number(names, file->peer)))
+		return sender;
+	return (struct thread_key){ 0 };
+}
+
 static void add_detail(struct cutting *c, const struct wait_detail *d)
 {
 	struct activity_interval *i = &c->now;
@@ -173,6 +202,8 @@ static void add_detail(struct cutting *c, const struct wait_detail *d)
 	i->object = d ? d->object : 0;
 	i->stack = d ? d->stack : 0;
 	i->caused_by = d && d->by_tid ? (struct thread_key){ d->by_pid, d->by_tid } : i->waker;
+	if (i->state == ACTIVITY_BLOCKED && !i->caused_by.tid && i->object)
+		i->caused_by = sender_of(c, i->object);
 	i->caused_by_stack = d ? d->by_stack : 0;
 	i->is_free = false;
 	if (i->state == ACTIVITY_BLOCKED && is_stopped(c))

@@ -56,8 +56,8 @@ struct activity_interval {
 	u32 off_stack; /* frames with which the thread left the CPU (record --off-cpu); 0: not recorded */
 	/*
 	 * The thread that caused the wait, with its stack: of a wait for the GIL with ACTIVITY_HOLDERS the holder in
-	 * this interval; else the waker or holder that the wait's event names, or the tracer's process; else `waker`,
-	 * without a stack. 0: not known
+	 * this interval; else the waker or holder that the wait's event names, or the tracer's process; else, without
+	 * a stack, `waker` or the thread that sent what the wait was for. 0: not known
 	 */
 	struct thread_key caused_by;
 	u32 caused_by_stack;
@@ -107,6 +107,8 @@ enum activity_cause activity__cause(const struct activity *a, u32 reason);
 const struct event_meaning *activity__meaning(const struct activity *a, u32 reason);
 /* The sums of ACTIVITY_CPUS; live as long as a. */
 const struct cpu_sums *activity__cpus(const struct activity *a);
+/* The files of ACTIVITY_DETAILS; live as long as a. */
+const struct osrt_files *activity__files(const struct activity *a);
 /* The futexes that are used as locks; lives as long as a. */
 const struct lock_futexes *activity__futexes(const struct activity *a);
 

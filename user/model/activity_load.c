@@ -28,7 +28,8 @@ static int on_span(const struct sched_span *s, void *arg)
 {
 	struct activity *a = arg;
 	struct sched_time time = {
-		s->start, s->end, s->wake, { s->waker_pid, s->waker_tid }, (u32)s->state, s->stopper
+		s->start,      s->end,	   s->wake, { s->waker_pid, s->waker_tid }, { s->current_pid, s->current_tid },
+		(u32)s->state, s->stopper,
 	};
 	int err = a->flags & ACTIVITY_CPUS ? cpu_sums__add(&a->cpus, s, &a->q) : 0;
 	struct activity_thread *t;

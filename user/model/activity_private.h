@@ -4,13 +4,14 @@
 
 #include "model/activity.h"
 #include "model/cpu_sums.h"
+#include "model/osrt_files.h"
 #include "model/span_list.h"
 
 /* A span on or off a CPU, as in struct sched_span */
 struct sched_time {
 	u64 from, to;
 	u64 wake;
-	struct thread_key waker;
+	struct thread_key waker, current; /* of struct sched_span */
 	u32 state, stopper;
 };
 
@@ -38,6 +39,7 @@ struct activity {
 	bool chosen; /* threads were added */
 	struct lock_futexes *locks;
 	struct waits *waits;
+	struct osrt_files *files; /* NULL: no details are requested */
 	struct gil_model *gil; /* NULL: not read yet */
 	u64 gil_to; /* it has been read up to this window's end; 0: it has to be read anew */
 	struct map threads; /* struct thread_key -> struct activity_thread */

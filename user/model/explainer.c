@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "model/osrt_files.h"
-
 /* A thread that polls and then reads within this time (ns) has waited for the data that it reads. */
 #define POLL_THEN_READ 1000000ull
 
@@ -32,7 +30,8 @@ int explainer__new(struct explainer **out, const struct query *args, struct gpu_
 	err = activity__new(&d->activity, &d->args, ACTIVITY_IN_CALLS | ACTIVITY_DETAILS | ACTIVITY_HOLDERS);
 	if (!err)
 		err = stacks__load(&d->sources.stacks, args->trace);
-	return err ? err : osrt_files__new(&d->sources.files, args);
+	d->sources.files = d->activity ? activity__files(d->activity) : NULL;
+	return err;
 }
 
 void explainer__free(struct explainer *d)
@@ -43,7 +42,6 @@ void explainer__free(struct explainer *d)
 		for (u32 k = 0; k < EXPLAINER_SOURCES; k++)
 			span_list__free(&((struct explainer_thread *)map__value(&d->sources.threads, i))->lists[k]);
 	map__free(&d->sources.threads);
-	osrt_files__free(d->sources.files);
 	stacks__free(d->sources.stacks);
 	activity__free(d->activity);
 	free(d);

@@ -54,7 +54,7 @@ struct explainer_sources {
 	struct gpu_gaps *gaps; /* its texts */
 	struct map threads; /* struct thread_key -> struct explainer_thread */
 	struct stacks *stacks;
-	struct osrt_files *files;
+	const struct osrt_files *files;
 };
 int explainer_sources__read(struct explainer_sources *s);
 struct explainer_thread *explainer_sources__thread(const struct explainer_sources *s, u32 pid, u32 tid);

@@ -65,8 +65,15 @@ static void add_wake(struct sched_span *s, const struct view *v, const struct sc
 	s->wake = wake < s->start ? s->start : wake > s->end ? s->end : wake;
 	s->stopper = (u32)get(v, s->state == SCHED_STOPPED ? &f->signal : &f->tracer);
 	s->waker_kind = (s64)get(v, &f->waker);
-	s->waker_pid = (u32)get(v, &f->waker_pid);
-	s->waker_tid = (u32)get(v, &f->waker_tid);
+	if (s->waker_kind == WAKER_SOFTIRQ) {
+		s->current_pid = (u32)get(v, &f->waker_pid);
+		s->current_tid = (u32)get(v, &f->waker_tid);
+		s->waker_pid = s->waker_tid = 0;
+	} else {
+		s->waker_pid = (u32)get(v, &f->waker_pid);
+		s->waker_tid = (u32)get(v, &f->waker_tid);
+		s->current_pid = s->current_tid = 0;
+	}
 }
 
 void sched_span__decode(struct sched_span *s, const struct view *v, const struct sched_span_fields *f)

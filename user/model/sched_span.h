@@ -39,6 +39,7 @@ struct sched_span {
 	u32 stopper; /* off a CPU, stopped: the signal that did it; traced: the tracer's process, 0: not known */
 	s64 waker_kind; /* enum sched_waker, off a CPU only */
 	u32 waker_pid, waker_tid; /* the waker; 0: an interrupt, or not known */
+	u32 current_pid, current_tid; /* the thread that ran when a softirq woke it: a packet's sender, or unrelated */
 	u32 next_tid; /* on a CPU: the thread that ran there next; 0: none, or not known */
 	u32 priority; /* on a CPU: as in struct sched_run */
 	u32 allowed; /* on a CPU: on how many CPUs the thread may run; 0: not known */

@@ -330,7 +330,9 @@ static __always_inline void note_waker(struct open_interval *st)
 	} else if (count & sched_interrupts) {
 		st->waker = WAKER_IRQ;
 	} else if (count & SOFTIRQ_SERVED) {
+		/* packets to this machine are delivered in a softirq of the sender's own system call */
 		st->waker = WAKER_SOFTIRQ;
+		pid_tgid = bpf_get_current_pid_tgid();
 	} else {
 		pid_tgid = bpf_get_current_pid_tgid();
 		/* an idle CPU that polls takes other CPUs' requests without an interrupt */

@@ -24,7 +24,7 @@ enum sched_state {
 enum sched_waker {
 	WAKER_NONE = 0, /* none was needed, or it was not seen */
 	WAKER_THREAD = 1, /* waker_pid and waker_tid */
-	WAKER_SOFTIRQ = 2, /* a timer, a network packet, ... */
+	WAKER_SOFTIRQ = 2, /* a timer, a network packet, ...; waker_pid and waker_tid ran then */
 	WAKER_IRQ = 3, /* an interrupt */
 };
 
@@ -43,8 +43,9 @@ struct sched_off {
 	/* From here to time it waited for a CPU. */
 	u64 wake UNIT(moment) DOC("when it became runnable; start: it always was; 0: not yet");
 	u64 waited UNIT(ns) DOC("for a CPU, as the kernel counts it");
-	u32 waker_pid UNIT(task) DOC("process that woke it, 0: none or an interrupt");
-	u32 waker_tid UNIT(task) DOC("thread that woke it, 0: none or an interrupt");
+	u32 waker_pid UNIT(task) DOC("process that woke it, 0: none or an interrupt; of WAKER_SOFTIRQ the one that "
+				     "ran then, which sent the packet or is unrelated");
+	u32 waker_tid UNIT(task) DOC("its thread");
 	enum sched_state state DOC("why it was off the CPU");
 	enum sched_waker waker DOC("what woke it");
 	u32 signal UNIT(signal) DOC("of SCHED_STOPPED: the signal that stopped it");

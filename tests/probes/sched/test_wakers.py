@@ -50,7 +50,8 @@ def wakers(program):
 	   f"{counted(len(asleep), n)} sleeps, {len(named)} with the waker")
 	mine = [e for e in between(threads[waker], begin, end) if e["state"] == SLEEP]
 	answered = [e for e in mine if (e["waker"], e["waker_tid"]) == (WAKER_THREAD, woken)]
-	timer = [e for e in mine if e["waker"] in (WAKER_IRQ, WAKER_SOFTIRQ) and not e["waker_tid"] and not e["waker_pid"]]
+	# the event of a softirq has the thread that it interrupted
+	timer = [e for e in mine if e["waker"] == WAKER_SOFTIRQ or (e["waker"], e["waker_tid"], e["waker_pid"]) == (WAKER_IRQ, 0, 0)]
 	# no waker is known if the interrupt was in a task for which the kernel runs no BPF programs
 	unseen = [e for e in mine if e["waker"] == WAKER_NONE and not e["waker_tid"] and not e["waker_pid"]]
 	others = [(e["waker"], e["waker_pid"], e["waker_tid"]) for e in mine if e not in timer and e not in unseen and e not in answered]
