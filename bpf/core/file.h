@@ -53,3 +53,9 @@ struct syscall_peer {
 	u32 net DOC("of a listener, as in syscall_file");
 } EVENT(syscall_peer, 0x0705,
 	"one of the first 16 processes that had the other end of a pipe or connection open, held a lock of a file that others waited for, or listened at a port, when tracing ended; or a process that traced a followed one");
+
+struct syscall_title {
+	struct event event;
+	char text[];
+} EVENT(syscall_title, 0x0706,
+	"the title that the process at the other end of a connection had given itself, when tracing ended; none with --no-args");

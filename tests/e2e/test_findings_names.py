@@ -96,6 +96,30 @@ def check_ports(folder):
         ok(text in peer if text else found and not peer, f"{end[len(here) + 1:]}: {text or 'idle'}", found)
 
 
+def check_titles(folder):
+    """Three clients of PostgreSQL, of whose sessions two or one wait for a lock as tracing ends; of another server; without titles"""
+    title, stack = "app shop 127.0.0.1(51234) ", code(1, LINE)
+    for comm, titles, words, text in (
+            ("postgres", ("UPDATE waiting", "idle in transaction", "UPDATE waiting"), "locks of other transactions in its database",
+             f'; as the recording ended, 2 of 3 titles ended in "waiting": postgres 22: "{title}UPDATE waiting", '
+             f'postgres 21: "{title}idle in transaction"'),
+            ("postgres", ("idle in transaction", "UPDATE waiting", "idle in transaction"), "another process or machine",
+             '2 of 3 titles ended in "transaction"'),
+            ("shopd", ("UPDATE waiting", "UPDATE waiting", "idle"), "another process or machine", f'2 of 3 titles ended in "waiting": shopd 21: "{title}'),
+            ("postgres", (), "another process or machine", "")):
+        lines = [*process(10, "a"), *stack[0]]
+        for n in range(3):
+            lines += [f"syscall_file time=@0 pid=10 tid={11 + n} file={n + 1} kind=SYSCALL_FILE_SOCKET family=2 type=1 other_end={n + 1}",
+                      f'syscall_peer time=@7.9 pid={20 + n} tid={20 + n} other_end={n + 1} comm="{comm}"',
+                      *(f'syscall_title time=@7.9 pid={20 + n} tid={20 + n} text="{comm}: {title}{words}"' for words in titles[n:n + 1])]
+            for i in range(20):
+                at = 0.1 + 0.3 * i
+                lines += [off(10, 11 + n, at, at + 0.29, at + 0.29, "SCHED_SLEEP"), run(10, 11 + n, at + 0.29, at + 0.3),
+                          off_stack(10, 11 + n, at, at + 0.29, stack[1], "SYS_recvfrom") + f" file={n + 1}"]
+        found = first_of(findings(folder, *lines), kind="peer").get("text", "")
+        ok(f" for {words} in report" in found and (text in found if text else "titles" not in found), f"titles of {comm}: {titles}", found)
+
+
 def check_memory(folder):
     """The memory limit of its cgroup, or of the one above, makes a process wait for pages of files; or it is hardly reached, or it waits for fsync()"""
     for reached, call, is_cause in ((20, "SYS_read", True), (4, "SYS_read", False), (20, "SYS_fsync", False)):
@@ -118,5 +142,6 @@ with tempfile.TemporaryDirectory() as room:
     check_callees(room)
     check_waits(room)
     check_ports(room)
+    check_titles(room)
     check_memory(room)
 done()

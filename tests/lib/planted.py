@@ -37,7 +37,7 @@ def merged_schema(folder):
     wake = {**off, "name": "sample_wake", "id": off["id"] + 2, "fields": [f for f in off["fields"] if f["name"] != "start" and f["offset"] < 24],
             "size": 24}
     of_wake = ("since", "futex", "lock", "stack", "woken_pid", "woken_tid", "how", "value")
-    for event, fields in ((off, ("futex", "lock")), (merged["events"]["sched_run"], ("allowed", "priority")),
+    for event, fields in ((off, ("futex", "lock", "file")), (merged["events"]["sched_run"], ("allowed", "priority")),
                           (merged["events"]["sample_cpu"], ("in_call",)), (wake, of_wake)):
         for name in fields:
             at = event["size"] = (event["size"] + 7) // 8 * 8
@@ -61,6 +61,15 @@ def merged_schema(folder):
     other["fields"] += [{"name": "ran", "type": "unsigned", "size": 8, "offset": 32, "unit": "ns"}, {"name": "other_pid", "type": "unsigned", "size": 4,
                         "offset": 40, "unit": "task"}, {"name": "comm", "type": "text", "size": 16, "offset": 48}]
     merged["events"]["sched_other"] = other
+    # the other ends of connections, and their titles
+    head = [f for f in throttle["fields"] if f["offset"] < 24]
+    file, end = merged["events"]["syscall_file"], {"name": "other_end", "type": "unsigned", "size": 8}
+    file["size"], fields = 96, [f for f in file["fields"] if f["name"] != "path"]
+    file["fields"] = [*fields, {**end, "offset": 88}, {"name": "path", "type": "tail", "size": 0, "offset": 96}]
+    merged["events"]["syscall_peer"] = {**throttle, "name": "syscall_peer", "id": 0x0705, "size": 48, "fields": [
+        *head, {**end, "offset": 24}, {"name": "comm", "type": "text", "size": 16, "offset": 32}]}
+    merged["events"]["syscall_title"] = {**throttle, "name": "syscall_title", "id": 0x0706, "size": 24, "fields": [
+        *head, {"name": "text", "type": "tail", "size": 0, "offset": 24}]}
     # a call of a library that no family of sonde's own records
     merged["events"]["tiny_work"] = {**off, "name": "tiny_work", "id": 0x3f01}
     merged["families"].setdefault("python", {"id": 11, "name": "python", "doc": "", "default": False})

@@ -322,13 +322,14 @@ static size_t read_text(int dir, const char *name, char *text, size_t size)
  * Each argument ends with a NUL. One with a blank is put into quotes, so that its end is known. If there is only one,
  * it may be a title that the process has given itself.
  */
-static void read_command(int dir, char *command, size_t size)
+static void read_command(int dir, char *command, size_t size, bool *has_title)
 {
 	char bytes[sizeof(((struct process_image *)NULL)->command)];
 	size_t n = read_text(dir, "cmdline", bytes, sizeof(bytes)), at = 0;
 
 	while (n && !bytes[n - 1])
 		n--;
+	*has_title = n && !memchr(bytes, '\0', n) && memchr(bytes, ' ', n);
 	for (const char *arg = bytes; arg < bytes + n && at + 1 < size; arg += strlen(arg) + 1) {
 		bool is_title = !at && arg + strlen(arg) + 1 >= bytes + n;
 		const char *quote = !is_title && strchr(arg, ' ') && !strchr(arg, '\'') ? "'" : "";
@@ -370,7 +371,7 @@ static int serve_image(struct opener *s)
 		return -ESRCH;
 	n = readlinkat(dir, "exe", image->exe, sizeof(image->exe) - 1);
 	image->exe[n < 0 ? 0 : n] = '\0';
-	read_command(dir, image->command, sizeof(image->command));
+	read_command(dir, image->command, sizeof(image->command), &image->has_title);
 	read_text(dir, "cgroup", image->cgroup, sizeof(image->cgroup));
 	image->rank = read_rank(dir);
 	close(dir);

@@ -8,6 +8,7 @@
 #include "findings/classify.h"
 #include "findings/waited_for.h"
 #include "findings/compute.h"
+#include "findings/titles.h"
 #include "output/text.h"
 
 /* The factor of the weight of a wait that ends when another thread of the same process has slept */
@@ -201,6 +202,7 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 	if (known)
 		snprintf(f->object, sizeof(f->object), "%s", osrt_files__name(in->files, known->number));
 	add_name_server(f);
+	titles__add(in, g, f);
 	add_package(in, g, f);
 	if (!add_connections(in, g, f))
 		add_round_trips(in, g, f);

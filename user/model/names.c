@@ -26,6 +26,7 @@ int names__create(struct names **out, const struct schema *s)
 	map__init(&n->probes, sizeof(u16), sizeof(struct named_probe));
 	recent_texts__init(&n->strings, sizeof(u32));
 	recent_texts__init(&n->peers, sizeof(u32));
+	recent_texts__init(&n->titles, sizeof(u32));
 	recent_texts__init(&n->kernels, sizeof(struct kernel_key));
 	recent_texts__init(&n->torch, sizeof(struct kernel_key));
 	map__init(&n->gils, sizeof(struct kernel_key), sizeof(struct named_gil));
@@ -48,6 +49,7 @@ void names__free(struct names *n)
 	map__free(&n->probes);
 	recent__free(&n->strings.table);
 	recent__free(&n->peers.table);
+	recent__free(&n->titles.table);
 	recent__free(&n->kernels.table);
 	recent__free(&n->torch.table);
 	map__free(&n->gils);
@@ -351,6 +353,10 @@ int names__feed(struct names *n, const struct view *v)
 		return feed_probe(n, v);
 	if (!strcmp(kind, "syscall_peer"))
 		return feed_peer(n, v);
+	if (!strcmp(kind, "syscall_title")) {
+		id = (u32)view__get(v, "pid");
+		return recent_texts__feed(&n->titles, &id, v);
+	}
 	if (!strcmp(kind, "torch_operator") || !strcmp(kind, "torch_class"))
 		return names__feed_torch(n, v);
 	if (!strcmp(kind, "proc_task") || !strcmp(kind, "proc_fork") || !strcmp(kind, "proc_exec") ||
@@ -402,13 +408,14 @@ int names__load(struct names *n, struct trace *t)
 {
 	/* which processes and programs there are is read before what is known of them */
 	static const char *const lives[] = { "proc_task", "proc_fork", "proc_exec", "proc_exit", NULL };
-	static const char *const kinds[] = { "meta_probe",  "proc_rename",  "proc_image",     "proc_rank",
-					     "proc_name",   "proc_python",  "gil_owner",      "gpu_name",
-					     "torch_class", "syscall_peer", "torch_operator", NULL };
+	static const char *const kinds[] = { "meta_probe",  "proc_rename",  "proc_image",    "proc_rank",
+					     "proc_name",   "proc_python",  "gil_owner",     "gpu_name",
+					     "torch_class", "syscall_peer", "syscall_title", "torch_operator",
+					     NULL };
 	int err;
 
 	n->trace = t;
-	n->kernels.table.max = n->torch.table.max = n->peers.table.max = ~0U;
+	n->kernels.table.max = n->torch.table.max = n->peers.table.max = n->titles.table.max = ~0U;
 	err = trace__read_kind(t, "meta_cost", on_costs, n);
 	if (!err)
 		err = read_kinds(n, lives);

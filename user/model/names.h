@@ -109,6 +109,8 @@ void names__each_process(const struct names *n, void (*fn)(const struct task *t,
 const char *names__title(const struct names *n, char *buf, size_t size, u32 pid, u32 tid);
 /* The same in a buffer that lives to the end of the enclosing block */
 #define NAMES_TITLE(n, pid, tid) names__title(n, (char[64]){ 0 }, 64, pid, tid)
+/* Returns the title that a process at the other end of a connection had as tracing ended; NULL: none, or not known. */
+const char *names__peer_title(const struct names *n, u32 pid);
 /*
  * Writes the script or module that an interpreter runs: "srv.py" of `python3 -u /opt/srv.py --port 80`, "pip" of
  * `python3 -m pip`. false: the process's command line names none.

@@ -55,6 +55,7 @@ struct names {
 	struct map probes; /* u16 -> struct named_probe */
 	struct recent_texts strings; /* by u32 */
 	struct recent_texts peers; /* by u32 pid: names of processes that the recording does not follow */
+	struct recent_texts titles; /* by u32 pid */
 	struct recent_texts kernels; /* by struct kernel_key */
 	struct recent_texts torch; /* by struct kernel_key: operators by their handle, classes of nodes by their vtable */
 	struct map gils; /* struct kernel_key -> struct named_gil, of a whole trace */

@@ -248,6 +248,11 @@ static bool own_title(const struct names *n, u32 pid, const char *comm, char *bu
 	return true;
 }
 
+const char *names__peer_title(const struct names *n, u32 pid)
+{
+	return recent_texts__find(&n->titles, &(u32){ names__number(n, pid) });
+}
+
 const char *names__title(const struct names *n, char *buf, size_t size, u32 pid, u32 tid)
 {
 	const char *comm = names__comm(n, pid, tid);

@@ -23,6 +23,7 @@ struct mapping {
 struct process_image {
 	char exe[2048];
 	char command[2048]; /* its arguments separated by blanks */
+	bool has_title; /* `command` is one text with blanks, mostly a title that the process has given itself */
 	char cgroup[8192]; /* the contents of the file */
 	struct process_rank rank; /* by its environment, of which nothing else is returned */
 };

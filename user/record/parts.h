@@ -74,6 +74,7 @@ struct session {
 	} time;
 	struct memory memory;
 	struct warnings warnings;
+	u32 titles_read; /* of peers */
 	u32 not_attached; /* requested things that could not be attached */
 };
 

@@ -236,6 +236,7 @@ static enum event_role role_of(const struct schema_event *e)
 		{ "disk_file", EVENT_DESCRIBES },
 		{ "syscall_file", EVENT_DESCRIBES },
 		{ "syscall_peer", EVENT_DESCRIBES },
+		{ "syscall_title", EVENT_DESCRIBES },
 		{ "syscall_threshold", EVENT_DESCRIBES },
 		{ "lock_site", EVENT_DESCRIBES },
 		{ "gpu_device", EVENT_DESCRIBES },

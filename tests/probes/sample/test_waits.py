@@ -57,6 +57,8 @@ def check_pipes():
        said["pid"] not in {pid for pid, _ in comms(theirs[0])}, "child_pipe: the process at the other end", theirs and comms(theirs[0]))
     found = theirs and [e["pid"] for e in peers.get(theirs[0]["other_end"], [])]
     ok(found and len(found) == len(set(found)), "child_pipe: the process is listed once, regardless of its number of descriptors", found and len(found))
+    titles = [(e["pid"], e["text"]) for e in rec.trace.events("syscall_title")]
+    ok(titles == [(truth["child_pipe"]["child"], "slow_writer: UPDATE  [1mwaiting")], "child_pipe: the title of that process alone", titles)
     found, theirs = of("hang", "read")
     ok(len(found) == 1 and found[0].get("flags", 0) & EVENT_OPEN, "hang: a wait that lasts until the end", found)
     ok(theirs and (truth["hang"]["child"], "silent_writer") in comms(theirs[0]), "hang: the process at the other end",

@@ -150,6 +150,14 @@ def hang(r, child):
     os.read(r, 1)
 
 
+def set_title(text):
+    """As setproctitle does: overwrites the arguments with one text."""
+    with open("/proc/self/stat") as f:
+        start, end = map(int, f.read().rsplit(") ", 1)[1].split()[45:47])
+    ctypes.memset(start, 0, end - start)
+    ctypes.memmove(start, text, min(len(text), end - start - 1))
+
+
 def child_pipe():
     """A pipe whose other end is another process's."""
     r, w = os.pipe()
@@ -157,6 +165,7 @@ def child_pipe():
     if not pid:
         os.close(r)
         ctypes.CDLL(None).prctl(15, b"slow_writer", 0, 0, 0)
+        set_title(b"slow_writer: UPDATE\n\x1b[1mwaiting")
         for _ in range(300):
             os.dup(w)
         for _ in range(ROUNDS):

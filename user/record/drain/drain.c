@@ -11,6 +11,7 @@
 #include "record/drain/ring.h"
 #include "record/parts.h"
 #include "record/stacks/stacks.h"
+#include "record/titles.h"
 #include "sonde.skel.h"
 #include "util/test_switch.h"
 #include "util/timing.h"
@@ -64,6 +65,8 @@ void drain__append(struct session *s, const void *record, u32 size)
 	s->drain.at_tracepoints += s->load.tracepoints_alone[FAMILY_INDEX(e->id)];
 	if (e->id == ID_meta_member)
 		filter__note(&s->filter, e, size);
+	if (e->id == ID_syscall_peer && size >= sizeof(struct syscall_peer))
+		titles__note_peer(s, record);
 	host__event(s, FAMILY_INDEX(e->id), e, size);
 }
 

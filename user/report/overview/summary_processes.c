@@ -90,8 +90,9 @@ static int on_rows(const struct rows *rows, void *arg)
 	struct common_fields f = common_fields__of(v.event);
 	const struct schema_field *path = strcmp(v.event->name, "proc_map") ? NULL :
 									      schema_event__field(v.event, "path");
-	/* These two kinds are recorded by other families than their own. */
-	bool describes = !strcmp(v.event->name, "syscall_file") || !strcmp(v.event->name, "syscall_peer");
+	/* These kinds are recorded by other families than their own. */
+	bool describes = !strcmp(v.event->name, "syscall_file") || !strcmp(v.event->name, "syscall_peer") ||
+			 !strcmp(v.event->name, "syscall_title");
 	u32 family = EVENT_FAMILY(v.event->id);
 	struct summary_processes *s = arg;
 	struct summary_process *p;
