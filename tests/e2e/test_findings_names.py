@@ -120,6 +120,25 @@ def check_titles(folder):
         ok(f" for {words} in report" in found and (text in found if text else "titles" not in found), f"titles of {comm}: {titles}", found)
 
 
+def check_nagle(folder):
+    """Both ends of a connection wait for 44 ms at the same time; for 90 ms; in turn; the second one for something else"""
+    stack, other = code(1, LINE), code(2, "serve /app/b.py 9")
+    ends = "kind=SYSCALL_FILE_SOCKET family=2 type=1 local0=0x100007f peer0=0x100007f"
+    for wait, start, file, is_found in ((0.044, 0, 2, True), (0.09, 0, 2, False), (0.044, 0.044, 2, False), (0.044, 0, 0, False)):
+        lines = [*process(10, "a"), *process(20, "b"), *stack[0], *other[0],
+                 f"syscall_file time=@0 pid=10 tid=10 file=1 {ends} local_port=40000 peer_port=80",
+                 f"syscall_file time=@0 pid=20 tid=20 file=2 {ends} local_port=80 peer_port=40000"]
+        step = 2 * wait if start else wait + 0.001
+        for i in range(int(7.9 / step)):
+            for pid, at, frame, number in ((10, i * step, stack[1], 1), (20, i * step + start, other[1], file)):
+                lines += [off(pid, pid, at, at + wait, at + wait + 0.0002, "SCHED_SLEEP"), run(pid, pid, at + wait + 0.0002, at + wait + 0.0005),
+                          off_stack(pid, pid, at, at + wait, frame, "SYS_recvfrom") + f" file={number}"]
+        found = first_of(findings(folder, *lines), kind="peer", pid=10).get("text", "")
+        ok(found and (" for delayed ACKs, as Nagle's algorithm holds small writes back in report (a.py:7)" in found and
+           "both ends of the connection waited for each other at the same time, 44.000 ms in each round trip" in found) == is_found,
+           f"waits of {1000 * wait:.0f} ms, the other end's from {1000 * start:.0f} ms on, of {'the connection' if file else 'another file'}", found)
+
+
 def check_memory(folder):
     """The memory limit of its cgroup, or of the one above, makes a process wait for pages of files; or it is hardly reached, or it waits for fsync()"""
     for reached, call, is_cause in ((20, "SYS_read", True), (4, "SYS_read", False), (20, "SYS_fsync", False)):
@@ -143,5 +162,6 @@ with tempfile.TemporaryDirectory() as room:
     check_waits(room)
     check_ports(room)
     check_titles(room)
+    check_nagle(room)
     check_memory(room)
 done()

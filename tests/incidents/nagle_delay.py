@@ -8,7 +8,7 @@ from lib import incident
 MANIFEST = {
     "title": "Nagle's algorithm and delayed ACKs",
     "cause": "network",
-    "words": [["another process", "peer", "network", "answer", "Nagle"]],
+    "words": [["Nagle"], ["delayed ACK"]],
     "clock": "requests",
     "packages": [],
 }

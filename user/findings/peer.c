@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "findings/both_ends.h"
 #include "findings/callee.h"
 #include "findings/classify.h"
 #include "findings/waited_for.h"
@@ -204,7 +205,7 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 	add_name_server(f);
 	titles__add(in, g, f);
 	add_package(in, g, f);
-	if (!add_connections(in, g, f))
+	if (!add_connections(in, g, f) && !both_ends__add(in, g, f))
 		add_round_trips(in, g, f);
 	/* a script that waits for `sonde record` has nothing to do */
 	if (is_of_sonde(known, f->object) || is_udp_server(f->object) || waited_for__is_idle(in, g) ||

@@ -18,7 +18,7 @@ struct number_key {
 
 /* A file's name in output, cut to this length; files of equal name count as one. */
 struct file_name {
-	char text[288];
+	char text[OSRT_FILE_NAME];
 };
 
 /* The process at the other end of a pipe or connection, or that listens at a local port */
@@ -255,8 +255,7 @@ const char *osrt_files__name(const struct osrt_files *f, u32 number)
 	return ((const struct file_name *)map__key(&f->names, number))->text;
 }
 
-/* Writes "tcp B to A" of "tcp A to B (postgres 812)"; "" for another text. */
-static void write_reversed(const char *name, char *buf, size_t size)
+void osrt_file__write_other_end(const char *name, char *buf, size_t size)
 {
 	const char *from = strchr(name, ' '), *to = from ? strstr(from + 1, " to ") : NULL;
 
@@ -269,12 +268,12 @@ static void write_reversed(const char *name, char *buf, size_t size)
 u32 osrt_files__other_end(const struct osrt_files *f, u32 pid, const struct osrt_file *file)
 {
 	u32 number = names__number(f->process_names, pid);
-	char reversed[sizeof(((struct file_name *)0)->text)];
+	char reversed[OSRT_FILE_NAME];
 	size_t len;
 
 	if (file->peer)
 		return file->peer;
-	write_reversed(osrt_files__name(f, file->number), reversed, sizeof(reversed));
+	osrt_file__write_other_end(osrt_files__name(f, file->number), reversed, sizeof(reversed));
 	len = strlen(reversed);
 	for (u32 i = 0; len && i < f->numbers.n; i++) {
 		const struct number_key *key = map__key(&f->numbers, i);

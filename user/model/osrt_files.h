@@ -5,6 +5,8 @@
 #include "model/query.h"
 #include "probes/syscall/syscall.h"
 
+#define OSRT_FILE_NAME 288 /* bytes of a name with its NUL */
+
 struct osrt_file {
 	u32 number; /* files of equal name have the same number */
 	u32 kind;
@@ -25,6 +27,8 @@ const struct osrt_file *osrt_files__find(const struct osrt_files *f, u32 pid, u3
  */
 const char *osrt_files__name(const struct osrt_files *f, u32 number);
 
+/* Writes "tcp B to A" of "tcp A to B (postgres 812)", without the process in parentheses; "" for another name. */
+void osrt_file__write_other_end(const char *name, char *buf, size_t size);
 /*
  * Returns the process at the other end of the file, or that holds its lock, which the process has: as it was found
  * while recording, else one with a connection between the same addresses. 0: not known.
