@@ -380,11 +380,14 @@ def check_consumer(folder):
 
 def check_faults(folder):
     """Samples in the kernel: outside of a system call they are page faults"""
-    for in_call, called, text in ((0, [], "mostly in page faults or interrupts."), (1, [], "mostly in the kernel."),
-                                  (1, ["read /usr/lib/libc.so.6"], "mostly in the kernel, in calls of read.")):
+    for kernel, in_call, called, text in ((60, 0, [], "mostly in page faults or interrupts."), (60, 1, [], "mostly in the kernel."),
+                                          (60, 1, ["read /usr/lib/libc.so.6"], "mostly in the kernel, in calls of read."),
+                                          (18, 1, ["read /usr/lib/libc.so.6"], ", 30% in the kernel, in calls of read."),
+                                          (12, 1, ["read /usr/lib/libc.so.6"], ", mostly in Python code.")):
         stack, frame = code(1, "render /app/a.py 7", *called)
         lines = [*process(10, "a"), *stack, run(10, 10, 1, 7)]
-        lines += [f"sample_cpu pid=10 tid=10 time=@{1 + i * 0.1:.1f} period=100000000 stack={frame} kernel=1 in_call={in_call}" for i in range(60)]
+        lines += [f"sample_cpu pid=10 tid=10 time=@{1 + i * 0.1:.1f} period=100000000 stack={frame if i < kernel else 100} "
+                  f"kernel={int(i < kernel)} in_call={in_call}" for i in range(60)]
         first = findings(folder, *lines)[0]
         ok(text in first["text"] and "render (a.py:7)" in first["text"], f"time in the kernel is described as {text}", first["text"])
 

@@ -150,8 +150,10 @@ void computed__of(struct computed *c, const struct finding_input *in, u32 pid, u
 	/* missing frames have no file, and their name says nothing */
 	if (largest(&sums.natives, &sum) && *stacks__frame(in->stacks, sum->stack)->file)
 		stack_frame__native(stacks__frame(in->stacks, sum->stack), c->native, sizeof(c->native));
-	if (largest(&sums.calls, &sum) && 2 * sum->ns >= c->kernel_ns)
-		snprintf(c->call, sizeof(c->call), "%s", stacks__frame(in->stacks, sum->stack)->name);
+	if (largest(&sums.calls, &sum) && 4 * sum->ns >= c->kernel_ns)
+		snprintf(c->calls, sizeof(c->calls), "%s %s",
+			 2 * sum->ns >= c->kernel_ns ? ", in calls of" : ", most often in calls of",
+			 stacks__frame(in->stacks, sum->stack)->name);
 	callees__finish(&callees, false, &c->callee);
 	MAPS_FREE(&sums.lines, &sums.natives, &sums.calls);
 }
@@ -195,6 +197,9 @@ char *computed__activity(const struct computed *c, char *buf, size_t size)
 	return buf;
 }
 
+/* If that much is in the kernel, the calls explain more than that the rest is in Python. */
+#define KERNEL_PERCENT 25
+
 /* Adds what the function's time on a CPU mostly was. */
 static void add_mostly(struct text_buffer *s, const struct finding *f, const struct computed *c)
 {
@@ -209,10 +214,11 @@ static void add_mostly(struct text_buffer *s, const struct finding *f, const str
 	else if (2 * c->fault_ns >= c->ns)
 		text__add(s, ", mostly in page faults or interrupts");
 	else if (100 * c->kernel_ns >= 60 * c->ns)
-		text__add(s, ", mostly in the kernel%s%s", *c->call && !c->callee.is_native ? ", in calls of " : "",
-			  c->callee.is_native ? "" : c->call);
+		text__add(s, ", mostly in the kernel%s", c->callee.is_native ? "" : c->calls);
 	else if (2 * c->native_ns >= c->ns && *f->code.function)
 		text__add(s, ", mostly in native code%s%s", *native ? ": " : "", native);
+	else if (100 * c->kernel_ns >= KERNEL_PERCENT * c->ns && *c->calls && !c->callee.is_native)
+		text__add(s, ", %.0f%% in the kernel%s", table__percent(c->kernel_ns, c->ns), c->calls);
 	else if (*f->code.function && !has_callee)
 		text__add(s, ", mostly in Python code");
 }

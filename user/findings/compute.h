@@ -16,7 +16,7 @@ struct computed {
 	u64 passing_ns; /* part of ns: to pickle and copy data for other processes */
 	u32 stack; /* a stack of the line with most samples */
 	struct callee callee; /* what it mostly called */
-	char call[64]; /* the function of libc that called the kernel for most of its time there, "": not known */
+	char calls[96]; /* ", in calls of read": the function that called the kernel for most of its time there; "": not known */
 	char native[128]; /* the native function outside of the interpreter with most samples; "": none */
 };
 
