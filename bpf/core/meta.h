@@ -217,3 +217,14 @@ struct meta_warning {
 	struct event event;
 	u32 text UNIT(string) DOC("what could not be read, examined or attached, and why");
 } EVENT(meta_warning, 0x0010, "a warning that the recording printed");
+
+/* Bytes of a line of source text in a trace; a longer one is cut. */
+#define SOURCE_LINE_MAX 200
+
+struct meta_source {
+	struct event event;
+	u32 file UNIT(string) DOC("source file, as in meta_code");
+	u32 line DOC(
+		"of the file; 0: the texts of its lines are not valid, as processes have different files of this path");
+	u32 text UNIT(string) DOC("the line without indentation, cut if it is long");
+} EVENT(meta_source, 0x0011, "the text of a line of the user's Python code that a frame executes");

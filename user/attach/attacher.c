@@ -165,9 +165,10 @@ int attacher__open(struct attacher *a, const struct mapping *m)
 	return err;
 }
 
-int attacher__open_debug(struct attacher *a, u32 pid, const char *path, int object)
+/* Prepares a request about a path in a process's root; returns the length of its data, or -ENAMETOOLONG. */
+static ssize_t request_path(struct attacher *a, enum attacher_op op, u32 pid, const char *path)
 {
-	struct attacher_request *r = attacher__request(a, OP_OPEN_DEBUG, NULL);
+	struct attacher_request *r = attacher__request(a, op, NULL);
 	size_t len = strlen(path) + 1;
 
 	if (len > sizeof(r->data))
@@ -175,7 +176,21 @@ int attacher__open_debug(struct attacher *a, u32 pid, const char *path, int obje
 	memcpy(r->data, path, len);
 	r->pid = pid;
 	r->n = len;
-	return attacher__call_opener_for_fd(a, len, object);
+	return (ssize_t)len;
+}
+
+int attacher__open_debug(struct attacher *a, u32 pid, const char *path, int object)
+{
+	ssize_t len = request_path(a, OP_OPEN_DEBUG, pid, path);
+
+	return len < 0 ? (int)len : attacher__call_opener_for_fd(a, len, object);
+}
+
+int attacher__source(struct attacher *a, u32 pid, const char *path, char **out, size_t *len)
+{
+	ssize_t request_len = request_path(a, OP_SOURCE, pid, path);
+
+	return request_len < 0 ? (int)request_len : attacher__call_opener_for_bytes(a, request_len, -1, out, len);
 }
 
 int attacher__open_perf_map(struct attacher *a, u32 pid, u32 account)
@@ -190,19 +205,19 @@ int attacher__open_perf_map(struct attacher *a, u32 pid, u32 account)
 int attacher__maps(struct attacher *a, u32 pid, char **out, size_t *len)
 {
 	attacher__request(a, OP_MAPS, NULL)->pid = pid;
-	return attacher__call_opener_for_bytes(a, -1, out, len);
+	return attacher__call_opener_for_bytes(a, 0, -1, out, len);
 }
 
 int attacher__processes(struct attacher *a, char **out, size_t *len)
 {
 	attacher__request(a, OP_PROCESSES, NULL);
-	return attacher__call_opener_for_bytes(a, -1, out, len);
+	return attacher__call_opener_for_bytes(a, 0, -1, out, len);
 }
 
 int attacher__read(struct attacher *a, int fd, char **out, size_t *len)
 {
 	attacher__request(a, OP_READ, NULL);
-	return attacher__call_opener_for_bytes(a, fd, out, len);
+	return attacher__call_opener_for_bytes(a, 0, fd, out, len);
 }
 
 int attacher__lacks(struct attacher *a, char *out, size_t len)

@@ -168,9 +168,9 @@ int attacher__call_opener_for_fd(struct attacher *a, size_t len, int beside)
 	return fd_or_error(err, fd);
 }
 
-int attacher__call_opener_for_bytes(struct attacher *a, int fd, char **out, size_t *len)
+int attacher__call_opener_for_bytes(struct attacher *a, size_t request_len, int fd, char **out, size_t *len)
 {
-	int n = attacher__call_opener(a, 0, fd, NULL), got;
+	int n = attacher__call_opener(a, request_len, fd, NULL), got;
 	size_t size = 0, used = 0;
 	char *buf = NULL, *bigger;
 

@@ -32,4 +32,4 @@ int attacher__call_for_fd(struct attacher *a, size_t len, int beside);
 int attacher__call_opener(struct attacher *a, size_t len, int fd, int *fd_out);
 int attacher__call_opener_for_fd(struct attacher *a, size_t len, int beside);
 /* An answer in parts, each within the time limit; a NUL is appended. */
-int attacher__call_opener_for_bytes(struct attacher *a, int fd, char **out, size_t *len);
+int attacher__call_opener_for_bytes(struct attacher *a, size_t request_len, int fd, char **out, size_t *len);

@@ -30,6 +30,7 @@ enum attacher_op {
 	OP_OPEN, /* a path with its NUL follows; answered with a descriptor */
 	OP_OPEN_DEBUG, /* the same; the object's descriptor is passed with the message */
 	OP_OPEN_PERF_MAP, /* account: of the process; answered with a descriptor */
+	OP_SOURCE, /* a path with its NUL follows; answered with the file's text as OP_MAPS */
 	OP_MAPS, /* answered with the text, see struct attacher_reply */
 	OP_READ, /* answered with all bytes that can be read from the descriptor in the message */
 	OP_IMAGE, /* answered with struct process_image */
@@ -63,8 +64,8 @@ struct attacher_reply {
 		u32 user; /* OP_USER */
 		u8 verdicts[ATTACHER_SITES_MAX]; /* OP_SITES with result -EBADMSG: enum site_verdict of each site */
 		/*
-		 * OP_LACKS; OP_MAPS, OP_READ: `result` bytes per reply, until a reply with result 0 (the end) or an
-		 * error
+		 * OP_LACKS; OP_SOURCE, OP_MAPS, OP_READ: `result` bytes per reply, until a reply with result 0 (the
+		 * end) or an error
 		 */
 		char bytes[65536];
 	};

@@ -3,6 +3,7 @@
 
 #include "attach/attacher_wire.h"
 #include "attach/ownership.h"
+#include "attach/source_file.h"
 #include "attach/trusted.h"
 #include "process/filesystem.h"
 #include "process/procs.h"
@@ -270,9 +271,10 @@ static int send_bytes(struct opener *s, size_t n)
 	return message__send(s->sock, &s->reply, REPLY_HEAD + n, -1) ? -EPIPE : 0;
 }
 
-/* Replies with the bytes of fd in parts; returns the result of the last part. */
-static int reply_bytes(struct opener *s, int fd)
+/* Replies with the bytes of fd, at most max, in parts; returns the result of the last part. */
+static int reply_bytes(struct opener *s, int fd, size_t max)
 {
+	size_t sent = 0;
 	ssize_t n;
 
 	for (;;) {
@@ -281,6 +283,9 @@ static int reply_bytes(struct opener *s, int fd)
 			continue;
 		if (n <= 0)
 			return n < 0 ? -errno : 0;
+		sent += (size_t)n;
+		if (sent > max)
+			return -EFBIG;
 		if (send_bytes(s, n))
 			return -EPIPE;
 	}
@@ -297,14 +302,34 @@ static int serve_maps(struct opener *s)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	err = reply_bytes(s, fd);
+	err = reply_bytes(s, fd, SIZE_MAX);
 	close(fd);
 	return err;
 }
 
 static int serve_read(struct opener *s)
 {
-	return s->file < 0 ? -EINVAL : reply_bytes(s, s->file);
+	return s->file < 0 ? -EINVAL : reply_bytes(s, s->file, SIZE_MAX);
+}
+
+static int serve_source(struct opener *s)
+{
+	pid_t pid = s->request.pid;
+	int fd, err;
+
+	if (pid <= 0 || !is_path(s, false))
+		return -EINVAL;
+	fd = source_file__open(pid, s->request.data, visit, s);
+	if (fd < 0)
+		return fd;
+	err = source_file__check(fd, pid);
+	if (!err)
+		err = reply_bytes(s, fd, SOURCE_FILE_MAX);
+	/* it may be changed while it is read */
+	if (!err)
+		err = source_file__check(fd, pid);
+	close(fd);
+	return err;
 }
 
 static size_t read_text(int dir, const char *name, char *text, size_t size)
@@ -423,6 +448,8 @@ static int serve_request(struct opener *s)
 		return serve_open_debug(s);
 	case OP_OPEN_PERF_MAP:
 		return serve_open_perf_map(s);
+	case OP_SOURCE:
+		return serve_source(s);
 	case OP_MAPS:
 		return serve_maps(s);
 	case OP_READ:

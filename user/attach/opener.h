@@ -34,7 +34,7 @@ int openers__start(struct openers *o);
 /* A child of the process has been waited for, and its pid may be reused: an opener is removed from the list. */
 void openers__ended(struct openers *o, pid_t pid);
 /*
- * The opener's main function: answers OP_OPEN, OP_OPEN_DEBUG, OP_OPEN_PERF_MAP, OP_MAPS, OP_READ, OP_IMAGE, OP_USER
- * and OP_PROCESSES until the socket is closed.
+ * The opener's main function: answers OP_OPEN, OP_OPEN_DEBUG, OP_OPEN_PERF_MAP, OP_SOURCE, OP_MAPS, OP_READ, OP_IMAGE,
+ * OP_USER and OP_PROCESSES until the socket is closed.
  */
 void opener__serve(int sock, int notes, bool remote_files) __attribute__((noreturn));

@@ -17,7 +17,7 @@
 static const char help[] =
 	"Usage: sonde record [-o FILE] [-f] [-t [+]FAMILY,..] [-p PID..] [--comm NAME,..] [--cgroup PATH]\n"
 	"                    [-F HZ] [--off-cpu[=NS]] [--delay SECONDS|signal] [--start-paused] [-d SECONDS]\n"
-	"                    [--step RANGE] [--schedule skip_first=N,wait=N,warmup=N,active=N,repeat=N] [--no-args]\n"
+	"                    [--step RANGE] [--schedule skip_first=N,wait=N,warmup=N,active=N,repeat=N] [--no-args] [--no-source]\n"
 	"                    [--scope self|user|all] [--trusted-files] [--remote-files] [--FAMILY=OPTION]\n"
 	"                    [--FAMILY-OPTION NUMBER] [--cost-limit PERCENT|none] [--inject]\n"
 	"                    [--print] [--report] [--rules FILE] [-q] [-- CMD ARGS]\n"
@@ -67,7 +67,9 @@ static const char help[] =
 	"                        Default: 1; none if -t selects the families (without +), as what was requested by\n"
 	"                        name should be complete\n"
 	"      --no-args         leave command lines and the folders of paths out of the trace (except for\n"
-	"                        folders of Python's own library)\n"
+	"                        folders of Python's own library), and source text\n"
+	"      --no-source       leave lines of source text out of the trace. Otherwise it has those lines of Python\n"
+	"                        files that stacks are in, without those of libraries and packages\n"
 	"      --FAMILY=OPTION   turn on an option of a family, such as --cuda=all, or several, such as\n"
 	"                        --torch=shapes,stacks (`sonde list options`)\n"
 	"      --FAMILY-OPTION N set a number of a family, such as --syscall-threshold 1000 (`sonde list options`)\n"
@@ -238,6 +240,7 @@ static int parse(struct record_args *a, int argc, char **argv)
 		{ "off-cpu", optional_argument, NULL, 'O' },
 		{ "delay", required_argument, NULL, 'W' },
 		{ "no-args", no_argument, NULL, 'A' },
+		{ "no-source", no_argument, NULL, 'N' },
 		{ "schedule", required_argument, NULL, 'S' },
 		/* a family: getopt_long would take it for an abbreviation of the option above */
 		{ "sched", optional_argument, NULL, OPTION_OF_FAMILY },
@@ -309,6 +312,9 @@ static int parse(struct record_args *a, int argc, char **argv)
 			break;
 		case 'A':
 			a->session.no_args = true;
+			break;
+		case 'N':
+			a->session.no_source = true;
 			break;
 		case 'L':
 			err = record_options__cost_limit(a, optarg);

@@ -32,7 +32,7 @@ bool stack_frame__is_library(const struct stack_frame *f)
 
 bool stack_frame__is_package(const struct stack_frame *f)
 {
-	return f->origin != ORIGIN_SCRIPT && (strstr(f->file, "/site-packages/") || strstr(f->file, "/dist-packages/"));
+	return f->origin != ORIGIN_SCRIPT && python_library__is_package(f->file);
 }
 
 bool stack_frame__is_own(const struct stack_frame *f)

@@ -99,8 +99,7 @@ static struct task_peer peer_of(struct snapshot *l, u64 transport)
 /* The user's objects may have connections that these tasks do not wait for. */
 static bool is_users(const struct snapshot_frame *f)
 {
-	return !python_library__part(f->file) && !strstr(f->file, "/site-packages/") &&
-	       !strstr(f->file, "/dist-packages/");
+	return !python_library__part(f->file) && !python_library__is_package(f->file);
 }
 
 /* Objects of the standard library have a connection only if they are streams: a lock or a queue has none. */

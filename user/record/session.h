@@ -32,6 +32,7 @@ struct session_args {
 	 */
 	bool trusted_files;
 	bool no_args; /* leave command lines and paths out of the trace */
+	bool no_source; /* leave source text out of the trace */
 	bool remote_files; /* also examine files on remote file systems */
 	/* Not 0: the user wants to stop. May be NULL. */
 	const volatile sig_atomic_t *stop;

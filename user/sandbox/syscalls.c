@@ -63,7 +63,8 @@ static const char *const common[] = {
 
 static const char *const worker[] = { "kill", "inotify_add_watch", "inotify_rm_watch", NULL };
 
-static const char *const attacher[] = { "kill", "pidfd_send_signal", "socketpair", NULL };
+/* getxattr: does a file have an access control list (attach/source_file.c)? */
+static const char *const attacher[] = { "kill", "pidfd_send_signal", "socketpair", "getxattr", NULL };
 
 static const char *const perf[] = { "perf_event_open", NULL };
 

@@ -246,6 +246,11 @@ bool python_library__is_folder(const char *folder)
 	       (path__ends_with(name, ".zip") || (path__begins_with(name, "python3") && behind_version(with_slash)));
 }
 
+bool python_library__is_package(const char *file)
+{
+	return strstr(file, "/site-packages/") || strstr(file, "/dist-packages/");
+}
+
 const char *python_library__part(const char *file)
 {
 	/* a frozen program, such as one of PyInstaller, has relative names */

@@ -8,5 +8,7 @@
  * are packages that pip or a distribution installed below it.
  */
 const char *python_library__part(const char *file);
+/* Is it the path of an installed package? */
+bool python_library__is_package(const char *file);
 /* Does the folder have a name that one of the library has: "python3.11", "python311.zip", "base_library.zip"? */
 bool python_library__is_folder(const char *folder);

@@ -18,6 +18,7 @@
 #include "record/stacks/line_tables.h"
 #include "record/stacks/native.h"
 #include "record/stacks/python_functions.h"
+#include "record/stacks/source_texts.h"
 #include "record/stacks/tasks.h"
 #include "sonde.skel.h"
 #include "util/array.h"
@@ -58,6 +59,7 @@ struct code {
 	u32 pid;
 	u32 line;
 	u32 id; /* id of its meta_code; 0: it is not complete */
+	u32 source; /* see source_texts__file() */
 	u16 version;
 };
 
@@ -68,6 +70,7 @@ struct stack_records {
 	u64 next_ended;
 	struct line_tables lines;
 	struct python_functions functions;
+	struct source_texts sources;
 	u32 max; /* codes */
 	u64 bytes; /* in parts of incomplete code objects, including those of the previous epoch */
 	u64 turned; /* time of the last change of the epoch; 0: no old entries are left */
@@ -91,6 +94,7 @@ struct stack_records *stack_records__new(void)
 	init_codes(&st->fading);
 	map__init(&st->ended, sizeof(u32), sizeof(u64));
 	line_tables__init(&st->lines);
+	source_texts__init(&st->sources);
 	python_functions__init(&st->functions, few ? CODES_FEW : FUNCTIONS_MAX);
 	st->max = few ? CODES_FEW : CODES_MAX;
 	return st;
@@ -140,6 +144,7 @@ void stack_records__free(struct stack_records *st)
 	map__free(&st->ended);
 	line_tables__free(&st->lines);
 	python_functions__free(&st->functions);
+	source_texts__free(&st->sources);
 	free(st);
 }
 
@@ -174,6 +179,7 @@ static void python_frame(struct session *s, const struct raw_frame *r, const str
 			   python__line(c->version, l ? l->data : NULL, l ? l->size : 0, c->line, r->offset) :
 			   0;
 
+	source_texts__line(&s->stacks->sources, c->source, line);
 	write_frame(s, r, c->id, line, r->offset);
 	if (s->native)
 		native__python(s->native, r, c->id, line);
@@ -241,13 +247,10 @@ static void on_frame(struct session *s, const struct raw_frame *r)
 		unresolved_frame(s, r);
 }
 
-static u32 text_id(struct session *s, const struct part *p, bool path)
+/* Returns a malloc'ed text, or NULL. */
+static char *text_of(const struct part *p)
 {
-	char *text = p->is_readable ? python__utf8(p->data, p->total, p->width) : NULL;
-	u32 id = text ? session__intern(s, path ? python_functions__path(s, text) : text) : 0;
-
-	free(text);
-	return id;
+	return p->is_readable ? python__utf8(p->data, p->total, p->width) : NULL;
 }
 
 static void give_up_frames(struct session *s, struct code *c)
@@ -341,6 +344,7 @@ void stack_records__tick(struct session *s, u64 now)
 {
 	struct stack_records *st = s->stacks;
 
+	source_texts__tick(s, &st->sources);
 	if (now >= st->next_ended && !drain__has_more(&s->drain)) {
 		forget_ended(s, now);
 		st->next_ended = now + ENDED_EVERY;
@@ -368,6 +372,7 @@ void stack_records__sizes(const struct stack_records *st, table_size_fn *fn, voi
 				 .evicted = st->evicted },
 	   arg);
 	python_functions__sizes(&st->functions, fn, arg);
+	source_texts__sizes(&st->sources, fn, arg);
 	fn(&(struct table_size){ .name = "frames that wait for their code",
 				 .entries = st->n_waiting,
 				 .max = WAITING_MAX,
@@ -375,20 +380,32 @@ void stack_records__sizes(const struct stack_records *st, table_size_fn *fn, voi
 	   arg);
 }
 
-u32 stack_records__function(struct session *s, const char *name, const char *file, u32 line)
+struct stack_function stack_records__function(struct session *s, u32 pid, const char *name, const char *file, u32 line)
 {
-	return python_functions__id(s, &s->stacks->functions, session__intern(s, name),
-				    session__intern(s, python_functions__path(s, file)), line);
+	return (struct stack_function){
+		.id = python_functions__id(s, &s->stacks->functions, session__intern(s, name),
+					   session__intern(s, python_functions__path(s, file)), line),
+		.source = source_texts__file(s, &s->stacks->sources, pid, file),
+	};
+}
+
+void stack_records__line(struct session *s, const struct stack_function *f, u32 line)
+{
+	source_texts__line(&s->stacks->sources, f->source, line);
 }
 
 static void code_is_whole(struct session *s, struct code *c)
 {
 	struct code_parts *p = c->parts;
 	const struct part *lines = &p->parts[RAW_CODE_LINES], *path = &p->parts[RAW_CODE_FILE];
-	u32 name = text_id(s, &p->parts[RAW_CODE_NAME], false), file = text_id(s, path, true);
+	char *name = text_of(&p->parts[RAW_CODE_NAME]), *file = text_of(path);
+	struct stack_function f = stack_records__function(s, c->pid, name ? name : "", file ? file : "", c->line);
 	u64 now = session__now(s);
 
-	c->id = python_functions__id(s, &s->stacks->functions, name, file, c->line);
+	free(name);
+	free(file);
+	c->id = f.id;
+	c->source = f.source;
 	if (path->is_readable && tasks__is_event_loop(path->data, path->total))
 		tasks__found(s, c->pid);
 	for (u32 i = 0; i < RAW_CODE_PARTS; i++)
@@ -465,4 +482,5 @@ void stack_records__finish(struct session *s)
 		return;
 	give_up_waiting(s, &s->stacks->fading);
 	give_up_waiting(s, &s->stacks->codes);
+	source_texts__finish(s, &s->stacks->sources);
 }

@@ -13,8 +13,16 @@ void stack_records__free(struct stack_records *st);
 void stack_records__record(struct session *s, const void *record, u32 size);
 /* Called after the last record. */
 void stack_records__finish(struct session *s);
-/* Returns the id of a Python function that the BPF programs did not send; 0: no memory. */
-u32 stack_records__function(struct session *s, const char *name, const char *file, u32 line);
+/* A Python function in the trace */
+struct stack_function {
+	u32 id; /* 0: no memory */
+	u32 source; /* see source_texts__file() */
+};
+
+/* Returns a Python function of a process that the BPF programs did not send. */
+struct stack_function stack_records__function(struct session *s, u32 pid, const char *name, const char *file, u32 line);
+/* A frame is in this line of the function. */
+void stack_records__line(struct session *s, const struct stack_function *f, u32 line);
 /* Called at each tick: removes code objects if there are too many. */
 void stack_records__tick(struct session *s, u64 now);
 /* Removes all code objects, soon. */

@@ -53,7 +53,7 @@ struct task_process {
 	u64 last; /* ns: time of the last reading of tasks; 0: none */
 	u64 next, next_names; /* ns: of the next requests */
 	u32 empty; /* readings without tasks since the last one with tasks */
-	u32 *functions; /* by number, from 1 on: ids in the trace */
+	struct stack_function *functions; /* by number, from 1 on */
 	u32 n_functions;
 	struct tasks_message *groups; /* of the reading that arrives */
 	u32 n_groups;
@@ -198,13 +198,10 @@ void tasks__mapped(struct session *s, const struct mapping *m)
 /* Adds a function, whose texts the child may have left without an end. */
 static bool on_function(struct session *s, struct task_process *p, struct tasks_function *f)
 {
-	u32 id;
-
 	f->name[sizeof(f->name) - 1] = f->file[sizeof(f->file) - 1] = '\0';
 	if (f->number != p->n_functions + 1 || f->number > TASK_FUNCTIONS_MAX)
 		return false;
-	id = stack_records__function(s, f->name, f->file, f->line);
-	return array__push(p->functions, p->n_functions, id);
+	return array__push(p->functions, p->n_functions, stack_records__function(s, p->pid, f->name, f->file, f->line));
 }
 
 /* Returns the id of a stack in the trace; 0: it has no frames, or no id is left for one of them. */
@@ -214,11 +211,12 @@ static u32 stack_of(struct session *s, const struct task_process *p, const struc
 	u32 id = 0;
 
 	for (u32 i = from->n; i-- > 0 && native;) {
-		u32 number = from->frames[i].function;
+		u32 number = from->frames[i].function, line = from->frames[i].line;
 
 		if (!number || number > p->n_functions)
 			return 0;
-		id = native__coroutine(native, id, p->functions[number - 1], from->frames[i].line);
+		stack_records__line(s, &p->functions[number - 1], line);
+		id = native__coroutine(native, id, p->functions[number - 1].id, line);
 		if (!id) {
 			session__lost(s, "sample", LOSS_MAP_FULL, 1);
 			return 0;
