@@ -95,12 +95,17 @@ static int put_losses(struct html *h)
 	return 0;
 }
 
-static const struct value *field_of(const struct report_finding *f, const char *key)
+/* Puts the source text of a line that the finding names; nothing if it is not known. */
+static void put_quote(FILE *out, const struct report_finding *f, const char *object)
 {
-	for (u32 i = 0; i < f->n_fields; i++)
-		if (!strcmp(f->fields[i].key, key) && f->fields[i].value.type != VALUE_NONE)
-			return &f->fields[i].value;
-	return NULL;
+	char *quote = report_finding__quote(f, object);
+
+	if (quote) {
+		fputs("<br><code>", out);
+		html__put_text(out, quote);
+		fputs("</code>", out);
+	}
+	free(quote);
 }
 
 /* The headline, then a line for each clause, without the command, which gets an element of its own */
@@ -113,7 +118,11 @@ static void put_finding_text(FILE *out, const struct report_finding *f)
 		html__put_text(out, clause ? clause : "?");
 		fputs(!i && f->n_clauses ? "</b>" : "", out);
 		free(clause);
+		if (!i)
+			put_quote(out, f, "code");
 	}
+	put_quote(out, f, "counterpart");
+	put_quote(out, f, "activity_code");
 }
 
 static void put_attribute(FILE *out, const char *name, const struct value *text)
@@ -127,15 +136,15 @@ static void put_attribute(FILE *out, const char *name, const struct value *text)
 
 static void put_finding(FILE *out, const struct report_finding *f)
 {
-	const struct value *pid = field_of(f, "pid"), *next = field_of(f, "next");
-	const struct value *confidence = field_of(f, "confidence");
+	const struct value *pid = report_finding__field(f, "pid"), *next = report_finding__field(f, "next");
+	const struct value *confidence = report_finding__field(f, "confidence");
 
 	fputs("<li", out);
 	if (pid)
 		fprintf(out, " data-pid=\"%llu\"", pid->u);
-	put_attribute(out, "kind", field_of(f, "kind"));
-	put_attribute(out, "function", field_of(f, "code.function"));
-	put_attribute(out, "file", field_of(f, "code.file"));
+	put_attribute(out, "kind", report_finding__field(f, "kind"));
+	put_attribute(out, "function", report_finding__field(f, "code.function"));
+	put_attribute(out, "file", report_finding__field(f, "code.file"));
 
 	fputs("><p>", out);
 	put_finding_text(out, f);
@@ -163,7 +172,7 @@ static void put_first(struct html *h)
 	struct html_timeline *t = &h->timeline;
 
 	for (u32 i = 0; i < h->summary.n_findings && t->n_first < TIMELINE_FIRST_MAX; i++) {
-		const struct value *pid = field_of(&h->summary.findings[i], "pid");
+		const struct value *pid = report_finding__field(&h->summary.findings[i], "pid");
 
 		if (pid)
 			t->first[t->n_first++] = (u32)pid->u;

@@ -114,6 +114,7 @@ struct finding_code {
 	char function[128]; /* "": not known */
 	char file[256];
 	u32 line; /* 0: not known */
+	const char *source; /* text of the line, lives as long as the trace; NULL: not known */
 	char native[128]; /* "deflate (libz.so.1)": the native function; "": none, or not known */
 	bool is_foreign; /* the Python function called the native one through ctypes or cffi */
 	char caller[192]; /* "handle (srv.py:12)": the code of another file that called the function; "": none */
@@ -125,6 +126,7 @@ struct finding_counterpart {
 	u32 pid, tid; /* 0: not known */
 	struct finding_code code;
 	char activity[352]; /* what it did meanwhile: "slept in clock_nanosleep" */
+	struct finding_code activity_code; /* in which code, if `activity` names it */
 	double percent; /* the share of the lost time that it caused */
 	bool is_pause; /* it slept in a call such as nanosleep, while it served no request */
 	bool is_holder; /* it held what was waited for, which need not be a lock */
@@ -225,6 +227,9 @@ bool finding_code__is_same(const struct finding_code *a, const struct finding_co
 struct text_buffer;
 /* Adds `before` and "handle (srv.py:12)", else the native function, if the code is known. */
 void finding_code__add(struct text_buffer *s, const char *before, const struct finding_code *code);
+/* Writes the activity in the code. */
+void finding_counterpart__set_activity(struct finding_counterpart *c, const struct finding_code *code,
+				       const char *text);
 /* Writes text and, if the code is known, `before` and "handle (srv.py:12)". */
 void finding_code__write(const struct finding_code *code, const char *before, const char *text, char *buf, size_t size);
 /* finding_sentence.c: writes the sentence of a kind that is not about what threads waited for; false: it is. */

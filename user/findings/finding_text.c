@@ -150,6 +150,12 @@ void finding_code__write(const struct finding_code *code, const char *before, co
 	finding_code__add(&s, before, code);
 }
 
+void finding_counterpart__set_activity(struct finding_counterpart *c, const struct finding_code *code, const char *text)
+{
+	c->activity_code = *code;
+	finding_code__write(code, " in ", text, c->activity, sizeof(c->activity));
+}
+
 /* An average of whole numbers has a decimal if it is small and not whole. */
 static int decimals(double average)
 {

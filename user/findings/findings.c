@@ -11,6 +11,7 @@
 #include "findings/line_time.h"
 #include "findings/memory_limit.h"
 #include "findings/merge.h"
+#include "findings/quotes.h"
 #include "findings/rank_time.h"
 #include "findings/starts.h"
 #include "findings/thread_pool.h"
@@ -48,7 +49,7 @@ struct findings {
 	bool failed; /* there was no memory for a finding */
 };
 
-/* A finding takes 4 KiB, so at this number findings are merged, and those with the least weight dropped. */
+/* A finding takes 5 KiB, so at this number findings are merged, and those with the least weight dropped. */
 #define BATCH_MAX	   4096
 #define RANKED_MAX	   500
 #define RANKED_NOTICES_MAX 32 /* notices that are kept beyond RANKED_MAX */
@@ -435,6 +436,8 @@ static int read_findings(struct findings *f, const struct query *q, u32 n_parts)
 		err = complete(f);
 	if (!err)
 		err = starts__add(f->list, f->n, q);
+	if (!err)
+		err = quotes__add(f->list, f->n, q->trace);
 	for (u32 i = 0; i < f->n; i++)
 		finding__write(&f->list[i], q);
 	return err;
@@ -498,6 +501,8 @@ int findings__add_about(const struct finding_input *in,
 	struct findings f = { .input = *in };
 	int err = find(in, &f);
 
+	if (!err)
+		err = quotes__add(f.list, f.n, in->q->trace);
 	for (u32 i = 0; !err && i < f.n; i++) {
 		finding__write(&f.list[i], in->q);
 		finding__report(&f.list[i], in->q, false, out);

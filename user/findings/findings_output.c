@@ -18,6 +18,7 @@ static struct value share_of(const struct finding *f)
 static void add_fields(const struct finding *f, const struct query *q, const char *evidence, struct report_output *out)
 {
 	const struct finding_counterpart *counterpart = &f->counterpart;
+	const struct finding_code *activity = &counterpart->activity_code;
 
 	REPORT_FIELDS(out, FIELD("kind", V_TEXT(finding_kind__key(f->kind))), FIELD("pid", V_U64(f->pid)),
 		      FIELD("tid", V_U64_IF(f->tid)), FIELD("device", f->has_device ? V_U64(f->device) : V_NONE),
@@ -28,20 +29,25 @@ static void add_fields(const struct finding *f, const struct query *q, const cha
 		      FIELD("call", V_TEXT_IF(f->call)), FIELD("call_ns", V_U64_IF(f->call_ns)),
 		      FIELD("call_times", V_U64_IF(f->call_times)), FIELD("code.function", V_TEXT_IF(f->code.function)),
 		      FIELD("code.file", V_TEXT_IF(f->code.file)), FIELD("code.line", V_U64_IF(f->code.line)),
-		      FIELD("code.caller", V_TEXT_IF(f->code.caller)), FIELD("native", V_TEXT_IF(f->code.native)),
-		      FIELD("object", V_TEXT_IF(f->object)), FIELD("counterpart.pid", V_U64_IF(counterpart->pid)),
+		      FIELD("code.source", V_TEXT(f->code.source)), FIELD("code.caller", V_TEXT_IF(f->code.caller)),
+		      FIELD("native", V_TEXT_IF(f->code.native)), FIELD("object", V_TEXT_IF(f->object)),
+		      FIELD("counterpart.pid", V_U64_IF(counterpart->pid)),
 		      FIELD("counterpart.tid", V_U64_IF(counterpart->tid)),
 		      FIELD("counterpart.process",
 			    V_TEXT(counterpart->pid ? NAMES_TITLE(q->names, counterpart->pid, 0) : NULL)),
 		      FIELD("counterpart.function", V_TEXT_IF(counterpart->code.function)),
 		      FIELD("counterpart.file", V_TEXT_IF(counterpart->code.file)),
 		      FIELD("counterpart.line", V_U64_IF(counterpart->code.line)),
+		      FIELD("counterpart.source", V_TEXT(counterpart->code.source)),
 		      FIELD("counterpart.caller", V_TEXT_IF(counterpart->code.caller)),
 		      FIELD("counterpart.native", V_TEXT_IF(counterpart->code.native)),
 		      FIELD("counterpart.activity", V_TEXT_IF(counterpart->activity)),
 		      FIELD("counterpart.share_percent", counterpart->percent ? V_DBL(counterpart->percent) : V_NONE),
-		      FIELD("next", V_TEXT(evidence)), FIELD("confidence", V_TEXT(confidences[f->confidence])),
-		      FIELD("advice", V_TEXT_IF(f->advice)));
+		      FIELD("activity_code.function", V_TEXT_IF(activity->function)),
+		      FIELD("activity_code.file", V_TEXT_IF(activity->file)),
+		      FIELD("activity_code.line", V_U64_IF(activity->line)),
+		      FIELD("activity_code.source", V_TEXT(activity->source)), FIELD("next", V_TEXT(evidence)),
+		      FIELD("confidence", V_TEXT(confidences[f->confidence])), FIELD("advice", V_TEXT_IF(f->advice)));
 }
 
 static const struct column columns[] = {

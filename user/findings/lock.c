@@ -107,7 +107,7 @@ static void add_activity(const struct finding_input *in, u32 row, struct finding
 	if (!*lock_text__mostly(in->activity, &did, text, sizeof(text)))
 		return;
 	finding_code__fill(&code, in->stacks, did.stack);
-	finding_code__write(&code, " in ", text, f->counterpart.activity, sizeof(f->counterpart.activity));
+	finding_counterpart__set_activity(&f->counterpart, &code, text);
 }
 
 /*

@@ -60,8 +60,10 @@ static void merge_counterparts(struct finding *into, const struct finding *f)
 	if (counterpart->code.line != f->counterpart.code.line)
 		counterpart->code.line = 0;
 	merge_callers(&counterpart->code, &f->counterpart.code);
-	if (strcmp(counterpart->activity, f->counterpart.activity))
+	if (strcmp(counterpart->activity, f->counterpart.activity)) {
 		*counterpart->activity = '\0';
+		counterpart->activity_code = (struct finding_code){ 0 };
+	}
 	counterpart->percent += (f->counterpart.percent - counterpart->percent) * part;
 	counterpart->cpus_percent += (f->counterpart.cpus_percent - counterpart->cpus_percent) * part;
 }

@@ -336,7 +336,7 @@ void waited_for__add_activity(const struct finding_input *in, const struct group
 	if (2 * l.active < l.wall && 2 * l.kind_ns < l.wall)
 		return;
 	does = describe(in, &l, &f->code);
-	finding_code__write(&does.code, " in ", does.activity, by->activity, sizeof(by->activity));
+	finding_counterpart__set_activity(by, &does.code, does.activity);
 }
 
 bool waited_for__add(const struct finding_input *in, struct thread_key thread, struct finding *f)

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The sentences of a report: findings, with the figures that they state, and notes. */
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "output/table.h"
 #include "util/array.h"
+#include "util/path.h"
+#include "util/utf8.h"
 
 /* Returns NULL without memory. */
 static char *format_text(const char *format, va_list args)
@@ -63,6 +66,60 @@ void report_output__next(struct report_output *out, const char *command)
 	}
 	free(f->text);
 	f->text = text;
+}
+
+const struct value *report_finding__field(const struct report_finding *f, const char *key)
+{
+	for (u32 i = 0; i < f->n_fields; i++)
+		if (!strcmp(f->fields[i].key, key) && f->fields[i].value.type != VALUE_NONE)
+			return &f->fields[i].value;
+	return NULL;
+}
+
+static const struct value *field_of(const struct report_finding *f, const char *object, const char *name)
+{
+	char key[64];
+
+	snprintf(key, sizeof(key), "%s.%s", object, name);
+	return report_finding__field(f, key);
+}
+
+#define QUOTE_MAX 100 /* bytes of the line */
+
+static char *quote_of(const struct report_finding *f, const char *object)
+{
+	const struct value *file = field_of(f, object, "file"), *line = field_of(f, object, "line");
+	const struct value *source = field_of(f, object, "source");
+	char text[QUOTE_MAX + 1], *place, *quote = NULL;
+	bool is_cut;
+
+	if (!file || !line || !source)
+		return NULL;
+	is_cut = strlen(source->text) > QUOTE_MAX;
+	utf8__copy(text, is_cut ? sizeof(text) - 3 : sizeof(text), source->text);
+	if (asprintf(&place, "%s:%llu", path__file_name(file->text), line->u) < 0)
+		return NULL;
+	/* some sentences leave it out */
+	if (strstr(f->text, place) && asprintf(&quote, "%s: %s%s", place, text, is_cut ? "..." : "") < 0)
+		quote = NULL;
+	free(place);
+	return quote;
+}
+
+char *report_finding__quote(const struct report_finding *f, const char *object)
+{
+	static const char *const objects[] = { "code", "counterpart", "activity_code" };
+	char *quote = quote_of(f, object), *earlier;
+
+	for (size_t i = 0; quote && strcmp(objects[i], object) != 0; i++) {
+		earlier = quote_of(f, objects[i]);
+		if (earlier && !strcmp(earlier, quote)) {
+			free(quote);
+			quote = NULL;
+		}
+		free(earlier);
+	}
+	return quote;
 }
 
 static bool add_figure(struct figure **list, u32 *n, const struct figure *figure)

@@ -161,7 +161,21 @@ static void print_note(FILE *file, const struct output_options *options, const c
 	free(clean);
 }
 
-/* A card: a headline, what shows it, and the command that shows more */
+/* Prints the source text of a line that the finding names, if it is known. */
+static void print_quote(FILE *file, const struct report_finding *f, const char *object, size_t line)
+{
+	char *quote = report_finding__quote(f, object);
+	char *clean = quote ? text__clean(quote, strlen(quote)) : NULL;
+
+	if (clean) {
+		putc('\n', file);
+		print_wrapped(file, clean, INDENT, line);
+	}
+	free(clean);
+	free(quote);
+}
+
+/* A card: a headline, the line of source text, what shows it, and the command that shows more */
 static void print_card(FILE *file, const struct output_options *options, const struct report_finding *f)
 {
 	size_t line = options->width ? options->width : SIZE_MAX;
@@ -170,10 +184,13 @@ static void print_card(FILE *file, const struct output_options *options, const s
 	fputs(print__color(options, COLOR_BOLD), file);
 	print_clauses(file, f, 0, 0, line);
 	fputs(print__color(options, COLOR_PLAIN), file);
+	print_quote(file, f, "code", line);
 	for (u32 i = 1; i <= f->n_clauses && i <= LINES_MAX; i++) {
 		putc('\n', file);
 		print_clauses(file, f, i, i < LINES_MAX ? i : f->n_clauses, line);
 	}
+	print_quote(file, f, "counterpart", line);
+	print_quote(file, f, "activity_code", line);
 	if (next) {
 		fprintf(file, "\n%*s%s", INDENT, "", print__color(options, COLOR_DIM));
 		print__clean(file, next);

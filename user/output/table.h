@@ -175,6 +175,14 @@ void report_output__figures(struct report_output *out, const struct figure *figu
 void report_output__fields(struct report_output *out, const struct figure *fields, size_t n);
 /* Adds a copy of another output's finding. */
 void report_output__take(struct report_output *out, const struct report_finding *finding);
+/* Returns a field that has a value, or NULL. */
+const struct value *report_finding__field(const struct report_finding *f, const char *key);
+/*
+ * Copies "app.py:26: with lock:", the source text of a line that the finding names; object: "code", "counterpart"
+ * (the code of the thread that made others wait) or "activity_code" (what it did meanwhile). NULL: it names none, its
+ * text is not known, or an earlier object has the same.
+ */
+char *report_finding__quote(const struct report_finding *f, const char *object);
 void report_output__note(struct report_output *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Adds a table; name, title and columns must outlive it. Never NULL: without memory the table takes no rows. */
 struct table *report_output__table(struct report_output *out, const char *name, const char *title,

@@ -8,6 +8,7 @@
 #include "findings/chain.h"
 #include "findings/findings.h"
 #include "findings/stopped.h"
+#include "model/source_lines.h"
 #include "output/text.h"
 #include "report/report.h"
 #include "util/path.h"
@@ -15,6 +16,7 @@
 struct why {
 	const struct query *args;
 	struct chain chain;
+	struct source_lines lines;
 	struct report_output *out;
 };
 
@@ -92,6 +94,12 @@ static void add_parts(struct why *w, u32 depth, u32 shift)
 		       FIGURE("tid", l->thread.tid ? V_U64(l->thread.tid) : V_NONE), FIGURE("wall_ns", V_U64(l->ns)));
 }
 
+/* Returns the source text of the level's line; NULL: it is not in the trace. */
+static const char *source_of(const struct why *w, const struct chain_level *l)
+{
+	return source_lines__text(&w->lines, l->code.file, l->code.line);
+}
+
 /* "What costs most: it waited for a lock in handle (srv.py:12) for 3.1 s: 40 times, 77.5 ms each, in futex." */
 static void add_place(struct why *w, u32 depth, u32 shift)
 {
@@ -114,6 +122,9 @@ static void add_place(struct why *w, u32 depth, u32 shift)
 		text__add(&s, " (%s)", l->object);
 	text__add(&s, ".");
 	report_output__finding(w->out, "%s", text);
+	if (source_of(w, l))
+		report_output__finding(w->out, "%*s%s:%u: %s", 2 * (int)shift + 4, "", path__file_name(l->code.file),
+				       l->code.line, source_of(w, l));
 }
 
 static const char *verb_of(enum finding_kind kind)
@@ -230,6 +241,7 @@ static const struct column level_columns[] = {
 	{ "function", "Function", VALUE_TEXT, SHOW_PLAIN },
 	{ "code_file", "File", VALUE_TEXT, SHOW_PLAIN },
 	{ "line", "Line", VALUE_U64, SHOW_PLAIN },
+	{ "source", "Source", VALUE_TEXT, SHOW_PLAIN },
 	{ "native", "Native", VALUE_TEXT, SHOW_PLAIN },
 	{ "code_ns", "Lost in this code", VALUE_U64, SHOW_NS },
 	{ "call", "Call", VALUE_TEXT, SHOW_PLAIN },
@@ -266,8 +278,8 @@ static void fill_level(const struct why *w, u32 depth, struct table *t)
 	table__add(t, V_U64(depth), V_U64_IF(l->thread.pid), V_U64_IF(l->thread.tid), V_U64(l->threads),
 		   V_TEXT(write_who(w, depth, who, sizeof(who))), V_U64(l->ns), V_TEXT(finding_kind__key(l->kind)),
 		   V_U64(l->parts[l->kind].ns), V_TEXT_IF(l->code.function), V_TEXT_IF(l->code.file),
-		   V_U64_IF(l->code.line), V_TEXT_IF(l->code.native), V_U64(l->code_ns), V_TEXT_IF(l->call),
-		   V_TEXT_IF(l->object), V_U64_IF(l->caused_by.pid), V_U64_IF(l->caused_by.tid),
+		   V_U64_IF(l->code.line), V_TEXT(source_of(w, l)), V_TEXT_IF(l->code.native), V_U64(l->code_ns),
+		   V_TEXT_IF(l->call), V_TEXT_IF(l->object), V_U64_IF(l->caused_by.pid), V_U64_IF(l->caused_by.tid),
 		   V_TEXT_IF(l->caused_by_code.function), V_TEXT_IF(l->caused_by_code.file),
 		   V_U64_IF(l->caused_by_code.line), V_U64_IF(l->caused_by_ns), V_TEXT(chain_end__key(l->end)));
 }
@@ -410,6 +422,8 @@ static int run(const struct query *args, struct report_output *out)
 	int err = findings__read(&findings, args, 0);
 
 	if (!err)
+		err = source_lines__load(&w.lines, args->trace);
+	if (!err)
 		err = chain__read(&w.chain, findings, args->subject);
 	if (!err && w.chain.n) {
 		add_chain(&w);
@@ -418,6 +432,7 @@ static int run(const struct query *args, struct report_output *out)
 	} else if (!err) {
 		add_nothing(&w);
 	}
+	source_lines__free(&w.lines);
 	chain__free(&w.chain);
 	findings__free(findings);
 	return err;

@@ -2,6 +2,7 @@
 /* Report lines: Python lines by self CPU time (including C code called) and total CPU time, with their source. */
 #include <unistd.h>
 
+#include "model/source_lines.h"
 #include "output/text.h"
 #include "report/samples/sampled.h"
 #include "report/source.h"
@@ -11,7 +12,8 @@ struct lines_report {
 	struct sampled s;
 	struct map lines; /* of struct sampled_code */
 	struct sampled_weight without_python;
-	struct sources sources;
+	struct source_lines recorded; /* in the trace */
+	struct sources sources; /* files of this machine */
 };
 
 static const struct column columns[] = {
@@ -31,6 +33,13 @@ static const struct column columns[] = {
 	{ "source", "Source", VALUE_TEXT, SHOW_PLAIN },
 };
 
+static const char *text_of(struct lines_report *r, const struct stack_frame *f, u64 made, char *buf, size_t size)
+{
+	const char *text = source_lines__text(&r->recorded, f->file, f->line);
+
+	return text ? text : sources__line(&r->sources, f->file, f->line, made, buf, size);
+}
+
 static void fill(struct lines_report *r, const struct query *args, struct table *t)
 {
 	const struct sampled_weight *all = &r->s.total;
@@ -45,8 +54,7 @@ static void fill(struct lines_report *r, const struct query *args, struct table 
 			   V_U64(l->self.cpu_ns), V_DBL(table__percent(l->total.cpu_ns, all->cpu_ns)),
 			   V_U64(l->total.cpu_ns), V_U64(l->self.samples), V_U64(l->total.samples),
 			   V_U64(l->self.gil_ns), V_U64(l->self.no_gil_ns), V_U64(l->self.off_ns),
-			   V_U64(l->total.off_ns),
-			   V_TEXT(sources__line(&r->sources, f->file, f->line, made, text, sizeof(text))));
+			   V_U64(l->total.off_ns), V_TEXT(text_of(r, f, made, text, sizeof(text))));
 	}
 	table__sort(t, all->cpu_ns ? "self_ns" : "off_cpu_ns");
 }
@@ -95,12 +103,15 @@ static int run(const struct query *args, struct report_output *out)
 	t->limit = 30;
 	sources__init(&r.sources);
 	if (!err)
+		err = source_lines__load(&r.recorded, args->trace);
+	if (!err)
 		err = sampled__by_code(&r.s, true, &r.lines, &r.without_python);
 	if (!err && sampled__add_notes(&r.s, args, out)) {
 		fill(&r, args, t);
 		add_findings(&r, out);
 	}
 	sources__free(&r.sources);
+	source_lines__free(&r.recorded);
 	map__free(&r.lines);
 	sampled__free(&r.s);
 	return err;
