@@ -245,7 +245,7 @@ def check_connections(folder):
                       f"file={1 + i % connections} sleeps=1"]
         path, found = written(folder, "connections", [*lines, END], merged_schema(folder), "proc,sched,gil,sample,syscall")
         text = first_of(found, kind="peer").get("text", "")
-        ok("127.0.0.1:5432" in text and ("on 60 connections to 127.0.0.1:5432, each used for 1 wait: it opens a new connection each time" in text) == new,
+        ok("127.0.0.1:5432" in text and ("on 60 connections to 127.0.0.1:5432, with 1 answer on each: it opens a new connection each time" in text) == new,
            "code that connects for each request is named" if new else "but not code that keeps its connection", text)
 
 
@@ -274,7 +274,7 @@ def check_heartbeat(folder):
             at += 0.15 + computes
         found = first_of(findings(folder, *lines), kind=kind)
         ok("beat (a.py:7)" in found.get("text", "") and "40 times in clock_nanosleep" in found["text"] and
-           ("in a loop of sleeps, as in code that polls" in found["text"]) == (kind == "idle"),
+           ("in a loop of sleeps: it polls, or a pause paces it" in found["text"]) == (kind == "idle"),
            "a program that only sleeps is idle, and the line is named" if kind == "idle" else "the sleeps of one that computes between them are no idleness",
            found)
 

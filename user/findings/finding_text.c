@@ -162,6 +162,12 @@ static int decimals(double average)
 	return average < 10 && fabs(average - round(average)) >= 0.05;
 }
 
+/* Does the time of one thread mean little, as its threads come and go? Then the sum of all is printed. */
+static bool is_brief(const struct finding *f, const struct query *q)
+{
+	return f->threads > 1 && f->wall_ns / f->threads < query__measured(q) / 10;
+}
+
 static void add_subject(struct text_buffer *s, const struct finding *f, const struct query *q)
 {
 	char label[96], service[96];
@@ -173,28 +179,29 @@ static void add_subject(struct text_buffer *s, const struct finding *f, const st
 	else
 		text__add(s, *service ? "%s (%s) " : "%s ", label, service);
 	if (f->tasks > 0)
-		text__add(s, "(%.*f of %.*f asyncio tasks) ", decimals(f->tasks), f->tasks, decimals(f->all_tasks),
-			  f->all_tasks);
+		text__add(s, "(%s%.*f of %.*f asyncio tasks) ", decimals(f->tasks) ? "on average " : "",
+			  decimals(f->tasks), f->tasks, decimals(f->all_tasks), f->all_tasks);
 	else if (f->threads > f->processes)
-		text__add(s, "(%u threads) ", f->threads);
+		text__add(s, "(%s %sthreads) ", TEXT_COUNT(f->threads), is_brief(f, q) ? "short-lived " : "");
 }
 
 static void add_share(struct text_buffer *s, const struct finding *f, const struct query *q)
 {
 	const struct kind *k = &kinds[f->kind];
 	u32 threads = f->threads ? f->threads : 1;
-	/* the time of one short-lived thread means little, so the sum of all is printed */
-	bool brief = threads > 1 && f->wall_ns / threads < query__measured(q) / 10;
-	char wall[TEXT_NUMBER];
+	char time[TEXT_NUMBER], wall[TEXT_NUMBER + 24];
 
-	text__ns(wall, sizeof(wall), brief ? f->wall_ns : f->wall_ns / threads);
-	if (f->ran_ns && (f->kind == FINDING_COMPUTE || f->kind == FINDING_CPU))
-		text__add(s, "needed a CPU for %.0f%% of %s%s and had one for %.0f%%",
-			  table__percent(f->lost_ns, f->wall_ns), wall, brief ? " in all" : "",
-			  table__percent(f->ran_ns, f->wall_ns));
+	if (is_brief(f, q))
+		snprintf(wall, sizeof(wall), "the %s that these threads lived",
+			 text__ns(time, sizeof(time), f->wall_ns));
 	else
-		text__add(s, "%s %.0f%% of %s%s%s%s%s", k->before, table__percent(f->lost_ns, f->wall_ns), wall,
-			  brief ? " in all" : "", f->words ? " for " : "", f->words ? f->words : k->after,
+		text__ns(wall, sizeof(wall), f->wall_ns / threads);
+	if (f->ran_ns && (f->kind == FINDING_COMPUTE || f->kind == FINDING_CPU))
+		text__add(s, "needed a CPU for %.0f%% of %s and had one for %.0f%%",
+			  table__percent(f->lost_ns, f->wall_ns), wall, table__percent(f->ran_ns, f->wall_ns));
+	else
+		text__add(s, "%s %.0f%% of %s%s%s%s", k->before, table__percent(f->lost_ns, f->wall_ns), wall,
+			  f->words ? " for " : "", f->words ? f->words : k->after,
 			  f->delay_ns && 2 * f->delay_ns >= f->lost_ns ? " and then for a CPU" : "");
 }
 

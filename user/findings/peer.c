@@ -89,7 +89,7 @@ static bool add_connections(const struct finding_input *in, const struct group *
 	opens = seen.n >= CONNECTIONS && g->times <= (u64)ANSWERS * seen.n;
 	if (opens) {
 		snprintf(text, sizeof(text),
-			 "on %u connections to %.*s, each used for %llu wait%s: it opens a new connection each time",
+			 "on %u connections to %.*s, with %llu answer%s on each: it opens a new connection each time",
 			 seen.n, (int)len, address, g->times / seen.n, text__s(g->times / seen.n));
 		finding__add_detail(f, text);
 	}

@@ -9,6 +9,6 @@ void polls__add(const struct finding_input *in, const struct group *g, struct fi
 	if (!g->n || profile__cell(in->profile, g->cells[0])->cause != ACTIVITY_SLEEP || !*f->code.function ||
 	    !g->times || g->times * 1000000000ULL / POLLS_PER_S < query__measured(in->q))
 		return;
-	finding__add_detail(f, "in a loop of sleeps, as in code that polls");
+	finding__add_detail(f, "in a loop of sleeps: it polls, or a pause paces it");
 	f->weight = POLLS_WEIGHT * (double)g->ns;
 }
