@@ -106,7 +106,7 @@ def check_titles(folder):
             ("postgres", ("idle in transaction", "UPDATE waiting", "idle in transaction"), "another process or machine",
              '2 of 3 titles ended in "transaction"'),
             ("shopd", ("UPDATE waiting", "UPDATE waiting", "idle"), "another process or machine", f'2 of 3 titles ended in "waiting": shopd 21: "{title}'),
-            ("postgres", (), "another process or machine", "")):
+            ("postgres", ("idle", "idle", "idle"), "another process or machine", ""), ("postgres", (), "another process or machine", "")):
         lines = [*process(10, "a"), *stack[0]]
         for n in range(3):
             lines += [f"syscall_file time=@0 pid=10 tid={11 + n} file={n + 1} kind=SYSCALL_FILE_SOCKET family=2 type=1 other_end={n + 1}",

@@ -87,6 +87,9 @@ static void write_titles(const struct finding_input *in, const struct map *words
 	MAP_EACH(const struct titled *titled, words)
 		if (titled != most && (!other || titled->n > other->n))
 			other = titled;
+	/* the server has answered */
+	if (!other && !strcmp(word, "idle"))
+		return;
 	text__add(&s, "as the recording ended, ");
 	/* one session may have waited at that moment only */
 	if (waits_for_lock(in->q->names, most->pid, word) && 2 * most->n >= n && n > 1)
