@@ -176,6 +176,7 @@ static int parse(struct top *t, int argc, char **argv)
 	t->session.options = t->options;
 	t->session.command = "sonde top";
 	t->session.print = on_record;
+	t->session.no_source = true; /* it is only in traces */
 	t->session.print_arg = t;
 	t->is_plain = t->is_plain || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
 	return -1;
