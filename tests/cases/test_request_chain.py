@@ -52,6 +52,36 @@ def port(service):
     return service.lines[0].split()[1]
 
 
+# also with a connection and a thread for each request
+EACH = script("each.py", """import http.server, sys, urllib.request
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        ask_next() if len(sys.argv) > 2 else count_stock()
+        self.send_response(200); self.end_headers()
+    def log_message(self, *args): pass
+def count_stock():
+    return sum(i * i for i in range(300000))
+def ask_next():
+    urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[2]}").read()
+s = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler)
+print("port", s.server_port, flush=True)
+s.serve_forever()
+""")
+ASKS = script("asks.py", """import sys, urllib.request
+print("ready", flush=True)
+while True:
+    urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}").read()
+""")
+last = start("/usr/bin/python3", EACH, "0", until="port")
+middle = start("/usr/bin/python3", EACH, "0", port(last), until="port")
+client = start("/usr/bin/python3", ASKS, port(middle), until="ready")
+time.sleep(1)
+said = say("report", record("-d", "4"))
+card = next((c for c in said.split("\n\n")[0].split("    Next:") if f"asks.py {client.pid} waited" in c), "")
+ok("in <module> (asks.py:4)" in card and f"in the end it waited for each.py {last.pid}, which computed in count_stock" in " ".join(card.split()),
+   "with a thread for each request the wait leads to the last process", said[:3000])
+for program in (client, middle, last):
+    program.kill()
 last = start("/usr/bin/python3", SERVICE, until="port")
 middle = start("/usr/bin/python3", SERVICE, port(last), until="port")
 client = start("/usr/bin/python3", CLIENT, port(middle), until="connected")

@@ -14,13 +14,13 @@
 
 #define HOPS_MAX 4
 
-/* What one thread did, and which other thread ended most of its waits */
+/* What one thread did, or all threads of a process, and which others ended most of its waits */
 struct link {
-	struct thread_key thread;
+	struct thread_key thread; /* tid 0: all threads, as a server may have one for each request */
 	u64 wall, active; /* ns; active: running or runnable */
 	u64 idle_ns; /* ns in waits for something to do; 0 once add_wakers() counts these as waits for other threads */
 	u64 ended_ns; /* of its waits: ended by `ended_by` */
-	struct thread_key ended_by;
+	struct thread_key ended_by; /* tid 0: by several threads of a process */
 	enum finding_kind kind; /* of its longest wait that is not for another thread */
 	u64 kind_ns;
 	const struct profile_key *wait; /* that wait; NULL: there is none */
@@ -35,17 +35,55 @@ static bool is_explanation(enum finding_kind kind)
 			 FINDING_LIBRARY, FINDING_GPU_WAIT, FINDING_NCCL);
 }
 
-static void add_waker(struct map *wakers, struct link *l, struct thread_key caused_by, u64 ns)
+/* Is it the thread, or one of the process's threads? */
+static bool is_of(struct thread_key thread, struct thread_key link)
 {
-	u64 *sum = caused_by.tid && !thread_key__is_same(caused_by, l->thread) ? map__get(wakers, &caused_by) : NULL;
+	return thread.pid == link.pid && (!link.tid || thread.tid == link.tid);
+}
+
+/* Which threads ended waits; those with tid 0 are the sums of other processes */
+struct enders {
+	struct map sums; /* struct thread_key -> u64 ns */
+	struct thread_key thread, process; /* those with the most time */
+	u64 thread_ns, process_ns;
+};
+
+static void enders__init(struct enders *e)
+{
+	*e = (struct enders){ 0 };
+	map__init(&e->sums, sizeof(struct thread_key), sizeof(u64));
+}
+
+static void add_to_most(struct enders *e, struct thread_key key, u64 ns, struct thread_key *most, u64 *most_ns)
+{
+	u64 *sum = map__get(&e->sums, &key);
 
 	if (!sum)
 		return;
 	*sum += ns;
-	if (*sum < l->ended_ns)
+	if (*sum < *most_ns)
 		return;
-	l->ended_ns = *sum;
-	l->ended_by = caused_by;
+	*most_ns = *sum;
+	*most = key;
+}
+
+static void enders__add(struct enders *e, u32 waiter_pid, struct thread_key by, u64 ns)
+{
+	if (!by.tid)
+		return;
+	add_to_most(e, by, ns, &e->thread, &e->thread_ns);
+	if (by.pid != waiter_pid)
+		add_to_most(e, (struct thread_key){ by.pid, 0 }, ns, &e->process, &e->process_ns);
+}
+
+/* Returns the thread that ended most waits, or the process if it did so by many threads, and the time. */
+static struct thread_key enders__finish(struct enders *e, u64 *ns)
+{
+	bool is_process = e->process_ns > 2 * e->thread_ns;
+
+	map__free(&e->sums);
+	*ns = is_process ? e->process_ns : e->thread_ns;
+	return is_process ? e->process : e->thread;
 }
 
 struct kind_sum {
@@ -111,16 +149,17 @@ static void add_wakers(const struct profile *p, struct link *l, const struct thr
 {
 	u64 known = l->active + l->idle_ns;
 	bool is_idle = known >= l->wall || WAITS_PART * (l->wall - known) < l->wall;
-	struct map wakers;
+	struct enders enders;
 
-	map__init(&wakers, sizeof(struct thread_key), sizeof(u64));
+	enders__init(&enders);
 	MAP_EACH_ENTRY(const struct profile_cell *cell, const struct profile_key *key, &p->cells) {
-		if (thread_key__is_same(key->thread, l->thread) && key->state == ACTIVITY_BLOCKED &&
-		    (is_idle || cell->kind != FINDING_IDLE) && !is_for_request(key, cell->kind, waiters, n_waiters) &&
+		if (is_of(key->thread, l->thread) && !is_of(key->caused_by, l->thread) &&
+		    key->state == ACTIVITY_BLOCKED && (is_idle || cell->kind != FINDING_IDLE) &&
+		    !is_for_request(key, cell->kind, waiters, n_waiters) &&
 		    !(is_lock(l->kind) && is_one_of(key->caused_by, waiters, n_waiters)))
-			add_waker(&wakers, l, key->caused_by, cell->ns);
+			enders__add(&enders, l->thread.pid, key->caused_by, cell->ns);
 	}
-	map__free(&wakers);
+	l->ended_by = enders__finish(&enders, &l->ended_ns);
 	l->idle_ns = is_idle ? 0 : l->idle_ns;
 }
 
@@ -140,6 +179,25 @@ static enum finding_kind kind_of(const struct profile *p, const struct profile_k
 	return is_waited_for && is_futex && p->has_sched && !key->caused_by.tid ? FINDING_CONDITION : FINDING_IDLE;
 }
 
+static void add_times(const struct profile *p, struct link *l)
+{
+	const struct profile_thread *one = map__find(&p->threads, &l->thread);
+
+	if (l->thread.tid) {
+		l->wall = one ? one->wall : 0;
+		l->active = one ? one->run + one->runnable : 0;
+		l->idle_ns = one ? one->idle_ns : 0;
+		return;
+	}
+	/* a thread that accepts connections is idle all the time */
+	MAP_EACH_ENTRY(const struct profile_thread *t, const struct thread_key *key, &p->threads) {
+		if (key->pid != l->thread.pid)
+			continue;
+		l->wall += t->wall - (t->idle_ns < t->wall ? t->idle_ns : t->wall);
+		l->active += t->run + t->runnable;
+	}
+}
+
 /*
  * seen: the threads before this one in the chain, which wait for it. The time in which it waits for their requests is
  * no part of what they wait for. Threads that wait for the same lock end each other's waits. So if this thread waited
@@ -149,21 +207,17 @@ static struct link link_of(const struct finding_input *in, struct thread_key thr
 			   u32 n_seen)
 {
 	const struct profile *p = in->profile;
-	const struct profile_thread *t = map__find(&p->threads, &thread);
-	struct link l = { .thread = thread };
+	struct link l = { .thread = thread, .is_waited_for = n_seen };
 	struct map kinds;
 
-	if (!t)
+	add_times(p, &l);
+	if (!l.wall)
 		return l;
-	l.is_waited_for = n_seen;
-	l.wall = t->wall;
-	l.active = t->run + t->runnable;
-	l.idle_ns = t->idle_ns;
 	map__init(&kinds, sizeof(u32), sizeof(struct kind_sum));
 	MAP_EACH_ENTRY(const struct profile_cell *cell, const struct profile_key *key, &p->cells) {
 		enum finding_kind kind = kind_of(p, key, cell, l.is_waited_for);
 
-		if (!thread_key__is_same(key->thread, thread) || key->state != ACTIVITY_BLOCKED)
+		if (!is_of(key->thread, thread) || key->state != ACTIVITY_BLOCKED)
 			continue;
 		if (is_for_request(key, kind, seen, n_seen)) {
 			l.wall -= cell->ns < l.wall ? cell->ns : l.wall;
@@ -226,7 +280,7 @@ static void add_caller(const struct finding_input *in, const struct link *l, str
 
 	callers__init(&callers, in->stacks, stack_of(l));
 	MAP_EACH_ENTRY(const struct profile_cell *cell, const struct profile_key *key, &p->cells) {
-		if (thread_key__is_same(key->thread, l->thread) && key->state == ACTIVITY_BLOCKED &&
+		if (is_of(key->thread, l->thread) && key->state == ACTIVITY_BLOCKED &&
 		    kind_of(p, key, cell, l->is_waited_for) == l->kind)
 			callers__add(&callers, key->stack, cell->ns);
 	}
@@ -285,13 +339,26 @@ static struct finding_counterpart describe(const struct finding_input *in, const
 	return by;
 }
 
+static struct thread_key ender_of(const struct finding_input *in, const struct group *g, u64 *ns)
+{
+	struct enders enders;
+
+	enders__init(&enders);
+	for (u32 i = 0; i < g->n; i++) {
+		const struct profile_key *key = profile__key(in->profile, g->cells[i]);
+
+		enders__add(&enders, key->thread.pid, key->caused_by, profile__cell(in->profile, g->cells[i])->ns);
+	}
+	return enders__finish(&enders, ns);
+}
+
 bool waited_for__follow(const struct finding_input *in, const struct group *g, struct finding *f)
 {
-	struct group_most caused_by = group__most(in, g, GROUP_CAUSED_BY);
-	struct thread_key next = { (u32)(caused_by.value >> 32), (u32)caused_by.value }, seen[HOPS_MAX + 2];
+	u64 ended_ns;
+	struct thread_key next = ender_of(in, g, &ended_ns), seen[HOPS_MAX + 2];
 	struct link l;
 
-	if (!g->n || !next.pid || ENDED_PART * caused_by.ns < g->ns - g->delay_ns)
+	if (!g->n || !next.pid || ENDED_PART * ended_ns < g->ns - g->delay_ns)
 		return false;
 	seen[0] = profile__key(in->profile, g->cells[0])->thread;
 	for (u32 hop = 1; hop <= HOPS_MAX; hop++) {
@@ -304,7 +371,7 @@ bool waited_for__follow(const struct finding_input *in, const struct group *g, s
 		next = l.ended_by;
 		if (!next.pid || ENDED_PART * l.ended_ns + l.active + l.idle_ns < l.wall)
 			return false;
-		if (is_one_of(next, seen, hop + 1))
+		if (is_one_of(next, seen, hop + 1) || (!next.tid && is_process_of(next.pid, seen, hop + 1)))
 			return false;
 	}
 	if (!is_cause(&l) || is_heartbeat(&l, g))
