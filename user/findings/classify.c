@@ -137,6 +137,10 @@ static void add_native(struct frame_parts *p, const struct stacks *stacks, const
 		p->parts.retries_database = true;
 	if (!rule)
 		return;
+	if (rule->role == RULE_NATIVE_RUNS) {
+		p->parts.worker = at;
+		return;
+	}
 	p->native_rule = p->native_rule ? p->native_rule : rule->kind;
 	p->parts.words = rule->words ? rule : p->parts.words;
 	p->parts.waits_in_loop = p->parts.waits_in_loop || rule->role == RULE_NATIVE_LOOPS;

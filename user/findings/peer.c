@@ -205,8 +205,11 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 	add_name_server(f);
 	titles__add(in, g, f);
 	add_package(in, g, f);
-	if (!add_connections(in, g, f) && !both_ends__add(in, g, f))
+	if (!add_connections(in, g, f)) {
+		if (both_ends__add(in, g, f))
+			return 0;
 		add_round_trips(in, g, f);
+	}
 	/* a script that waits for `sonde record` has nothing to do */
 	if (is_of_sonde(known, f->object) || is_udp_server(f->object) || waited_for__is_idle(in, g) ||
 	    reads_idle_writer(in, g, f)) {

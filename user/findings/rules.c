@@ -40,9 +40,16 @@ static struct rule_set *added, *own;
 	schema__fail((s)->err, (s)->err_len, -EINVAL, "%s:%u: " format, (s)->name, line, ##__VA_ARGS__)
 
 static const char *const roles[RULE_ROLES] = {
-	[RULE_CALLED] = "called",	[RULE_POOL] = "pool",	  [RULE_RUNS] = "runs",
-	[RULE_SERVES] = "serves",	[RULE_LOOPS] = "loops",	  [RULE_TASK] = "task",
-	[RULE_SENDS] = "sends",		[RULE_NATIVE] = "native", [RULE_NATIVE_LOOPS] = "native-loops",
+	[RULE_CALLED] = "called",
+	[RULE_POOL] = "pool",
+	[RULE_RUNS] = "runs",
+	[RULE_SERVES] = "serves",
+	[RULE_LOOPS] = "loops",
+	[RULE_TASK] = "task",
+	[RULE_SENDS] = "sends",
+	[RULE_NATIVE] = "native",
+	[RULE_NATIVE_LOOPS] = "native-loops",
+	[RULE_NATIVE_RUNS] = "native-runs",
 	[RULE_GREENLETS] = "greenlets",
 };
 

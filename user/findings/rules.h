@@ -16,6 +16,7 @@ enum rule_role {
 	RULE_TASK, /* a coroutine in which an asyncio task waits */
 	RULE_SENDS, /* the same, but the task has data to send, so it is not idle however long the wait is */
 	RULE_NATIVE, /* the code is not Python's; so is that of the following */
+	RULE_NATIVE_RUNS, /* it runs in the threads of a pool, which its words name */
 	RULE_NATIVE_LOOPS, /* an event loop, which calls the user's code without a Python function */
 	RULE_GREENLETS, /* a library that does so on stacks of their own, where no function of it is seen */
 	RULE_ROLES

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The threads of a pool are those with a function that takes tasks on their stacks (rules of role `runs`). Python names
- * the threads of one pool by a common name and a number, "ThreadPoolExecutor-0_3".
+ * The threads of a pool are those with a function that takes tasks on their stacks (rules of roles `runs` and
+ * `native-runs`). Python names the threads of one pool by a common name and a number, "ThreadPoolExecutor-0_3"; a
+ * native pool has the words of its rule.
  */
 #include "findings/thread_pool.h"
 
@@ -11,12 +12,14 @@
 
 #include "findings/classify.h"
 #include "findings/group.h"
+#include "findings/rules.h"
 #include "output/table.h"
 
 /* What is known about a thread, and about all threads of a pool */
 struct workers {
 	u64 idle, wall; /* ns */
 	u32 threads;
+	const char *words; /* of a native pool; NULL: it is not one */
 	bool is_finding; /* the finding's code runs in one */
 };
 
@@ -37,6 +40,14 @@ static bool is_code(const struct finding_input *in, u32 frame, const struct find
 	return finding_code__is_same(&its, code);
 }
 
+static bool is_native(const struct finding_input *in, u32 stack, const struct finding_code *code)
+{
+	struct finding_code its = { 0 };
+
+	finding_code__fill(&its, in->stacks, stack);
+	return *code->native && !strcmp(its.native, code->native);
+}
+
 /* Notes a stack of a thread other than the main one. */
 static int note(const struct finding_input *in, const struct finding *f, struct thread_key thread, u32 stack,
 		struct map *threads, u64 idle)
@@ -50,6 +61,7 @@ static int note(const struct finding_input *in, const struct finding *f, struct 
 	if (!w)
 		return -ENOMEM;
 	w->idle += idle;
+	w->words = rule__of(stacks__frame(in->stacks, parts.worker))->words;
 	w->is_finding = w->is_finding || is_code(in, parts.user, &f->code);
 	return 0;
 }
@@ -65,6 +77,14 @@ static int find_threads(const struct finding_input *in, const struct finding *f,
 	MAP_EACH_ENTRY(const struct profile_sample *s, const struct profile_sample_key *key, &in->profile->samples) {
 		(void)s;
 		err = err ? err : note(in, f, key->thread, key->stack, threads, 0);
+	}
+	/* a native stack may be cut before the function that takes tasks */
+	MAP_EACH_ENTRY(const struct profile_sample *s, const struct profile_sample_key *key, &in->profile->samples) {
+		struct workers *w = key->thread.pid == f->pid ? map__find(threads, &key->thread.tid) : NULL;
+
+		(void)s;
+		if (w && w->words)
+			w->is_finding = w->is_finding || is_native(in, key->stack, &f->code);
 	}
 	return err;
 }
@@ -92,10 +112,14 @@ static int sum_pools(const struct finding_input *in, u32 pid, const struct map *
 		struct pool_name name = { 0 };
 		struct workers *pool;
 
-		name_pool(in->q->names, pid, *tid, &name);
+		if (w->words)
+			strncpy(name.text, w->words, sizeof(name.text) - 1);
+		else
+			name_pool(in->q->names, pid, *tid, &name);
 		pool = map__get(pools, &name);
 		if (!pool)
 			return -ENOMEM;
+		pool->words = w->words;
 		pool->threads++;
 		pool->idle += w->idle;
 		pool->wall += t ? t->wall : 0;
@@ -114,9 +138,11 @@ static void add_busy(struct finding *f, const struct map *pools)
 		if (pool->is_finding == waits_for_result || IDLE_PART * pool->idle >= pool->wall)
 			continue;
 		snprintf(number, sizeof(number), "all %u threads", pool->threads);
-		snprintf(text, sizeof(text),
-			 "%s of the pool%s%.*s%s busy for %.0f%% of the time: tasks wait%s for a free one",
-			 pool->threads == 1 ? "the only thread" : number, *name->text ? " " : "",
+		snprintf(text, sizeof(text), "%s of %s%.*s%s busy for %.0f%% of the time: tasks wait%s for a free one",
+			 pool->threads == 1 ? "the only thread" : number,
+			 pool->words ? "" :
+			 *name->text ? "the pool " :
+				       "the pool",
 			 (int)sizeof(name->text), name->text, pool->threads == 1 ? " was" : " were",
 			 100 - table__percent(pool->idle, pool->wall), waits_for_result ? "ed" : "");
 		finding__add_detail(f, text);
@@ -129,7 +155,7 @@ int thread_pool__add(const struct finding_input *in, struct finding *f)
 	struct map threads, pools; /* u32 tid -> struct workers, struct pool_name -> struct workers */
 	int err;
 
-	if (f->processes != 1 || f->kind == FINDING_IDLE || !*f->code.function)
+	if (f->processes != 1 || f->kind == FINDING_IDLE || (!*f->code.function && !*f->code.native))
 		return 0;
 	map__init(&threads, sizeof(u32), sizeof(struct workers));
 	map__init(&pools, sizeof(struct pool_name), sizeof(struct workers));

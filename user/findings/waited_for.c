@@ -132,10 +132,17 @@ static bool is_process_of(u32 pid, const struct thread_key *list, u32 n)
 }
 
 /* Is it a server's wait for a request of the processes that wait for its answers? */
-static bool is_for_request(const struct profile_key *key, enum finding_kind kind, const struct thread_key *seen, u32 n)
+static bool is_for_request(const struct finding_input *in, const struct profile_key *key, enum finding_kind kind,
+			   const struct thread_key *seen, u32 n)
 {
-	return (kind == FINDING_PEER || kind == FINDING_IDLE) && key->caused_by.pid != key->thread.pid &&
-	       is_process_of(key->caused_by.pid, seen, n);
+	const struct osrt_file *file;
+
+	if (kind != FINDING_PEER && kind != FINDING_IDLE)
+		return false;
+	if (key->caused_by.pid != key->thread.pid && is_process_of(key->caused_by.pid, seen, n))
+		return true;
+	file = kind == FINDING_PEER && n ? osrt_files__find(in->files, key->thread.pid, (u32)key->object) : NULL;
+	return file && file->kind == SYSCALL_FILE_SOCKET && is_process_of(file->peer, seen, n);
 }
 
 /* A thread that waits for less than 1 / WAITS_PART of its time, its idle times not counted, has hardly any waits. */
@@ -145,8 +152,9 @@ static bool is_for_request(const struct profile_key *key, enum finding_kind kind
  * Finds the thread that ended most waits of l's thread, those for requests of `waiters` left out. If it has hardly any
  * waits, its idle times count as such, as a pool's thread is idle until a worker has a result.
  */
-static void add_wakers(const struct profile *p, struct link *l, const struct thread_key *waiters, u32 n_waiters)
+static void add_wakers(const struct finding_input *in, struct link *l, const struct thread_key *waiters, u32 n_waiters)
 {
+	const struct profile *p = in->profile;
 	u64 known = l->active + l->idle_ns;
 	bool is_idle = known >= l->wall || WAITS_PART * (l->wall - known) < l->wall;
 	struct enders enders;
@@ -155,7 +163,7 @@ static void add_wakers(const struct profile *p, struct link *l, const struct thr
 	MAP_EACH_ENTRY(const struct profile_cell *cell, const struct profile_key *key, &p->cells) {
 		if (is_of(key->thread, l->thread) && !is_of(key->caused_by, l->thread) &&
 		    key->state == ACTIVITY_BLOCKED && (is_idle || cell->kind != FINDING_IDLE) &&
-		    !is_for_request(key, cell->kind, waiters, n_waiters) &&
+		    !is_for_request(in, key, cell->kind, waiters, n_waiters) &&
 		    !(is_lock(l->kind) && is_one_of(key->caused_by, waiters, n_waiters)))
 			enders__add(&enders, l->thread.pid, key->caused_by, cell->ns);
 	}
@@ -219,7 +227,7 @@ static struct link link_of(const struct finding_input *in, struct thread_key thr
 
 		if (!is_of(key->thread, thread) || key->state != ACTIVITY_BLOCKED)
 			continue;
-		if (is_for_request(key, kind, seen, n_seen)) {
+		if (is_for_request(in, key, kind, seen, n_seen)) {
 			l.wall -= cell->ns < l.wall ? cell->ns : l.wall;
 			l.idle_ns -= kind == FINDING_IDLE && cell->ns < l.idle_ns ? cell->ns : 0;
 		} else if (is_explanation(kind)) {
@@ -227,7 +235,7 @@ static struct link link_of(const struct finding_input *in, struct thread_key thr
 		}
 	}
 	map__free(&kinds);
-	add_wakers(p, &l, seen, n_seen);
+	add_wakers(in, &l, seen, n_seen);
 	return l;
 }
 
