@@ -7,6 +7,9 @@
 
 #include "output/text.h"
 
+/* Between the program and what it does; a title without it, "redis-server *:6379", is always the same. */
+#define STATE ": "
+
 /* The processes whose titles end in the same word, which mostly states what they do */
 struct titled {
 	u32 n;
@@ -39,7 +42,7 @@ static int count_titles(const struct finding_input *in, const struct group *g, s
 		struct last_word word;
 		struct titled *titled;
 
-		if (!title || map__find(&seen, &file->peer))
+		if (!title || !strstr(title, STATE) || map__find(&seen, &file->peer))
 			continue;
 		word = last_word_of(title);
 		titled = map__get(words, &word);
@@ -60,8 +63,8 @@ static void quote(struct text_buffer *s, const struct names *names, u32 pid)
 	const char *title = names__peer_title(names, pid), *comm = names__comm(names, pid, 0) ?: "process";
 	size_t len = strlen(comm);
 
-	if (!strncmp(title, comm, len) && !strncmp(title + len, ": ", 2))
-		title += len + 2;
+	if (!strncmp(title, comm, len) && !strncmp(title + len, STATE, strlen(STATE)))
+		title += len + strlen(STATE);
 	text__add(s, "%s %u: \"%.90s\"", comm, names__number(names, pid), title);
 }
 
