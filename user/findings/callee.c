@@ -62,35 +62,91 @@ static bool has_name(const struct stack_frame *f, bool only_packages)
 	       !lock_kind__is_mechanism(f);
 }
 
-void callees__finish(struct callees *c, bool only_packages, struct callee *callee)
+/* Returns the deepest function with most of the time; one with words precedes those without. NULL: none */
+static const struct callee_sum *deepest(const struct callees *c, bool only_packages, const char **best_words)
 {
-	const struct stack_frame *best = NULL;
-	u32 depth = 0;
+	const struct callee_sum *best = NULL;
 
-	*callee = (struct callee){ 0 };
+	*best_words = NULL;
 	MAP_EACH(const struct callee_sum *sum, &c->sums) {
 		const struct stack_frame *f = stacks__frame(c->stacks, sum->frame);
 		const char *words = 100 * sum->ns >= WORDS_PERCENT * c->ns ? words_of(f) : NULL;
 
-		if (!words && (callee->words || 100 * sum->ns < CALLEE_PERCENT * c->ns || !has_name(f, only_packages)))
+		if (!words && (*best_words || 100 * sum->ns < CALLEE_PERCENT * c->ns || !has_name(f, only_packages)))
 			continue;
-		if (best && !callee->words == !words && sum->depth <= depth)
+		if (best && !*best_words == !words && sum->depth <= best->depth)
 			continue;
-		best = f;
-		depth = sum->depth;
-		callee->words = words;
-		callee->percent = table__percent(sum->ns, c->ns);
+		best = sum;
+		*best_words = words;
+	}
+	return best;
+}
+
+/* Neither a decorator's wrapper ("<locals>") nor what an import runs ("<frozen importlib>") is what a line calls. */
+static bool is_called_by_name(const struct stack_frame *f, bool only_packages)
+{
+	return f->kind == FRAME_PYTHON && has_name(f, only_packages) && !strchr(f->name, '<') && !strchr(f->file, '<');
+}
+
+/* Returns the outermost function with most of the time: the one that the user's code called. NULL: none */
+static const struct callee_sum *outermost(const struct callees *c, bool only_packages)
+{
+	const struct callee_sum *best = NULL;
+
+	MAP_EACH(const struct callee_sum *sum, &c->sums)
+		if (100 * sum->ns >= CALLEE_PERCENT * c->ns && (!best || sum->depth < best->depth) &&
+		    is_called_by_name(stacks__frame(c->stacks, sum->frame), only_packages))
+			best = sum;
+	return best;
+}
+
+void callees__finish(struct callees *c, bool only_packages, struct callee *callee)
+{
+	const char *words;
+	const struct callee_sum *best = deepest(c, only_packages, &words);
+	const struct callee_sum *outer = best ? outermost(c, only_packages) : NULL;
+	const struct stack_frame *f;
+
+	*callee = (struct callee){ .words = words };
+	/* the same words state what both do: the user knows the one that the line calls */
+	if (outer && words && words_of(stacks__frame(c->stacks, outer->frame)) == words)
+		best = outer;
+	if (best) {
+		f = stacks__frame(c->stacks, best->frame);
+		callee->is_native = f->kind == FRAME_NATIVE;
+		callee->is_package = stack_frame__is_package(f);
+		stack_frame__qualified(f, callee->name, sizeof(callee->name));
+		callee->percent = table__percent(best->ns, c->ns);
+	}
+	if (outer && outer->depth < best->depth) {
+		f = stacks__frame(c->stacks, outer->frame);
+		stack_frame__qualified(f, callee->outer, sizeof(callee->outer));
+		callee->percent = table__percent(outer->ns, c->ns);
 	}
 	map__free(&c->sums);
-	if (!best)
-		return;
-	callee->is_native = best->kind == FRAME_NATIVE;
-	callee->is_package = stack_frame__is_package(best);
-	stack_frame__qualified(best, callee->name, sizeof(callee->name));
+}
+
+const char *callee__deepest(const struct callee *callee, char *buf, size_t size)
+{
+	snprintf(buf, size, "%s%s%s", callee->words ? callee->words : "", callee->words ? ": " : "", callee->name);
+	return buf;
+}
+
+/* Returns the deepest function's name, without the package if it is that of the outer one. */
+static const char *short_name(const struct callee *callee)
+{
+	const char *end = strstr(callee->outer, "'s ");
+	size_t len = end ? (size_t)(end - callee->outer) + 3 : 0;
+
+	return len && callee->is_package && !strncmp(callee->name, callee->outer, len) ? callee->name + len :
+											 callee->name;
 }
 
 const char *callee__text(const struct callee *callee, char *buf, size_t size)
 {
-	snprintf(buf, size, "%s%s%s", callee->words ? callee->words : "", callee->words ? ": " : "", callee->name);
+	if (!*callee->outer)
+		return callee__deepest(callee, buf, size);
+	snprintf(buf, size, "%s, mostly in %s%s%s", callee->outer, callee->words ? callee->words : "",
+		 callee->words ? ": " : "", short_name(callee));
 	return buf;
 }

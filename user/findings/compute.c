@@ -171,7 +171,7 @@ void computed__of_gil(struct computed *c, const struct finding_input *in, u32 pi
 /* Returns the native function: the one that it mostly called is more specific than the one that Python called. */
 static const char *native_text(const struct computed *c, char buf[CALLEE_TEXT])
 {
-	return c->callee.is_native ? callee__text(&c->callee, buf, CALLEE_TEXT) : c->native;
+	return c->callee.is_native ? callee__deepest(&c->callee, buf, CALLEE_TEXT) : c->native;
 }
 
 bool computed__passes_data(const struct computed *c)
@@ -230,9 +230,10 @@ static void describe(struct finding *f, const struct computed *c)
 	char text[CALLEE_TEXT];
 
 	text__add(&s, "%.0f%% of its CPU time was in this function", table__percent(c->ns, c->all_ns));
-	if (c->callee.percent && !is_in_native)
+	/* add_mostly() names the native function */
+	if (is_in_native ? *c->callee.outer : c->callee.percent > 0)
 		text__add(&s, ", %.0f%% of that in %s", c->callee.percent,
-			  callee__text(&c->callee, text, sizeof(text)));
+			  is_in_native ? c->callee.outer : callee__text(&c->callee, text, sizeof(text)));
 	add_mostly(&s, f, c);
 }
 

@@ -101,8 +101,8 @@ static bool add_connections(const struct finding_input *in, const struct group *
 static void add_package(const struct finding_input *in, const struct group *g, struct finding *f)
 {
 	struct callees callees;
+	char name[CALLEE_TEXT], text[CALLEE_TEXT + 48];
 	struct callee callee;
-	char text[192];
 
 	callees__init(&callees, in->stacks);
 	for (u32 i = 0; i < g->n; i++) {
@@ -115,7 +115,8 @@ static void add_package(const struct finding_input *in, const struct group *g, s
 	callees__finish(&callees, true, &callee);
 	if (!callee.is_package)
 		return;
-	snprintf(text, sizeof(text), "%.0f%% of these waits were in %s", callee.percent, callee.name);
+	snprintf(text, sizeof(text), "%.0f%% of these waits were in %s", callee.percent,
+		 callee__text(&callee, name, sizeof(name)));
 	finding__add_detail(f, text);
 }
 
