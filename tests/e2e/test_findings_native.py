@@ -105,6 +105,26 @@ def check_callers(folder):
         ok(text in found.get("text", ""), f"native code that is spread over functions of {callee} has its caller", found)
 
 
+def check_below(folder):
+    """A function of the program calls the C and C++ libraries; a stack that is cut does not count. (percent of samples, functions)"""
+    cxx, c, own = "/lib/libstdc++.so.6", "/lib/libc.so.6", ["main /srv/loader", "load_rows /srv/loader"]
+    throws = [f"_ZSt20__throw_length_errorPKc {cxx}", f"__cxa_throw {cxx}", "_Unwind_RaiseException /lib/libgcc_s.so.1"]
+    insert = "_ZNSt3mapIiiE6insertEv /srv/loader"
+    for shares, text in (([(60, [*own, *throws]), (40, own)], ", 60% of that in C++ exceptions: __cxa_throw (libstdc++.so.6)"),
+                         ([(60, [*own, *throws]), (40, throws)], ", 100% of that in C++ exceptions: __cxa_throw (libstdc++.so.6)"),
+                         ([(85, [*own, f"snprintf {c}", f"libc.so.6+0x5c400 {c}"]), (15, own)], ", 85% of that in snprintf (libc.so.6)."),
+                         ([(100, [*own, insert, f"malloc {c}"])], ", 100% of that in std::map<int, int>::insert (loader), mostly in malloc (libc.so.6)."),
+                         ([(79, [*own, f"snprintf {c}"]), (21, own)], "in this function.")):
+        lines, codes = [*process(10, "loader"), run(10, 10, 1, 7)], {}
+        for number, (percent, functions) in enumerate(shares, 1):
+            stack, frame = code(number, *functions)
+            for i, function in enumerate(functions):
+                stack = [line.replace(f" code={100 * number + i} ", f" code={codes.setdefault(function, 100 * number + i)} ") for line in stack]
+            lines += [*stack, f"sample_cpu pid=10 tid=10 time=@{1 + number / 10} period={percent * 50_000_000} stack={frame}"]
+        found = first_of(findings(folder, *lines), kind="compute").get("text", "")
+        ok("in load_rows (loader)" in found and text in found, f"native code called {text}", found)
+
+
 def check_called(folder):
     """Python calls native code: through ctypes, in a library without symbols, in C++"""
     foreign = ("_ctypes.so+0x94e3 /py/_ctypes.so", "ffi_call /lib/libffi.so.8", "libffi.so.8+0x6f28 /lib/libffi.so.8")
@@ -142,6 +162,7 @@ def check_lock_of_library(folder):
 
 
 with tempfile.TemporaryDirectory() as there:
+    check_below(there)
     check_called(there)
     check_lock_of_library(there)
     check_java(there)

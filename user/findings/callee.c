@@ -31,6 +31,8 @@ void callees__add(struct callees *c, u32 stack, u32 user, u64 ns)
 
 	if (!user)
 		return;
+	f = stacks__frame(c->stacks, user);
+	c->below_native = f && f->kind == FRAME_NATIVE;
 	c->ns += ns;
 	c->stacks_added++;
 	for (u32 at = stack; at != user && (f = stacks__frame(c->stacks, at)) != NULL; at = f->caller, depth--) {
@@ -54,12 +56,12 @@ static const char *words_of(const struct stack_frame *f)
 	return rule && (!rule->kind || rule->kind == FINDING_PEER) ? rule->words : NULL;
 }
 
-static bool has_name(const struct stack_frame *f, bool only_packages)
+static bool has_name(const struct callees *c, const struct stack_frame *f, bool only_packages)
 {
 	if (f->kind == FRAME_PYTHON)
 		return *f->name && (!only_packages || stack_frame__is_package(f));
 	return !only_packages && f->kind == FRAME_NATIVE && *f->file && !stack_frame__is_address(f) &&
-	       !lock_kind__is_mechanism(f);
+	       (c->below_native || !lock_kind__is_mechanism(f));
 }
 
 /* Returns the deepest function with most of the time; one with words precedes those without. NULL: none */
@@ -72,7 +74,7 @@ static const struct callee_sum *deepest(const struct callees *c, bool only_packa
 		const struct stack_frame *f = stacks__frame(c->stacks, sum->frame);
 		const char *words = 100 * sum->ns >= WORDS_PERCENT * c->ns ? words_of(f) : NULL;
 
-		if (!words && (*best_words || 100 * sum->ns < CALLEE_PERCENT * c->ns || !has_name(f, only_packages)))
+		if (!words && (*best_words || 100 * sum->ns < CALLEE_PERCENT * c->ns || !has_name(c, f, only_packages)))
 			continue;
 		if (best && !*best_words == !words && sum->depth <= best->depth)
 			continue;
@@ -83,9 +85,11 @@ static const struct callee_sum *deepest(const struct callees *c, bool only_packa
 }
 
 /* Neither a decorator's wrapper ("<locals>") nor what an import runs ("<frozen importlib>") is what a line calls. */
-static bool is_called_by_name(const struct stack_frame *f, bool only_packages)
+static bool is_called_by_name(const struct callees *c, const struct stack_frame *f, bool only_packages)
 {
-	return f->kind == FRAME_PYTHON && has_name(f, only_packages) && !strchr(f->name, '<') && !strchr(f->file, '<');
+	if (c->below_native || f->kind != FRAME_PYTHON)
+		return c->below_native && has_name(c, f, only_packages);
+	return has_name(c, f, only_packages) && !strchr(f->name, '<') && !strchr(f->file, '<');
 }
 
 /* Returns the outermost function with most of the time: the one that the user's code called. NULL: none */
@@ -95,7 +99,7 @@ static const struct callee_sum *outermost(const struct callees *c, bool only_pac
 
 	MAP_EACH(const struct callee_sum *sum, &c->sums)
 		if (100 * sum->ns >= CALLEE_PERCENT * c->ns && (!best || sum->depth < best->depth) &&
-		    is_called_by_name(stacks__frame(c->stacks, sum->frame), only_packages))
+		    is_called_by_name(c, stacks__frame(c->stacks, sum->frame), only_packages))
 			best = sum;
 	return best;
 }
@@ -104,7 +108,8 @@ void callees__finish(struct callees *c, bool only_packages, struct callee *calle
 {
 	const char *words;
 	const struct callee_sum *best = deepest(c, only_packages, &words);
-	const struct callee_sum *outer = best ? outermost(c, only_packages) : NULL;
+	/* for native code words suffice: what calls __cxa_throw is as unknown to a reader */
+	const struct callee_sum *outer = best && !(words && c->below_native) ? outermost(c, only_packages) : NULL;
 	const struct stack_frame *f;
 
 	*callee = (struct callee){ .words = words };

@@ -12,6 +12,7 @@ struct callees {
 	const struct stacks *stacks;
 	u64 ns;
 	u32 stacks_added;
+	bool below_native; /* the user's code is native, so functions of the C and C++ libraries count */
 	struct map sums; /* of ns, by function */
 };
 

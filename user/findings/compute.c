@@ -143,7 +143,7 @@ void computed__of(struct computed *c, const struct finding_input *in, u32 pid, u
 		if (!code || function_of(in, &parts, &frame) != code)
 			continue;
 		add_sample(c, in, s, key->stack, &parts, frame, &sums);
-		callees__add(&callees, key->stack, parts.user, s->ns);
+		callees__add(&callees, key->stack, parts.user ? parts.user : parts.python ? 0 : frame, s->ns);
 	}
 	if (largest(&sums.lines, &sum))
 		c->stack = sum->stack;
@@ -226,7 +226,7 @@ static void add_mostly(struct text_buffer *s, const struct finding *f, const str
 static void describe(struct finding *f, const struct computed *c)
 {
 	struct text_buffer s = { .buf = f->detail, .size = sizeof(f->detail) };
-	bool is_in_native = c->callee.is_native && 2 * c->native_ns >= c->ns;
+	bool is_in_native = c->callee.is_native && 2 * c->native_ns >= c->ns && *f->code.function;
 	char text[CALLEE_TEXT];
 
 	text__add(&s, "%.0f%% of its CPU time was in this function", table__percent(c->ns, c->all_ns));
