@@ -237,8 +237,13 @@ static void describe(struct finding *f, const struct computed *c)
 	add_mostly(&s, f, c);
 }
 
-/* A line that takes this much of the process's CPU time, with all that it calls, is what the process computes. */
+/*
+ * A line that takes this much of the process's CPU time, with all that it calls, is what the process computes. Native
+ * stacks are often cut, and programs without Python have no lines of the user's own, so less is enough for a function
+ * of theirs.
+ */
 #define NEARLY_ALL_PERCENT 90
+#define MOST_PERCENT	   60
 
 struct line_key {
 	u32 code, line;
@@ -259,17 +264,23 @@ static bool is_counted(const struct stack_frame *f, bool has_python)
 	return f->kind == FRAME_NATIVE && *f->file && !strstr(f->name, "+0x");
 }
 
-/* Sums the lines of the user's functions over the stacks of a process's samples. */
-static void sum_totals(const struct finding_input *in, u32 pid, struct map *totals)
+/*
+ * Sums the lines of the user's functions over the stacks of a thread's samples, with tid 0 of all of a process. Returns
+ * the time of these samples, ns.
+ */
+static u64 sum_totals(const struct finding_input *in, struct thread_key thread, struct map *totals)
 {
 	const struct profile *p = in->profile;
 	const struct stack_frame *f;
+	u64 all = 0;
 
 	MAP_EACH_ENTRY(const struct profile_sample *s, const struct profile_sample_key *key, &p->samples) {
 		struct stack_parts parts;
 
-		if (key->thread.pid != pid || classify_spin__is_idle(in->stacks, key->stack))
+		if (key->thread.pid != thread.pid || (thread.tid && key->thread.tid != thread.tid) ||
+		    classify_spin__is_idle(in->stacks, key->stack))
 			continue;
+		all += s->ns;
 		parts = stack_parts__of(in->stacks, key->stack);
 		for (u32 at = key->stack; (f = stacks__frame(in->stacks, at)) != NULL && !classify__starts_child(f);
 		     at = f->caller) {
@@ -284,6 +295,7 @@ static void sum_totals(const struct finding_input *in, u32 pid, struct map *tota
 			t->frame = at;
 		}
 	}
+	return all;
 }
 
 /* Returns the innermost line with at least min_ns; NULL: none. */
@@ -298,6 +310,36 @@ static const struct total *innermost(const struct finding_input *in, const struc
 	return best;
 }
 
+static bool is_known_code(const struct finding_code *code, const struct finding_code *known)
+{
+	return *code->function ? finding_code__is_same(code, known) :
+				 !*code->native || !strcmp(code->native, known->native);
+}
+
+/* Fills code and *percent with the innermost code, other than `known`, that has enough of the thread's CPU time. */
+static bool find_caller(const struct finding_input *in, struct thread_key thread, const struct computed *c,
+			const struct finding_code *known, struct finding_code *code, double *percent)
+{
+	static const u32 least[] = { MOST_PERCENT, NEARLY_ALL_PERCENT };
+	bool has_python = stack_parts__of(in->stacks, c->stack).python, is_found = false;
+	struct map totals;
+	u64 all;
+
+	map__init(&totals, sizeof(struct line_key), sizeof(struct total));
+	all = sum_totals(in, thread, &totals);
+	for (u32 i = has_python; i < ARRAY_LEN(least) && !is_found; i++) {
+		const struct total *t = innermost(in, &totals, least[i] * all / 100);
+
+		*code = (struct finding_code){ 0 };
+		if (t)
+			finding_code__fill(code, in->stacks, t->frame);
+		is_found = t && !is_known_code(code, known);
+		*percent = t ? table__percent(t->ns, all) : 0;
+	}
+	map__free(&totals);
+	return is_found;
+}
+
 /*
  * Of a process that computes in many functions, adds the line that called them: the innermost with nearly all of the
  * CPU time.
@@ -305,26 +347,30 @@ static const struct total *innermost(const struct finding_input *in, const struc
 static void add_caller(const struct finding_input *in, struct finding *f, const struct computed *c)
 {
 	static const char callees[] = " with all that it calls";
-	struct finding_code code = { 0 };
-	const struct total *t;
+	struct finding_code code;
 	char text[224], what[64];
-	struct map totals;
+	double percent;
 
-	if (100 * c->ns >= NEARLY_ALL_PERCENT * c->all_ns)
+	if (100 * c->ns >= NEARLY_ALL_PERCENT * c->all_ns ||
+	    !find_caller(in, (struct thread_key){ f->pid, 0 }, c, &f->code, &code, &percent))
 		return;
-	map__init(&totals, sizeof(struct line_key), sizeof(struct total));
-	sum_totals(in, f->pid, &totals);
-	t = innermost(in, &totals, NEARLY_ALL_PERCENT * c->all_ns / 100);
-	if (t) {
-		finding_code__fill(&code, in->stacks, t->frame);
-		snprintf(what, sizeof(what), "%.0f%%", table__percent(t->ns, c->all_ns));
-	}
-	map__free(&totals);
-	if (*code.function ? finding_code__is_same(&code, &f->code) :
-			     !*code.native || !strcmp(code.native, f->code.native))
-		return;
+	snprintf(what, sizeof(what), "%.0f%%", percent);
 	finding_code__write(&code, " in ", what, text, sizeof(text) - sizeof(callees));
 	finding__add_detail(f, strcat(text, callees));
+}
+
+void computed__fill_code(const struct finding_input *in, struct thread_key thread, const struct computed *c,
+			 struct finding_code *code)
+{
+	struct finding_code caller;
+	double percent;
+
+	if (!c->samples)
+		return;
+	finding_code__fill(code, in->stacks, c->stack);
+	if (!*code->function && 100 * c->ns < MOST_PERCENT * c->all_ns &&
+	    find_caller(in, thread, c, code, &caller, &percent))
+		*code = caller;
 }
 
 /* Further code with at least this part of the CPU time is named, at most so many functions or lines. */

@@ -26,6 +26,9 @@ void computed__of(struct computed *c, const struct finding_input *in, u32 pid, u
 void computed__of_thread(struct computed *c, const struct finding_input *in, struct thread_key thread);
 /* The same of the function that held the GIL for most sampled time, in this thread, or with tid 0 in the process. */
 void computed__of_gil(struct computed *c, const struct finding_input *in, u32 pid, u32 tid);
+/* Fills the code of its function, of a process without Python the function that called most of what it computed. */
+void computed__fill_code(const struct finding_input *in, struct thread_key thread, const struct computed *c,
+			 struct finding_code *code);
 /* Returns whether it mostly pickled and copied data for other processes. */
 bool computed__passes_data(const struct computed *c);
 /* Writes what code with these samples did: "computed in C: deflate (libz.so.1)". Returns buf; "": nothing is known. */

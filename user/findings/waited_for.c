@@ -323,8 +323,7 @@ static struct finding_counterpart describe(const struct finding_input *in, const
 		if (launches(in, l, by.activity, sizeof(by.activity)))
 			return by;
 		computed__of_thread(&c, in, l->thread);
-		if (c.samples)
-			finding_code__fill(&by.code, in->stacks, c.stack);
+		computed__fill_code(in, l->thread, &c, &by.code);
 		snprintf(by.activity, sizeof(by.activity), "%s",
 			 computed__passes_data(&c) ? "pickled and copied data for other processes" : "computed");
 		if (imported__of(&imported, in, l->thread.pid) || 2 * imported.sampled_ns < imported.all_ns ||

@@ -112,10 +112,39 @@ bool stack_frame__is_address(const struct stack_frame *f)
 	return *file && (!*f->name || (!strncmp(f->name, file, len) && !strncmp(f->name + len, "+0x", 3)));
 }
 
+/* A name of C++ or Rust that is longer than this is printed without the arguments of its templates. */
+#define LONG_NAME 64
+
+/* Writes "Table::look_up<..>" of "Table::look_up<Key<One>, Two>". */
+static void write_short(const char *name, char *buf, size_t size)
+{
+	size_t n = 0;
+	u32 depth = 0;
+
+	for (; *name && n + 4 < size; name++) {
+		if (*name == '>' && depth && name[-1] != '-')
+			depth--;
+		if (!depth)
+			buf[n++] = *name;
+		if (*name != '<')
+			continue;
+		if (!depth++)
+			n += (size_t)snprintf(buf + n, size - n, "..");
+	}
+	buf[n] = '\0';
+}
+
 char *stack_frame__native(const struct stack_frame *f, char *buf, size_t size)
 {
-	if (!stack_frame__is_address(f))
-		return stack_frame__function(f, buf, size);
+	if (!stack_frame__is_address(f)) {
+		char name[192];
+
+		if (!f || strlen(f->name) < LONG_NAME || !strchr(f->name, '<'))
+			return stack_frame__function(f, buf, size);
+		write_short(f->name, name, sizeof(name));
+		snprintf(buf, size, "%.*s (%.*s)", cut_at(size), name, cut_at(size), path__file_name(f->file));
+		return buf;
+	}
 	snprintf(buf, size, "%.*s", cut_at(size), path__file_name(f->file));
 	return buf;
 }
