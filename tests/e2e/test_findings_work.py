@@ -456,16 +456,26 @@ def check_tasks(folder):
 
 def check_starts(folder):
     """A process starts 40 others in 8 s, or 200 threads, or 4 processes"""
-    stack, frame = code(1, "render /app/a.py 7")
     for n, child, text in ((40, 1000, "it started 40 processes, 5 a second, which lived for 100.000 ms each"),
                            (200, 10, "it started 200 threads, 25 a second, which lived for 100.000 ms each"), (4, 1000, "")):
-        lines = [*process(10, "a"), *stack, run(10, 10, 1, 7), *(sample(10, 10, 1 + i * 0.1, frame) for i in range(60))]
-        for i in range(n):
-            pid, tid, at = (child + i, child + i, 7 * i / n) if child > 10 else (10, 1000 + i, 7 * i / n)
-            lines += [f'proc_fork time=@{at:.6f} pid=10 tid=10 child_pid={pid} child_tid={tid} comm="b"',
-                      f"proc_exit time=@{at + 0.1:.6f} pid={pid} tid={tid} code=0"]
-        said = findings(folder, *lines)[0]["text"]
-        ok(text in said if text else "started" not in said, text or "few processes are usual", said)
+        check_started(folder, n, child, text, *code(1, "render /app/a.py 7"))
+    start, wait = "Thread.start /usr/lib/python3.11/threading.py 975", "Event.wait /usr/lib/python3.11/threading.py 629"
+    create = "pthread_create /lib/x86_64-linux-gnu/libc.so.6"
+    for outer, text in ((("serve /app/a.py 9", start, wait), "it started 200 threads in serve (a.py:9), 25 a second"),
+                        (("serve /app/a.py 9", start, create), "it started 200 threads in serve (a.py:9), 25 a second"),
+                        ((start, create), "it started 200 threads, 25 a second")):
+        check_started(folder, 200, 10, text, *code(1, *outer))
+
+
+def check_started(folder, n, child, text, stack, frame):
+    """Process 10 computes and starts n processes, or with child 10 threads"""
+    lines = [*process(10, "a"), *stack, run(10, 10, 1, 7), *(sample(10, 10, 1 + i * 0.1, frame) for i in range(60))]
+    for i in range(n):
+        pid, tid, at = (child + i, child + i, 7 * i / n) if child > 10 else (10, 1000 + i, 7 * i / n)
+        lines += [f'proc_fork time=@{at:.6f} pid=10 tid=10 child_pid={pid} child_tid={tid} comm="b"',
+                  f"proc_exit time=@{at + 0.1:.6f} pid={pid} tid={tid} code=0"]
+    said = findings(folder, *lines)[0]["text"]
+    ok(text in said if text else "started" not in said, text or "few processes are usual", said)
 
 
 with tempfile.TemporaryDirectory() as there:

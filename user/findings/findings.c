@@ -435,7 +435,7 @@ static int read_findings(struct findings *f, const struct query *q, u32 n_parts)
 	if (!err)
 		err = complete(f);
 	if (!err)
-		err = starts__add(f->list, f->n, q);
+		err = starts__add(&f->input, f->list, f->n);
 	if (!err)
 		err = quotes__add(f->list, f->n, q->trace);
 	for (u32 i = 0; i < f->n; i++)

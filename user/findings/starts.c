@@ -4,10 +4,14 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include <string.h>
+
 #include "findings/group.h"
+#include "model/lock_kind.h"
 #include "model/names.h"
 #include "output/text.h"
 #include "util/map.h"
+#include "util/path.h"
 
 /* Fewer a second are usual. */
 #define PROCESSES_PER_SECOND 1
@@ -75,41 +79,115 @@ static bool is_many(const struct lives *l, u32 per_second, const struct query *q
 	return (double)l->n > per_second * (double)query__duration(q) / 1e9;
 }
 
-static bool add(struct finding *f, const char *who, const struct lives *l, const char *what, u32 per_second,
-		const struct query *q)
-{
-	char text[224], lived[64] = "";
+struct line_key {
+	u32 code, line;
+};
 
-	if (!is_many(l, per_second, q))
+/* Time in which a line started threads */
+struct line_sum {
+	u64 ns;
+	u32 frame;
+};
+
+/* Adds the time of a stack to the line that starts a thread in it, if one does. */
+static void add_stack(struct map *lines, const struct stacks *stacks, u32 stack, u64 ns)
+{
+	const struct stack_frame *f, *code = NULL;
+	struct line_sum *sum = NULL;
+	u32 frame = 0;
+
+	for (u32 at = stack; !frame && (f = stacks__frame(stacks, at)) != NULL; at = f->caller)
+		if (f->kind == FRAME_PYTHON ?
+			    path__ends_with(f->file, "/threading.py") && path__ends_with(f->symbol, "start") :
+			    path__begins_with(f->symbol, "pthread_create"))
+			frame = lock_kind__code(stacks, at);
+	code = stacks__frame(stacks, frame);
+	if (code && code->line && !stack_frame__is_library(code))
+		sum = map__get(lines, &(struct line_key){ code->code, code->line });
+	if (!sum)
+		return;
+	sum->ns += ns;
+	sum->frame = frame;
+}
+
+/* Fills code with the line that starts most of the process's threads, by samples and waits; none: leaves it empty. */
+static void find_line(const struct finding_input *in, u32 pid, struct finding_code *code)
+{
+	const struct line_sum *most = NULL;
+	struct map lines;
+	u64 all = 0;
+
+	map__init(&lines, sizeof(struct line_key), sizeof(struct line_sum));
+	MAP_EACH_ENTRY(const struct profile_sample *s, const struct profile_sample_key *key, &in->profile->samples)
+		if (key->thread.pid == pid)
+			add_stack(&lines, in->stacks, key->stack, s->ns);
+	MAP_EACH_ENTRY(const struct profile_cell *cell, const struct profile_key *key, &in->profile->cells)
+		if (key->thread.pid == pid)
+			add_stack(&lines, in->stacks, key->stack, cell->ns);
+	MAP_EACH(const struct line_sum *sum, &lines) {
+		all += sum->ns;
+		most = most && most->ns >= sum->ns ? most : sum;
+	}
+	if (most && 2 * most->ns > all)
+		finding_code__fill(code, in->stacks, most->frame);
+	map__free(&lines);
+}
+
+/* What is added about processes or threads: who started them, what they are, and how many a second are many. */
+struct statement {
+	const char *who, *what;
+	const struct lives *lives;
+	u32 per_second;
+	const struct finding_code *code; /* the code that started them, NULL: not known */
+};
+
+static bool add(struct finding *f, const struct statement *st, const struct query *q)
+{
+	const struct lives *l = st->lives;
+	char text[512];
+	struct text_buffer s = { .buf = text, .size = sizeof(text) };
+
+	if (!is_many(l, st->per_second, q))
 		return false;
+	text__add(&s, "%s started %s %s", st->who, TEXT_COUNT(l->n), st->what);
+	if (st->code)
+		finding_code__add(&s, " in ", st->code);
+	text__add(&s, ", %.0f a second", (double)l->n * 1e9 / (double)query__duration(q));
 	if (l->ended)
-		snprintf(lived, sizeof(lived), ", which lived for %s each", TEXT_NS(l->ns / l->ended));
-	snprintf(text, sizeof(text), "%s started %s %s, %.0f a second%s", who, TEXT_COUNT(l->n), what,
-		 (double)l->n * 1e9 / (double)query__duration(q), lived);
+		text__add(&s, ", which lived for %s each", TEXT_NS(l->ns / l->ended));
 	finding__add_detail(f, text);
 	return true;
 }
 
 /* States what the process, or the one that started it, started; once for each. */
-static void state(const struct starts *s, struct finding *f, const struct query *q)
+static void state(const struct finding_input *in, const struct starts *s, struct finding *f)
 {
 	const struct start *start = map__find(&s->tasks, &(struct thread_key){ f->pid, f->pid });
 	struct started *own = map__find(&s->started, &f->pid);
 	struct started *parents = start ? map__find(&s->started, &start->pid) : NULL;
+	struct finding_code code = { 0 };
 	char label[96];
 
 	if (own && !own->is_stated) {
-		own->is_stated = add(f, "it", &own->processes, "processes", PROCESSES_PER_SECOND, q);
-		own->is_stated |= add(f, "it", &own->threads, "threads", THREADS_PER_SECOND, q);
+		if (is_many(&own->threads, THREADS_PER_SECOND, in->q))
+			find_line(in, f->pid, &code);
+		own->is_stated =
+			add(f, &(struct statement){ "it", "processes", &own->processes, PROCESSES_PER_SECOND, NULL },
+			    in->q);
+		own->is_stated |=
+			add(f, &(struct statement){ "it", "threads", &own->threads, THREADS_PER_SECOND, &code }, in->q);
 	}
-	if (parents && !parents->is_stated)
-		parents->is_stated = add(f, names__label(q->names, label, sizeof(label), start->pid, 0),
-					 &parents->processes, "processes", PROCESSES_PER_SECOND, q);
+	if (parents && !parents->is_stated) {
+		names__label(in->q->names, label, sizeof(label), start->pid, 0);
+		parents->is_stated = add(
+			f, &(struct statement){ label, "processes", &parents->processes, PROCESSES_PER_SECOND, NULL },
+			in->q);
+	}
 }
 
-int starts__add(struct finding *list, u32 n, const struct query *q)
+int starts__add(const struct finding_input *in, struct finding *list, u32 n)
 {
-	struct query all = *q;
+	struct query all = *in->q;
 	struct starts s;
 	int err;
 
@@ -120,7 +198,7 @@ int starts__add(struct finding *list, u32 n, const struct query *q)
 	if (!err)
 		err = query__read_kind(&all, "proc_exit", on_exits, &s);
 	for (u32 i = 0; !err && i < n; i++)
-		state(&s, &list[i], q);
+		state(in, &s, &list[i]);
 	MAPS_FREE(&s.started, &s.tasks);
 	return err;
 }

@@ -4,5 +4,8 @@
 
 #include "findings/finding.h"
 
-/* Adds to the first finding of such a process, or of one that it started, how many it started. 0 or negative errno */
-int starts__add(struct finding *list, u32 n, const struct query *q);
+/*
+ * Adds to the first finding of such a process, or of one that it started, how many it started, and which line starts
+ * threads. 0 or negative errno
+ */
+int starts__add(const struct finding_input *in, struct finding *list, u32 n);
