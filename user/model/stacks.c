@@ -15,6 +15,7 @@
 #include "util/array.h"
 #include "util/compare.h"
 #include "util/path.h"
+#include "util/script_name.h"
 
 #define NONE		0xffffffffu
 #define DEMANGLED_NAME	4096 /* bytes of a name; longer ones are cut */
@@ -188,36 +189,25 @@ static int unite_codes(struct stacks *s)
 	return 0;
 }
 
-/* Functions of scripts as node names them in perf maps: "JS:^load /srv/app.js:12:3" */
-static const char *const scripts[] = { "JS:", "LazyCompile:", "Function:", "Script:", "Eval:" };
-
 /*
- * Divides the name of a script's function into name, file and line, without how it is compiled, as a function is
- * compiled again. Returns the bytes of memory for that, 0: it is no such function, or no memory.
+ * Divides the name of a script's function into name, file and line. Returns the bytes of memory for that, 0: it is no
+ * such function, or no memory.
  */
 static size_t name_script(struct code *c)
 {
-	const char *symbol = NULL, *file, *line, *column;
+	struct script_name n;
 	int len;
 
-	for (size_t i = 0; i < ARRAY_LEN(scripts) && !symbol; i++)
-		if (path__begins_with(c->symbol, scripts[i]))
-			symbol = c->symbol + strlen(scripts[i]);
-	symbol += symbol ? strspn(symbol, "*^~+") : 0;
-	file = symbol ? strchr(symbol, ' ') : NULL;
-	column = file ? strrchr(file, ':') : NULL;
-	line = column ? memrchr(file, ':', (size_t)(column - file)) : NULL;
-	if (!line)
+	if (!script_name__parse(c->symbol, &n))
 		return 0;
-	len = asprintf(&c->demangled, "%.*s%c%.*s", file > symbol ? (int)(file - symbol) : 11,
-		       file > symbol ? symbol : "(anonymous)", 0, (int)(line - file - 1), file + 1);
+	len = asprintf(&c->demangled, "%.*s%c%.*s", n.function_len, n.function, 0, n.file_len, n.file);
 	if (len < 0) {
 		c->demangled = NULL;
 		return 0;
 	}
-	c->symbol = symbol;
+	c->symbol = n.symbol;
 	c->source = c->demangled + strlen(c->demangled) + 1;
-	c->script_line = (u32)strtoul(line + 1, NULL, 10);
+	c->script_line = n.line;
 	c->start = 0;
 	return (size_t)len + 1;
 }
