@@ -227,4 +227,4 @@ struct meta_source {
 	u32 line DOC(
 		"of the file; 0: the texts of its lines are not valid, as processes have different files of this path");
 	u32 text UNIT(string) DOC("the line without indentation, cut if it is long");
-} EVENT(meta_source, 0x0011, "the text of a line of the user's Python code that a frame executes");
+} EVENT(meta_source, 0x0011, "the text of a line of the user's code that a frame is in");

@@ -82,8 +82,10 @@ function main() { let s = 0; for (;;) s += hotJs(s % 10); }
 main();
 """), cwd=FOLDER)
         trace = record("-d", "2", "-F", "199", "-p", node.pid, name="node")
-        first = say("report", trace).split("\n")[0]
+        card = say("report", trace)
+        first = card.split("\n")[0]
         ok(" in hotJs (hot.js:1)" in first, "the first line has node's function and where it begins", first)
+        ok("\n    hot.js:1: function hotJs(n) {\n" in card, "and the text of that line", card)
         said = say("export", trace, "--to", "folded", "-o", "-")
         ok("node::Start" in said and "_ZN" not in said, "names of C++ are demangled", said[:2000])
     else:

@@ -186,10 +186,11 @@ int attacher__open_debug(struct attacher *a, u32 pid, const char *path, int obje
 	return len < 0 ? (int)len : attacher__call_opener_for_fd(a, len, object);
 }
 
-int attacher__source(struct attacher *a, u32 pid, const char *path, char **out, size_t *len)
+int attacher__source(struct attacher *a, u32 pid, const char *path, u64 built, char **out, size_t *len)
 {
 	ssize_t request_len = request_path(a, OP_SOURCE, pid, path);
 
+	a->request.built = built;
 	return request_len < 0 ? (int)request_len : attacher__call_opener_for_bytes(a, request_len, -1, out, len);
 }
 

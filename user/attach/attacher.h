@@ -108,10 +108,10 @@ int attacher__open_debug(struct attacher *a, u32 pid, const char *path, int obje
  */
 int attacher__open_perf_map(struct attacher *a, u32 pid, u32 account);
 /*
- * The text of a Python source file in a process's root, as attacher__maps(). -EACCES: the process may not read it, or
- * it is no such file; -ESTALE: it was changed after the process's start; -EFBIG: it is too large.
+ * The text of a source file in a process's root, as attacher__maps(). built: see source_file__check(). -EACCES: the
+ * process may not read it, or it is no such file; -ESTALE: its code is of another text; -EFBIG: it is too large.
  */
-int attacher__source(struct attacher *a, u32 pid, const char *path, char **out, size_t *len);
+int attacher__source(struct attacher *a, u32 pid, const char *path, u64 built, char **out, size_t *len);
 /* /proc/PID/maps; malloc'ed, with a NUL after the text. */
 int attacher__maps(struct attacher *a, u32 pid, char **out, size_t *len);
 /* The pids of all processes, a line each, in the same form. */

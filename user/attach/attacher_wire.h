@@ -50,6 +50,7 @@ struct attacher_request {
 	u32 n; /* number of sites; bytes of the path; the signal; ticks per second */
 	u64 seq; /* number of this request; its replies have the same */
 	u64 start, end, dev, ino; /* OP_OPEN: the mapping and its backing inode */
+	u64 built; /* OP_SOURCE */
 	char data[ATTACHER_SITES_MAX * 3 * sizeof(u64)];
 };
 

@@ -322,12 +322,12 @@ static int serve_source(struct opener *s)
 	fd = source_file__open(pid, s->request.data, visit, s);
 	if (fd < 0)
 		return fd;
-	err = source_file__check(fd, pid);
+	err = source_file__check(fd, pid, s->request.built);
 	if (!err)
 		err = reply_bytes(s, fd, SOURCE_FILE_MAX);
 	/* it may be changed while it is read */
 	if (!err)
-		err = source_file__check(fd, pid);
+		err = source_file__check(fd, pid, s->request.built);
 	close(fd);
 	return err;
 }

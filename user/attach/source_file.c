@@ -6,8 +6,7 @@
  */
 #include "attach/source_file.h"
 
-#include "core/types.h"
-#include "util/path.h"
+#include "util/source_path.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -113,7 +112,7 @@ static int visit(int fd, const char *name, void *arg)
 		return 0;
 	if (S_ISDIR(st.st_mode))
 		return may(r, fd, &st, S_IXOTH) ? 0 : -EACCES;
-	return S_ISREG(st.st_mode) && path__ends_with(name, ".py") && may(r, fd, &st, S_IROTH) ? 0 : -EACCES;
+	return S_ISREG(st.st_mode) && source_path__is_source(name) && may(r, fd, &st, S_IROTH) ? 0 : -EACCES;
 }
 
 static int open_below(const struct reader *r, int dir, const char *file)
@@ -205,10 +204,15 @@ static u64 program_start(pid_t pid)
 	       b.ticks * 1000000000 / hz;
 }
 
-int source_file__check(int fd, pid_t pid)
+static u64 ns_of(struct timespec t)
+{
+	return (u64)t.tv_sec * 1000000000 + (u64)t.tv_nsec;
+}
+
+int source_file__check(int fd, pid_t pid, u64 built)
 {
 	/* the kernel cuts the start to whole ticks */
-	u64 start = program_start(pid), changed, tick = 1000000000 / (u64)sysconf(_SC_CLK_TCK);
+	u64 start = program_start(pid), tick = 1000000000 / (u64)sysconf(_SC_CLK_TCK);
 	struct stat st;
 
 	if (!start)
@@ -217,7 +221,8 @@ int source_file__check(int fd, pid_t pid)
 		return -errno;
 	if (st.st_size > SOURCE_FILE_MAX)
 		return -EFBIG;
+	if (built && ns_of(st.st_mtim) > built)
+		return -ESTALE;
 	/* unlike the time of the last write, no program can set this one back */
-	changed = (u64)st.st_ctim.tv_sec * 1000000000 + (u64)st.st_ctim.tv_nsec;
-	return changed <= start + tick ? 0 : -ESTALE;
+	return ns_of(st.st_ctim) <= start + tick ? 0 : -ESTALE;
 }

@@ -68,7 +68,7 @@ static const char help[] =
 	"                        name should be complete\n"
 	"      --no-args         leave command lines and the folders of paths out of the trace (except for\n"
 	"                        folders of Python's own library), and source text\n"
-	"      --no-source       leave lines of source text out of the trace. Otherwise it has those lines of Python\n"
+	"      --no-source       leave lines of source text out of the trace. Otherwise it has those lines of source\n"
 	"                        files that stacks are in, without those of libraries and packages\n"
 	"      --FAMILY=OPTION   turn on an option of a family, such as --cuda=all, or several, such as\n"
 	"                        --torch=shapes,stacks (`sonde list options`)\n"

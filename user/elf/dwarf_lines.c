@@ -14,6 +14,7 @@
 #include "elf/dwarf_lines.h"
 #include "util/array.h"
 #include "util/search.h"
+#include "util/source_path.h"
 
 #define RANGES_MAX (1u << 20) /* of all units, and of the functions of one */
 #define CPU_NS	   500000000ULL /* CPU time for all lines of a file */
@@ -220,12 +221,6 @@ static u32 find_inlined(Dwarf_Die *function, u64 address, Dwarf_Die *list)
 	return n;
 }
 
-/* The C++ library and other headers of the system, Rust's library */
-static bool is_library(const char *file)
-{
-	return strstr(file, "/c++/") || !strncmp(file, "/usr/include/", 13) || !strncmp(file, "/rustc/", 7);
-}
-
 static void add_inlined(struct dwarf_place *out, Dwarf_Die *die, const struct dwarf_line *line)
 {
 	struct dwarf_inlined *in = &out->inlined[DWARF_INLINED - 1];
@@ -233,7 +228,7 @@ static void add_inlined(struct dwarf_place *out, Dwarf_Die *die, const struct dw
 	const char *name = dwarf_formstring(dwarf_attr_integrate(die, DW_AT_linkage_name, &at));
 
 	name = name ? name : dwarf_diename(die);
-	if (!name || !line->line || is_library(line->file))
+	if (!name || !line->line || source_path__is_library(line->file))
 		return;
 	/* the innermost ones are retained */
 	if (out->n_inlined == DWARF_INLINED)

@@ -371,12 +371,13 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 		tracepoints__detach(s, false);
 		write_open(s);
 		drain__last(s);
+		if (s->native)
+			native__finish(s->native);
+		/* after the names of scripts, whose lines are quoted */
 		stack_records__finish(s);
 		/* the tick counts what the last records lacked */
-		if (s->native) {
-			native__finish(s->native);
+		if (s->native)
 			native__tick(s->native, session__now(s));
-		}
 		shares__report(s);
 		losses__poll(s);
 		metadata__hits(s);

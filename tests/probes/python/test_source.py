@@ -3,7 +3,7 @@
 # test: timeout=240
 """
 The text of source lines in a trace: that of the lines that run, on every CPython, and in findings. Of files that the process can't read,
-that are no Python files, or that were changed after its start, nothing is in the trace.
+that are no source files, or that were changed after its start, nothing is in the trace.
 """
 import json
 import os
@@ -128,6 +128,36 @@ def check_hostile(folder, account):
     ok(found == {"own.py", "group.py"}, "nothing of other files is in the trace", found)
 
 
+def write_c(path, named):
+    """Writes a C program with a function for each of the files, which #line says that it is in."""
+    with open(path, "w", encoding="ascii") as f:
+        f.write("#include <time.h>\n")
+        for i, name in enumerate(named):
+            f.write(f'void busy_{i}(void)\n{{\n\tclock_t end = clock() + CLOCKS_PER_SEC / 4;\n'
+                    f'#line 1 "{name}"\n\twhile (clock() < end) for (volatile int i = 0; i < 10000; i++);\n}}\n')
+        f.write("int main(void)\n{\n" + "".join(f"\tbusy_{i}();\n" for i in range(len(named))) + "}\n")
+
+
+def check_hostile_c(folder, account):
+    files = Files(folder, account)
+    # the other test says what changes of files do
+    names = [n for n in files.make() if n not in ("later.py", "forked.py")]
+    files.write("own.cpp", 0o600, account.uid)
+    files.write("secret.cpp", 0o600)
+    names += ["own.cpp", "secret.cpp"]
+    program, source = os.path.join(folder, "hostile"), os.path.join(folder, "hostile.c")
+    write_c(source, [*(files.path(n) for n in names), "relative.c"])
+    subprocess.run(["gcc", "-g", "-O0", "-o", program, "hostile.c"], check=True, cwd=folder)
+    rec = Recording(["setpriv", f"--reuid={account.uid}", f"--regid={account.gid}", "--groups=12345", program], "sample", ["-F", "499"])
+    ran = {e["name_text"] for e in rec.trace.events("meta_code") if e["name_text"].startswith("busy_")}
+    ok(rec.status == 0 and len(ran) == len(names) + 1, "the functions of a C program with these files were sampled", (rec.status, ran, rec.messages))
+    quoted = {os.path.basename(e["file_text"]): e["text_text"] for e in rec.trace.events("meta_source") if e["file_text"] != source}
+    ok(quoted == {n: f"SECRET_{n}" for n in ("own.py", "group.py", "own.cpp")}, "only files that it can read are quoted", quoted)
+    data = subprocess.run(["zstd", "-dc", rec.path], check=True, stdout=subprocess.PIPE).stdout
+    found = {n for n in names if f"SECRET_{n.replace('/', '_')}".encode() in data}
+    ok(found == {"own.py", "group.py", "own.cpp"}, "nothing of other files is in the trace, either", found)
+
+
 def record_two(folder, commands, *options):
     """Records programs that wait for a line; returns the trace's path."""
     programs = [subprocess.Popen(c, stdin=subprocess.PIPE) for c in commands]
@@ -167,10 +197,11 @@ gil_lib.each_python("source lines", check_lines)
 with tempfile.TemporaryDirectory(prefix="sonde-source-") as tmp:
     check_containers(tmp)
     check_options(tmp)
-with Account() as second, tempfile.TemporaryDirectory(prefix="sonde-source-") as tmp:
-    if second.why:
-        skip("files of other users", second.why)
-    else:
-        let_pass(tmp)
-        check_hostile(tmp, second)
+for check in check_hostile, check_hostile_c:
+    with Account() as second, tempfile.TemporaryDirectory(prefix="sonde-source-") as tmp:
+        if second.why:
+            skip("files of other users", second.why)
+        else:
+            let_pass(tmp)
+            check(tmp, second)
 done()

@@ -5,30 +5,34 @@
 #include "record/examine/examine.h"
 #include "record/parts.h"
 #include "record/stacks/mappings.h"
+#include "record/stacks/stacks.h"
 #include "util/array.h"
 #include "util/map.h"
 #include "util/path.h"
 #include "util/recent.h"
+#include "util/script_name.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#define OPEN_MAX    64 /* files */
-#define BYTES_MAX   (64ULL << 20) /* of their tables; the least recently used file is closed */
-#define PLACES_MAX  (64u << 10) /* of a file; beyond that the cache is cleared */
-#define TRIES_MAX   3 /* to open a file */
-#define FILES_MAX   2048 /* files known in one generation */
-#define CODES_MAX   16384 /* functions known in one generation */
-#define JIT_MAX	    8192 /* addresses of code without a file that may get a name */
-#define JIT_FEW	    8 /* fewer addresses of a process are no work of a JIT compiler */
-#define JIT_WAIT_US 10000
-#define JIT_NS	    2000000000ULL /* at most for all names at the end */
-#define SMALL_MAX   16 /* limit of both, for tests */
-#define INLINED	    (1ULL << 63) /* in keys of functions that are inlined */
-#define OWN_NUMBERS 0x80000000u /* ids of functions; BPF assigns lower ids to Python code */
+#define OPEN_MAX	64 /* files */
+#define BYTES_MAX	(64ULL << 20) /* of their tables; the least recently used file is closed */
+#define PLACES_MAX	(64u << 10) /* of a file; beyond that the cache is cleared */
+#define TRIES_MAX	3 /* to open a file */
+#define FILES_MAX	2048 /* files known in one generation */
+#define CODES_MAX	16384 /* functions known in one generation */
+#define JIT_MAX		8192 /* addresses of code without a file that may get a name */
+#define JIT_FEW		8 /* fewer addresses of a process are no work of a JIT compiler */
+#define JIT_WAIT_US	10000
+#define JIT_NS		2000000000ULL /* at most for all names at the end */
+#define SCRIPT_PATH_MAX 512
+#define SMALL_MAX	16 /* limit of both, for tests */
+#define INLINED		(1ULL << 63) /* in keys of functions that are inlined */
+#define OWN_NUMBERS	0x80000000u /* ids of functions; BPF assigns lower ids to Python code */
 
 struct file_key {
 	u64 dev, ino, path; /* path: its hash */
@@ -61,6 +65,7 @@ struct inlined_code {
 struct code_place {
 	const struct function_text *text; /* NULL: no symbol covers it */
 	u32 line; /* in text->source; 0: not known */
+	u32 quoted; /* the process for which the text of these lines was requested last */
 	struct inlined_code *inlined; /* outermost first; NULL: there are none */
 	u32 n_inlined;
 	u64 function; /* file address of the function's start, or of the code itself if that is unknown */
@@ -74,6 +79,7 @@ struct open_file {
 	u32 number; /* 0: free */
 	int fd;
 	u32 account; /* of the process that was seen first in it */
+	u64 built; /* when it was written, CLOCK_REALTIME ns */
 	bool failed; /* it can't be parsed */
 	bool late; /* it could not be parsed while the recording ended: each address without a name is counted */
 	bool over_budget; /* this has been reported */
@@ -243,6 +249,7 @@ static void open_file(struct native_code *n, struct file *f, u32 pid, const stru
 		.path = mappings__path(n->mappings, c->path),
 	};
 	struct open_file *o = free_place(n);
+	struct stat st;
 
 	f->tries++;
 	o->fd = session__open_mapped(n->session, &m);
@@ -252,6 +259,7 @@ static void open_file(struct native_code *n, struct file *f, u32 pid, const stru
 	map__init(&o->places, sizeof(u64), sizeof(struct code_place));
 	map__init(&o->texts, sizeof(u64), sizeof(struct function_text *));
 	o->number = f->number;
+	o->built = fstat(o->fd, &st) ? 0 : (u64)st.st_mtim.tv_sec * 1000000000 + (u64)st.st_mtim.tv_nsec;
 	o->account = session__user(n->session, pid);
 	f->open = (u32)(o - n->open);
 	f->tries = 0;
@@ -358,7 +366,7 @@ static void abandon_file(struct native_code *n, struct open_file *f, const char 
 }
 
 /* Returns the code at an offset in the file. NULL: it is not code, or unknown. */
-static const struct code_place *place_at(struct native_code *n, struct open_file *f, const char *path, u64 offset)
+static struct code_place *place_at(struct native_code *n, struct open_file *f, const char *path, u64 offset)
 {
 	struct code_place *p = map__find(&f->places, &offset);
 	const struct code_request q = { .fd = f->fd, .number = f->number, .offset = offset, .path = path };
@@ -393,6 +401,30 @@ static const struct code_place *place_at(struct native_code *n, struct open_file
 	if (p)
 		fill_place(f, p, &found);
 	return p && p->is_code ? p : NULL;
+}
+
+/* Has the text of the lines written to the trace. */
+static void quote(struct native_code *n, const struct open_file *f, struct code_place *p, u32 pid)
+{
+	if (p->quoted == pid)
+		return;
+	p->quoted = pid;
+	if (p->line)
+		stack_records__source_line(n->session, pid, p->text->source, p->line, f->built);
+	for (u32 i = 0; i < p->n_inlined; i++)
+		stack_records__source_line(n->session, pid, p->inlined[i].text->source, p->inlined[i].line, f->built);
+}
+
+/* The line in which a script's function begins */
+static void quote_script(struct native_code *n, const char *name, u32 pid)
+{
+	struct script_name script;
+	char path[SCRIPT_PATH_MAX];
+
+	if (script_name__parse(name, &script) && script.file_len < SCRIPT_PATH_MAX) {
+		snprintf(path, sizeof(path), "%.*s", script.file_len, script.file);
+		stack_records__source_line(n->session, pid, path, script.line, 0);
+	}
 }
 
 /* Returns whether the file is libc, the loader, or one of the libraries that were separate before glibc 2.34. */
@@ -506,8 +538,10 @@ static int name_addresses(struct native_code *n, const struct jit_code *list, u3
 		while ((err = examine__code_at(n->session, &q, &found, &end)) == -EBUSY &&
 		       session__now(n->session) < until)
 			usleep(JIT_WAIT_US);
-		if (!err && found.has_name)
-			write_code(n, list[i].id, &(struct code_texts){ found.name, "", "" }, found.function);
+		if (err || !found.has_name)
+			continue;
+		write_code(n, list[i].id, &(struct code_texts){ found.name, "", "" }, found.function);
+		quote_script(n, found.name, list[i].pid);
 	}
 	return err;
 }
@@ -556,7 +590,7 @@ void native_code__at(struct native_code *n, const struct native_thread *t, u64 p
 {
 	const struct mapped_code *c = mappings__at(n->mappings, t->pid, t->parent, pc - after_call, t->time);
 	const char *path = c ? mappings__path(n->mappings, c->path) : "";
-	const struct code_place *p = NULL;
+	struct code_place *p = NULL;
 	struct code_key key = {};
 	struct open_file *f = NULL;
 	char name[320];
@@ -577,6 +611,7 @@ void native_code__at(struct native_code *n, const struct native_thread *t, u64 p
 	out->starts = is_libc(path);
 	out->is_runtime = strstr(path, "/lib-dynload/");
 	if (p) {
+		quote(n, f, p, t->pid);
 		key.function = p->function;
 		out->named = p->text;
 		out->line = p->line;

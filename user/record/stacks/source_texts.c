@@ -8,7 +8,7 @@
 #include "core/meta.h"
 #include "record/parts.h"
 #include "util/array.h"
-#include "util/python_library.h"
+#include "util/source_path.h"
 #include "util/utf8.h"
 
 #define FILES_MAX    4096
@@ -29,6 +29,11 @@ struct source_file {
 
 struct source_user {
 	u32 pid, file;
+};
+
+struct source_question {
+	struct source_user user;
+	u64 built; /* when the code was compiled, CLOCK_REALTIME ns; 0: the process compiles it */
 };
 
 struct source_line {
@@ -65,14 +70,6 @@ static bool add_once(struct map *m, const void *key, u32 max)
 	return is_known && (*is_known = 1);
 }
 
-static bool is_users(const char *path)
-{
-	size_t len = strlen(path);
-
-	return *path == '/' && len > 3 && !strcmp(path + len - 3, ".py") && !python_library__part(path) &&
-	       !python_library__is_package(path);
-}
-
 static u32 file_number(struct source_texts *t, const char *path)
 {
 	u64 hash = map__hash_bytes(path, strlen(path));
@@ -90,14 +87,15 @@ static u32 file_number(struct source_texts *t, const char *path)
 	return *number = t->n_files;
 }
 
-u32 source_texts__file(struct session *s, struct source_texts *t, u32 pid, const char *path)
+u32 source_texts__file(struct session *s, struct source_texts *t, u32 pid, const char *path, u64 built)
 {
 	struct source_user user = { .pid = pid };
 
-	if (s->args->no_source || s->args->no_args || !is_users(path))
+	if (s->args->no_source || s->args->no_args || !source_path__is_users(path))
 		return 0;
 	user.file = file_number(t, path);
-	if (user.file && add_once(&t->asked, &user, ASKED_MAX) && !array__push(t->questions, t->n_questions, user))
+	if (user.file && add_once(&t->asked, &user, ASKED_MAX) &&
+	    !array__push(t->questions, t->n_questions, ((struct source_question){ user, built })))
 		return 0;
 	return user.file;
 }
@@ -161,19 +159,21 @@ static void on_text(struct session *s, struct source_texts *t, struct source_fil
 	free(text);
 }
 
-static void ask(struct session *s, struct source_texts *t, struct source_user q)
+static void ask(struct session *s, struct source_texts *t, const struct source_question *q)
 {
-	const char *path = t->files[q.file - 1].path;
+	u32 pid = q->user.pid, file = q->user.file - 1;
+	const char *path = t->files[file].path;
 	char *text = NULL;
 	size_t size = 0;
-	int err = process__is_hung(s, q.pid) ? -ETIMEDOUT : attacher__source(s->attacher, q.pid, path, &text, &size);
+	int err = process__is_hung(s, pid) ? -ETIMEDOUT :
+					     attacher__source(s->attacher, pid, path, q->built, &text, &size);
 
-	process__note_answer(s, q.pid, err);
+	process__note_answer(s, pid, err);
 	/* files may have been added meanwhile */
 	if (!err)
-		on_text(s, t, &t->files[q.file - 1], text, size);
+		on_text(s, t, &t->files[file], text, size);
 	else if (err != -ESRCH) /* that process has ended */
-		refuse(s, t, &t->files[q.file - 1]);
+		refuse(s, t, &t->files[file]);
 }
 
 /* Returns the beginning of a line and sets *len; NULL: the text has no such line. */
@@ -234,7 +234,7 @@ static void write_waiting(struct session *s, struct source_texts *t)
 static void ask_some(struct session *s, struct source_texts *t, u32 max)
 {
 	while (t->asks < t->n_questions && max--)
-		ask(s, t, t->questions[t->asks++]);
+		ask(s, t, &t->questions[t->asks++]);
 	if (t->asks == t->n_questions) {
 		free(t->questions);
 		t->questions = NULL;

@@ -385,13 +385,20 @@ struct stack_function stack_records__function(struct session *s, u32 pid, const 
 	return (struct stack_function){
 		.id = python_functions__id(s, &s->stacks->functions, session__intern(s, name),
 					   session__intern(s, python_functions__path(s, file)), line),
-		.source = source_texts__file(s, &s->stacks->sources, pid, file),
+		.source = source_texts__file(s, &s->stacks->sources, pid, file, 0),
 	};
 }
 
 void stack_records__line(struct session *s, const struct stack_function *f, u32 line)
 {
 	source_texts__line(&s->stacks->sources, f->source, line);
+}
+
+void stack_records__source_line(struct session *s, u32 pid, const char *file, u32 line, u64 built)
+{
+	struct source_texts *t = &s->stacks->sources;
+
+	source_texts__line(t, source_texts__file(s, t, pid, file, built), line);
 }
 
 static void code_is_whole(struct session *s, struct code *c)

@@ -23,6 +23,11 @@ struct stack_function {
 struct stack_function stack_records__function(struct session *s, u32 pid, const char *name, const char *file, u32 line);
 /* A frame is in this line of the function. */
 void stack_records__line(struct session *s, const struct stack_function *f, u32 line);
+/*
+ * A frame of a process is in this line of a source file, whose path the compiler or node wrote. built: see
+ * source_file__check().
+ */
+void stack_records__source_line(struct session *s, u32 pid, const char *file, u32 line, u64 built);
 /* Called at each tick: removes code objects if there are too many. */
 void stack_records__tick(struct session *s, u64 now);
 /* Removes all code objects, soon. */
