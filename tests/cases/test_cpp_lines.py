@@ -13,7 +13,8 @@ import subprocess
 from case import FOLDER, finish, record, say, script, start
 from tap import ok, skip
 
-SOURCE = script("prices.cpp", """#include <chrono>
+os.mkdir(os.path.join(FOLDER, "code"))
+SOURCE = script("code/prices.cpp", """#include <chrono>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -82,7 +83,7 @@ for compiler, *flags in (("g++", "-O0"), ("g++", "-O0", NO_FOLDER), ("g++", "-O2
         skip(title, f"no {compiler}")
         continue
     program = os.path.join(FOLDER, "prices")
-    subprocess.run([compiler, "-g", *flags, "-pthread", "-o", program, "prices.cpp"], check=True, cwd=FOLDER)
+    subprocess.run([compiler, "-g", *flags, "-pthread", "-o", program, "code/prices.cpp"], check=True, cwd=FOLDER)
     if LATER in flags:
         later = os.stat(program).st_mtime + 1
         os.utime(SOURCE, times=(later, later))
@@ -94,7 +95,7 @@ for compiler, *flags in (("g++", "-O0"), ("g++", "-O0", NO_FOLDER), ("g++", "-O2
     said = found["text"]
     ok(f"for a lock in {at('look_up', 'waits')}" in said and f"held by {at('rebuild', 'releases')}" in said and
        f"computed in {at('rebuild', 'computes')}" in said, title, said)
-    ok((found["code"]["file"], found["code"]["line"]) == (SOURCE if has_path else "./prices.cpp", LINES["waits"]), f"{title}: JSON", found["code"])
+    ok((found["code"]["file"], found["code"]["line"]) == (SOURCE if has_path else "code/prices.cpp", LINES["waits"]), f"{title}: JSON", found["code"])
     quotes = [found[code]["source"] for code in ("code", "counterpart", "activity_code")]
     expected = [text(mark) if has_path and LATER not in flags else None for mark in ("waits", "releases", "computes")]
     ok(quotes == expected, f"{title}: text of the lines", quotes)

@@ -126,14 +126,22 @@ void dwarf_lines__free(struct dwarf_lines *l)
 	free(l);
 }
 
-static void set(struct dwarf_line *out, const char *file, int line)
+static void set(Dwarf_Die *unit, struct dwarf_line *out, const char *file, int line)
 {
-	size_t len = file ? strlen(file) : 0;
+	size_t len = file ? strlen(file) : 0, folder_len;
+	Dwarf_Attribute at;
+	const char *folder;
 
 	if (!len || line <= 0)
 		return;
-	snprintf(out->file, sizeof(out->file), "%s",
-		 len < sizeof(out->file) ? file : file + len + 1 - sizeof(out->file));
+	/* libdw leaves the path relative if the folder in the table of lines is, as rustc writes it */
+	folder = *file == '/' ? NULL : dwarf_formstring(dwarf_attr(unit, DW_AT_comp_dir, &at));
+	folder_len = folder && *folder == '/' ? strlen(folder) : 0;
+	if (folder_len && folder_len + 1 + len < sizeof(out->file))
+		snprintf(out->file, sizeof(out->file), "%s/%s", folder, file);
+	else
+		snprintf(out->file, sizeof(out->file), "%s",
+			 len < sizeof(out->file) ? file : file + len + 1 - sizeof(out->file));
 	out->line = (u32)line;
 }
 
@@ -148,7 +156,7 @@ static void set_call(Dwarf_Die *unit, Dwarf_Die *inlined, struct dwarf_line *out
 	if (!dwarf_formudata(dwarf_attr(inlined, DW_AT_call_file, &at), &file) &&
 	    !dwarf_formudata(dwarf_attr(inlined, DW_AT_call_line, &at), &line) &&
 	    !dwarf_getsrcfiles(unit, &files, &n) && file < n)
-		set(out, dwarf_filesrc(files, file, NULL, NULL), (int)line);
+		set(unit, out, dwarf_filesrc(files, file, NULL, NULL), (int)line);
 }
 
 /* Sets *out to the line in the table of lines. */
@@ -158,7 +166,7 @@ static void set_line(Dwarf_Die *unit, u64 address, struct dwarf_line *out)
 	int number = 0;
 
 	if (line && !dwarf_lineno(line, &number))
-		set(out, dwarf_linesrc(line, NULL, NULL), number);
+		set(unit, out, dwarf_linesrc(line, NULL, NULL), number);
 }
 
 /* Collects the functions of a unit or namespace. */
