@@ -144,6 +144,8 @@ static void add_native(struct frame_parts *p, const struct stacks *stacks, const
 	p->native_rule = p->native_rule ? p->native_rule : rule->kind;
 	p->parts.words = rule->words ? rule : p->parts.words;
 	p->parts.waits_in_loop = p->parts.waits_in_loop || rule->role == RULE_NATIVE_LOOPS;
+	/* a program without Python, such as node */
+	p->parts.loop = p->parts.loop || (rule->role == RULE_NATIVE_LOOPS && !p->parts.python);
 }
 
 static void add_frame(struct frame_parts *p, const struct stacks *stacks, u32 at)

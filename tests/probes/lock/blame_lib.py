@@ -46,9 +46,9 @@ def tables(trace, *options):
 
 
 def line_of(code):
-	"""The line in "reload (lock_planted.py:65)", or the function if there is no line"""
+	"""The line of Python code, "reload (lock_planted.py:65)", else the function: C++ logs these"""
 	name, _, place = (code or "?").partition(" (")
-	return place.rstrip(")").rpartition(":")[2] if ":" in place else name.partition("(")[0]
+	return place.rstrip(")").rpartition(":")[2] if ".py:" in place else name.partition("(")[0]
 
 
 def seen_blame(report, pid):
