@@ -110,12 +110,16 @@ def check_titles(folder):
     for comm, titles, words, text in (
             ("postgres", ("UPDATE waiting", "idle in transaction", "UPDATE waiting"), "locks of other transactions in its database",
              f'; as the recording ended, 2 of 3 titles ended in "waiting": postgres 22: "{title}UPDATE waiting", '
-             f'postgres 21: "{title}idle in transaction"'),
+             f'postgres 21: "{title}idle in transaction", and that of b 30 was idle in a transaction, which keeps its locks'),
             ("postgres", ("idle in transaction", "UPDATE waiting", "idle in transaction"), "another process or machine",
              '2 of 3 titles ended in "transaction"'),
             ("shopd", ("UPDATE waiting", "UPDATE waiting", "idle"), "another process or machine", f'2 of 3 titles ended in "waiting": shopd 21: "{title}'),
             ("postgres", ("idle", "idle", "idle"), "another process or machine", ""), ("postgres", (), "another process or machine", "")):
         lines = [*process(10, "a"), *stack[0]]
+        if titles:
+            lines += [*process(30, "b"), "syscall_file time=@0 pid=30 tid=30 file=9 kind=SYSCALL_FILE_SOCKET family=2 type=1 other_end=9",
+                      f'syscall_peer time=@7.9 pid=40 tid=40 other_end=9 comm="{comm}"',
+                      f'syscall_title time=@7.9 pid=40 tid=40 text="{comm}: {title}idle in transaction"']
         for n in range(3):
             lines += [f"syscall_file time=@0 pid=10 tid={11 + n} file={n + 1} kind=SYSCALL_FILE_SOCKET family=2 type=1 other_end={n + 1}",
                       f'syscall_peer time=@7.9 pid={20 + n} tid={20 + n} other_end={n + 1} comm="{comm}"',

@@ -76,11 +76,33 @@ static bool waits_for_lock(const struct names *names, u32 pid, const char *word)
 	return comm && !strcmp(comm, "postgres") && !strcmp(word, "waiting");
 }
 
+/* Adds a session of another process that holds its locks while it executes nothing. */
+static void add_idle_holder(const struct finding_input *in, const struct finding *f, struct text_buffer *s)
+{
+	const struct names *names = in->q->names;
+
+	for (u32 i = 0; i < osrt_files__count(in->files); i++) {
+		const struct osrt_file *file = osrt_files__at(in->files, i);
+		const char *title = file->peer && file->pid != f->pid ? names__peer_title(names, file->peer) : NULL;
+		char label[64];
+
+		if (!title || !strstr(title, "idle in transaction"))
+			continue;
+		text__add(s, ", and that of %s", names__label(names, label, sizeof(label), file->pid, 0));
+		text__add(s, " was idle in a transaction, which keeps its locks");
+		return;
+	}
+}
+
+/* A wait this long on average is mostly still going on as the recording ends. */
+#define LONG_WAIT_NS 100000000u
+
 static void write_titles(const struct finding_input *in, const struct map *words, u32 n, struct finding *f)
 {
 	struct text_buffer s = { .buf = (char[384]){ 0 }, .size = 384 };
 	const struct titled *most = NULL, *other = NULL;
 	const char *word = "";
+	bool waits;
 
 	MAP_EACH_ENTRY(const struct titled *titled, const struct last_word *last, words)
 		if (!most || titled->n > most->n) {
@@ -95,7 +117,9 @@ static void write_titles(const struct finding_input *in, const struct map *words
 		return;
 	text__add(&s, "as the recording ended, ");
 	/* one session may have waited at that moment only */
-	if (waits_for_lock(in->q->names, most->pid, word) && 2 * most->n >= n && n > 1)
+	waits = waits_for_lock(in->q->names, most->pid, word) && 2 * most->n >= n &&
+		(n > 1 || f->lost_ns > LONG_WAIT_NS * f->times);
+	if (waits)
 		f->words = "locks of other transactions in its database";
 	if (n > 1)
 		text__add(&s, "%u of %u titles ended in \"%s\": ", most->n, n, word);
@@ -104,6 +128,8 @@ static void write_titles(const struct finding_input *in, const struct map *words
 		text__add(&s, ", ");
 		quote(&s, in->q->names, other->pid);
 	}
+	if (waits)
+		add_idle_holder(in, f, &s);
 	finding__add_detail(f, s.buf);
 }
 

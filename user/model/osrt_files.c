@@ -243,6 +243,16 @@ void osrt_files__free(struct osrt_files *f)
 	free(f);
 }
 
+u32 osrt_files__count(const struct osrt_files *f)
+{
+	return f->numbers.n;
+}
+
+const struct osrt_file *osrt_files__at(const struct osrt_files *f, u32 i)
+{
+	return map__value(&f->numbers, i);
+}
+
 const struct osrt_file *osrt_files__find(const struct osrt_files *f, u32 pid, u32 file)
 {
 	struct number_key key = { names__number(f->process_names, pid), file };

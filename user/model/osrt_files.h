@@ -19,6 +19,9 @@ struct osrt_files;
 /* Reads the whole trace regardless of args, because a file is recorded once. 0 or negative errno; free in any case. */
 int osrt_files__new(struct osrt_files **out, const struct query *args);
 void osrt_files__free(struct osrt_files *f);
+u32 osrt_files__count(const struct osrt_files *f);
+/* i: from 0 to the count */
+const struct osrt_file *osrt_files__at(const struct osrt_files *f, u32 i);
 /* file: the value of field `file` in a call of this process. NULL: not recorded. */
 const struct osrt_file *osrt_files__find(const struct osrt_files *f, u32 pid, u32 file);
 /*
