@@ -18,7 +18,7 @@ console.log('ready');
 """), until="ready")
 time.sleep(1)
 said = " ".join(say("report", record("-d", "3", "-p", node.pid)).split("\n\n")[0].split())
-ok("all 4 threads of libuv's thread pool (UV_THREADPOOL_SIZE) were busy for 100% of the time: tasks wait for a free one" in said,
+ok("all 4 threads of libuv's thread pool (UV_THREADPOOL_SIZE) were busy for 100% of the time: further tasks wait for a free one" in said,
    "the pool is said to be busy", said)
 node.kill()
 node = start("node", script("parse.js", """const text = JSON.stringify(Array.from({length: 400000}, (_, i) => ({item: i, name: 'n' + i})));

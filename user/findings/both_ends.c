@@ -73,8 +73,8 @@ bool both_ends__add(const struct finding_input *in, const struct group *g, struc
 	f->confidence = FINDING_ATTRIBUTED;
 	snprintf(
 		text, sizeof(text),
-		"both ends of the connection waited for each other at the same time, %s in each round trip: each message is "
-		"sent by several small writes without TCP_NODELAY",
+		"both ends of the connection waited for each other at the same time, %s in each round trip: one of them sends "
+		"each message by several small writes without TCP_NODELAY",
 		TEXT_NS(own.ns / own.times));
 	finding__add_detail(f, text);
 	return true;

@@ -15,6 +15,9 @@
 /* The factor of the weight of a wait that ends when another thread of the same process has slept */
 #define PAUSE_WEIGHT 0.1
 
+/* That of a server's wait for data of a client, mostly for its next request: what the client does says more. */
+#define REQUEST_WEIGHT 0.02
+
 /*
  * Waits no longer than a server nearby takes to answer. If there are many, the code around each wait costs more than
  * the wait itself.
@@ -135,7 +138,7 @@ static bool is_udp_server(const char *name)
  * Is it the end of a TCP connection that a server has accepted? Its own port is one that a program chose, the peer's is
  * not.
  */
-static bool is_accepted(const char *name)
+static bool is_accepted_connection(const char *name)
 {
 	const char *to = strncmp(name, "tcp ", 4) ? NULL : strstr(name, " to ");
 	const char *port = to ? memrchr(name, ':', (size_t)(to - name)) : NULL;
@@ -198,15 +201,19 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 {
 	struct group_most file = group__most(in, g, GROUP_OBJECT);
 	const struct osrt_file *known = file.value ? osrt_files__find(in->files, f->pid, (u32)file.value) : NULL;
+	bool is_accepted;
 
 	(void)arg;
 	snprintf(f->report, sizeof(f->report), "osrt");
 	if (known)
 		snprintf(f->object, sizeof(f->object), "%s", osrt_files__name(in->files, known->number));
+	is_accepted = is_accepted_connection(f->object);
 	add_name_server(f);
 	titles__add(in, g, f);
 	add_package(in, g, f);
-	if (!add_connections(in, g, f)) {
+	if (is_accepted) {
+		f->weight *= REQUEST_WEIGHT;
+	} else if (!add_connections(in, g, f)) {
 		if (both_ends__add(in, g, f))
 			return 0;
 		add_round_trips(in, g, f);
@@ -220,7 +227,7 @@ static int complete(const struct finding_input *in, const struct group *g, struc
 	/* the process that ended the waits wrote what was waited for, or read what made room */
 	if (waited_for__follow(in, g, f)) {
 		/* a thread that is sent something now and then waits for something to do */
-		if (f->counterpart.is_pause && is_accepted(f->object)) {
+		if (f->counterpart.is_pause && is_accepted) {
 			group__set_idle(in, g, f);
 			return 0;
 		}

@@ -30,7 +30,15 @@ struct start {
 	u32 pid; /* of the process that made it */
 };
 
+/* What processes of one name, "date", a process started */
+struct program {
+	u32 pid;
+	char name[20];
+};
+
 struct starts {
+	const struct names *names;
+	struct map programs; /* struct program -> u64 number */
 	struct map started; /* u32 pid -> struct started */
 	struct map tasks; /* struct thread_key -> struct start */
 };
@@ -56,6 +64,23 @@ static int on_forks(const struct rows *rows, void *arg)
 	return 0;
 }
 
+static int add_program(struct starts *s, u32 parent, u32 pid)
+{
+	const char *name = names__comm(s->names, pid, 0), *own = names__comm(s->names, parent, 0);
+	struct program program = { .pid = parent };
+	u64 *n;
+
+	/* a name that it has from its parent says nothing */
+	if (!name || (own && !strcmp(name, own)))
+		return 0;
+	snprintf(program.name, sizeof(program.name), "%s", name);
+	n = map__get(&s->programs, &program);
+	if (!n)
+		return -ENOMEM;
+	++*n;
+	return 0;
+}
+
 static int on_exits(const struct rows *rows, void *arg)
 {
 	struct starts *s = arg;
@@ -70,8 +95,28 @@ static int on_exits(const struct rows *rows, void *arg)
 			continue;
 		lives->ended++;
 		lives->ns += (u64)view__get(&v, "time") - start->time;
+		if (key.pid != start->pid && key.pid == key.tid && add_program(s, start->pid, key.pid))
+			return -ENOMEM;
 	}
 	return 0;
+}
+
+/* Programs that are this part of all that a process started are named, at most so many. */
+#define PROGRAM_PART 5
+#define PROGRAMS_MAX 3
+
+/* Appends " (mostly date and cut)". */
+static void add_programs(const struct starts *s, u32 parent, u64 all, struct text_buffer *text)
+{
+	const struct program *named[PROGRAMS_MAX] = { NULL };
+	u32 n = 0;
+
+	MAP_EACH_ENTRY(const u64 *times, const struct program *program, &s->programs)
+		if (n < PROGRAMS_MAX && program->pid == parent && PROGRAM_PART * *times >= all)
+			named[n++] = program;
+	for (u32 i = 0; i < n; i++)
+		text__add(text, "%s%s", !i ? " (mostly " : i == n - 1 ? " and " : ", ", named[i]->name);
+	text__add(text, n ? ")" : "");
 }
 
 static bool is_many(const struct lives *l, u32 per_second, const struct query *q)
@@ -138,10 +183,11 @@ struct statement {
 	const char *who, *what;
 	const struct lives *lives;
 	u32 per_second;
+	u32 starter; /* pid; of processes, 0: of threads */
 	const struct finding_code *code; /* the code that started them, NULL: not known */
 };
 
-static bool add(struct finding *f, const struct statement *st, const struct query *q)
+static bool add(const struct starts *starts, struct finding *f, const struct statement *st, const struct query *q)
 {
 	const struct lives *l = st->lives;
 	char text[512];
@@ -150,6 +196,8 @@ static bool add(struct finding *f, const struct statement *st, const struct quer
 	if (!is_many(l, st->per_second, q))
 		return false;
 	text__add(&s, "%s started %s %s", st->who, TEXT_COUNT(l->n), st->what);
+	if (st->starter)
+		add_programs(starts, st->starter, l->n, &s);
 	if (st->code)
 		finding_code__add(&s, " in ", st->code);
 	text__add(&s, ", %.0f a second", (double)l->n * 1e9 / (double)query__duration(q));
@@ -171,26 +219,30 @@ static void state(const struct finding_input *in, const struct starts *s, struct
 	if (own && !own->is_stated) {
 		if (is_many(&own->threads, THREADS_PER_SECOND, in->q))
 			find_line(in, f->pid, &code);
-		own->is_stated =
-			add(f, &(struct statement){ "it", "processes", &own->processes, PROCESSES_PER_SECOND, NULL },
-			    in->q);
+		own->is_stated = add(s, f,
+				     &(struct statement){ "it", "processes", &own->processes, PROCESSES_PER_SECOND,
+							  f->pid, NULL },
+				     in->q);
 		own->is_stated |=
-			add(f, &(struct statement){ "it", "threads", &own->threads, THREADS_PER_SECOND, &code }, in->q);
+			add(s, f, &(struct statement){ "it", "threads", &own->threads, THREADS_PER_SECOND, 0, &code },
+			    in->q);
 	}
 	if (parents && !parents->is_stated) {
 		names__label(in->q->names, label, sizeof(label), start->pid, 0);
-		parents->is_stated = add(
-			f, &(struct statement){ label, "processes", &parents->processes, PROCESSES_PER_SECOND, NULL },
-			in->q);
+		parents->is_stated = add(s, f,
+					 &(struct statement){ label, "processes", &parents->processes,
+							      PROCESSES_PER_SECOND, start->pid, NULL },
+					 in->q);
 	}
 }
 
 int starts__add(const struct finding_input *in, struct finding *list, u32 n)
 {
 	struct query all = *in->q;
-	struct starts s;
+	struct starts s = { .names = in->q->names };
 	int err;
 
+	map__init(&s.programs, sizeof(struct program), sizeof(u64));
 	map__init(&s.started, sizeof(u32), sizeof(struct started));
 	map__init(&s.tasks, sizeof(struct thread_key), sizeof(struct start));
 	all.pids.n = all.tids.n = 0;
@@ -199,6 +251,6 @@ int starts__add(const struct finding_input *in, struct finding *list, u32 n)
 		err = query__read_kind(&all, "proc_exit", on_exits, &s);
 	for (u32 i = 0; !err && i < n; i++)
 		state(in, &s, &list[i]);
-	MAPS_FREE(&s.started, &s.tasks);
+	MAPS_FREE(&s.programs, &s.started, &s.tasks);
 	return err;
 }

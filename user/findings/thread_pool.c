@@ -128,23 +128,61 @@ static int sum_pools(const struct finding_input *in, u32 pid, const struct map *
 	return 0;
 }
 
-static void add_busy(struct finding *f, const struct map *pools)
+/* Returns how many of the process's threads wait for results for half of their time or longer. */
+static u32 count_waiters(const struct finding_input *in, u32 pid)
+{
+	struct map waited; /* u32 tid -> u64 ns */
+	u32 n = 0;
+
+	map__init(&waited, sizeof(u32), sizeof(u64));
+	MAP_EACH_ENTRY(const struct profile_cell *cell, const struct profile_key *key, &in->profile->cells) {
+		u64 *ns = key->thread.pid == pid && cell->kind == FINDING_RESULT ? map__get(&waited, &key->thread.tid) :
+										   NULL;
+
+		if (ns)
+			*ns += cell->ns;
+	}
+	MAP_EACH_ENTRY(const u64 *ns, const u32 *tid, &waited) {
+		const struct profile_thread *t = map__find(&in->profile->threads, &(struct thread_key){ pid, *tid });
+
+		n += t && 2 * *ns >= t->wall;
+	}
+	map__free(&waited);
+	return n;
+}
+
+/*
+ * A pool of Python's starts threads when it needs them, so tasks queue for a busy one only if more threads wait for
+ * results than it has. A native pool has all its threads from the start.
+ */
+static const char *consequence(const struct workers *pool, u32 waiters)
+{
+	if (pool->words)
+		return ": further tasks wait for a free one";
+	return waiters > pool->threads ? ": tasks waited for a free one" : "";
+}
+
+static void add_busy(const struct finding_input *in, struct finding *f, const struct map *pools)
 {
 	bool waits_for_result = f->kind == FINDING_RESULT;
+	u32 waiters = count_waiters(in, f->pid);
 	char text[192], number[32];
 
 	MAP_EACH_ENTRY(const struct workers *pool, const struct pool_name *name, pools) {
 		/* threads that wait for results of a pool are not those of the pool */
 		if (pool->is_finding == waits_for_result || IDLE_PART * pool->idle >= pool->wall)
 			continue;
+		/* a thread whose name is not known may be one of a pool with a name */
+		if (!*name->text && pools->n > 1)
+			continue;
 		snprintf(number, sizeof(number), "all %u threads", pool->threads);
-		snprintf(text, sizeof(text), "%s of %s%.*s%s busy for %.0f%% of the time: tasks wait%s for a free one",
+		snprintf(text, sizeof(text), "%s of %s%.*s%s busy for %.0f%% of the time%s",
 			 pool->threads == 1 ? "the only thread" : number,
 			 pool->words ? "" :
 			 *name->text ? "the pool " :
 				       "the pool",
 			 (int)sizeof(name->text), name->text, pool->threads == 1 ? " was" : " were",
-			 100 - table__percent(pool->idle, pool->wall), waits_for_result ? "ed" : "");
+			 100 - table__percent(pool->idle, pool->wall), consequence(pool, waiters));
 		finding__add_detail(f, text);
 		break;
 	}
@@ -163,7 +201,7 @@ int thread_pool__add(const struct finding_input *in, struct finding *f)
 	if (!err)
 		err = sum_pools(in, f->pid, &threads, &pools);
 	if (!err)
-		add_busy(f, &pools);
+		add_busy(in, f, &pools);
 	MAPS_FREE(&threads, &pools);
 	return err;
 }
