@@ -83,7 +83,8 @@ ok("result in order (orders.py:7)" in found and "the only thread of the pool mai
 venv = os.path.join(FOLDER, "venv/bin/python")
 if pip_packages.install(venv, "sqlalchemy"):
     found = findings(venv, "totals.py", LAZY)
-    ok("(totals.py:22)" in found and "of that in lazy loads of related rows (N+1 queries): sqlalchemy's _LazyLoader._emit_lazyload" in found, "an ORM", found)
+    ok("(totals.py:22)" in found and "of that in sqlalchemy's InstrumentedAttribute.__get__, mostly in lazy loads of related rows "
+       "(N+1 queries): _LazyLoader._emit_lazyload" in found, "an ORM", found)
 else:
     skip("an ORM", "sqlalchemy can't be installed")
 finish()

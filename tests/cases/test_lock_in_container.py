@@ -61,7 +61,7 @@ ok(len(holder) == 2 and holder[0] != holder[1], "the namespace has numbers of it
 for options in ((), ("-t", "+lock")):
     said = say("report", record("-d", "1", *options, "-p", pid))
     ok(said.startswith(f"renewal {pid} (2 threads) waited 100% of 1.000 s for a lock in look_up (renewal.c:15)\n") and
-       f"held by renewal {holder[0]}, which slept in clock_nanosleep in renew (renewal.c:9)\n" in said, f"report, record {' '.join(options)}", said)
+       f"held by thread {holder[0]}, which slept in clock_nanosleep in renew (renewal.c:9)\n" in said, f"report, record {' '.join(options)}", said)
 said = say("report", record("-d", "1", "-t", "+lock", "-p", pid), "locks", "--format", "csv")
 ok(f",{holder[0]}," in said, "report locks", said)
 finish()

@@ -59,7 +59,8 @@ def check(what, pid, kind, sentence, end):
 stopped = program()
 stopped.send_signal(signal.SIGSTOP)
 await_state(stopped.pid, "T")
-check("SIGSTOP", stopped.pid, "stopped", rf"t3.py {stopped.pid} \(3 threads\) was stopped 100% of 1.0\d\d s by a signal in work \(t3.py:\d\)\n    SIGSTOP\n",
+check("SIGSTOP", stopped.pid, "stopped",
+      rf"t3.py {stopped.pid} \(3 threads\) was stopped 100% of 1.0\d\d s by a signal in work \(t3.py:\d\)\n    t3.py:\d: .*\n    SIGSTOP\n",
       f"The chain ends here: `kill -CONT {stopped.pid}` lets it go on.")
 ok("stopped for " in say("dump", stopped.pid), "sonde dump says for how long")
 stopped.kill()
@@ -69,7 +70,7 @@ if shutil.which("gdb"):
     gdb = subprocess.Popen(["gdb", "-p", str(traced.pid), "-batch", "-ex", "shell sleep 30"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     await_state(traced.pid, "t")
     check("gdb", traced.pid, "traced",
-          rf"was stopped 100% of 1.0\d\d s by a tracer in work \(t3.py:\d\)\n    traced by gdb {gdb.pid}\n", "was stopped by a tracer")
+          rf"was stopped 100% of 1.0\d\d s by a tracer in work \(t3.py:\d\)\n    t3.py:\d: .*\n    traced by gdb {gdb.pid}\n", "was stopped by a tracer")
     gdb.kill()
     gdb.wait()
 else:
@@ -84,7 +85,8 @@ try:
     with open(cgroup + "/cgroup.freeze", "w", encoding="utf-8") as f:
         f.write("1")
     time.sleep(0.5)
-    check("a frozen cgroup", frozen.pid, "frozen", r"\(3 threads\) was frozen 100% of 1.0\d\d s with its cgroup in work \(t3.py:\d\)\n    \S*/sonde-case-\d+\n",
+    check("a frozen cgroup", frozen.pid, "frozen",
+          r"\(3 threads\) was frozen 100% of 1.0\d\d s with its cgroup in work \(t3.py:\d\)\n    t3.py:\d: .*\n    \S*/sonde-case-\d+\n",
           "0 in cgroup.freeze (v1: THAWED in freezer.state) of this cgroup")
     dumped = say("dump", frozen.pid)
     ok(re.search(r"4 threads; frozen with its cgroup /\S*sonde-case-\d+;", dumped) and dumped.count(": frozen") == 4 - dumped.count("the same"),
