@@ -68,15 +68,24 @@ static void quote(struct text_buffer *s, const struct names *names, u32 pid)
 	text__add(s, "%s %u: \"%.90s\"", comm, names__number(names, pid), title);
 }
 
-/* PostgreSQL states so in a title (src/backend/utils/misc/ps_status.c). */
-static bool waits_for_lock(const struct names *names, u32 pid, const char *word)
+/* PostgreSQL states in a title what a session does (src/backend/utils/misc/ps_status.c). */
+static bool is_postgres(const struct names *names, u32 pid)
 {
 	const char *comm = names__comm(names, pid, 0);
 
-	return comm && !strcmp(comm, "postgres") && !strcmp(word, "waiting");
+	return comm && !strcmp(comm, "postgres");
 }
 
-/* Adds a session of another process that holds its locks while it executes nothing. */
+/* Do both names of connections end in the same server's address? Those of UNIX sockets have none. */
+static bool is_same_server(const char *a, const char *b)
+{
+	const char *x = strstr(a, " to "), *y = strstr(b, " to ");
+	size_t len = x ? strcspn(x + 4, " ") : 0;
+
+	return x && y ? len == strcspn(y + 4, " ") && !memcmp(x + 4, y + 4, len) : !x && !y;
+}
+
+/* Adds a session of another process with the same server that keeps its locks while it executes nothing. */
 static void add_idle_holder(const struct finding_input *in, const struct finding *f, struct text_buffer *s)
 {
 	const struct names *names = in->q->names;
@@ -86,7 +95,8 @@ static void add_idle_holder(const struct finding_input *in, const struct finding
 		const char *title = file->peer && file->pid != f->pid ? names__peer_title(names, file->peer) : NULL;
 		char label[64];
 
-		if (!title || !strstr(title, "idle in transaction"))
+		if (!title || !is_postgres(names, file->peer) || !strstr(title, "idle in transaction") ||
+		    !is_same_server(f->object, osrt_files__name(in->files, file->number)))
 			continue;
 		text__add(s, ", and that of %s", names__label(names, label, sizeof(label), file->pid, 0));
 		text__add(s, " was idle in a transaction, which keeps its locks");
@@ -117,7 +127,7 @@ static void write_titles(const struct finding_input *in, const struct map *words
 		return;
 	text__add(&s, "as the recording ended, ");
 	/* one session may have waited at that moment only */
-	waits = waits_for_lock(in->q->names, most->pid, word) && 2 * most->n >= n &&
+	waits = is_postgres(in->q->names, most->pid) && !strcmp(word, "waiting") && 2 * most->n >= n &&
 		(n > 1 || f->lost_ns > LONG_WAIT_NS * f->times);
 	if (waits)
 		f->words = "locks of other transactions in its database";

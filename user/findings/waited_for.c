@@ -228,7 +228,9 @@ static struct link link_of(const struct finding_input *in, struct thread_key thr
 		if (!is_of(key->thread, thread) || key->state != ACTIVITY_BLOCKED)
 			continue;
 		if (is_for_request(in, key, kind, seen, n_seen)) {
-			l.wall -= cell->ns < l.wall ? cell->ns : l.wall;
+			/* add_times() has left out the idle times of a process already */
+			if (thread.tid || kind != FINDING_IDLE)
+				l.wall -= cell->ns < l.wall ? cell->ns : l.wall;
 			l.idle_ns -= kind == FINDING_IDLE && cell->ns < l.idle_ns ? cell->ns : 0;
 		} else if (is_explanation(kind)) {
 			add_wait(&kinds, &l, kind, key, cell);
