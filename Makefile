@@ -12,6 +12,8 @@ VERSION := $(shell cat VERSION)
 CUDA    ?= build/cuda
 # Where scripts/nccl.sh puts NCCL's, for tests alone
 NCCL    ?= build/nccl
+# Where scripts/nvtx.sh puts NVTX's headers, for tests alone
+NVTX    ?= build/nvtx
 
 # All cores; a -j of the command line comes later and wins
 ifeq ($(MAKELEVEL),0)
@@ -114,13 +116,15 @@ $(B)/cjson/libcjson.a: scripts/cjson.sh
 
 # Tests: unit, fuzz and golden programs hold all of user/ but main.c; workloads are what
 # tests trace, never sanitized; a fake is a small library in place of a real one.
-# A workload named cuda_* is made once for each CUDA version that is there, one named nccl_* for each of NCCL.
+# A workload named cuda_* is made once for each CUDA version that is there, one named nccl_* for each of NCCL, one named
+# nvtx_* for each of NVTX.
 CHECKS    := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*.c tests/fuzz/*.c tests/golden/*.c tests/vm/*.c))
 BENCHES   := $(patsubst %.c,$(B)/%,$(wildcard tests/bench/*.c))
 WORK_SRCS := $(wildcard tests/workloads/*.c tests/probes/*/*.c)
 CUDA_SRCS := $(foreach f,$(WORK_SRCS),$(if $(filter cuda_%,$(notdir $(f))),$(f)))
 NCCL_SRCS := $(foreach f,$(WORK_SRCS),$(if $(filter nccl_%,$(notdir $(f))),$(f)))
-WORKLOADS := $(patsubst %.c,$(B)/%,$(filter-out $(CUDA_SRCS) $(NCCL_SRCS),$(WORK_SRCS)))
+NVTX_SRCS := $(foreach f,$(WORK_SRCS),$(if $(filter nvtx_%,$(notdir $(f))),$(f)))
+WORKLOADS := $(patsubst %.c,$(B)/%,$(filter-out $(CUDA_SRCS) $(NCCL_SRCS) $(NVTX_SRCS),$(WORK_SRCS)))
 FAKES     := $(patsubst %.c,$(B)/%.so,$(wildcard tests/fakes/lib*.c))
 define cuda_rules
 CUDA_WORKLOADS += $(CUDA_SRCS:%.c=$(B)/%-$(1))
@@ -128,6 +132,12 @@ $(CUDA_SRCS:%.c=$(B)/%-$(1)): $(B)/%-$(1): %.c $(B)/gen/config
 	@mkdir -p $$(@D)
 	$$(call say,CC)$$(CC) $$(WORK_CFLAGS) -I$(CUDA)/$(1)/include $$< -o $$@ -L$(CUDA)/$(1)/lib -l:libcudart.so.$(1) \
 		-Wl,-rpath,$(abspath $(CUDA)/$(1)/lib)
+endef
+define nvtx_rules
+NVTX_WORKLOADS += $(NVTX_SRCS:%.c=$(B)/%-$(1))
+$(NVTX_SRCS:%.c=$(B)/%-$(1)): $(B)/%-$(1): %.c $(B)/gen/config
+	@mkdir -p $$(@D)
+	$$(call say,CC)$$(CC) $$(WORK_CFLAGS) -I$(NVTX)/$(1)/include $$< -o $$@ -ldl -lpthread
 endef
 # Found at run time by LD_LIBRARY_PATH, so that a fake can stand in
 define nccl_rules
@@ -139,6 +149,7 @@ $(NCCL_SRCS:%.c=$(B)/%-$(1)): $(B)/%-$(1): %.c $(B)/gen/config
 endef
 # They do odd things on purpose: warnings are shown, and are no errors
 WORK_CFLAGS = -std=gnu11 -O2 -g -fno-omit-frame-pointer -Wall -D_GNU_SOURCE= -Ibpf -pthread -MMD -MP -MF $@.d
+$(foreach v,12 13,$(if $(wildcard $(NVTX)/$(v)/include),$(eval $(call nvtx_rules,$(v)))))
 $(if $(wildcard $(CUDA)/13/include),$(foreach v,$(notdir $(patsubst %/lib/,%,$(wildcard $(NCCL)/*/lib/))),$(eval $(call nccl_rules,$(v)))))
 $(foreach v,12 13,$(if $(wildcard $(CUDA)/$(v)/lib),$(eval $(call cuda_rules,$(v)))))
 
@@ -183,7 +194,7 @@ fuzzers: $(FUZZERS)
 	@:
 benches: $(BENCHES) $(B)/tests/golden/make_gpu_trace
 	@:
-workloads: $(WORKLOADS) $(CUDA_WORKLOADS) $(NCCL_WORKLOADS) $(FAKES)
+workloads: $(WORKLOADS) $(CUDA_WORKLOADS) $(NCCL_WORKLOADS) $(NVTX_WORKLOADS) $(FAKES)
 	@:
 
 # What records live does so alone on the machine (tests/lib/live_lock.py)
@@ -203,6 +214,7 @@ test-some:
 	@scripts/cuda.sh 12 13 || true
 	@scripts/nccl.sh $(if $(filter gate,$(T)),2.32.3) || true
 	@scripts/cupti.sh 12 13 || true
+	@scripts/nvtx.sh || true
 	@tests/run $(if $(filter-out all,$(T)),'$(T)')
 
 # The gate on a clone of HEAD, as a landing runs it. Its output is stored in build/gate/COMMIT

@@ -6,6 +6,8 @@
  */
 #define _GNU_SOURCE
 #include "libc.h"
+#include "lanes.h"
+#include "nvtx.h"
 #include "shim.h"
 
 #include <dlfcn.h>
@@ -41,6 +43,7 @@ static struct {
 	int reported; /* enum gpu_shim_state that was reported last and is not repeated */
 	bool thread, ending;
 	bool has_cuda; /* a child of a fork can't use CUDA then */
+	bool awaits_cuda; /* CUDA will load the shim itself, and CUPTI is not called before */
 	sem_t wake, ended;
 } shim = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -130,6 +133,11 @@ static void step(void)
 	bool came = changes.arrivals != shim.changes.arrivals, left = changes.departures != shim.changes.departures;
 
 	shim.changes = changes;
+	nvtx__step(requested, came, left);
+	lanes__reclaim();
+	requested &= SHIM_CUPTI_GROUPS;
+	if (shim.awaits_cuda)
+		return;
 	if (!shim.active) {
 		if (requested)
 			start(requested, came);
@@ -165,6 +173,11 @@ static void wait_ms(long ms)
 	sem_timedwait(&shim.wake, &t);
 }
 
+static bool is_active(void)
+{
+	return shim.active || nvtx__is_active();
+}
+
 static void *run(void *arg)
 {
 	long ms, first = 1; /* ms */
@@ -173,7 +186,7 @@ static void *run(void *arg)
 	while (!shim.ending) {
 		pthread_mutex_lock(&shim.lock);
 		step();
-		ms = shim.active ? ACTIVE_MS : first < shim.look_ms ? first : shim.look_ms;
+		ms = is_active() ? ACTIVE_MS : first < shim.look_ms ? first : shim.look_ms;
 		first += first < shim.look_ms ? first : 0;
 		pthread_mutex_unlock(&shim.lock);
 		/* the check may be delayed if that saves the machine a wake-up */
@@ -181,6 +194,7 @@ static void *run(void *arg)
 		wait_ms(ms);
 	}
 	pthread_mutex_lock(&shim.lock);
+	nvtx__stop();
 	if (shim.active)
 		stop();
 	pthread_mutex_unlock(&shim.lock);
@@ -221,7 +235,7 @@ static void at_exit(void)
 	if (shim.ending)
 		return;
 	shim.ending = true;
-	if (!shim.thread || !shim.active)
+	if (!shim.thread || !is_active())
 		return;
 	sem_post(&shim.wake);
 	clock_gettime(CLOCK_REALTIME, &t);
@@ -247,6 +261,8 @@ static void in_child(void)
 	buffers__after_fork();
 	out__reset();
 	names__reset();
+	lanes__after_fork();
+	nvtx__after_fork();
 	control__after_fork();
 	if (!shim.has_cuda)
 		start_thread();
@@ -279,24 +295,41 @@ static __attribute__((constructor)) void loaded(void)
 	control__init();
 	pthread_atfork(NULL, NULL, in_child);
 	atexit(at_exit);
-	if (!comes_by_injection())
+	shim.awaits_cuda = comes_by_injection();
+	if (!shim.awaits_cuda)
 		start_thread();
 }
 
-/*
- * CUDA calls this during cuInit. A tracer that has just started this program (SONDE_CUPTI_WAIT, ms) gets a moment to
- * make its requests, so that the first kernel is recorded. CUPTI is called by this thread, because another one might
- * wait for a lock that this one holds.
- */
-int InitializeInjection(void)
+/* A tracer that has just started this program (SONDE_CUPTI_WAIT, ms) gets a moment to request a group of records. */
+static void wait_for(enum shim_group group)
 {
 	uint64_t ms = shim__setting("SONDE_CUPTI_WAIT", 0);
 	struct control_changes changes;
 
-	shim.has_cuda = true;
-	/* a tracer requests kernels last */
-	for (; ms && ms <= 1000 && !(control__requested(&changes) >> SHIM_KERNELS & 1); ms--)
+	for (; ms && ms <= 1000 && !(control__requested(&changes) >> group & 1); ms--)
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+}
+
+void shim__await(enum shim_group group)
+{
+	wait_for(group);
+	if (!pthread_mutex_trylock(&shim.lock)) {
+		step();
+		pthread_mutex_unlock(&shim.lock);
+	}
+	start_thread();
+}
+
+/*
+ * CUDA calls this during cuInit. The first kernel is recorded, too. CUPTI is called by this thread, because another one
+ * might wait for a lock that this one holds.
+ */
+int InitializeInjection(void)
+{
+	shim.has_cuda = true;
+	shim.awaits_cuda = false;
+	/* a tracer requests kernels last */
+	wait_for(SHIM_KERNELS);
 	if (!pthread_mutex_trylock(&shim.lock)) {
 		shim.activities.in_init = true;
 		step();

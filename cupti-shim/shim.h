@@ -108,6 +108,8 @@ void activities__flush(struct activities *a, bool forced);
 /* Unsubscribes. a->why has what CUPTI refused. */
 void activities__stop(struct activities *a);
 
+/* Gives a tracer a moment to request a group of records, and begins to record what is requested. */
+void shim__await(enum shim_group group);
 /* A number from the environment, or def. */
 uint64_t shim__setting(const char *name, uint64_t def);
 

@@ -89,6 +89,7 @@ enum event_flags {
 	EVENT_NO_DURATION = 4, /* only the entry could be probed: start equals time */
 	EVENT_STARTED_BEFORE = 8, /* was already running when tracing began; start is that moment */
 	EVENT_UNWOUND = 16, /* left by an exception or a thread's cancellation; time is that moment */
+	EVENT_OWN_TID = 0x8000, /* tid is a number of the process's own pid namespace; never in a trace */
 };
 
 /* The header of every event: 24 bytes. */

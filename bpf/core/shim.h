@@ -36,9 +36,12 @@
 	X(MEMORY, memory) /* allocations and pools */                                      \
 	X(GRAPHS, graphs) /* graphs as a whole, without records of their nodes */          \
 	X(NODES, nodes) /* each node of a graph, even if another tracer requests GRAPHS */ \
-	X(CALLS, calls) /* launch functions of libcudart and libcuda, which relate kernels to threads */
+	X(CALLS, calls) /* launch functions of libcudart and libcuda, which relate kernels to threads */ \
+	X(NVTX, nvtx) /* ranges and marks of NVTX */                                       \
+	X(RANGES, ranges) /* the begin and end of each range is passed to sonde_cupti_range at once */
 #define SHIM_GROUP_ENUM(up, low) SHIM_##up,
 enum shim_group { SHIM_GROUPS(SHIM_GROUP_ENUM) SHIM_GROUP_COUNT };
+#define SHIM_CUPTI_GROUPS ((1U << SHIM_NVTX) - 1) /* those that CUPTI records, as bits */
 
 struct shim_batch {
 	u32 magic;
@@ -49,9 +52,17 @@ struct shim_batch {
 	u64 number; /* number of the batch in this process, from 1 */
 };
 
+/* A batch of a thread's lane (cupti-shim/lanes.c), whose records are not behind its head but at an address. */
+struct shim_lane_batch {
+	struct shim_batch batch;
+	u64 at;
+};
+
+#define SHIM_STARTED_BEFORE 0x8000 /* added to a kind: the span began before the recording, at an unknown time */
+
 struct shim_record {
 	u16 size; /* with this header */
-	u16 kind; /* enum shim_kind */
+	u16 kind; /* enum shim_kind, or that of another family */
 	u32 tid; /* 0: no thread */
 	u64 start; /* 0: unknown */
 	u64 end; /* the end, or the time of an event without duration; 0: it had not ended when tracing stopped */

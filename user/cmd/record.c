@@ -214,7 +214,7 @@ static int check_inject(struct record_args *a)
 {
 	if (!a->inject)
 		return 0;
-	if (!shim__is_needed(a->session.families) && record_options__add_family(a, "gpu"))
+	if (!shim__needs(a->session.families) && record_options__add_family(a, "gpu"))
 		return -ENOMEM;
 	if (a->session.n_pids || a->session.n_comms || a->session.n_cgroups || a->launch.argv)
 		return 0;

@@ -224,18 +224,24 @@ static bool wait_for_start(struct session *s, struct record_args *a)
 	return (!stops && !subcommand__is_orphan()) || a->launch.pid;
 }
 
-/* Finds libsonde-cupti.so, which CUDA loads into the command, as family gpu needs it there. */
+/* Finds libsonde-cupti.so, which CUDA or NVTX loads into the command, as families gpu and nvtx need it there. */
 static void choose_shim(struct record_args *a)
 {
-	const char *other = secure_getenv("CUDA_INJECTION64_PATH");
+	unsigned int needs = shim__needs(a->session.families);
 
-	if (!shim__is_needed(a->session.families))
-		return;
-	if (other && *other)
-		cmd__error("CUDA_INJECTION64_PATH is set already, to %s: there will be no device times", other);
-	else if (shim__find(a->launch.shim, sizeof(a->launch.shim)))
-		cmd__error(
-			"libsonde-cupti.so is neither beside sonde nor in ../lib/sonde: there will be no device times");
+	for (unsigned int need = SHIM_NEED_GPU; need <= SHIM_NEED_NVTX; need <<= 1) {
+		const char *variable = shim__variable(need), *other = secure_getenv(variable);
+
+		if (!(needs & need) || !other || !*other)
+			continue;
+		cmd__error("%s is set already, to %s: there will be no %s", variable, other,
+			   need == SHIM_NEED_GPU ? "device times" : "ranges of NVTX");
+		needs &= ~need;
+	}
+	a->launch.shim_needs = needs;
+	if (needs && shim__find(a->launch.shim, sizeof(a->launch.shim)))
+		cmd__error("libsonde-cupti.so is neither beside sonde nor in ../lib/sonde: there will be no %s",
+			   needs & SHIM_NEED_GPU ? "device times" : "ranges of NVTX");
 }
 
 /* Forks the command, which waits, and adds its pid to the filter. Returns 0 or an exit status. */

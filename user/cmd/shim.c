@@ -11,17 +11,28 @@
 
 #include "util/section.h"
 
-#define INJECTION "CUDA_INJECTION64_PATH" /* the library that cuInit loads */
-#define WAIT_MS	  "300" /* cuInit waits at most this long for probes in the library; usually a few ms */
+#define WAIT_MS "300" /* cuInit, or NVTX, waits at most this long for probes in the library; usually a few ms */
 
-bool shim__is_needed(const char *families)
+static const struct {
+	const char *family;
+	const char *variable; /* cuInit, or the first call of NVTX, loads the library that it names */
+} needs_of[] = { { "gpu", "CUDA_INJECTION64_PATH" }, { "nvtx", "NVTX_INJECTION64_PATH" } };
+
+unsigned int shim__needs(const char *families)
 {
+	unsigned int needs = 0;
 	char name[64];
 
 	while (families && section__next_function(&families, name, sizeof(name)))
-		if (!strcmp(name + (*name == '+'), "gpu"))
-			return true;
-	return false;
+		for (unsigned int i = 0; i < ARRAY_LEN(needs_of); i++)
+			if (!strcmp(name + (*name == '+'), needs_of[i].family))
+				needs |= 1U << i;
+	return needs;
+}
+
+const char *shim__variable(enum shim_need need)
+{
+	return needs_of[need == SHIM_NEED_NVTX].variable;
 }
 
 int shim__find(char *path, size_t size)
@@ -44,9 +55,11 @@ int shim__find(char *path, size_t size)
 	return -ENOENT;
 }
 
-void shim__set_environment(const char *path)
+void shim__set_environment(const char *path, unsigned int needs)
 {
-	setenv(INJECTION, path, 1);
+	for (unsigned int i = 0; i < ARRAY_LEN(needs_of); i++)
+		if (needs >> i & 1)
+			setenv(needs_of[i].variable, path, 1);
 	/* a user may have set another time */
 	setenv("SONDE_CUPTI_WAIT", WAIT_MS, 0);
 }

@@ -333,6 +333,12 @@ struct native_thread {
 };
 /* Returns the trace's id of the whole stack, or t->python if there are no native frames. */
 u32 session__native_stack(struct session *s, const struct native_thread *t);
+/* A thread has the number own_tid in its process's own pid namespace. */
+void session__note_own_tid(struct session *s, u32 pid, u32 tid, u32 own_tid);
+/* Returns the kernel's number of that thread; own_tid if it has no other. */
+u32 session__tid_of(struct session *s, u32 pid, u32 own_tid);
+/* A `cut` of families whose records have the threads' own numbers (EVENT_OWN_TID). Always returns true. */
+bool session__translate_tid(struct session *s, struct event *e, u32 size);
 /* Prints a warning. */
 void session__warn(struct session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /*
@@ -378,6 +384,28 @@ int session__set_variable(struct session *s, const char *name, const void *value
 bool session__option(struct session *s, const char *family, const char *option);
 /* Returns the number of --FAMILY-WORD; 0: it was not given. */
 u64 session__number(struct session *s, const char *family, const char *option);
+
+/* For families whose records are made by the shim in targets (core/shim.h, record/shims.c) */
+struct shim_user {
+	const char *family;
+	const char *control; /* its program at the control functions, which never runs */
+	/* The process ended while it was active: what it had not handed over yet is lost. */
+	void (*ended)(struct session *s, u32 pid);
+};
+/* Functions for the host code: */
+void session__prepare_shims(struct session *s);
+bool shim_user__is_runtime(struct elf *elf, const char *path, bool hint);
+/* Fills the facts of a shim's file but lists no sites: they are probed separately in each process. */
+int shim_user__sites(struct session *s, struct elf *elf, const char *path, void *facts, struct site_list *out,
+		     char *why, size_t len);
+void shim_user__tick(struct session *s, u64 now);
+bool shim_user__has_more(struct session *s);
+void shim_user__sizes(const struct session *s, table_size_fn *fn, void *arg);
+/* Requests groups of records (bits by enum shim_group) from a process that maps the shim. */
+void session__request_records(struct session *s, const struct shim_user *user, const void *facts,
+			      const struct mapping *m, u32 groups);
+/* The shim of a process reports its state (enum gpu_shim_state) for this family, with a text of `len` bytes. */
+void session__note_shim(struct session *s, const struct shim_user *user, u32 pid, u32 state, const char *text, u32 len);
 
 /* Gets the load bias: the difference between addresses in the process and in the file. Returns 0 or -ENOENT. */
 int mapping__bias(const struct file_facts *file, const struct mapping *m, u64 *bias);

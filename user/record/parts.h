@@ -14,9 +14,11 @@
 #include "record/load/load.h"
 #include "record/load/refused.h"
 #include "record/memory.h"
+#include "record/own_tids.h"
 #include "record/select/filter.h"
 #include "record/select/targets.h"
 #include "record/session.h"
+#include "record/shims.h"
 #include "record/suspension.h"
 #include "record/warnings.h"
 
@@ -51,6 +53,8 @@ struct session {
 	struct site_links site_links;
 	struct slices slices;
 	struct suspension suspension;
+	struct shims shims;
+	struct own_tids own_tids;
 
 	/* in record/drain/ and record/stacks/: what the probes record */
 	struct drain drain;

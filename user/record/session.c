@@ -43,6 +43,7 @@ static struct session *new_session(const struct session_args *args, char *err, s
 	}
 	s->args = args;
 	s->epoll_fd = -1;
+	own_tids__init(&s->own_tids);
 	return s;
 }
 
@@ -426,6 +427,8 @@ void session__free(struct session *s)
 	targets__close(&s->targets);
 	filter__close(&s->filter);
 	embedded__close(&s->embedded);
+	shims__free(&s->shims);
+	own_tids__free(&s->own_tids);
 	warnings__free(&s->warnings);
 	refused__free(&s->refused);
 	free(s);

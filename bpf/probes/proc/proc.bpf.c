@@ -1,22 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "core/ended.bpf.h"
+#include "core/process_number.bpf.h"
 #include "core/sonde.bpf.h"
 #include "proc.h"
-
-/* The pid of a task in its own, innermost pid namespace. */
-static __always_inline u32 ns_number(struct task_struct *task)
-{
-	struct pid *pid = BPF_CORE_READ(task, thread_pid);
-	u32 level = BPF_CORE_READ(pid, level);
-	struct upid *number;
-	int nr = 0;
-
-	if (level > 32) /* MAX_PID_NS_LEVEL; a task that has been reaped has no pid */
-		return 0;
-	number = (void *)pid + bpf_core_field_offset(struct pid, numbers) + level * bpf_core_type_size(struct upid);
-	bpf_core_read(&nr, sizeof(nr), &number->nr);
-	return nr;
-}
 
 static __always_inline void event__of(struct event *e, struct task_struct *task, u16 id)
 {
@@ -41,8 +27,8 @@ int proc_snapshot(struct bpf_iter__task *ctx)
 	event__of(&e.event, task, ID_proc_task);
 	e.start_time = task->start_time;
 	e.ppid = BPF_CORE_READ(task, real_parent, tgid);
-	e.ns_pid = ns_number(BPF_CORE_READ(task, group_leader));
-	e.ns_tid = ns_number(task);
+	e.ns_pid = task__ns_number(BPF_CORE_READ(task, group_leader));
+	e.ns_tid = task__ns_number(task);
 	bpf_probe_read_kernel_str(e.comm, sizeof(e.comm), task->comm);
 	iter__write(ctx->meta->seq, &e, sizeof(e));
 	return 0;
@@ -58,8 +44,8 @@ int BPF_PROG(proc_forked, struct task_struct *parent, struct task_struct *child)
 	event__of(&e.event, parent, ID_proc_fork);
 	e.child_pid = child->tgid;
 	e.child_tid = child->pid;
-	e.child_ns_pid = ns_number(BPF_CORE_READ(child, group_leader));
-	e.child_ns_tid = ns_number(child);
+	e.child_ns_pid = task__ns_number(BPF_CORE_READ(child, group_leader));
+	e.child_ns_tid = task__ns_number(child);
 	bpf_probe_read_kernel_str(e.comm, sizeof(e.comm), child->comm);
 	emit(&e, sizeof(e));
 	return 0;

@@ -7,51 +7,16 @@
 #include "process/container.h"
 #include "python/program.h"
 #include "record/family.h"
-#include "util/recent.h"
 
 #include <unistd.h>
 
 #define TEXT_MAX	2048
-#define OWN_NUMBERS_MAX 16384
-
-struct own_number {
-	u32 pid, tid; /* tid: in the process's own pid namespace */
-};
-
-struct proc_state {
-	struct recent tids; /* struct own_number -> u32 tid, of threads in other pid namespaces */
-};
-
-static struct proc_state *state_of(const struct session *s)
-{
-	return session__state(s, EVENT_FAMILY(ID_proc_task));
-}
-
-static void begin(struct session *s)
-{
-	recent__init(&state_of(s)->tids, sizeof(struct own_number), sizeof(u32), OWN_NUMBERS_MAX);
-}
-
-static void end(struct session *s)
-{
-	recent__free(&state_of(s)->tids);
-}
-
-static void note_number(struct session *s, u32 pid, u32 tid, u32 own_tid)
-{
-	u32 *slot = tid != own_tid ? recent__get(&state_of(s)->tids, &(struct own_number){ pid, own_tid }) : NULL;
-
-	if (slot)
-		*slot = tid;
-}
-
 static void on_thread_name(struct session *s, u32 pid, u32 own_tid, const char *name)
 {
-	const u32 *tid = recent__find(&state_of(s)->tids, &(struct own_number){ pid, own_tid });
 	struct proc_name r = { .event = session__event(s, ID_proc_name), .name = session__intern(s, name) };
 
 	r.event.pid = pid;
-	r.event.tid = tid ? *tid : own_tid;
+	r.event.tid = session__tid_of(s, pid, own_tid);
 	/* the main thread has the process's name: its own is always MainThread */
 	if (r.event.tid != pid)
 		session__emit(s, &r, sizeof(r));
@@ -115,9 +80,9 @@ static void on_event(struct session *s, const struct event *e, u32 size)
 	const struct proc_fork *f = (const struct proc_fork *)e;
 
 	if (e->id == ID_proc_task && size >= sizeof(*t))
-		note_number(s, e->pid, e->tid, t->ns_tid);
+		session__note_own_tid(s, e->pid, e->tid, t->ns_tid);
 	if (e->id == ID_proc_fork && size >= sizeof(*f))
-		note_number(s, f->child_pid, f->child_tid, f->child_ns_tid);
+		session__note_own_tid(s, f->child_pid, f->child_tid, f->child_ns_tid);
 	if (e->id == ID_proc_exec || (e->id == ID_proc_task && e->pid == e->tid))
 		emit_image(s, e->pid, e->time);
 }
@@ -150,9 +115,6 @@ FAMILY_HOST(proc) = {
 	.name = "proc",
 	.parts = parts,
 	.follow_iterator = "proc_snapshot",
-	.state = sizeof(struct proc_state),
-	.begin = begin,
-	.end = end,
 	.object_mapped = on_mapped,
 	.event = on_event,
 	.thread_name = on_thread_name,

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Host code of the records of NVTX, which the shim makes (record/shims.c). */
+#include "nvtx.h"
+
+#include "record/family.h"
+
+static void ended(struct session *s, u32 pid)
+{
+	struct nvtx_dropped d = {
+		.event = { .time = session__now(s), .pid = pid, .tid = pid, .id = ID_nvtx_dropped },
+		.dropped.reason = NVTX_PROCESS_ENDED,
+	};
+
+	session__emit(s, &d, sizeof(d));
+}
+
+static const struct shim_user user = { .family = "nvtx", .control = "nvtx_control", .ended = ended };
+
+static void object_mapped(struct session *s, struct file_facts *file, const void *facts, const struct mapping *m)
+{
+	session__request_records(s, &user, facts, m, 1U << SHIM_NVTX);
+}
+
+static void event(struct session *s, const struct event *e, u32 size)
+{
+	const struct nvtx_shim *r = (const struct nvtx_shim *)e;
+
+	if (e->id == ID_nvtx_shim && size >= sizeof(*r))
+		session__note_shim(s, &user, e->pid, r->shim.state, r->text, size - (u32)sizeof(*r));
+}
+
+static const struct family_part parts[] = {
+	FAMILY_WHOLE("nvtx_records"),
+	FAMILY_WHOLE("nvtx_control"),
+	FAMILY_PARTS_END,
+};
+
+FAMILY_HOST(nvtx_host) = {
+	.name = "nvtx",
+	.parts = parts,
+	.prepare = session__prepare_shims,
+	.is_runtime = shim_user__is_runtime,
+	.sites = shim_user__sites,
+	.object_mapped = object_mapped,
+	.cut = session__translate_tid,
+	.event = event,
+	.tick = shim_user__tick,
+	.has_more_records = shim_user__has_more,
+};

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Begins and ends recordings of NVTX, and the call by which NVTX itself loads the shim. */
+#define _GNU_SOURCE
+#include "nvtx.h"
+
+#include "shim.h"
+
+#include <string.h>
+#include <time.h>
+
+#define REQUESTS (1U << SHIM_NVTX | 1U << SHIM_RANGES)
+
+SHIM_EXPORT int InitializeInjectionNvtx2(const void *(*get_table)(uint32_t id));
+
+static struct {
+	bool active; /* the tables are served for a tracer */
+	bool by_nvtx; /* NVTX has loaded the shim, which stays */
+	uint64_t since; /* CLOCK_MONOTONIC, ns */
+	uint64_t records; /* lost so far */
+} control;
+
+uint64_t nvtx__since(void)
+{
+	return control.since;
+}
+
+bool nvtx__is_active(void)
+{
+	return control.active;
+}
+
+static void report_state(enum gpu_shim_state state, const char *text)
+{
+	struct shim_state body = { .told = nvtx_tables__count(), .state = state, .groups = 1 };
+
+	lane__record_text(LANE_NVTX, NVTX_STATE, &body, sizeof(body), text, strlen(text));
+	lanes__flush(LANE_NVTX);
+}
+
+static void report_lost(uint64_t records, enum nvtx_drop_reason reason)
+{
+	struct shim_nvtx_dropped *body = records ? lane__record(LANE_NVTX, NVTX_DROPPED, sizeof(*body), 0, shim__now()) :
+						   NULL;
+
+	if (!body)
+		return;
+	*body = (struct shim_nvtx_dropped){ .records = records, .reason = reason };
+	lane__commit(LANE_NVTX);
+}
+
+static void report_all_lost(void)
+{
+	uint64_t unknown, no_room, too_many, full = lanes__lost(LANE_NVTX, &too_many);
+
+	nvtx_ranges__lost(&unknown, &no_room);
+	report_lost(full, NVTX_LANE_FULL);
+	report_lost(too_many + no_room, NVTX_TOO_MANY);
+	report_lost(unknown, NVTX_BEGAN_BEFORE);
+}
+
+/* What the tables, ranges and lanes had before is not this recording's. */
+static void start(uint32_t requested)
+{
+	uint64_t ignored;
+
+	lanes__discard(LANE_NVTX);
+	lanes__lost(LANE_NVTX, &ignored);
+	nvtx_ranges__lost(&ignored, &ignored);
+	control.since = shim__now();
+	control.active = true;
+	texts__set_recording(LANE_NVTX, true);
+	__atomic_store_n(&nvtx_records, requested >> SHIM_NVTX & 1, __ATOMIC_RELEASE);
+	report_state(GPU_SHIM_STARTED, "");
+	nvtx_tables__serve();
+	nvtx_names__report_all();
+}
+
+void nvtx__stop(void)
+{
+	if (!control.active)
+		return;
+	nvtx_tables__restore();
+	__atomic_store_n(&nvtx_passes_ranges, false, __ATOMIC_RELEASE);
+	__atomic_store_n(&nvtx_records, false, __ATOMIC_RELEASE);
+	nvtx_ranges__report_open();
+	if (!control.by_nvtx)
+		nvtx_ranges__forget();
+	report_all_lost();
+	report_state(GPU_SHIM_STOPPED, "");
+	texts__set_recording(LANE_NVTX, false);
+	control.active = false;
+}
+
+void nvtx__step(uint32_t requested, bool came, bool left)
+{
+	if (!(requested & REQUESTS)) {
+		nvtx__stop();
+		return;
+	}
+	if (!control.active) {
+		start(requested);
+		came = false;
+	}
+	if (came) {
+		texts__set_recording(LANE_NVTX, true);
+		report_state(GPU_SHIM_STARTED, "");
+		nvtx_tables__report();
+		nvtx_names__report_all();
+	}
+	__atomic_store_n(&nvtx_passes_ranges, requested >> SHIM_RANGES & 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&nvtx_records, requested >> SHIM_NVTX & 1, __ATOMIC_RELEASE);
+	nvtx_tables__serve();
+	report_all_lost();
+	lanes__flush(LANE_NVTX);
+	if (left)
+		report_state(GPU_SHIM_LEFT, "");
+}
+
+/* The child's thread, if there is one, makes the tables as they were, unless a tracer requests records of the child. */
+void nvtx__after_fork(void)
+{
+	nvtx_passes_ranges = nvtx_records = false;
+	nvtx_ranges__forget();
+}
+
+/* nvtxDetail/nvtxTypes.h: NvtxExportTableCallbacks, and the ids of its modules */
+struct callbacks {
+	size_t size;
+	int (*get_functions)(int module, void ****table, unsigned int *size);
+};
+enum { TABLE_CALLBACKS = 1 };
+
+static void fill_module(const struct callbacks *c, int module, uint32_t first, uint32_t n)
+{
+	void ***table;
+	unsigned int size;
+
+	if (!c->get_functions(module, &table, &size) || size < n)
+		return;
+	/* the list begins with a NULL at index 0 */
+	for (uint32_t i = 0; i < n; i++)
+		if (nvtx_functions[first + i] && table[i + 1])
+			*table[i + 1] = nvtx_functions[first + i];
+}
+
+/*
+ * NVTX calls this at the first call of each library that includes it, because NVTX_INJECTION64_PATH names the shim. A
+ * tracer that has just started this program gets a moment to make its request, so that the first range is recorded.
+ */
+int InitializeInjectionNvtx2(const void *(*get_table)(uint32_t id))
+{
+	const struct callbacks *c = get_table(TABLE_CALLBACKS);
+
+	if (!c || c->size < sizeof(*c))
+		return 0;
+	fill_module(c, 1, NVTX_TABLE_CORE, 15);
+	fill_module(c, 2, NVTX_TABLE_CUDA, 8);
+	fill_module(c, 4, NVTX_TABLE_CUDART, 6);
+	fill_module(c, 5, NVTX_TABLE_CORE2, 15);
+	control.by_nvtx = true;
+	shim__await(SHIM_NVTX);
+	return 1;
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * NVTX's tables. Each library that includes NVTX 3 has a table of its own, a variable without an exported symbol
+ * (nvtxGlobals_v3 in nvtxDetail/nvtxImpl.h). It is recognized by its content alone: two sizes, a version, and 64
+ * pointers from its second half to its own slots.
+ *
+ *	  0	u32 state: 0 no call was made yet, 1 a thread is initializing the table, 2 complete
+ *	  8	u64 16, and a function's address
+ *	 24	u64 24, u32 3, u32 0, and a function's address
+ *	 48	64 slots: the functions that NVTX calls; NULL: none
+ *	560	six lists of pointers to these slots, each between two NULLs
+ *
+ * NVTX sets all slots to NULL at its first call if no tool is there. In a table without any call the shim does the same
+ * in its place; it remains so, because NVTX can't be made to begin again.
+ */
+#define _GNU_SOURCE
+#include "libc.h"
+#include "nvtx.h"
+
+#include "shim.h"
+
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TABLES_MAX 256
+#define PATH_BYTES 512
+
+struct nvtx_table {
+	uint32_t state, pad;
+	uint64_t callbacks_size, get_table;
+	uint64_t version_size;
+	uint32_t version, pad2;
+	uint64_t set_version;
+	uint64_t slots[NVTX_SLOTS];
+	uint64_t lists[NVTX_SLOTS + 2 * 6];
+};
+enum table_state { TABLE_FRESH, TABLE_STARTED, TABLE_COMPLETE };
+
+struct served {
+	struct nvtx_table *table;
+	uint64_t before[NVTX_SLOTS];
+	bool serves; /* its slots are the shim's; false: another tool has it */
+	bool by_nvtx; /* NVTX has asked for them */
+	bool seen;
+	char path[PATH_BYTES];
+};
+
+static struct {
+	struct served list[TABLES_MAX];
+	uint32_t n;
+	unsigned long long adds, subs; /* of the loader: how often it has added and removed objects */
+	bool has_scanned;
+	bool others_tool; /* the environment names another tool */
+	bool pending; /* a thread was initializing a table */
+} tables;
+
+static const struct {
+	uint32_t first, n;
+} modules[] = { { NVTX_TABLE_CORE, 15 },   { NVTX_TABLE_CUDA, 8 },  { NVTX_TABLE_OPENCL, 14 },
+		{ NVTX_TABLE_CUDART, 6 }, { NVTX_TABLE_CORE2, 15 }, { NVTX_TABLE_SYNC, 6 } };
+
+static bool is_table(const struct nvtx_table *t)
+{
+	const uint64_t *list = t->lists;
+
+	if (t->callbacks_size != 16 || t->version_size != 24 || t->version != 3 || t->state > TABLE_COMPLETE)
+		return false;
+	for (size_t m = 0; m < sizeof(modules) / sizeof(modules[0]); m++) {
+		if (*list++)
+			return false;
+		for (uint32_t i = 0; i < modules[m].n; i++)
+			if (*list++ != (uint64_t)(uintptr_t)&t->slots[modules[m].first + i])
+				return false;
+		if (*list++)
+			return false;
+	}
+	return true;
+}
+
+static struct served *find(const struct nvtx_table *t)
+{
+	for (uint32_t i = 0; i < tables.n; i++)
+		if (tables.list[i].table == t)
+			return &tables.list[i];
+	return NULL;
+}
+
+/* Who fills the slots: nobody, the shim already, or another tool? */
+static bool has_other_functions(const struct nvtx_table *t, bool *ours)
+{
+	*ours = false;
+	for (uint32_t i = 0; i < NVTX_SLOTS; i++) {
+		*ours |= t->slots[i] && t->slots[i] == (uint64_t)(uintptr_t)nvtx_functions[i];
+		if (t->slots[i] && t->slots[i] != (uint64_t)(uintptr_t)nvtx_functions[i])
+			return true;
+	}
+	return false;
+}
+
+static void fill(struct nvtx_table *t)
+{
+	for (uint32_t i = 0; i < NVTX_SLOTS; i++)
+		__atomic_store_n(&t->slots[i], (uint64_t)(uintptr_t)nvtx_functions[i], __ATOMIC_RELEASE);
+}
+
+/* Returns false if a thread is initializing the table: the next scan decides. */
+static bool serve(struct served *s)
+{
+	struct nvtx_table *t = s->table;
+	uint32_t fresh = TABLE_FRESH;
+	bool ours;
+
+	if (__atomic_load_n(&t->state, __ATOMIC_ACQUIRE) == TABLE_FRESH) {
+		/* another tool will be loaded at the first call */
+		if (tables.others_tool)
+			return false;
+		if (!__atomic_compare_exchange_n(&t->state, &fresh, TABLE_STARTED, false, __ATOMIC_ACQ_REL,
+						 __ATOMIC_ACQUIRE))
+			goto later;
+		memset(s->before, 0, sizeof(s->before));
+		fill(t);
+		__atomic_store_n(&t->state, TABLE_COMPLETE, __ATOMIC_RELEASE);
+		s->serves = true;
+		return true;
+	}
+	if (__atomic_load_n(&t->state, __ATOMIC_ACQUIRE) != TABLE_COMPLETE)
+		goto later;
+	s->serves = !has_other_functions(t, &ours);
+	s->by_nvtx = s->serves && ours;
+	if (!s->serves || ours)
+		return true;
+	memcpy(s->before, t->slots, sizeof(s->before));
+	fill(t);
+	return true;
+later:
+	tables.pending = true;
+	return false;
+}
+
+static void record(const struct served *s)
+{
+	struct shim_nvtx_object body = { .address = (uint64_t)(uintptr_t)s->table, .served = s->serves };
+
+	lane__record_text(LANE_NVTX, NVTX_OBJECT, &body, sizeof(body), s->path, strlen(s->path));
+}
+
+static void found(struct nvtx_table *t, const char *path)
+{
+	struct served *s = find(t);
+
+	if (s) {
+		s->seen = true;
+		if (s->serves)
+			return;
+	} else {
+		if (tables.n == TABLES_MAX)
+			return;
+		s = &tables.list[tables.n];
+		*s = (struct served){ .table = t, .seen = true };
+		strncpy(s->path, *path ? path : "/proc/self/exe", sizeof(s->path) - 1);
+		tables.n++;
+		if (serve(s))
+			record(s);
+		else
+			tables.n--;
+	}
+}
+
+static int scan_object(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		uintptr_t at = (info->dlpi_addr + p->p_vaddr + 7) & ~7UL, end = info->dlpi_addr + p->p_vaddr + p->p_filesz;
+
+		if (p->p_type != PT_LOAD || !(p->p_flags & PF_W) || p->p_filesz < sizeof(struct nvtx_table))
+			continue;
+		for (; at + sizeof(struct nvtx_table) <= end; at += 8)
+			if (*(const uint64_t *)(at + 8) == 16 && is_table((const struct nvtx_table *)at))
+				found((struct nvtx_table *)at, info->dlpi_name);
+	}
+	return 0;
+}
+
+static int read_counters(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	unsigned long long *counters = arg;
+
+	counters[0] = info->dlpi_adds;
+	counters[1] = info->dlpi_subs;
+	return 1;
+}
+
+void nvtx_tables__serve(void)
+{
+	unsigned long long counters[2] = { 0 };
+	const char *tool;
+	uint32_t keep = 0;
+
+	dl_iterate_phdr(read_counters, counters);
+	if (tables.has_scanned && counters[0] == tables.adds && counters[1] == tables.subs && !tables.pending)
+		return;
+	tables.has_scanned = true;
+	tables.pending = false;
+	tables.adds = counters[0];
+	tables.subs = counters[1];
+	tool = getenv("NVTX_INJECTION64_PATH");
+	tables.others_tool = tool && *tool && !strstr(tool, "libsonde-cupti");
+	for (uint32_t i = 0; i < tables.n; i++)
+		tables.list[i].seen = false;
+	dl_iterate_phdr(scan_object, NULL);
+	/* unloaded */
+	for (uint32_t i = 0; i < tables.n; i++)
+		if (tables.list[i].seen && keep++ != i)
+			tables.list[keep - 1] = tables.list[i];
+	tables.n = keep;
+}
+
+static int restore_object(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		uintptr_t begin = info->dlpi_addr + p->p_vaddr;
+
+		for (uint32_t k = 0; p->p_type == PT_LOAD && k < tables.n; k++) {
+			struct served *s = &tables.list[k];
+			uintptr_t at = (uintptr_t)s->table;
+
+			if (at < begin || at + sizeof(*s->table) > begin + p->p_filesz || !s->serves || s->by_nvtx ||
+			    !is_table(s->table))
+				continue;
+			for (uint32_t j = 0; j < NVTX_SLOTS; j++) {
+				uint64_t ours = (uint64_t)(uintptr_t)nvtx_functions[j];
+
+				__atomic_compare_exchange_n(&s->table->slots[j], &ours, s->before[j], false,
+							    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+			}
+		}
+	}
+	return 0;
+}
+
+/* Within the loader's lock, so that no object is unloaded meanwhile. */
+void nvtx_tables__restore(void)
+{
+	dl_iterate_phdr(restore_object, NULL);
+	tables.n = 0;
+	tables.has_scanned = false;
+}
+
+void nvtx_tables__report(void)
+{
+	for (uint32_t i = 0; i < tables.n; i++)
+		record(&tables.list[i]);
+}
+
+uint32_t nvtx_tables__count(void)
+{
+	return tables.n;
+}
