@@ -131,9 +131,9 @@ static uint64_t hand_over(const struct lane *l, enum lane_kind kind, uint64_t at
 		const struct shim_record *r = record_at(l, at + bytes);
 
 		/* what is left at the end of the buffer */
-		if (!r->kind)
-			return bytes ? bytes : r->size;
-		if (sizeof(b.batch) + bytes + r->size > SHIM_BATCH_MAX ||
+		if (!r->kind && !bytes)
+			return r->size;
+		if (!r->kind || sizeof(b.batch) + bytes + r->size > SHIM_BATCH_MAX ||
 		    (at + bytes) % LANE_BYTES < at % LANE_BYTES)
 			break;
 		bytes += r->size;
