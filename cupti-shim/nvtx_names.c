@@ -5,6 +5,8 @@
 
 #include "shim.h"
 
+#include <string.h>
+
 #define NAMES_MAX 1024
 
 struct given {
@@ -31,24 +33,23 @@ static void record_category(const struct given *g)
 
 static void record_resource(const struct given *g)
 {
-	struct shim_nvtx_resource *body = lane__record(LANE_NVTX, NVTX_RESOURCE, sizeof(*body), 0, shim__now());
+	struct shim_nvtx_resource body = { .handle = g->handle, .kind = g->kind };
+	const char *name = text__of(g->name);
 
-	if (!body)
-		return;
-	*body = (struct shim_nvtx_resource){ .name = g->name, .handle = g->handle, .kind = g->kind };
-	lane__commit(LANE_NVTX);
+	lane__record_text(LANE_NVTX, NVTX_RESOURCE, &body, sizeof(body), name, strlen(name));
 }
 
 static void record(const struct given *g)
 {
 	if (!nvtx_records)
 		return;
+	if (g->kind != CATEGORY) {
+		record_resource(g);
+		return;
+	}
 	nvtx__use(g->name);
 	nvtx__use(g->domain);
-	if (g->kind == CATEGORY)
-		record_category(g);
-	else
-		record_resource(g);
+	record_category(g);
 }
 
 /* A later name for the same thing replaces the first one. */

@@ -40,8 +40,8 @@ enum nvtx_payload_kind {
 
 /* What the attributes of a range or mark state. */
 struct shim_nvtx_attributes {
-	u64 name UNIT(hex) DOC("of event nvtx_text; 0: none");
-	u64 domain UNIT(hex) DOC("its name, of event nvtx_text; 0: the default domain");
+	u64 name UNIT(text) DOC("0: none, or not known");
+	u64 domain UNIT(text) DOC("its name; 0: the default domain");
 	u64 payload DOC("the value's bits, by its kind");
 	u32 category DOC("of event nvtx_category; 0: none");
 	u32 color UNIT(hex) DOC("ARGB; 0: none");
@@ -63,12 +63,12 @@ struct shim_nvtx_mark {
 
 /* Followed by the text, padded with NULs. */
 struct shim_nvtx_text {
-	u64 text UNIT(hex) DOC("hash of the text, by which other events refer to it");
+	u64 number UNIT(hex) DOC("hash of the text, by which other events refer to it");
 };
 
 struct shim_nvtx_category {
-	u64 name UNIT(hex) DOC("of event nvtx_text");
-	u64 domain UNIT(hex) DOC("its name, of event nvtx_text; 0: the default domain");
+	u64 name UNIT(text);
+	u64 domain UNIT(text) DOC("its name; 0: the default domain");
 	u32 category;
 	u32 pad;
 };
@@ -82,8 +82,8 @@ enum nvtx_resource_kind {
 	NVTX_CUDA_EVENT,
 };
 
+/* Followed by its name, padded with NULs. */
 struct shim_nvtx_resource {
-	u64 name UNIT(hex) DOC("of event nvtx_text");
 	u64 handle UNIT(hex);
 	enum nvtx_resource_kind kind;
 	u32 pad;
@@ -91,12 +91,12 @@ struct shim_nvtx_resource {
 
 /* Follows the time and thread of a range's begin, or of a mark. Followed by the text: "batch=32 loss=0.25". */
 struct shim_nvtx_payload {
-	u64 schema UNIT(hex) DOC("its name, of event nvtx_text; 0: none");
+	u64 schema UNIT(text) DOC("its name; 0: none");
 };
 
 struct shim_nvtx_counter {
-	u64 name UNIT(hex) DOC("of event nvtx_text");
-	u64 domain UNIT(hex) DOC("its name, of event nvtx_text; 0: the default domain");
+	u64 name UNIT(text);
+	u64 domain UNIT(text) DOC("its name; 0: the default domain");
 	u64 value DOC("the value's bits, by its kind");
 	enum nvtx_payload_kind value_kind DOC("NVTX_NO_PAYLOAD: there was no value at this time");
 	u32 pad;

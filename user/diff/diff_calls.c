@@ -59,7 +59,7 @@ static const char *name_of(const struct calls *c, const struct view *v, const st
 
 	if (name)
 		return name;
-	name = n->kernel ? names__kernel_of(names, v, n->kernel) : NULL;
+	name = n->kernel ? names__text_of(names, v, n->kernel) : NULL;
 	if (name) {
 		snprintf(buf, size, "kernel %s", name);
 		return buf;

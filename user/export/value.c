@@ -31,7 +31,7 @@ void field_value__get(struct field_value *out, const struct names *names, const 
 	if (schema_field__is_task(f))
 		out->s = names__number(names, (u32)out->s);
 	out->u = (u64)out->s;
-	name = names__kernel_of(names, v, f);
+	name = names__text_of(names, v, f);
 	if (name) {
 		set_text(out, name);
 		return;
@@ -64,6 +64,8 @@ const char *event__title(const struct names *names, const struct view *v, u16 pr
 	const char *name = v->event->is_span ? names__torch(names, v, buf, size) : NULL;
 	const struct schema_field *nr;
 
+	if (!name)
+		name = names__nvtx(names, v, buf, size);
 	if (v->event->is_call) {
 		/* One probe records all system calls, so the field nr has the name. */
 		nr = schema_event__field(v->event, "nr");

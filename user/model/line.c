@@ -73,7 +73,7 @@ static void print_field(FILE *out, const struct line_context *c, const struct vi
 	putc(' ', out);
 	print_name(out, f->name);
 	putc('=', out);
-	text = c->names ? names__kernel_of(c->names, v, f) : NULL;
+	text = c->names ? names__text_of(c->names, v, f) : NULL;
 	if (text)
 		print_text(out, text, strlen(text));
 	else if (f->type == FIELD_TEXT || f->type == FIELD_TAIL) {

@@ -27,7 +27,7 @@ int names__create(struct names **out, const struct schema *s)
 	recent_texts__init(&n->strings, sizeof(u32));
 	recent_texts__init(&n->peers, sizeof(u32));
 	recent_texts__init(&n->titles, sizeof(u32));
-	recent_texts__init(&n->kernels, sizeof(struct kernel_key));
+	recent_texts__init(&n->texts, sizeof(struct kernel_key));
 	recent_texts__init(&n->torch, sizeof(struct kernel_key));
 	map__init(&n->gils, sizeof(struct kernel_key), sizeof(struct named_gil));
 	map__init(&n->instances, sizeof(u32), sizeof(struct named_task *));
@@ -50,7 +50,7 @@ void names__free(struct names *n)
 	recent__free(&n->strings.table);
 	recent__free(&n->peers.table);
 	recent__free(&n->titles.table);
-	recent__free(&n->kernels.table);
+	recent__free(&n->texts.table);
 	recent__free(&n->torch.table);
 	map__free(&n->gils);
 	map__free(&n->instances);
@@ -336,16 +336,16 @@ static int feed_probe(struct names *n, const struct view *v)
 int names__feed(struct names *n, const struct view *v)
 {
 	const char *kind = v->event->name;
-	struct kernel_key kernel;
+	struct kernel_key key;
 	u32 id;
 
 	if (!strcmp(kind, "meta_string")) {
 		id = (u32)view__get(v, "string");
 		return recent_texts__feed(&n->strings, &id, v);
 	}
-	if (!strcmp(kind, "gpu_name")) {
-		kernel = (struct kernel_key){ (u64)view__get(v, "name"), (u64)view__get(v, "pid") };
-		return recent_texts__feed(&n->kernels, &kernel, v);
+	if (!strcmp(kind, "gpu_name") || !strcmp(kind, "nvtx_text")) {
+		key = (struct kernel_key){ (u64)view__get(v, *kind == 'g' ? "name" : "number"), (u64)view__get(v, "pid") };
+		return recent_texts__feed(&n->texts, &key, v);
 	}
 	if (!strcmp(kind, "gil_owner"))
 		return n->trace ? feed_gil(n, v) : 0;
@@ -409,13 +409,13 @@ int names__load(struct names *n, struct trace *t)
 	/* which processes and programs there are is read before what is known of them */
 	static const char *const lives[] = { "proc_task", "proc_fork", "proc_exec", "proc_exit", NULL };
 	static const char *const kinds[] = { "meta_probe",  "proc_rename",  "proc_image",    "proc_rank",
-					     "proc_name",   "proc_python",  "gil_owner",     "gpu_name",
+					     "proc_name",   "proc_python",  "gil_owner",     "gpu_name",  "nvtx_text",
 					     "torch_class", "syscall_peer", "syscall_title", "torch_operator",
 					     NULL };
 	int err;
 
 	n->trace = t;
-	n->kernels.table.max = n->torch.table.max = n->peers.table.max = n->titles.table.max = ~0U;
+	n->texts.table.max = n->torch.table.max = n->peers.table.max = n->titles.table.max = ~0U;
 	err = trace__read_kind(t, "meta_cost", on_costs, n);
 	if (!err)
 		err = read_kinds(n, lives);
@@ -433,21 +433,21 @@ const char *names__string(const struct names *n, u32 id)
 	return text ? text : "";
 }
 
-/* Returns the mangled name of a GPU kernel by the number that the process's shim gave it; NULL: not known. */
-static const char *kernel_name(const struct names *n, u32 pid, u64 number)
+const char *names__text(const struct names *n, u32 pid, u64 number)
 {
 	struct kernel_key key = { number, names__number(n, pid) };
 
-	/* each name is sent once, so its use is marked; callers do not see this */
-	return recent_texts__use((struct recent_texts *)&n->kernels, &key);
+	/* each text is sent once, so its use is marked; callers do not see this */
+	return recent_texts__use((struct recent_texts *)&n->texts, &key);
 }
 
-const char *names__kernel_of(const struct names *n, const struct view *v, const struct schema_field *f)
+const char *names__text_of(const struct names *n, const struct view *v, const struct schema_field *f)
 {
-	if (!recent__entries(&n->kernels.table) || strcmp(f->name, "name") != 0 ||
-	    strcmp(v->event->name, "gpu_kernel") != 0)
+	bool is_text = !strcmp(f->unit, "text") || (!strcmp(f->name, "name") && !strcmp(v->event->name, "gpu_kernel"));
+
+	if (!is_text || !recent__entries(&n->texts.table))
 		return NULL;
-	return kernel_name(n, (u32)view__get(v, "pid"), (u64)view__s64(v, f));
+	return names__text(n, (u32)view__get(v, "pid"), (u64)view__s64(v, f));
 }
 
 bool names__interpreter(const struct names *n, u32 pid, u64 gil, u64 *interpreter)
@@ -597,4 +597,22 @@ char *names__label(const struct names *n, char *buf, size_t size, u32 pid, u32 t
 				     "process",
 		 names__number(n, tid ? tid : pid));
 	return buf;
+}
+
+const char *names__nvtx_label(const struct names *n, u32 pid, u64 domain, u64 name, char *buf, size_t size)
+{
+	const char *of = domain ? names__text(n, pid, domain) : NULL, *text = name ? names__text(n, pid, name) : NULL;
+
+	snprintf(buf, size, "%s%s%s", of ? of : "", of ? ":" : "", text ? text : "(name not recorded)");
+	return buf;
+}
+
+const char *names__nvtx(const struct names *n, const struct view *v, char *buf, size_t size)
+{
+	const char *kind = v->event->name;
+
+	if (strcmp(kind, "nvtx_range") != 0 && strcmp(kind, "nvtx_mark") != 0 && strcmp(kind, "nvtx_counter") != 0)
+		return NULL;
+	return names__nvtx_label(n, (u32)view__get(v, "pid"), (u64)view__get(v, "domain"), (u64)view__get(v, "name"), buf,
+				 size);
 }

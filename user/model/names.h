@@ -89,11 +89,17 @@ void names__container(const struct names *n, u32 pid, const char **container, co
 bool names__interpreter(const struct names *n, u32 pid, u64 gil, u64 *interpreter);
 /* The text of a field of unit `string`; "" for 0 or an unknown one. */
 const char *names__string(const struct names *n, u32 id);
+/* Returns a text by the id that the process gave it: a kernel's mangled name, a range's name. NULL: not known. */
+const char *names__text(const struct names *n, u32 pid, u64 id);
+/* Returns the text if f is field `name` of gpu_kernel or has the unit `text`; NULL: f is another field, or not known. */
+const char *names__text_of(const struct names *n, const struct view *v, const struct schema_field *f);
+/* Writes "domain:name" of ids of texts that the process uses with NVTX. Returns buf. */
+const char *names__nvtx_label(const struct names *n, u32 pid, u64 domain, u64 name, char *buf, size_t size);
 /*
- * Returns the mangled name of a GPU kernel if f is field `name` of gpu_kernel, which contains the number that the
- * process's shim gave the name; NULL: f is another field, or the name is not known.
+ * Returns the name of a range or mark of NVTX as Nsight prints it, "domain:name". NULL: v is of another kind, or its
+ * name is not known. The name may be in buf.
  */
-const char *names__kernel_of(const struct names *n, const struct view *v, const struct schema_field *f);
+const char *names__nvtx(const struct names *n, const struct view *v, char *buf, size_t size);
 /*
  * Returns the name of an operator's call, a backward node or a range as torch.profiler prints it: "aten::add",
  * "AddmmBackward0". NULL: v is of another kind, or its name is not known. The name is in buf.

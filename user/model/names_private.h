@@ -56,7 +56,7 @@ struct names {
 	struct recent_texts strings; /* by u32 */
 	struct recent_texts peers; /* by u32 pid: names of processes that the recording does not follow */
 	struct recent_texts titles; /* by u32 pid */
-	struct recent_texts kernels; /* by struct kernel_key */
+	struct recent_texts texts; /* by struct kernel_key */
 	struct recent_texts torch; /* by struct kernel_key: operators by their handle, classes of nodes by their vtable */
 	struct map gils; /* struct kernel_key -> struct named_gil, of a whole trace */
 	struct trace_task *numbering; /* tasks of reused numbers, by number and start */

@@ -245,6 +245,12 @@ static enum event_role role_of(const struct schema_event *e)
 		{ "gpu_name", EVENT_DESCRIBES },
 		{ "gpu_clock", EVENT_DESCRIBES },
 		{ "gpu_shim", EVENT_DESCRIBES },
+		{ "nvtx_text", EVENT_DESCRIBES },
+		{ "nvtx_category", EVENT_DESCRIBES },
+		{ "nvtx_resource", EVENT_DESCRIBES },
+		{ "nvtx_payload", EVENT_DESCRIBES },
+		{ "nvtx_shim", EVENT_DESCRIBES },
+		{ "nvtx_object", EVENT_DESCRIBES },
 		{ "nccl_communicator", EVENT_DESCRIBES },
 		{ "nccl_library", EVENT_DESCRIBES },
 		/* a program mostly makes its handles once, when it begins */

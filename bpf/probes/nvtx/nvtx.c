@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Host code of the records of NVTX, which the shim makes (record/shims.c). */
 #include "nvtx.h"
+#include "probes/proc/proc.h"
 
 #include "record/family.h"
 
@@ -21,10 +22,30 @@ static void object_mapped(struct session *s, struct file_facts *file, const void
 	session__request_records(s, &user, facts, m, 1U << SHIM_NVTX);
 }
 
+/* The name that the program gives a thread is the thread's name everywhere. */
+static void note_name(struct session *s, const struct nvtx_resource *r, u32 size)
+{
+	struct proc_name p = { .event = r->event };
+	char name[64];
+
+	if (r->resource.kind != NVTX_OS_THREAD)
+		return;
+	snprintf(name, sizeof(name), "%.*s", (int)(size - sizeof(*r)), r->name);
+	p.event.id = ID_proc_name;
+	p.event.tid = session__tid_of(s, r->event.pid, (u32)r->resource.handle);
+	/* the main thread has the process's name */
+	if (p.event.tid == p.event.pid)
+		return;
+	p.name = session__intern(s, name);
+	session__emit(s, &p, sizeof(p));
+}
+
 static void event(struct session *s, const struct event *e, u32 size)
 {
 	const struct nvtx_shim *r = (const struct nvtx_shim *)e;
 
+	if (e->id == ID_nvtx_resource && size >= sizeof(struct nvtx_resource))
+		note_name(s, (const struct nvtx_resource *)e, size);
 	if (e->id == ID_nvtx_shim && size >= sizeof(*r))
 		session__note_shim(s, &user, e->pid, r->shim.state, r->text, size - (u32)sizeof(*r));
 }

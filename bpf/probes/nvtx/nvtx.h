@@ -19,8 +19,8 @@ struct nvtx_mark {
 
 struct nvtx_text {
 	struct event event;
-	struct shim_nvtx_text text_id;
-	char content[];
+	struct shim_nvtx_text named;
+	char text[];
 } EVENT(nvtx_text, 0x1203, "a name; recorded once per recording and process");
 
 struct nvtx_category {
@@ -31,12 +31,13 @@ struct nvtx_category {
 struct nvtx_resource {
 	struct event event;
 	struct shim_nvtx_resource resource;
+	char name[];
 } EVENT(nvtx_resource, 0x1205, "the name of a thread, device, stream or other resource");
 
 struct nvtx_payload {
 	struct event event;
 	struct shim_nvtx_payload of;
-	char content[];
+	char text[];
 } EVENT(nvtx_payload, 0x1206,
 	"values of a payload with a schema, of the range that began, or the mark, at this time in this thread");
 
