@@ -13,6 +13,7 @@
 #include "findings/merge.h"
 #include "findings/quotes.h"
 #include "findings/rank_time.h"
+#include "findings/ranges.h"
 #include "findings/starts.h"
 #include "findings/thread_pool.h"
 #include "model/cuda_calls.h"
@@ -436,6 +437,8 @@ static int read_findings(struct findings *f, const struct query *q, u32 n_parts)
 		err = complete(f);
 	if (!err)
 		err = starts__add(&f->input, f->list, f->n);
+	if (!err)
+		err = ranges__add(f->list, f->n, &f->input, f->activity);
 	if (!err)
 		err = quotes__add(f->list, f->n, q->trace);
 	for (u32 i = 0; i < f->n; i++)

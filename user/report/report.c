@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "report/report.h"
+#include "report/nvtx/parts.h"
 
 #include <string.h>
 
@@ -119,7 +120,8 @@ static void add_unmeasured(const struct query *q, struct report_output *out)
 
 int report__run(const struct report *r, const struct query *q, struct report_output *out)
 {
-	int err = r->run(q, out);
+	bool by_range = r->nvtx && q->group_by && !strcmp(q->group_by, "nvtx");
+	int err = by_range ? nvtx_parts__run(r->nvtx, q, out) : r->run(q, out);
 
 	if (err)
 		return err;

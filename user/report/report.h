@@ -9,6 +9,19 @@
 #include "output/table.h"
 #include "util/registry.h"
 
+/* Which time of threads a report is about */
+enum nvtx_parts {
+	NVTX_PARTS_NONE,
+	NVTX_PARTS_GIL,
+	NVTX_PARTS_OFF_CPU,
+	NVTX_PARTS_LOCK,
+	NVTX_PARTS_CUDA,
+	NVTX_PARTS_NCCL,
+	NVTX_PARTS_SYSCALL,
+	NVTX_PARTS_PYTHON, /* samples by function */
+	NVTX_PARTS_KERNEL, /* as report nvtx-kern */
+};
+
 struct report {
 	const char *name; /* "cuda-api" */
 	const char *doc; /* one line for `sonde list reports` */
@@ -18,6 +31,7 @@ struct report {
 	/* If not 0, the summary repeats the first two findings if the tables have rows; lower numbers come first. */
 	u32 summary;
 	const char *groups; /* what --group-by takes, comma-separated; NULL: nothing */
+	enum nvtx_parts nvtx; /* --group-by nvtx: what it sums by the innermost range of NVTX */
 	bool takes_peak; /* query.peak_tflops */
 	bool takes_subject; /* `sonde report FILE NAME SUBJECT`: query.subject */
 	bool reads_sources; /* opens files that the trace names (report/source.h) */

@@ -140,4 +140,6 @@ REPORT(cuda_api) = {
 	.doc = "calls of the CUDA runtime and driver: count, time and errors by function and thread",
 	.kinds = "cuda,cudadrv",
 	.run = run,
+	.groups = "nvtx",
+	.nvtx = NVTX_PARTS_CUDA,
 };

@@ -193,4 +193,6 @@ REPORT(cuda_kern) = {
 	.doc = "kernels by name: count and device time, and which code launched most",
 	.kinds = "gpu_kernel,gpu_graph",
 	.run = run,
+	.groups = "nvtx",
+	.nvtx = NVTX_PARTS_KERNEL,
 };

@@ -170,4 +170,6 @@ REPORT(nccl_api) = {
 	.doc = "calls of NCCL: count, time, bytes and errors by function and communicator, and what hangs",
 	.kinds = "nccl_collective,nccl_p2p,nccl_comm,nccl_query,nccl_memory,nccl_reduction,nccl_call,nccl_other",
 	.run = run,
+	.groups = "nvtx",
+	.nvtx = NVTX_PARTS_NCCL,
 };

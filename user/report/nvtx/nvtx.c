@@ -309,7 +309,7 @@ static void fill_marks(struct nvtx_report *r, struct report_output *out)
 static const char *const doing_texts[DOINGS] = {
 	[DO_RUN] = "on a CPU",	   [DO_CPU] = "waiting for a CPU", [DO_GIL] = "waiting for the GIL",
 	[DO_LOCK] = "waiting for locks", [DO_GPU] = "in CUDA",	   [DO_LIBRARY] = "in NCCL or other libraries",
-	[DO_FILE] = "reading or writing files", [DO_OTHER] = "waiting for something else",
+	[DO_FILE] = "reading or writing files", [DO_OTHER] = "asleep or waiting for others",
 };
 
 static void add_finding(struct nvtx_report *r, struct report_output *out)

@@ -10,6 +10,7 @@
 #include "model/nvtx.h"
 #include "output/text.h"
 #include "report/gpu/cuda_work.h"
+#include "report/nvtx/parts.h"
 
 /* The work of one range: of each instance for the projection, of all for the kernels. */
 struct instance {
@@ -218,7 +219,7 @@ static int run_projections(const struct query *args, struct report_output *out)
 	return run(args, out, false);
 }
 
-static int run_kernels(const struct query *args, struct report_output *out)
+int nvtx_kernels__run(const struct query *args, struct report_output *out)
 {
 	return run(args, out, true);
 }
@@ -234,5 +235,5 @@ REPORT(nvtx_kern) = {
 	.name = "nvtx-kern",
 	.doc = "kernels by the range of NVTX in which they were launched",
 	.kinds = "nvtx_range",
-	.run = run_kernels,
+	.run = nvtx_kernels__run,
 };

@@ -422,4 +422,6 @@ REPORT(locks) = {
 	.doc = "contended locks and conditions: which code waited, which code held them, and what it did meanwhile",
 	.kinds = "lock_wait,sample_wake",
 	.run = run,
+	.groups = "nvtx",
+	.nvtx = NVTX_PARTS_LOCK,
 };

@@ -201,4 +201,6 @@ REPORT(offcpu) = {
 	.doc = "why threads did not run: what they waited for, how long, and which thread ended the wait",
 	.kinds = "sched_run,sched_off",
 	.run = run,
+	.groups = "nvtx",
+	.nvtx = NVTX_PARTS_OFF_CPU,
 };

@@ -477,4 +477,6 @@ REPORT(osrt) = {
 	.doc = "system calls: count, time, bytes and errors by name, thread and file",
 	.kinds = "syscall,syscall_short",
 	.run = run,
+	.groups = "nvtx",
+	.nvtx = NVTX_PARTS_SYSCALL,
 };

@@ -350,4 +350,6 @@ REPORT(gil) = {
 	.doc = "waits for Python's GIL: by interpreter, by thread, and which code made which code wait",
 	.kinds = "gil_wait,gil_hold",
 	.run = run,
+	.groups = "nvtx",
+	.nvtx = NVTX_PARTS_GIL,
 };

@@ -106,4 +106,6 @@ REPORT(python) = {
 	.doc = "Python functions: self and total CPU time, with and without the GIL, and time off the CPU",
 	.kinds = "sample_cpu,sample_off",
 	.run = run,
+	.groups = "nvtx",
+	.nvtx = NVTX_PARTS_PYTHON,
 };
