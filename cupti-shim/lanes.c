@@ -211,21 +211,27 @@ void lane__commit(enum lane_kind kind)
 		flush(l, kind);
 }
 
-bool lane__record_text(enum lane_kind kind, uint16_t record_kind, const void *body, size_t size, const char *text,
-		       size_t len)
+bool lane__record_text_at(enum lane_kind kind, uint16_t record_kind, uint64_t time, const void *body, size_t size,
+			  const char *text, size_t len)
 {
 	size_t room = SHIM_RECORD_MAX - sizeof(struct shim_record) - size - 8;
 	char *at;
 
 	if (len > room)
 		len = room;
-	at = lane__record(kind, record_kind, size + len + 1, 0, shim__now());
+	at = lane__record(kind, record_kind, size + len + 1, 0, time);
 	if (!at)
 		return false;
 	memcpy(at, body, size);
 	memcpy(at + size, text, len);
 	lane__commit(kind);
 	return true;
+}
+
+bool lane__record_text(enum lane_kind kind, uint16_t record_kind, const void *body, size_t size, const char *text,
+		       size_t len)
+{
+	return lane__record_text_at(kind, record_kind, shim__now(), body, size, text, len);
 }
 
 void lanes__discard(enum lane_kind kind)

@@ -30,7 +30,9 @@ void *lane_thread__room(struct lane_thread *t, size_t bytes, enum lane_kind kind
  */
 void *lane__record(enum lane_kind kind, uint16_t record_kind, size_t body, uint64_t start, uint64_t end);
 void lane__commit(enum lane_kind kind);
-/* The same with a text after the body, at most SHIM_RECORD_MAX bytes in total. false: there was no room. */
+/* The same of this time or now, with a text after the body, at most SHIM_RECORD_MAX bytes. false: there was no room. */
+bool lane__record_text_at(enum lane_kind kind, uint16_t record_kind, uint64_t time, const void *body, size_t size,
+			  const char *text, size_t len);
 bool lane__record_text(enum lane_kind kind, uint16_t record_kind, const void *body, size_t size, const char *text,
 		       size_t len);
 /* By the shim's thread: */
