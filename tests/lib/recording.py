@@ -62,11 +62,12 @@ class Recording:
 	Records a program that waits for a line on stdin. The recording begins before
 	that line and lasts until the program ends, for stop_after seconds, or until the program prints a line that begins
 	with stop_at. Its lines on stdout are .output. named=False records without a filter and needs one of these.
+	The program's line comes `settle` seconds later: a shim in it looks for tracers once a second.
 	.began, .live and .stopped are this test's clock (CLOCK_MONOTONIC, ns) before sonde starts, when it traces, and after
 	it has ended.
 	"""
 
-	def __init__(self, program, families, options=(), limit=40, stop_after=None, stop_at=None, named=True):
+	def __init__(self, program, families, options=(), limit=40, stop_after=None, stop_at=None, named=True, settle=0):
 		limit *= SLOW
 		if os.geteuid():
 			skip_all("tracing needs root")
@@ -81,6 +82,7 @@ class Recording:
 		self.messages = ""
 		try:
 			self._wait_for("tracing into")
+			time.sleep(settle * SLOW)
 			self.live = time.monotonic_ns()
 			self.steal = steal_ns()
 			target.stdin.write("go\n")

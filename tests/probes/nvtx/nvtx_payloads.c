@@ -2,6 +2,7 @@
 /* Calls NVTX's extensions for payloads and counters: nvtx_payloads ROUNDS. Waits for a line on stdin first. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #if __has_include(<nvtx3/nvToolsExtCounters.h>)
 #include <nvtx3/nvToolsExt.h>
@@ -119,7 +120,7 @@ int main(int argc, char **argv)
 	ints = counter(domain, "ints", NVTX_PAYLOAD_ENTRY_TYPE_INT64);
 	doubles = counter(domain, "doubles", NVTX_PAYLOAD_ENTRY_TYPE_DOUBLE);
 	raw = counter(domain, "raw", NVTX_PAYLOAD_ENTRY_TYPE_UINT16);
-	printf("%d\n", nvtxDomainIsEnabled(domain));
+	printf("%d\n%d\n", getpid(), nvtxDomainIsEnabled(domain));
 	for (int i = 0; i < rounds; i++) {
 		struct step s = { (uint32_t)i, i + 0.25, -3,  "label",
 				  { 1, 2, 3 }, HOT,	 { -7, 0.5 }, "a note" };
