@@ -96,6 +96,13 @@ void nvtx_tables__serve(void);
 void nvtx_tables__restore(void);
 /* A tracer has come: records the objects and whether they are served. */
 void nvtx_tables__report(void);
+/*
+ * Gets the addresses of the slots of a table from NVTX's own list (its export table 1, NULL: none); those that are not
+ * served stay NULL. Returns false if it is none.
+ */
+bool nvtx_tables__slots(const void *callbacks, uint64_t **slots);
+/* The table with this slot has the shim's functions for good. */
+void nvtx_tables__keep(const uint64_t *slot);
 /* Their number, with those that another tool has. */
 uint32_t nvtx_tables__count(void);
 

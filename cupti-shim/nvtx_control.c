@@ -123,40 +123,20 @@ void nvtx__after_fork(void)
 	nvtx_ranges__forget();
 }
 
-/* nvtxDetail/nvtxTypes.h: NvtxExportTableCallbacks, and the ids of its modules */
-struct callbacks {
-	size_t size;
-	int (*get_functions)(int module, void ****table, unsigned int *size);
-};
-enum { TABLE_CALLBACKS = 1 };
-
-static void fill_module(const struct callbacks *c, int module, uint32_t first, uint32_t n)
-{
-	void ***table;
-	unsigned int size;
-
-	if (!c->get_functions(module, &table, &size) || size < n)
-		return;
-	/* the list begins with a NULL at index 0 */
-	for (uint32_t i = 0; i < n; i++)
-		if (nvtx_functions[first + i] && table[i + 1])
-			*table[i + 1] = nvtx_functions[first + i];
-}
-
 /*
  * NVTX calls this at the first call of each library that includes it, because NVTX_INJECTION64_PATH names the shim. A
  * tracer that has just started this program gets a moment to make its request, so that the first range is recorded.
  */
 int InitializeInjectionNvtx2(const void *(*get_table)(uint32_t id))
 {
-	const struct callbacks *c = get_table(TABLE_CALLBACKS);
+	uint64_t *slots[NVTX_SLOTS] = { NULL };
 
-	if (!c || c->size < sizeof(*c))
+	if (!nvtx_tables__slots(get_table(1), slots))
 		return 0;
-	fill_module(c, 1, NVTX_TABLE_CORE, 15);
-	fill_module(c, 2, NVTX_TABLE_CUDA, 8);
-	fill_module(c, 4, NVTX_TABLE_CUDART, 6);
-	fill_module(c, 5, NVTX_TABLE_CORE2, 15);
+	nvtx_tables__keep(slots[0]);
+	for (uint32_t i = 0; i < NVTX_SLOTS; i++)
+		if (slots[i] && nvtx_functions[i])
+			*slots[i] = (uint64_t)(uintptr_t)nvtx_functions[i];
 	control.by_nvtx = true;
 	shim__await(SHIM_NVTX);
 	return 1;

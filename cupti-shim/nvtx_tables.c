@@ -12,6 +12,9 @@
  *
  * NVTX sets all slots to NULL at its first call if no tool is there. In a table without any call the shim does the same
  * in its place; it remains so, because NVTX can't be made to begin again.
+ *
+ * libnvToolsExt.so.1 (NVTX 2, which PyTorch before 2.7 uses) has one table for all its users. It exports a function by
+ * which a tool subscribes, as its code shows: its own headers do not describe that. A second tool is refused.
  */
 #define _GNU_SOURCE
 #include "libc.h"
@@ -19,6 +22,7 @@
 
 #include "shim.h"
 
+#include <dlfcn.h>
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,8 +41,14 @@ struct nvtx_table {
 };
 enum table_state { TABLE_FRESH, TABLE_STARTED, TABLE_COMPLETE };
 
+struct subscription;
+
 struct served {
-	struct nvtx_table *table;
+	struct nvtx_table *table; /* NULL: of libnvToolsExt */
+	void *library; /* libnvToolsExt, which stays loaded meanwhile; NULL: another */
+	const struct subscription *subscription; /* of libnvToolsExt */
+	void *handle;
+	uint64_t *slots[NVTX_SLOTS];
 	uint64_t before[NVTX_SLOTS];
 	bool serves; /* its slots are the shim's; false: another tool has it */
 	bool by_nvtx; /* NVTX has asked for them */
@@ -53,6 +63,9 @@ static struct {
 	bool has_scanned;
 	bool others_tool; /* the environment names another tool */
 	bool pending; /* a thread was initializing a table */
+	char old[PATH_BYTES]; /* the path of libnvToolsExt; "": it is not loaded, or has loaded the shim itself */
+	uintptr_t by_nvtx[TABLES_MAX]; /* a slot of each table that NVTX has passed to the shim */
+	uint32_t n_by_nvtx;
 } tables;
 
 static const struct {
@@ -86,22 +99,34 @@ static struct served *find(const struct nvtx_table *t)
 	return NULL;
 }
 
-/* Who fills the slots: nobody, the shim already, or another tool? */
-static bool has_other_functions(const struct nvtx_table *t, bool *ours)
+/* Who fills the slots: none, the shim already, or another tool? */
+static bool has_other_functions(const struct served *s, bool *ours)
 {
+	bool others = false;
+
 	*ours = false;
 	for (uint32_t i = 0; i < NVTX_SLOTS; i++) {
-		*ours |= t->slots[i] && t->slots[i] == (uint64_t)(uintptr_t)nvtx_functions[i];
-		if (t->slots[i] && t->slots[i] != (uint64_t)(uintptr_t)nvtx_functions[i])
-			return true;
+		uint64_t now = s->slots[i] ? *s->slots[i] : 0;
+
+		*ours |= now && now == (uint64_t)(uintptr_t)nvtx_functions[i];
+		others |= now && now != (uint64_t)(uintptr_t)nvtx_functions[i];
 	}
-	return false;
+	return others;
 }
 
-static void fill(struct nvtx_table *t)
+static void fill(const struct served *s)
 {
 	for (uint32_t i = 0; i < NVTX_SLOTS; i++)
-		__atomic_store_n(&t->slots[i], (uint64_t)(uintptr_t)nvtx_functions[i], __ATOMIC_RELEASE);
+		if (s->slots[i] && nvtx_functions[i])
+			__atomic_store_n(s->slots[i], (uint64_t)(uintptr_t)nvtx_functions[i], __ATOMIC_RELEASE);
+}
+
+/* A table that no call was made with has functions in all slots, of which only the shim's stay. */
+static void clear_others(const struct served *s)
+{
+	for (uint32_t i = 0; i < NVTX_SLOTS; i++)
+		if (s->slots[i] && !nvtx_functions[i])
+			__atomic_store_n(s->slots[i], 0, __ATOMIC_RELEASE);
 }
 
 /* Returns false if a thread is initializing the table: the next scan decides. */
@@ -118,20 +143,18 @@ static bool serve(struct served *s)
 		if (!__atomic_compare_exchange_n(&t->state, &fresh, TABLE_STARTED, false, __ATOMIC_ACQ_REL,
 						 __ATOMIC_ACQUIRE))
 			goto later;
-		memset(s->before, 0, sizeof(s->before));
-		fill(t);
+		clear_others(s);
+		fill(s);
 		__atomic_store_n(&t->state, TABLE_COMPLETE, __ATOMIC_RELEASE);
 		s->serves = true;
 		return true;
 	}
 	if (__atomic_load_n(&t->state, __ATOMIC_ACQUIRE) != TABLE_COMPLETE)
 		goto later;
-	s->serves = !has_other_functions(t, &ours);
+	s->serves = !has_other_functions(s, &ours);
 	s->by_nvtx = s->serves && ours;
-	if (!s->serves || ours)
-		return true;
-	memcpy(s->before, t->slots, sizeof(s->before));
-	fill(t);
+	if (s->serves && !ours)
+		fill(s);
 	return true;
 later:
 	tables.pending = true;
@@ -158,6 +181,8 @@ static void found(struct nvtx_table *t, const char *path)
 			return;
 		s = &tables.list[tables.n];
 		*s = (struct served){ .table = t, .seen = true };
+		for (uint32_t i = 0; i < NVTX_SLOTS; i++)
+			s->slots[i] = &t->slots[i];
 		strncpy(s->path, *path ? path : "/proc/self/exe", sizeof(s->path) - 1);
 		tables.n++;
 		if (serve(s))
@@ -167,8 +192,123 @@ static void found(struct nvtx_table *t, const char *path)
 	}
 }
 
+/* nvtxDetail/nvtxTypes.h: NvtxExportTableCallbacks; its id is 1 */
+struct callbacks {
+	size_t size;
+	int (*get_functions)(int module, void ****table, unsigned int *size);
+};
+
+static bool get_slots(const struct callbacks *c, int module, uint32_t first, uint32_t n, uint64_t **slots)
+{
+	void ***table;
+	unsigned int size;
+
+	if (!c || c->size != sizeof(*c) || !c->get_functions(module, &table, &size) || size < n)
+		return false;
+	/* the list begins with a NULL at index 0 */
+	for (uint32_t i = 0; i < n; i++)
+		slots[first + i] = (uint64_t *)table[i + 1];
+	return true;
+}
+
+bool nvtx_tables__slots(const void *callbacks, uint64_t **slots)
+{
+	return get_slots(callbacks, 1, NVTX_TABLE_CORE, 15, slots) &&
+	       get_slots(callbacks, 2, NVTX_TABLE_CUDA, 8, slots) &&
+	       get_slots(callbacks, 4, NVTX_TABLE_CUDART, 6, slots) &&
+	       get_slots(callbacks, 5, NVTX_TABLE_CORE2, 15, slots);
+}
+
+void nvtx_tables__keep(const uint64_t *slot)
+{
+	uint32_t i = __atomic_fetch_add(&tables.n_by_nvtx, 1, __ATOMIC_RELAXED);
+
+	if (i < TABLES_MAX)
+		tables.by_nvtx[i] = (uintptr_t)slot;
+	else
+		__atomic_store_n(&tables.n_by_nvtx, TABLES_MAX, __ATOMIC_RELAXED);
+}
+
+/* The export table 1 of libnvToolsExt. */
+struct subscription {
+	size_t size;
+	void *(*attach)(void (*callback)(void *user, int module, int function, void *result, const uint64_t *args),
+			void *user);
+	void (*detach)(void *handle);
+};
+
+/* Calls the shim's function for one of libnvToolsExt. All arguments are numbers or pointers, at most three. */
+static void on_old_call(void *user, int module, int function, void *result, const uint64_t *args)
+{
+	static const struct {
+		uint32_t first, n;
+		uint32_t of_int; /* bits: functions that return an int */
+	} of[] = { [1] = { NVTX_TABLE_CORE, 15, 1U << 8 | 1U << 9 | 1U << 10 | 1U << 11 },
+		   [2] = { NVTX_TABLE_CUDA, 8, 0 },
+		   [4] = { NVTX_TABLE_CUDART, 6, 0 },
+		   [5] = { NVTX_TABLE_CORE2, 15, 1U << 4 | 1U << 5 } };
+	static const uint64_t none[3];
+	uint64_t (*fn)(uint64_t, uint64_t, uint64_t), returned;
+
+	args = args ? args : none;
+	if (module < 1 || module > 5 || function < 1 || (uint32_t)function > of[module].n)
+		return;
+	fn = (uint64_t(*)(uint64_t, uint64_t, uint64_t))nvtx_functions[of[module].first + (uint32_t)function - 1];
+	if (!fn)
+		return;
+	returned = fn(args[0], args[1], args[2]);
+	if (result)
+		memcpy(result, &returned, of[module].of_int >> function & 1 ? sizeof(int) : sizeof(returned));
+}
+
+static void serve_old(const char *path)
+{
+	void *library = tables.n < TABLES_MAX ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+	const void *(*get_table)(uint32_t id) = library ? dlsym(library, "nvtxGetExportTable") : NULL;
+	struct served *s;
+
+	if (!get_table) {
+		if (library)
+			dlclose(library);
+		return;
+	}
+	s = &tables.list[tables.n++];
+	*s = (struct served){ .library = library, .seen = true, .subscription = get_table(1) };
+	memcpy(s->path, path, sizeof(s->path));
+	if (s->subscription && s->subscription->size == sizeof(*s->subscription))
+		s->handle = s->subscription->attach(on_old_call, NULL);
+	s->serves = s->handle;
+	record(s);
+}
+
+static void serve_all_old(void)
+{
+	for (uint32_t i = 0; i < tables.n; i++)
+		if (tables.list[i].library)
+			return;
+	if (*tables.old)
+		serve_old(tables.old);
+}
+
+static bool has_loaded_shim(const struct dl_phdr_info *info)
+{
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		for (uint32_t k = 0; k < tables.n_by_nvtx; k++) {
+			uintptr_t begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+
+			if (tables.by_nvtx[k] >= begin && tables.by_nvtx[k] < begin + info->dlpi_phdr[i].p_memsz)
+				return true;
+		}
+	return false;
+}
+
 static int scan_object(struct dl_phdr_info *info, size_t size, void *arg)
 {
+	const char *name = strrchr(info->dlpi_name, '/');
+
+	if (name && !strncmp(name, "/libnvToolsExt.so", 17) && strlen(info->dlpi_name) < sizeof(tables.old) &&
+	    !has_loaded_shim(info))
+		strcpy(tables.old, info->dlpi_name);
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
 		uintptr_t at = (info->dlpi_addr + p->p_vaddr + 7) & ~7UL, end = info->dlpi_addr + p->p_vaddr + p->p_filesz;
@@ -211,9 +351,21 @@ void nvtx_tables__serve(void)
 	dl_iterate_phdr(scan_object, NULL);
 	/* unloaded */
 	for (uint32_t i = 0; i < tables.n; i++)
-		if (tables.list[i].seen && keep++ != i)
+		if ((tables.list[i].seen || tables.list[i].library) && keep++ != i)
 			tables.list[keep - 1] = tables.list[i];
 	tables.n = keep;
+	serve_all_old();
+}
+
+static void restore(struct served *s)
+{
+	for (uint32_t i = 0; s->serves && !s->by_nvtx && i < NVTX_SLOTS; i++) {
+		uint64_t ours = (uint64_t)(uintptr_t)nvtx_functions[i];
+
+		if (s->slots[i] && ours)
+			__atomic_compare_exchange_n(s->slots[i], &ours, s->before[i], false, __ATOMIC_RELEASE,
+						    __ATOMIC_RELAXED);
+	}
 }
 
 static int restore_object(struct dl_phdr_info *info, size_t size, void *arg)
@@ -226,15 +378,8 @@ static int restore_object(struct dl_phdr_info *info, size_t size, void *arg)
 			struct served *s = &tables.list[k];
 			uintptr_t at = (uintptr_t)s->table;
 
-			if (at < begin || at + sizeof(*s->table) > begin + p->p_filesz || !s->serves || s->by_nvtx ||
-			    !is_table(s->table))
-				continue;
-			for (uint32_t j = 0; j < NVTX_SLOTS; j++) {
-				uint64_t ours = (uint64_t)(uintptr_t)nvtx_functions[j];
-
-				__atomic_compare_exchange_n(&s->table->slots[j], &ours, s->before[j], false,
-							    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
-			}
+			if (at >= begin && at + sizeof(*s->table) <= begin + p->p_filesz && is_table(s->table))
+				restore(s);
 		}
 	}
 	return 0;
@@ -244,8 +389,15 @@ static int restore_object(struct dl_phdr_info *info, size_t size, void *arg)
 void nvtx_tables__restore(void)
 {
 	dl_iterate_phdr(restore_object, NULL);
+	for (uint32_t i = 0; i < tables.n; i++)
+		if (tables.list[i].library) {
+			if (tables.list[i].handle)
+				tables.list[i].subscription->detach(tables.list[i].handle);
+			dlclose(tables.list[i].library);
+		}
 	tables.n = 0;
 	tables.has_scanned = false;
+	*tables.old = '\0';
 }
 
 void nvtx_tables__report(void)
