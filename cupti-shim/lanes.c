@@ -20,6 +20,7 @@ struct lane {
 	uint64_t head, tail;
 	uint64_t next; /* head, once the record that is being written is complete */
 	uint32_t reading; /* 1: a thread hands over what is between tail and head */
+	uint32_t own_flushes, seen_flushes; /* by the thread itself; those at the last lanes__collect() */
 	uint64_t lost;
 	uint8_t *data; /* NULL: none yet */
 	uint8_t *room; /* of the owner of this kind */
@@ -207,8 +208,10 @@ void lane__commit(enum lane_kind kind)
 
 	__atomic_store_n(&l->head, l->next, __ATOMIC_RELEASE);
 	own->busy = 0;
-	if (l->head - __atomic_load_n(&l->tail, __ATOMIC_RELAXED) > LANE_BYTES / 2)
-		flush(l, kind);
+	if (l->head - __atomic_load_n(&l->tail, __ATOMIC_RELAXED) <= LANE_BYTES / 2)
+		return;
+	__atomic_store_n(&l->own_flushes, l->own_flushes + 1, __ATOMIC_RELAXED);
+	flush(l, kind);
 }
 
 bool lane__record_text_at(enum lane_kind kind, uint16_t record_kind, uint64_t time, const void *body, size_t size,
@@ -271,6 +274,22 @@ void lanes__flush(enum lane_kind kind)
 	for (struct lane_thread *t = __atomic_load_n(&threads, __ATOMIC_ACQUIRE); t; t = t->next)
 		if (t->lanes[kind].data)
 			flush(&t->lanes[kind], kind);
+}
+
+/*
+ * While this thread hands over a lane's records, their owner can't, and may fill the rest of the lane meanwhile. So the
+ * lanes of threads that do it themselves often enough are left to them.
+ */
+void lanes__collect(enum lane_kind kind)
+{
+	for (struct lane_thread *t = __atomic_load_n(&threads, __ATOMIC_ACQUIRE); t; t = t->next) {
+		struct lane *l = &t->lanes[kind];
+		uint32_t flushes = __atomic_load_n(&l->own_flushes, __ATOMIC_RELAXED);
+
+		if (l->data && flushes == l->seen_flushes)
+			flush(l, kind);
+		l->seen_flushes = flushes;
+	}
 }
 
 void lanes__reclaim(void)

@@ -41,6 +41,8 @@ bool lane__record_text(enum lane_kind kind, uint16_t record_kind, const void *bo
 void lanes__discard(enum lane_kind kind);
 /* Hands over all records. Any thread may call it. */
 void lanes__flush(enum lane_kind kind);
+/* Hands over the records of threads that did not do so since the last call; to be called ten times a second. */
+void lanes__collect(enum lane_kind kind);
 /* Makes the buffers of threads that have ended free for others; to be called ten times a second. */
 void lanes__reclaim(void);
 /* Records lost since the last call: because lanes were full, and because there were too many threads. */

@@ -111,7 +111,7 @@ void nvtx__step(uint32_t requested, bool came, bool left)
 	__atomic_store_n(&nvtx_records, requested >> SHIM_NVTX & 1, __ATOMIC_RELEASE);
 	nvtx_tables__serve();
 	report_all_lost();
-	lanes__flush(LANE_NVTX);
+	lanes__collect(LANE_NVTX);
 	if (left)
 		report_state(GPU_SHIM_LEFT, "");
 }

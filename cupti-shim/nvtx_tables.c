@@ -1,17 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * NVTX's tables. Each library that includes NVTX 3 has a table of its own, a variable without an exported symbol
- * (nvtxGlobals_v3 in nvtxDetail/nvtxImpl.h). It is recognized by its content alone: two sizes, a version, and 64
- * pointers from its second half to its own slots.
- *
- *	  0	u32 state: 0 no call was made yet, 1 a thread is initializing the table, 2 complete
- *	  8	u64 16, and a function's address
- *	 24	u64 24, u32 3, u32 0, and a function's address
- *	 48	64 slots: the functions that NVTX calls; NULL: none
- *	560	six lists of pointers to these slots, each between two NULLs
- *
- * NVTX sets all slots to NULL at its first call if no tool is there. In a table without any call the shim does the same
- * in its place; it remains so, because NVTX can't be made to begin again.
+ * NVTX's tables in the process: the shim's functions are put into their slots, and removed again.
  *
  * libnvToolsExt.so.1 (NVTX 2, which PyTorch before 2.7 uses) has one table for all its users. It exports a function by
  * which a tool subscribes, as its code shows: its own headers do not describe that. A second tool is refused.
@@ -19,27 +8,16 @@
 #define _GNU_SOURCE
 #include "libc.h"
 #include "nvtx.h"
+#include "nvtx_find.h"
 
 #include "shim.h"
 
 #include <dlfcn.h>
-#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define TABLES_MAX 256
 #define PATH_BYTES 512
-
-struct nvtx_table {
-	uint32_t state, pad;
-	uint64_t callbacks_size, get_table;
-	uint64_t version_size;
-	uint32_t version, pad2;
-	uint64_t set_version;
-	uint64_t slots[NVTX_SLOTS];
-	uint64_t lists[NVTX_SLOTS + 2 * 6];
-};
-enum table_state { TABLE_FRESH, TABLE_STARTED, TABLE_COMPLETE };
 
 struct subscription;
 
@@ -59,37 +37,12 @@ struct served {
 static struct {
 	struct served list[TABLES_MAX];
 	uint32_t n;
-	unsigned long long adds, subs; /* of the loader: how often it has added and removed objects */
-	bool has_scanned;
 	bool others_tool; /* the environment names another tool */
 	bool pending; /* a thread was initializing a table */
 	char old[PATH_BYTES]; /* the path of libnvToolsExt; "": it is not loaded, or has loaded the shim itself */
 	uintptr_t by_nvtx[TABLES_MAX]; /* a slot of each table that NVTX has passed to the shim */
 	uint32_t n_by_nvtx;
 } tables;
-
-static const struct {
-	uint32_t first, n;
-} modules[] = { { NVTX_TABLE_CORE, 15 },   { NVTX_TABLE_CUDA, 8 },  { NVTX_TABLE_OPENCL, 14 },
-		{ NVTX_TABLE_CUDART, 6 }, { NVTX_TABLE_CORE2, 15 }, { NVTX_TABLE_SYNC, 6 } };
-
-static bool is_table(const struct nvtx_table *t)
-{
-	const uint64_t *list = t->lists;
-
-	if (t->callbacks_size != 16 || t->version_size != 24 || t->version != 3 || t->state > TABLE_COMPLETE)
-		return false;
-	for (size_t m = 0; m < sizeof(modules) / sizeof(modules[0]); m++) {
-		if (*list++)
-			return false;
-		for (uint32_t i = 0; i < modules[m].n; i++)
-			if (*list++ != (uint64_t)(uintptr_t)&t->slots[modules[m].first + i])
-				return false;
-		if (*list++)
-			return false;
-	}
-	return true;
-}
 
 static struct served *find(const struct nvtx_table *t)
 {
@@ -290,65 +243,33 @@ static void serve_all_old(void)
 		serve_old(tables.old);
 }
 
-static bool has_loaded_shim(const struct dl_phdr_info *info)
+static bool has_loaded_shim(uintptr_t begin, uintptr_t end)
 {
-	for (int i = 0; i < info->dlpi_phnum; i++)
-		for (uint32_t k = 0; k < tables.n_by_nvtx; k++) {
-			uintptr_t begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
-
-			if (tables.by_nvtx[k] >= begin && tables.by_nvtx[k] < begin + info->dlpi_phdr[i].p_memsz)
-				return true;
-		}
+	for (uint32_t k = 0; k < tables.n_by_nvtx; k++)
+		if (tables.by_nvtx[k] >= begin && tables.by_nvtx[k] < end)
+			return true;
 	return false;
 }
 
-static int scan_object(struct dl_phdr_info *info, size_t size, void *arg)
+static void found_old(const char *path, uintptr_t begin, uintptr_t end)
 {
-	const char *name = strrchr(info->dlpi_name, '/');
-
-	if (name && !strncmp(name, "/libnvToolsExt.so", 17) && strlen(info->dlpi_name) < sizeof(tables.old) &&
-	    !has_loaded_shim(info))
-		strcpy(tables.old, info->dlpi_name);
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-		uintptr_t at = (info->dlpi_addr + p->p_vaddr + 7) & ~7UL, end = info->dlpi_addr + p->p_vaddr + p->p_filesz;
-
-		if (p->p_type != PT_LOAD || !(p->p_flags & PF_W) || p->p_filesz < sizeof(struct nvtx_table))
-			continue;
-		for (; at + sizeof(struct nvtx_table) <= end; at += 8)
-			if (*(const uint64_t *)(at + 8) == 16 && is_table((const struct nvtx_table *)at))
-				found((struct nvtx_table *)at, info->dlpi_name);
-	}
-	return 0;
-}
-
-static int read_counters(struct dl_phdr_info *info, size_t size, void *arg)
-{
-	unsigned long long *counters = arg;
-
-	counters[0] = info->dlpi_adds;
-	counters[1] = info->dlpi_subs;
-	return 1;
+	if (strlen(path) < sizeof(tables.old) && !has_loaded_shim(begin, end))
+		strcpy(tables.old, path);
 }
 
 void nvtx_tables__serve(void)
 {
-	unsigned long long counters[2] = { 0 };
 	const char *tool;
 	uint32_t keep = 0;
 
-	dl_iterate_phdr(read_counters, counters);
-	if (tables.has_scanned && counters[0] == tables.adds && counters[1] == tables.subs && !tables.pending)
+	if (!nvtx_find__has_changed() && !tables.pending)
 		return;
-	tables.has_scanned = true;
 	tables.pending = false;
-	tables.adds = counters[0];
-	tables.subs = counters[1];
 	tool = getenv("NVTX_INJECTION64_PATH");
 	tables.others_tool = tool && *tool && !strstr(tool, "libsonde-cupti");
 	for (uint32_t i = 0; i < tables.n; i++)
 		tables.list[i].seen = false;
-	dl_iterate_phdr(scan_object, NULL);
+	nvtx_find__each(found, found_old);
 	/* unloaded */
 	for (uint32_t i = 0; i < tables.n; i++)
 		if ((tables.list[i].seen || tables.list[i].library) && keep++ != i)
@@ -368,27 +289,17 @@ static void restore(struct served *s)
 	}
 }
 
-static int restore_object(struct dl_phdr_info *info, size_t size, void *arg)
+static void restore_found(struct nvtx_table *t, const char *path)
 {
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-		uintptr_t begin = info->dlpi_addr + p->p_vaddr;
+	struct served *s = find(t);
 
-		for (uint32_t k = 0; p->p_type == PT_LOAD && k < tables.n; k++) {
-			struct served *s = &tables.list[k];
-			uintptr_t at = (uintptr_t)s->table;
-
-			if (at >= begin && at + sizeof(*s->table) <= begin + p->p_filesz && is_table(s->table))
-				restore(s);
-		}
-	}
-	return 0;
+	if (s)
+		restore(s);
 }
 
-/* Within the loader's lock, so that no object is unloaded meanwhile. */
 void nvtx_tables__restore(void)
 {
-	dl_iterate_phdr(restore_object, NULL);
+	nvtx_find__again(restore_found);
 	for (uint32_t i = 0; i < tables.n; i++)
 		if (tables.list[i].library) {
 			if (tables.list[i].handle)
@@ -396,7 +307,6 @@ void nvtx_tables__restore(void)
 			dlclose(tables.list[i].library);
 		}
 	tables.n = 0;
-	tables.has_scanned = false;
 	*tables.old = '\0';
 }
 
