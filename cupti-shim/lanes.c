@@ -11,9 +11,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define LANE_BYTES   32768 /* a power of two */
-#define THREADS_MAX  4096
-#define ENDED_EVERY  10 /* calls of lanes__reclaim from one search for ended threads to the next */
+#define LANE_BYTES  32768 /* a power of two */
+#define THREADS_MAX 4096
+#define ENDED_EVERY 10 /* calls of lanes__reclaim from one search for ended threads to the next */
 
 /* From `head` on the thread writes, up to it others may read. Both count bytes, and never wrap. */
 struct lane {
@@ -41,9 +41,9 @@ static uint32_t n_threads;
 static uint64_t too_many_lost[LANE_KINDS];
 static uint64_t numbers[LANE_KINDS]; /* of batches */
 
-#define LANE_SITE(up, site)                                                                            \
-	SHIM_EXPORT void site(const void *batch, uint64_t bytes);                                      \
-	__asm__(".text\n.globl " #site "\n.type " #site ", @function\n.p2align 4\n" #site ":\n"        \
+#define LANE_SITE(up, site)                                                                     \
+	SHIM_EXPORT void site(const void *batch, uint64_t bytes);                               \
+	__asm__(".text\n.globl " #site "\n.type " #site ", @function\n.p2align 4\n" #site ":\n" \
 		"	nop\n	ret\n.size " #site ", . - " #site "\n");
 LANES(LANE_SITE)
 
@@ -62,8 +62,8 @@ static struct lane_thread *take_free(uint32_t tid)
 	for (struct lane_thread *t = __atomic_load_n(&threads, __ATOMIC_ACQUIRE); t; t = t->next) {
 		uint32_t none = 0;
 
-		if (!t->tid && __atomic_compare_exchange_n(&t->tid, &none, tid, false, __ATOMIC_ACQUIRE,
-							   __ATOMIC_RELAXED))
+		if (!t->tid &&
+		    __atomic_compare_exchange_n(&t->tid, &none, tid, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			return t;
 	}
 	return NULL;
@@ -121,7 +121,7 @@ static struct shim_record *record_at(const struct lane *l, uint64_t at)
 	return (struct shim_record *)(l->data + at % LANE_BYTES);
 }
 
-/* Hands over records from `at` on, at most up to `end`, which lie behind each other. Returns how many bytes those are. */
+/* Hands over records from `at` on, up to `end` at most, that lie behind each other. Returns how many bytes they are. */
 static uint64_t hand_over(const struct lane *l, enum lane_kind kind, uint64_t at, uint64_t end)
 {
 	struct shim_lane_batch b = { .batch = { .magic = SHIM_MAGIC, .version = SHIM_VERSION } };

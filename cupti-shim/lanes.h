@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LANES(X)                          \
-	X(NVTX, sonde_cupti_nvtx)         \
+#define LANES(X)                  \
+	X(NVTX, sonde_cupti_nvtx) \
 	X(FUNCTIONS, sonde_cupti_functions)
 #define LANE_ENUM(up, site) LANE_##up,
 enum lane_kind { LANES(LANE_ENUM) LANE_KINDS };

@@ -86,9 +86,9 @@ static struct shim_nvtx_attributes attributes(uint64_t domain, const struct nvtx
 		.payload = a->payload_type > 0 ? a->payload : 0,
 		.category = a->category,
 		.color = a->color_type == 1 ? a->color : 0,
-		.payload_kind = a->payload_type == NVTX_PAYLOAD_EXT				  ? NVTX_STRUCT :
+		.payload_kind = a->payload_type == NVTX_PAYLOAD_EXT				? NVTX_STRUCT :
 				a->payload_type >= NVTX_UINT64 && a->payload_type <= NVTX_FLOAT ? (u32)a->payload_type :
-												   NVTX_NO_PAYLOAD,
+												  NVTX_NO_PAYLOAD,
 	};
 }
 
@@ -241,14 +241,14 @@ static void domain_category_w(uint64_t domain, uint32_t category, const wchar_t 
 }
 
 /* Names of a number (a device, a thread) and of a handle (a stream), in chars and wide. */
-#define NAMES(function, type, kind)                                                  \
-	static void function##_a(type of, const char *name)                          \
-	{                                                                            \
-		nvtx__name_resource(kind, (uint64_t)of, nvtx__text(name));           \
-	}                                                                            \
-	static void function##_w(type of, const wchar_t *name)                       \
-	{                                                                            \
-		nvtx__name_resource(kind, (uint64_t)of, nvtx__wide_text(name));      \
+#define NAMES(function, type, kind)                                             \
+	static void function##_a(type of, const char *name)                     \
+	{                                                                       \
+		nvtx__name_resource(kind, (uint64_t)of, nvtx__text(name));      \
+	}                                                                       \
+	static void function##_w(type of, const wchar_t *name)                  \
+	{                                                                       \
+		nvtx__name_resource(kind, (uint64_t)of, nvtx__wide_text(name)); \
 	}
 NAMES(thread, uint32_t, NVTX_OS_THREAD)
 NAMES(device, uint32_t, NVTX_CUDA_DEVICE)
@@ -277,9 +277,9 @@ static enum nvtx_resource_kind resource_kind(int32_t type)
 		int32_t type;
 		enum nvtx_resource_kind kind;
 	} kinds[] = {
-		{ 0x10003, NVTX_OS_THREAD },   { 0x10004, NVTX_OS_THREAD },    { 0x40001, NVTX_CUDA_DEVICE },
-		{ 0x40002, NVTX_CUDA_CONTEXT }, { 0x40003, NVTX_CUDA_STREAM },  { 0x40004, NVTX_CUDA_EVENT },
-		{ 0x50000, NVTX_CUDA_DEVICE }, { 0x50001, NVTX_CUDA_STREAM }, { 0x50002, NVTX_CUDA_EVENT },
+		{ 0x10003, NVTX_OS_THREAD },	{ 0x10004, NVTX_OS_THREAD },   { 0x40001, NVTX_CUDA_DEVICE },
+		{ 0x40002, NVTX_CUDA_CONTEXT }, { 0x40003, NVTX_CUDA_STREAM }, { 0x40004, NVTX_CUDA_EVENT },
+		{ 0x50000, NVTX_CUDA_DEVICE },	{ 0x50001, NVTX_CUDA_STREAM }, { 0x50002, NVTX_CUDA_EVENT },
 	};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
@@ -329,15 +329,48 @@ static void initialize(const void *reserved)
 }
 
 void *const nvtx_functions[NVTX_SLOTS] = {
-	[NVTX_TABLE_CORE] = mark_ex,	       mark_a,		 mark_w,	  start_ex,
-	start_a,			       start_w,		 nvtx__end,	  push_ex,
-	push_a,				       push_w,		 pop,		  category_a,
-	category_w,			       thread_a,	 thread_w,	  [NVTX_TABLE_CUDA] = device_a,
-	device_w,			       context_a,	 context_w,	  stream_a,
-	stream_w,			       event_a,		 event_w,	  [NVTX_TABLE_CUDART] = device_a,
-	device_w,			       stream_a,	 stream_w,	  event_a,
-	event_w,			       [NVTX_TABLE_CORE2] = domain_mark, domain_start, domain_end,
-	domain_push,			       nvtx__pop,	 resource_create, resource_destroy,
-	domain_category_a,		       domain_category_w, register_a,	  register_w,
-	domain_create_a,		       domain_create_w,	 domain_destroy,  initialize,
+	[NVTX_TABLE_CORE] = mark_ex,
+	mark_a,
+	mark_w,
+	start_ex,
+	start_a,
+	start_w,
+	nvtx__end,
+	push_ex,
+	push_a,
+	push_w,
+	pop,
+	category_a,
+	category_w,
+	thread_a,
+	thread_w,
+	[NVTX_TABLE_CUDA] = device_a,
+	device_w,
+	context_a,
+	context_w,
+	stream_a,
+	stream_w,
+	event_a,
+	event_w,
+	[NVTX_TABLE_CUDART] = device_a,
+	device_w,
+	stream_a,
+	stream_w,
+	event_a,
+	event_w,
+	[NVTX_TABLE_CORE2] = domain_mark,
+	domain_start,
+	domain_end,
+	domain_push,
+	nvtx__pop,
+	resource_create,
+	resource_destroy,
+	domain_category_a,
+	domain_category_w,
+	register_a,
+	register_w,
+	domain_create_a,
+	domain_create_w,
+	domain_destroy,
+	initialize,
 };

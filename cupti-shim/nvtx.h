@@ -37,14 +37,14 @@ struct nvtx_payload_data {
 	const void *data;
 };
 
-/* The functions, in the order of the slots of the table (../shared in nvtx_tables.c); NULL: not served. */
-#define NVTX_SLOTS	   64
-#define NVTX_TABLE_CORE	   0 /* the first slot of each module */
-#define NVTX_TABLE_CUDA	   15
-#define NVTX_TABLE_OPENCL  23
-#define NVTX_TABLE_CUDART  37
-#define NVTX_TABLE_CORE2   43
-#define NVTX_TABLE_SYNC	   58
+/* The functions, in the order of the slots of a table (nvtx_find.c); NULL: not served. */
+#define NVTX_SLOTS	  64
+#define NVTX_TABLE_CORE	  0 /* the first slot of each module */
+#define NVTX_TABLE_CUDA	  15
+#define NVTX_TABLE_OPENCL 23
+#define NVTX_TABLE_CUDART 37
+#define NVTX_TABLE_CORE2  43
+#define NVTX_TABLE_SYNC	  58
 extern void *const nvtx_functions[NVTX_SLOTS];
 
 /* nvtx.c: true: the functions record; else they only note what later records refer to */
@@ -103,9 +103,6 @@ void nvtx_tables__report(void);
 bool nvtx_tables__slots(const void *callbacks, uint64_t **slots);
 /* The table with this slot has the shim's functions for good. */
 void nvtx_tables__keep(const uint64_t *slot);
-/* Their number, with those that another tool has. */
-uint32_t nvtx_tables__count(void);
-
 /* nvtx_control.c: by the shim's thread */
 
 /* `requested`: bits of enum shim_group. came, left: tracers have come or left since the last call. */

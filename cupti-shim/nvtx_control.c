@@ -31,7 +31,7 @@ bool nvtx__is_active(void)
 
 static void report_state(enum gpu_shim_state state, const char *text)
 {
-	struct shim_state body = { .told = nvtx_tables__count(), .state = state, .groups = 1 };
+	struct shim_state body = { .state = state, .groups = 1 };
 
 	lane__record_text(LANE_NVTX, NVTX_STATE, &body, sizeof(body), text, strlen(text));
 	lanes__flush(LANE_NVTX);
@@ -39,8 +39,8 @@ static void report_state(enum gpu_shim_state state, const char *text)
 
 static void report_lost(uint64_t records, enum nvtx_drop_reason reason)
 {
-	struct shim_nvtx_dropped *body = records ? lane__record(LANE_NVTX, NVTX_DROPPED, sizeof(*body), 0, shim__now()) :
-						   NULL;
+	struct shim_nvtx_dropped *body =
+		records ? lane__record(LANE_NVTX, NVTX_DROPPED, sizeof(*body), 0, shim__now()) : NULL;
 
 	if (!body)
 		return;

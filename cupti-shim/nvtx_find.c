@@ -32,7 +32,7 @@
 
 static const struct {
 	uint32_t first, n;
-} modules[] = { { NVTX_TABLE_CORE, 15 },   { NVTX_TABLE_CUDA, 8 },  { NVTX_TABLE_OPENCL, 14 },
+} modules[] = { { NVTX_TABLE_CORE, 15 },  { NVTX_TABLE_CUDA, 8 },   { NVTX_TABLE_OPENCL, 14 },
 		{ NVTX_TABLE_CUDART, 6 }, { NVTX_TABLE_CORE2, 15 }, { NVTX_TABLE_SYNC, 6 } };
 
 struct segment {
@@ -99,14 +99,15 @@ static void add_segment(uintptr_t begin, uintptr_t end)
 		found.segments[found.n_segments++] = (struct segment){ begin, end, false };
 }
 
-static bool is_data(const ElfW(Phdr) *p)
+static bool is_data(const ElfW(Phdr) * p)
 {
 	return p->p_type == PT_LOAD && p->p_flags & PF_W && p->p_filesz >= sizeof(struct nvtx_table);
 }
 
 static int collect(struct dl_phdr_info *info, size_t size, void *arg)
 {
-	void (*old)(const char *path, uintptr_t begin, uintptr_t end) = (void (*)(const char *, uintptr_t, uintptr_t))arg;
+	void (*old)(const char *path, uintptr_t begin, uintptr_t end) =
+		(void (*)(const char *, uintptr_t, uintptr_t))arg;
 	const char *name = strrchr(info->dlpi_name, '/');
 	uintptr_t last = info->dlpi_addr;
 
@@ -158,7 +159,7 @@ static void read_segment(struct segment *s, int memory)
 
 static int pass_tables(struct dl_phdr_info *info, size_t size, void *arg)
 {
-	void (*fn)(struct nvtx_table *t, const char *path) = (void (*)(struct nvtx_table *, const char *))arg;
+	void (*fn)(struct nvtx_table * t, const char *path) = (void (*)(struct nvtx_table *, const char *))arg;
 
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];

@@ -233,8 +233,8 @@ struct module {
 enum { MODULE_PAYLOAD = 2, MODULE_COUNTERS = 4 };
 
 static void *const payload_functions[] = {
-	[0] = register_schema, register_enum, mark_payload, push_payload, pop_payload, start_payload, end_payload,
-	is_enabled,	       timestamp,     [12] = register_scope,
+	[0] = register_schema, register_enum, mark_payload, push_payload, pop_payload,
+	start_payload,	       end_payload,   is_enabled,   timestamp,	  [12] = register_scope,
 };
 static void *const counter_functions[] = { register_counter, sample_int, sample_double, sample_any, sample_nothing };
 

@@ -97,10 +97,9 @@ static void record(const struct open_range *r, enum nvtx_range_kind kind, uint32
 	if (!body)
 		return;
 	own_tid = ((struct shim_record *)body - 1)->tid;
-	*body = (struct shim_nvtx_range){ .attributes = r->attributes,
-					  .kind = kind,
-					  .level = r->level,
-					  .end_ns_tid = end ? own_tid : 0 };
+	*body = (struct shim_nvtx_range){
+		.attributes = r->attributes, .kind = kind, .level = r->level, .end_ns_tid = end ? own_tid : 0
+	};
 	if (tid)
 		((struct shim_record *)body - 1)->tid = tid;
 	lane__commit(LANE_NVTX);
@@ -235,8 +234,8 @@ void nvtx__end(uint64_t id)
 	if (!ranges.started || index >= STARTED_MAX)
 		goto unknown;
 	slot = &ranges.started[index];
-	if (slot->sequence != id >> 32 || !__atomic_compare_exchange_n(&slot->state, &open, SLOT_TAKEN, false,
-									__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+	if (slot->sequence != id >> 32 ||
+	    !__atomic_compare_exchange_n(&slot->state, &open, SLOT_TAKEN, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		goto unknown;
 	copy = *slot;
 	__atomic_store_n(&slot->state, SLOT_FREE, __ATOMIC_RELEASE);

@@ -16,11 +16,22 @@
 #define DEPTH_MAX     4 /* schemas within schemas */
 #define ARRAY_MAX     8 /* elements that are written */
 
-enum { FIELD_NAME = 1 << 1, FIELD_FLAGS = 1 << 3, FIELD_STATIC_SIZE = 1 << 6, FIELD_ALIGNMENT = 1 << 7,
-       FIELD_ID = 1 << 8 };
+enum {
+	FIELD_NAME = 1 << 1,
+	FIELD_FLAGS = 1 << 3,
+	FIELD_STATIC_SIZE = 1 << 6,
+	FIELD_ALIGNMENT = 1 << 7,
+	FIELD_ID = 1 << 8
+};
 enum { ENUM_FIELD_NAME = 1 << 1, ENUM_FIELD_ID = 1 << 5 };
-enum { FLAG_POINTER = 1 << 1, FLAG_ARRAY_FIXED = 1 << 4, FLAG_ARRAY_INDEX = 3 << 4, FLAG_ARRAY = 7 << 4,
-       FLAG_HIDE = 1 << 9, FLAG_MESSAGE = 1 << 10 };
+enum {
+	FLAG_POINTER = 1 << 1,
+	FLAG_ARRAY_FIXED = 1 << 4,
+	FLAG_ARRAY_INDEX = 3 << 4,
+	FLAG_ARRAY = 7 << 4,
+	FLAG_HIDE = 1 << 9,
+	FLAG_MESSAGE = 1 << 10
+};
 
 struct entry {
 	uint64_t flags, type, detail, offset;
@@ -193,17 +204,17 @@ uint64_t nvtx_schema__register_enum(const struct nvtx_enum_attributes *a)
 	return complete(s);
 }
 
-#define READ(type, kind, as)                                     \
-	do {                                                     \
-		type v_;                                         \
-		as out_;                                         \
-		if (size < sizeof(v_))                           \
-			return NVTX_NO_PAYLOAD;                  \
-		memcpy(&v_, data, sizeof(v_));                   \
-		out_ = (as)v_;                                   \
-		*bits = 0;                                       \
-		memcpy(bits, &out_, sizeof(out_));               \
-		return kind;                                     \
+#define READ(type, kind, as)                       \
+	do {                                       \
+		type v_;                           \
+		as out_;                           \
+		if (size < sizeof(v_))             \
+			return NVTX_NO_PAYLOAD;    \
+		memcpy(&v_, data, sizeof(v_));     \
+		out_ = (as)v_;                     \
+		*bits = 0;                         \
+		memcpy(bits, &out_, sizeof(out_)); \
+		return kind;                       \
 	} while (0)
 
 uint32_t nvtx_entry__number(uint64_t type, const void *data, size_t size, uint64_t *bits)

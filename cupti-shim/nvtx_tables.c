@@ -315,8 +315,3 @@ void nvtx_tables__report(void)
 	for (uint32_t i = 0; i < tables.n; i++)
 		record(&tables.list[i]);
 }
-
-uint32_t nvtx_tables__count(void)
-{
-	return tables.n;
-}

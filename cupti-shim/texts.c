@@ -11,11 +11,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define SLOTS	    131072 /* a power of two */
-#define TEXTS_MAX   65536
-#define BYTES_MAX   (4 << 20) /* of all texts */
-#define PROBES_MAX  64
-#define LEN_MAX	    2000
+#define SLOTS	   131072 /* a power of two */
+#define TEXTS_MAX  65536
+#define BYTES_MAX  (4 << 20) /* of all texts */
+#define PROBES_MAX 64
+#define LEN_MAX	   2000
 
 struct text {
 	uint64_t id;

@@ -38,8 +38,8 @@
 
 /*
  * Units in use: ns (a duration), moment (ns on CLOCK_MONOTONIC, 0: none), bytes, hex (an address or handle), string
- * (an id of event meta_string), text (the process's own id of a text, of an event *_text or gpu_name), stack (an id of meta_frame), code (an id of meta_code), task (a pid or tid), signal,
- * errno.
+ * (an id of event meta_string), text (the process's own id of a text, of an event *_text or gpu_name), stack (an id of
+ * meta_frame), code (an id of meta_code), task (a pid or tid), signal, errno.
  */
 #define UNIT(u) TAG("unit:" #u)
 #define DOC(s)	TAG("doc:" s)

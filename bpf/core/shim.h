@@ -29,15 +29,15 @@
 #define SHIM_SLOTS	     8
 #define SHIM_CONTROL_BYTES   16 /* from one slot to the next */
 #define SHIM_SEMAPHORE_BYTES 8
-#define SHIM_GROUPS(X)                                                                     \
-	X(KERNELS, kernels) /* kernels, which may run concurrently */                      \
-	X(COPIES, copies) /* copies and sets */                                            \
-	X(SYNC, sync) /* waits of the host and between streams */                          \
-	X(MEMORY, memory) /* allocations and pools */                                      \
-	X(GRAPHS, graphs) /* graphs as a whole, without records of their nodes */          \
-	X(NODES, nodes) /* each node of a graph, even if another tracer requests GRAPHS */ \
+#define SHIM_GROUPS(X)                                                                                   \
+	X(KERNELS, kernels) /* kernels, which may run concurrently */                                    \
+	X(COPIES, copies) /* copies and sets */                                                          \
+	X(SYNC, sync) /* waits of the host and between streams */                                        \
+	X(MEMORY, memory) /* allocations and pools */                                                    \
+	X(GRAPHS, graphs) /* graphs as a whole, without records of their nodes */                        \
+	X(NODES, nodes) /* each node of a graph, even if another tracer requests GRAPHS */               \
 	X(CALLS, calls) /* launch functions of libcudart and libcuda, which relate kernels to threads */ \
-	X(NVTX, nvtx) /* ranges and marks of NVTX */                                       \
+	X(NVTX, nvtx) /* ranges and marks of NVTX */                                                     \
 	X(RANGES, ranges) /* the begin and end of each range is passed to sonde_cupti_range at once */
 #define SHIM_GROUP_ENUM(up, low) SHIM_##up,
 enum shim_group { SHIM_GROUPS(SHIM_GROUP_ENUM) SHIM_GROUP_COUNT };
@@ -297,5 +297,6 @@ struct shim_state {
 	u64 told DOC("records handed over since it started");
 	u64 version DOC("cuptiGetVersion: 18 to 28 in CUDA 12, 130000 and more in CUDA 13");
 	enum gpu_shim_state state;
-	u32 groups DOC("bits: 0 kernels, 1 copies, 2 synchronization, 3 memory, 4 graphs, 5 graphs' nodes, 6 calls");
+	u32 groups DOC(
+		"of GPU work, as bits: 0 kernels, 1 copies, 2 synchronization, 3 memory, 4 graphs, 5 graphs' nodes, 6 calls");
 };

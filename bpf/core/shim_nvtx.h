@@ -53,12 +53,10 @@ struct shim_nvtx_range {
 	enum nvtx_range_kind kind;
 	u32 level DOC("of a pushed range: number of its thread's and domain's ranges around it");
 	u32 end_ns_tid DOC("the thread that ended it, as its own pid namespace numbers it");
-	u32 pad;
 };
 
 struct shim_nvtx_mark {
 	struct shim_nvtx_attributes attributes;
-	u32 pad;
 };
 
 /* Followed by the text, padded with NULs. */
@@ -70,7 +68,6 @@ struct shim_nvtx_category {
 	u64 name UNIT(text);
 	u64 domain UNIT(text) DOC("its name; 0: the default domain");
 	u32 category;
-	u32 pad;
 };
 
 enum nvtx_resource_kind {
@@ -86,7 +83,6 @@ enum nvtx_resource_kind {
 struct shim_nvtx_resource {
 	u64 handle UNIT(hex);
 	enum nvtx_resource_kind kind;
-	u32 pad;
 };
 
 /* Follows the time and thread of a range's begin, or of a mark. Followed by the text: "batch=32 loss=0.25". */
@@ -99,7 +95,6 @@ struct shim_nvtx_counter {
 	u64 domain UNIT(text) DOC("its name; 0: the default domain");
 	u64 value DOC("the value's bits, by its kind");
 	enum nvtx_payload_kind value_kind DOC("NVTX_NO_PAYLOAD: there was no value at this time");
-	u32 pad;
 };
 
 enum nvtx_drop_reason {
@@ -112,12 +107,10 @@ enum nvtx_drop_reason {
 struct shim_nvtx_dropped {
 	u64 records DOC("since the last such event");
 	enum nvtx_drop_reason reason;
-	u32 pad;
 };
 
 /* Followed by the path of the object, padded with NULs. */
 struct shim_nvtx_object {
 	u64 address UNIT(hex) DOC("of its table of functions");
 	u32 served DOC("1: its calls are recorded; 0: another tool has its table");
-	u32 pad;
 };

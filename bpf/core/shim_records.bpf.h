@@ -187,19 +187,19 @@ static __always_inline void shim__end(const struct shim_taking *b, u32 records)
 }
 
 /* The program of a site at which batches are handed over, `take` being the callback that passes the forms. */
-#define SHIM_SITE(name, target, in_lane, forms)                              \
-	static long name##_take(u32 i, void *arg)                            \
-	{                                                                    \
-		return shim__take(arg, forms);                               \
-	}                                                                    \
-	ENTRY(name, target)                                                  \
-	{                                                                    \
-		struct shim_taking b = {};                                   \
-		u32 records = shim__begin(&b, ctx, in_lane);                 \
-                                                                             \
-		if (records) {                                               \
-			bpf_loop(SHIM_BATCH_RECORDS, name##_take, &b, 0);    \
-			shim__end(&b, records);                              \
-		}                                                            \
-		return 0;                                                    \
+#define SHIM_SITE(name, target, in_lane, forms)                           \
+	static long name##_take(u32 i, void *arg)                         \
+	{                                                                 \
+		return shim__take(arg, forms);                            \
+	}                                                                 \
+	ENTRY(name, target)                                               \
+	{                                                                 \
+		struct shim_taking b = {};                                \
+		u32 records = shim__begin(&b, ctx, in_lane);              \
+                                                                          \
+		if (records) {                                            \
+			bpf_loop(SHIM_BATCH_RECORDS, name##_take, &b, 0); \
+			shim__end(&b, records);                           \
+		}                                                         \
+		return 0;                                                 \
 	}

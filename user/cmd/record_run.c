@@ -230,11 +230,11 @@ static void choose_shim(struct record_args *a)
 	unsigned int needs = shim__needs(a->session.families);
 
 	for (unsigned int need = SHIM_NEED_GPU; need <= SHIM_NEED_NVTX; need <<= 1) {
-		const char *variable = shim__variable(need), *other = secure_getenv(variable);
+		const char *other = shim__other_library(need);
 
-		if (!(needs & need) || !other || !*other)
+		if (!(needs & need) || !other)
 			continue;
-		cmd__error("%s is set already, to %s: there will be no %s", variable, other,
+		cmd__error("%s is set already, to %s: there will be no %s", shim__variable(need), other,
 			   need == SHIM_NEED_GPU ? "device times" : "ranges of NVTX");
 		needs &= ~need;
 	}

@@ -35,6 +35,14 @@ const char *shim__variable(enum shim_need need)
 	return needs_of[need == SHIM_NEED_NVTX].variable;
 }
 
+const char *shim__other_library(enum shim_need need)
+{
+	const char *other = need == SHIM_NEED_NVTX ? secure_getenv("NVTX_INJECTION64_PATH") :
+						     secure_getenv("CUDA_INJECTION64_PATH");
+
+	return other && *other ? other : NULL;
+}
+
 int shim__find(char *path, size_t size)
 {
 	static const char *const places[] = { "%s/libsonde-cupti.so", "%s/../lib/sonde/libsonde-cupti.so" };

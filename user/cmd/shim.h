@@ -15,3 +15,5 @@ int shim__find(char *path, size_t size);
 void shim__set_environment(const char *path, unsigned int needs);
 /* The variable that names the library for a need, "CUDA_INJECTION64_PATH" */
 const char *shim__variable(enum shim_need need);
+/* The library of another tool that the environment names for a need; NULL: none. */
+const char *shim__other_library(enum shim_need need);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "model/nvtx.h"
+
 static void set_text(struct field_value *out, const char *text)
 {
 	out->type = FIELD_IS_TEXT;
@@ -15,6 +17,7 @@ void field_value__get(struct field_value *out, const struct names *names, const 
 		      const struct schema_field *f, bool symbolic)
 {
 	const char *name;
+	bool is_double;
 
 	*out = (struct field_value){ 0 };
 	if (f->type == FIELD_TEXT || f->type == FIELD_TAIL) {
@@ -25,6 +28,10 @@ void field_value__get(struct field_value *out, const struct names *names, const 
 	if (f->type == FIELD_FLOAT) {
 		out->type = FIELD_IS_DOUBLE;
 		out->d = view__double(v, f);
+		return;
+	}
+	if (nvtx__value(v, f, &is_double, &out->d, &out->s)) {
+		out->type = is_double ? FIELD_IS_DOUBLE : FIELD_IS_S64;
 		return;
 	}
 	out->s = view__s64(v, f);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/nvtx.h"
 #include "output/text.h"
 
 #define WHO_WIDTH    26
@@ -64,10 +65,23 @@ static void print_number(FILE *out, const struct line_context *c, const struct s
 	}
 }
 
+static void print_value(FILE *out, bool is_double, double d, s64 n)
+{
+	char buf[TEXT_NUMBER];
+
+	if (is_double)
+		fputs(text__double(buf, sizeof(buf), d), out);
+	else
+		fprintf(out, "%lld", n);
+}
+
 static void print_field(FILE *out, const struct line_context *c, const struct view *v, const struct schema_field *f)
 {
 	char buf[TEXT_NUMBER];
 	const char *text;
+	bool is_double;
+	double d;
+	s64 n;
 	u32 len;
 
 	putc(' ', out);
@@ -76,6 +90,8 @@ static void print_field(FILE *out, const struct line_context *c, const struct vi
 	text = c->names ? names__text_of(c->names, v, f) : NULL;
 	if (text)
 		print_text(out, text, strlen(text));
+	else if (nvtx__value(v, f, &is_double, &d, &n))
+		print_value(out, is_double, d, n);
 	else if (f->type == FIELD_TEXT || f->type == FIELD_TAIL) {
 		text = view__text(v, f, &len);
 		print_text(out, text, len);

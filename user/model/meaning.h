@@ -27,7 +27,7 @@ struct event_meaning {
 	/* of others */
 	bool is_no_wait; /* a sum or a lifetime, in which a thread may do anything, or the work of a device */
 	bool is_beside; /* the thread may go on while the span is open */
-	bool is_part; /* it only describes the work of a GPU, which is drawn as a whole */
+	bool is_part; /* it only describes others, such as the work of a GPU, which is drawn as a whole */
 	const char *lane; /* its spans cross those of calls: they are drawn beside the thread, by this name */
 };
 

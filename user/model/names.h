@@ -91,7 +91,7 @@ bool names__interpreter(const struct names *n, u32 pid, u64 gil, u64 *interprete
 const char *names__string(const struct names *n, u32 id);
 /* Returns a text by the id that the process gave it: a kernel's mangled name, a range's name. NULL: not known. */
 const char *names__text(const struct names *n, u32 pid, u64 id);
-/* Returns the text if f is field `name` of gpu_kernel or has the unit `text`; NULL: f is another field, or not known. */
+/* Returns the text if f is field `name` of gpu_kernel or has the unit `text`; NULL: it is another one, or not known. */
 const char *names__text_of(const struct names *n, const struct view *v, const struct schema_field *f);
 /* Writes "domain:name" of ids of texts that the process uses with NVTX. Returns buf. */
 const char *names__nvtx_label(const struct names *n, u32 pid, u64 domain, u64 name, char *buf, size_t size);

@@ -216,3 +216,29 @@ int nvtx_thread__split(const struct nvtx_thread *t, u64 from, u64 to,
 	}
 	return err;
 }
+
+bool nvtx__number(u32 kind, u64 bits, bool *is_double, double *d, s64 *n)
+{
+	u32 half = (u32)bits;
+	float f;
+
+	*is_double = kind == NVTX_DOUBLE || kind == NVTX_FLOAT;
+	memcpy(d, &bits, sizeof(*d));
+	memcpy(&f, &half, sizeof(f));
+	if (kind == NVTX_FLOAT)
+		*d = (double)f;
+	*n = kind == NVTX_INT32 ? (s64)(s32)half : kind == NVTX_UINT32 ? (s64)half : (s64)bits;
+	if (!*is_double)
+		*d = kind == NVTX_UINT64 ? (double)bits : (double)*n;
+	return kind >= NVTX_UINT64 && kind <= NVTX_FLOAT;
+}
+
+bool nvtx__value(const struct view *v, const struct schema_field *f, bool *is_double, double *d, s64 *n)
+{
+	bool is_payload = !strcmp(f->name, "payload");
+
+	if (strncmp(v->event->name, "nvtx_", 5) != 0 || (!is_payload && strcmp(f->name, "value") != 0))
+		return false;
+	return nvtx__number((u32)view__get(v, is_payload ? "payload_kind" : "value_kind"), (u64)view__s64(v, f),
+			    is_double, d, n);
+}

@@ -59,3 +59,11 @@ u32 nvtx_thread__at(const struct nvtx_thread *t, u64 time);
 /* Calls fn for each part of [from, to) with the innermost range in it. t may be NULL. */
 int nvtx_thread__split(const struct nvtx_thread *t, u64 from, u64 to,
 		       int (*fn)(const struct nvtx_range *r, u64 from, u64 to, void *arg), void *arg);
+
+/*
+ * The number in field `payload` or `value` of an event of NVTX, whose kind another field states. Returns false if f is
+ * another field, or there is no number. *is_double: it is *d, else *n.
+ */
+bool nvtx__value(const struct view *v, const struct schema_field *f, bool *is_double, double *d, s64 *n);
+/* The same for the bits of a kind, enum nvtx_payload_kind. */
+bool nvtx__number(u32 kind, u64 bits, bool *is_double, double *d, s64 *n);

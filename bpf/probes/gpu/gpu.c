@@ -6,7 +6,7 @@
 
 #define DROPPED_BY_END 4 /* shim_dropped.reason */
 
-/* Counts the records that CUPTI had not delivered when a process was killed or called _exit: their number is unknown. */
+/* Counts what CUPTI had not delivered when a process was killed or called _exit: the number of records is unknown. */
 static void ended(struct session *s, u32 pid)
 {
 	struct gpu_dropped d = {

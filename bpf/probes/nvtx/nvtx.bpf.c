@@ -7,11 +7,16 @@
 #include "core/shim_records.bpf.h"
 
 static const struct shim_form forms[FORMS] = {
-	[NVTX_RANGE] = { FORM_SPAN(shim_nvtx_range) },	    [NVTX_MARK] = { FORM_EVENT(shim_nvtx_mark) },
-	[NVTX_TEXT] = { FORM_TEXT(shim_nvtx_text) },	    [NVTX_CATEGORY] = { FORM_EVENT(shim_nvtx_category) },
-	[NVTX_RESOURCE] = { FORM_TEXT(shim_nvtx_resource) }, [NVTX_PAYLOAD] = { FORM_TEXT(shim_nvtx_payload) },
-	[NVTX_COUNTER] = { FORM_EVENT(shim_nvtx_counter) }, [NVTX_DROPPED] = { FORM_EVENT(shim_nvtx_dropped) },
-	[NVTX_STATE] = { FORM_TEXT(shim_state) },	    [NVTX_OBJECT] = { FORM_TEXT(shim_nvtx_object) },
+	[NVTX_RANGE] = { FORM_SPAN(shim_nvtx_range) },
+	[NVTX_MARK] = { FORM_EVENT(shim_nvtx_mark) },
+	[NVTX_TEXT] = { FORM_TEXT(shim_nvtx_text) },
+	[NVTX_CATEGORY] = { FORM_EVENT(shim_nvtx_category) },
+	[NVTX_RESOURCE] = { FORM_TEXT(shim_nvtx_resource) },
+	[NVTX_PAYLOAD] = { FORM_TEXT(shim_nvtx_payload) },
+	[NVTX_COUNTER] = { FORM_EVENT(shim_nvtx_counter) },
+	[NVTX_DROPPED] = { FORM_EVENT(shim_nvtx_dropped) },
+	[NVTX_STATE] = { FORM_TEXT(shim_state) },
+	[NVTX_OBJECT] = { FORM_TEXT(shim_nvtx_object) },
 };
 
 /* void sonde_cupti_nvtx(const struct shim_lane_batch *batch, uint64_t bytes) */

@@ -5,6 +5,11 @@
 /* In a range a thread may do anything, and ranges of two domains may cross. */
 static const struct event_meaning events[] = {
 	{ "nvtx_range", .is_no_wait = true, .lane = "NVTX" },
+	{ "nvtx_text", .is_part = true },
+	{ "nvtx_category", .is_part = true },
+	{ "nvtx_resource", .is_part = true },
+	{ "nvtx_object", .is_part = true },
+	{ "nvtx_shim", .is_part = true },
 	{},
 };
 

@@ -10,7 +10,7 @@
 
 #include <unistd.h>
 
-#define TEXT_MAX	2048
+#define TEXT_MAX 2048
 static void on_thread_name(struct session *s, u32 pid, u32 own_tid, const char *name)
 {
 	struct proc_name r = { .event = session__event(s, ID_proc_name), .name = session__intern(s, name) };

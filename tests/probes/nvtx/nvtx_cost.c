@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Prints the ns of a push and pop, the median of rounds: nvtx_cost PAIRS ROUNDS PAUSE_US. Each round makes PAIRS of them,
- * and is followed by a pause. Waits for a line on stdin first.
+ * Prints the ns of a push and pop, the median and 99th percentile of rounds: nvtx_cost PAIRS ROUNDS PAUSE_US. Each
+ * round makes PAIRS of them, and is followed by a pause. Waits for a line on stdin first.
  */
 #include <nvtx3/nvToolsExt.h>
 

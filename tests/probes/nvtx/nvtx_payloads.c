@@ -122,8 +122,7 @@ int main(int argc, char **argv)
 	raw = counter(domain, "raw", NVTX_PAYLOAD_ENTRY_TYPE_UINT16);
 	printf("%d\n%d\n", getpid(), nvtxDomainIsEnabled(domain));
 	for (int i = 0; i < rounds; i++) {
-		struct step s = { (uint32_t)i, i + 0.25, -3,  "label",
-				  { 1, 2, 3 }, HOT,	 { -7, 0.5 }, "a note" };
+		struct step s = { (uint32_t)i, i + 0.25, -3, "label", { 1, 2, 3 }, HOT, { -7, 0.5 }, "a note" };
 		nvtxPayloadData_t data = data_of(schema, &s);
 		uint16_t word = (uint16_t)(i + 1);
 		nvtxRangeId_t id;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Calls libnvToolsExt.so.1 (NVTX 2): old_calls LIBRARY [before] ROUNDS. Waits for a line on stdin first; `before` makes a
- * call before that.
+ * Calls libnvToolsExt.so.1 (NVTX 2): old_calls LIBRARY [before] ROUNDS. Waits for a line on stdin first; `before` makes
+ * a call before that.
  */
 #include <dlfcn.h>
 #include <stdint.h>

@@ -186,29 +186,15 @@ static int sum_parts(struct nvtx_report *r)
 	return err;
 }
 
-static double number_of(u32 kind, u64 bits)
-{
-	u32 half = (u32)bits;
-	double d;
-	float f;
-
-	memcpy(&d, &bits, sizeof(d));
-	memcpy(&f, &half, sizeof(f));
-	return kind == NVTX_DOUBLE ? d :
-	       kind == NVTX_FLOAT  ? (double)f :
-	       kind == NVTX_INT64  ? (double)(s64)bits :
-	       kind == NVTX_INT32  ? (double)(s32)half :
-	       kind == NVTX_UINT32 ? (double)half :
-				     (double)bits;
-}
-
 static void add_sample(struct mark_group *g, u32 kind, u64 bits, u64 time)
 {
-	double value = number_of(kind, bits);
+	bool is_double;
+	double value;
+	s64 number;
 	bool first = g->n == g->nothing;
 
 	g->n++;
-	if (kind == NVTX_NO_PAYLOAD) {
+	if (!nvtx__number(kind, bits, &is_double, &value, &number)) {
 		g->nothing++;
 		return;
 	}
@@ -307,9 +293,14 @@ static void fill_marks(struct nvtx_report *r, struct report_output *out)
 }
 
 static const char *const doing_texts[DOINGS] = {
-	[DO_RUN] = "on a CPU",	   [DO_CPU] = "waiting for a CPU", [DO_GIL] = "waiting for the GIL",
-	[DO_LOCK] = "waiting for locks", [DO_GPU] = "in CUDA",	   [DO_LIBRARY] = "in NCCL or other libraries",
-	[DO_FILE] = "reading or writing files", [DO_OTHER] = "asleep or waiting for others",
+	[DO_RUN] = "on a CPU",
+	[DO_CPU] = "waiting for a CPU",
+	[DO_GIL] = "waiting for the GIL",
+	[DO_LOCK] = "waiting for locks",
+	[DO_GPU] = "in CUDA",
+	[DO_LIBRARY] = "in NCCL or other libraries",
+	[DO_FILE] = "reading or writing files",
+	[DO_OTHER] = "asleep or waiting for others",
 };
 
 static void add_finding(struct nvtx_report *r, struct report_output *out)
@@ -357,7 +348,8 @@ static int add_drops(struct nvtx_report *r, struct report_output *out)
 	int err = query__read_kind(r->args, "nvtx_dropped", on_dropped, dropped);
 
 	if (dropped[NVTX_BEGAN_BEFORE])
-		report_output__note(out, "%s range%s had begun before the recording, so %s not known: they are left out.",
+		report_output__note(out,
+				    "%s range%s had begun before the recording, so %s not known: they are left out.",
 				    TEXT_COUNT(dropped[NVTX_BEGAN_BEFORE]), text__s(dropped[NVTX_BEGAN_BEFORE]),
 				    dropped[NVTX_BEGAN_BEFORE] == 1 ? "its name is" : "their names are");
 	if (dropped[NVTX_LANE_FULL] + dropped[NVTX_TOO_MANY])
@@ -369,10 +361,10 @@ static int add_drops(struct nvtx_report *r, struct report_output *out)
 static int read_all(struct nvtx_report *r)
 {
 	return nvtx__read(&r->nvtx, r->args)				      ?:
-	       query__read_kind(r->args, "nvtx_mark", on_marks, r)     ?:
-	       query__read_kind(r->args, "nvtx_counter", on_marks, r) ?:
-	       sum_ranges(r)						      ?:
-	       (r->nvtx.n ? sum_parts(r) : 0);
+		       query__read_kind(r->args, "nvtx_mark", on_marks, r)    ?:
+		       query__read_kind(r->args, "nvtx_counter", on_marks, r) ?:
+		       sum_ranges(r)					      ?:
+										(r->nvtx.n ? sum_parts(r) : 0);
 }
 
 static void free_all(struct nvtx_report *r)

@@ -185,10 +185,10 @@ static void free_all(struct nvtx_gpu *g)
 
 static int run(const struct query *args, struct report_output *out, bool kernels)
 {
-	struct table *t = kernels ?
-				  REPORT_TABLE(out, "kernels", "Kernels by the innermost range of their launch", kern_columns) :
-				  REPORT_TABLE(out, "projections", "Ranges projected to the GPU work launched in them",
-					       proj_columns);
+	struct table *t =
+		kernels ? REPORT_TABLE(out, "kernels", "Kernels by the innermost range of their launch", kern_columns) :
+			  REPORT_TABLE(out, "projections", "Ranges projected to the GPU work launched in them",
+				       proj_columns);
 	struct nvtx_gpu g = {};
 	int err;
 

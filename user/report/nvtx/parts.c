@@ -15,17 +15,13 @@ struct part_key {
 	u32 what; /* `reason` of an interval, or a frame */
 };
 
-struct part_sum {
-	u64 ns, times;
-};
-
 struct parts {
 	enum nvtx_parts of;
 	const struct query *args;
 	struct nvtx nvtx;
 	struct activity *activity;
 	struct stacks *stacks;
-	struct map sums; /* struct part_key -> struct part_sum */
+	struct map sums; /* struct part_key -> u64 ns */
 	struct map functions; /* u32 code -> u32 frame */
 	const struct activity_interval *interval; /* that is being divided */
 	u64 total, outside;
@@ -35,7 +31,6 @@ static const struct column columns[] = {
 	{ "range", "Innermost range", VALUE_TEXT, SHOW_PLAIN },
 	{ "time_percent", "Time (%)", VALUE_DOUBLE, SHOW_PERCENT },
 	{ "total_ns", "Time", VALUE_U64, SHOW_NS },
-	{ "times", "Times", VALUE_U64, SHOW_COUNT },
 	{ "name", "What", VALUE_TEXT, SHOW_PLAIN },
 };
 
@@ -64,15 +59,14 @@ static bool is_of(enum nvtx_parts parts, const struct activity_interval *i)
 	}
 }
 
-static int add(struct parts *p, const struct nvtx_range *range, u32 what, u64 ns, bool is_first)
+static int add(struct parts *p, const struct nvtx_range *range, u32 what, u64 ns)
 {
 	struct part_key key = { range ? range->label : NVTX_OUTSIDE, what };
-	struct part_sum *sum = map__get(&p->sums, &key);
+	u64 *sum = map__get(&p->sums, &key);
 
 	if (!sum)
 		return -ENOMEM;
-	sum->ns += ns;
-	sum->times += is_first;
+	*sum += ns;
 	p->total += ns;
 	p->outside += range ? 0 : ns;
 	return 0;
@@ -82,7 +76,7 @@ static int add_part(const struct nvtx_range *range, u64 from, u64 to, void *arg)
 {
 	struct parts *p = arg;
 
-	return add(p, range, p->interval->reason, to - from, p->interval->is_first_part && from == p->interval->from);
+	return add(p, range, p->interval->reason, to - from);
 }
 
 static int on_interval(const struct activity_interval *i, void *arg)
@@ -117,7 +111,7 @@ static int on_samples(const struct rows *rows, void *arg)
 		u32 range = nvtx_thread__at(t, (u64)view__s64(&v, f.time));
 
 		err = add(p, range == NVTX_OUTSIDE ? NULL : &t->ranges[range],
-			  function_of(p, (u32)view__s64(&v, stack)), (u64)view__s64(&v, period), true);
+			  function_of(p, (u32)view__s64(&v, stack)), (u64)view__s64(&v, period));
 	}
 	return err;
 }
@@ -130,9 +124,8 @@ static int read_all(struct parts *p)
 		return err;
 	if (p->of == NVTX_PARTS_PYTHON)
 		return stacks__load(&p->stacks, p->args->trace) ?:
-			       query__read_kind(p->args, "sample_cpu", on_samples, p);
-	return activity__new(&p->activity, p->args, ACTIVITY_IN_CALLS) ?:
-		       activity__read(p->activity, on_interval, p);
+								  query__read_kind(p->args, "sample_cpu", on_samples, p);
+	return activity__new(&p->activity, p->args, ACTIVITY_IN_CALLS) ?: activity__read(p->activity, on_interval, p);
 }
 
 static const char *name_of(struct parts *p, u32 what, char *buf, size_t size)
@@ -146,11 +139,11 @@ static void fill(struct parts *p, struct table *t)
 {
 	char label[NVTX_LABEL], name[512];
 
-	MAP_EACH_ENTRY(const struct part_sum *s, const struct part_key *k, &p->sums)
+	MAP_EACH_ENTRY(const u64 *ns, const struct part_key *k, &p->sums)
 		table__add(t,
 			   V_TEXT(k->label == NVTX_OUTSIDE ? "(in no range)" :
 							     nvtx__label(&p->nvtx, k->label, label, sizeof(label))),
-			   V_DBL(table__percent(s->ns, p->total)), V_U64(s->ns), V_U64(s->times),
+			   V_DBL(table__percent(*ns, p->total)), V_U64(*ns),
 			   V_TEXT(name_of(p, k->what, name, sizeof(name))));
 	table__sort(t, "total_ns");
 }
@@ -164,7 +157,7 @@ int nvtx_parts__run(enum nvtx_parts parts, const struct query *args, struct repo
 	if (parts == NVTX_PARTS_KERNEL)
 		return nvtx_kernels__run(args, out);
 	t = REPORT_TABLE(out, "parts", "By the innermost range of NVTX", columns);
-	map__init(&p.sums, sizeof(struct part_key), sizeof(struct part_sum));
+	map__init(&p.sums, sizeof(struct part_key), sizeof(u64));
 	map__init(&p.functions, sizeof(u32), sizeof(u32));
 	err = read_all(&p);
 	if (!err) {
