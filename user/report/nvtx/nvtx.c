@@ -336,17 +336,23 @@ static int on_dropped(const struct rows *rows, void *arg)
 	ROWS_EACH(v, rows) {
 		u32 reason = (u32)view__get(&v, "reason");
 
+		/* of a process that was killed, the number of records is not known */
 		if (reason < 8)
-			dropped[reason] += (u64)view__get(&v, "records");
+			dropped[reason] += reason == NVTX_PROCESS_ENDED ? 1 : (u64)view__get(&v, "records");
 	}
 	return 0;
 }
 
 static int add_drops(struct nvtx_report *r, struct report_output *out)
 {
+	struct query whole = *r->args;
 	u64 dropped[8] = { 0 };
-	int err = query__read_kind(r->args, "nvtx_dropped", on_dropped, dropped);
+	int err;
 
+	/* that a process was killed may be noticed when tracing has stopped */
+	if (whole.facts && whole.to >= whole.facts->stop)
+		whole.to = 0;
+	err = query__read_kind(&whole, "nvtx_dropped", on_dropped, dropped);
 	if (dropped[NVTX_BEGAN_BEFORE])
 		report_output__note(out,
 				    "%s range%s had begun before the recording, so %s not known: they are left out.",
@@ -355,6 +361,10 @@ static int add_drops(struct nvtx_report *r, struct report_output *out)
 	if (dropped[NVTX_LANE_FULL] + dropped[NVTX_TOO_MANY])
 		report_output__note(out, "%s ranges or marks had no room in the process and are lost.",
 				    TEXT_COUNT(dropped[NVTX_LANE_FULL] + dropped[NVTX_TOO_MANY]));
+	if (dropped[NVTX_PROCESS_ENDED])
+		report_output__note(
+			out, "%s process%s ended without handing over the last 0.1 s: what it did then is missing.",
+			TEXT_COUNT(dropped[NVTX_PROCESS_ENDED]), text__es(dropped[NVTX_PROCESS_ENDED]));
 	return err;
 }
 
