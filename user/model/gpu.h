@@ -96,7 +96,7 @@ struct gpu_device_facts {
 	u32 pid, device;
 	const char *model; /* "NVIDIA H100 80GB HBM3"; "" if not known */
 	u64 memory, bandwidth; /* bytes; kB/s */
-	u32 multiprocessors, major, minor;
+	u32 multiprocessors, clock_khz, major, minor;
 };
 
 /* What the figures cover and leave out; outputs state it with them. */

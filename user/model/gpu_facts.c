@@ -114,6 +114,7 @@ static int on_device(struct gpu_model *m, const struct view *v, u32 pid)
 		.memory = (u64)view__get(v, "memory"),
 		.bandwidth = (u64)view__get(v, "bandwidth"),
 		.multiprocessors = (u32)view__get(v, "multiprocessors"),
+		.clock_khz = (u32)view__get(v, "clock_khz"),
 		.major = (u32)view__get(v, "major"),
 		.minor = (u32)view__get(v, "minor"),
 	};

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Report math: calls of mathematics libraries by function, sizes and types, and the arithmetic that they request. */
+#include "model/math_calls.h"
+#include "output/text.h"
+#include "report/report.h"
+
+static const struct column product_columns[] = {
+	{ "name", "Function", VALUE_TEXT, SHOW_PLAIN },
+	{ "sizes", "Sizes", VALUE_TEXT, SHOW_PLAIN },
+	{ "types", "Types", VALUE_TEXT, SHOW_PLAIN },
+	{ "arithmetic", "Arithmetic", VALUE_TEXT, SHOW_PLAIN },
+	{ "calls", "Calls", VALUE_U64, SHOW_COUNT },
+	{ "errors", "Errors", VALUE_U64, SHOW_COUNT },
+	{ "total_ns", "Total", VALUE_U64, SHOW_NS },
+	{ "avg_ns", "Avg", VALUE_DOUBLE, SHOW_NS },
+	{ "flop", "GFLOP", VALUE_U64, SHOW_GIGA },
+	{ "kernels", "Kernels", VALUE_U64, SHOW_NEVER },
+	{ "gpu_ns", "On GPU", VALUE_U64, SHOW_NEVER },
+	{ "flop_per_s", "GFLOP/s", VALUE_DOUBLE, SHOW_NEVER },
+	{ "peak_percent", "of peak (%)", VALUE_DOUBLE, SHOW_NEVER },
+	{ "untimed", "Untimed", VALUE_U64, SHOW_NEVER },
+};
+
+static double peak_of(const struct math_calls *a, const struct math_group *g)
+{
+	if (a->args->peak_tflops > 0)
+		return a->args->peak_tflops * 1e3 * (double)g->device_ns;
+	return g->has_unknown_peak ? 0 : g->possible;
+}
+
+static void fill_products(struct math_calls *a, struct table *t)
+{
+	char sizes[96], types[96];
+
+	MAP_EACH_ENTRY(struct math_group *g, const struct math_key *k, &a->groups) {
+		double peak = peak_of(a, g);
+
+		if (!g->has_flop)
+			continue;
+		table__add(t, V_TEXT(math_calls__function(a, k->function)),
+			   V_TEXT(math_key__sizes(k, sizes, sizeof(sizes))),
+			   V_TEXT(math_key__types(k, types, sizeof(types))), V_TEXT(math_peak__unit_name(k->unit)),
+			   V_U64(g->time.count + g->untimed), V_U64(g->errors), V_U64(g->time.total),
+			   g->time.count ? V_DBL(g->time.mean) : V_NONE, V_U64(g->flop),
+			   g->kernels ? V_U64(g->kernels) : V_NONE, g->kernels ? V_U64(g->device_ns) : V_NONE,
+			   g->kernels ? V_DBL((double)g->device_flop * 1e9 / (double)g->device_ns) : V_NONE,
+			   peak > 0 ? V_DBL(100 * (double)g->device_flop / peak) : V_NONE, V_U64(g->untimed));
+	}
+	table__sort(t, "total_ns");
+	table__sort(t, a->kernels ? "gpu_ns" : "flop");
+	if (!a->kernels)
+		return;
+	table__show(t, "gpu_ns", SHOW_NS);
+	table__show(t, "flop_per_s", SHOW_GIGA);
+	table__show(t, "peak_percent", SHOW_PERCENT);
+}
+
+static int run(const struct query *args, struct report_output *out)
+{
+	struct table *products = REPORT_TABLE(out, "products", "Calls by function, sizes and types", product_columns);
+	struct math_calls a;
+	int err = math_calls__read(&a, args);
+
+	products->limit = 30;
+	fill_products(&a, products);
+	if (!a.calls)
+		report__nothing(args, out, "No calls of mathematics libraries were recorded", "cublas");
+	math_calls__free(&a);
+	return err;
+}
+
+REPORT(math) = {
+	.name = "math",
+	.doc = "calls of cuBLAS, cuDNN and others: time, sizes, floating-point operations, share of the GPU's peak",
+	.kinds = "cublas",
+	.run = run,
+	.takes_peak = true,
+};
