@@ -58,9 +58,8 @@ static bool exports_globs(struct elf *elf, const struct search *s)
 static enum library_match match(struct elf *elf, const struct search *s)
 {
 	const char *soname = elf__soname(elf);
-	size_t len = strlen(s->library);
 
-	if (*soname && !strncmp(soname, s->library, len))
+	if (section__is_library(s->library, soname))
 		return LIBRARY_YES;
 	if (elf__is_program(elf))
 		return LIBRARY_NO;

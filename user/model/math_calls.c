@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "model/math_calls.h"
+#include "model/math_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -26,13 +26,6 @@ struct math_launch {
 struct math_launches {
 	struct math_launch *list;
 	u32 n;
-};
-
-struct math_call {
-	struct math_key key;
-	u32 pid, tid;
-	u64 start, end;
-	bool returned, failed, is_complex;
 };
 
 static int on_work(const struct gpu_work *w, void *arg)
@@ -99,32 +92,36 @@ static void take_launches(struct math_calls *a, const struct math_call *c, struc
 		g->device_flop = saturate__sum(g->device_flop, flop);
 }
 
-static int add_call(struct math_calls *a, struct math_call *c)
+int math_calls__add(struct math_calls *a, const struct math_call *c)
 {
 	struct math_size size = { c->key.operation, c->is_complex, c->key.is_right, c->key.m,
 				  c->key.n,	    c->key.k,	   c->key.batch };
 	struct math_group *g = map__get(&a->groups, &c->key);
+	struct math_function *f = map__get(&a->functions, &c->key.function);
 	u64 flop = 0, ns = c->end - c->start;
 
-	if (!g)
+	if (!g || !f)
 		return -ENOMEM;
 	g->has_flop = math_flops__count(&size, &flop);
-	flop = c->failed ? 0 : flop;
+	f->has_flop |= g->has_flop;
+	flop = c->failed ? 0 : c->key.flop ? c->key.flop : flop;
 	g->flop = saturate__sum(g->flop, flop);
+	f->flop = saturate__sum(f->flop, flop);
 	a->flop = saturate__sum(a->flop, flop);
 	g->errors += c->failed;
-	g->untimed += !c->returned;
-	a->calls++;
+	f->errors += c->failed;
 	a->errors += c->failed;
+	g->untimed += !c->returned;
+	f->untimed += !c->returned;
+	a->calls++;
 	take_launches(a, c, g, flop);
 	if (!c->returned)
 		return 0;
 	a->total += ns;
-	return stats__add(&g->time, &a->pool, ns);
+	return stats__add(&g->time, &a->pool, ns) ?: stats__add(&f->time, &a->pool, ns);
 }
 
-/* Fills what all calls have in common. 0 or -ENOMEM */
-static int call__of(struct math_calls *a, const struct view *v, const struct common_fields *f, struct math_call *c)
+int math_call__of(struct math_calls *a, const struct view *v, const struct common_fields *f, struct math_call *c)
 {
 	const char *name = names__probe(a->args->names, (u16)view__s64(v, f->probe));
 	u16 flags = (u16)view__s64(v, f->flags);
@@ -188,18 +185,18 @@ static void read_sizes(const struct view *v, struct math_call *c)
 static int on_call(const struct rows *rows, void *arg)
 {
 	struct common_fields f = common_fields__of(rows__event(rows));
-	FIELDS_OF(rows__event(rows), operation);
+	const struct schema_field *operation = schema_event__field(rows__event(rows), "operation");
 	struct math_calls *a = arg;
 	struct math_call c;
 	int err = 0;
 
 	ROWS_WHILE(!err, v, rows) {
-		err = call__of(a, &v, &f, &c);
+		err = math_call__of(a, &v, &f, &c);
 		c.key.operation = operation ? operation_of((u32)view__s64(&v, operation)) : MATH_OTHER;
 		if (c.key.operation != MATH_OTHER)
 			read_sizes(&v, &c);
 		if (!err)
-			err = add_call(a, &c);
+			err = math_calls__add(a, &c);
 	}
 	return err;
 }
@@ -210,6 +207,7 @@ int math_calls__read(struct math_calls *a, const struct query *args)
 
 	*a = (struct math_calls){ .args = args };
 	map__init(&a->groups, sizeof(struct math_key), sizeof(struct math_group));
+	map__init(&a->functions, sizeof(u32), sizeof(struct math_function));
 	map__init(&a->threads, sizeof(struct math_thread_key), sizeof(struct math_launches));
 	texts__init(&a->names);
 	err = read_launches(a);
@@ -217,7 +215,9 @@ int math_calls__read(struct math_calls *a, const struct query *args)
 	if (!err)
 		err = query__read_kind(args, "cublas_call", on_call, a);
 	if (!err)
-		err = query__read_kind(args, "cublas_other", on_call, a);
+		err = math_cudnn__read(a);
+	if (!err)
+		err = query__read_kind(args, "cudalib_call", on_call, a);
 	return err;
 }
 
@@ -225,9 +225,11 @@ void math_calls__free(struct math_calls *a)
 {
 	MAP_EACH(struct math_group *g, &a->groups)
 		stats__free(&g->time, &a->pool);
+	MAP_EACH(struct math_function *f, &a->functions)
+		stats__free(&f->time, &a->pool);
 	MAP_EACH(struct math_launches *l, &a->threads)
 		free(l->list);
-	MAPS_FREE(&a->groups, &a->threads, &a->names);
+	MAPS_FREE(&a->groups, &a->functions, &a->threads, &a->names);
 	gpu_model__free(a->gpu);
 }
 

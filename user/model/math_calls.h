@@ -20,6 +20,8 @@ struct math_key {
 	u32 is_right;
 	u32 a_type, b_type, c_type, compute; /* enum cublas_type and cublas_compute */
 	u32 unit; /* enum math_unit */
+	u32 products; /* of a graph of operations: how many of them are counted; the sizes are those of the first */
+	u64 flop; /* of all of them; 0: as the sizes state */
 };
 
 struct math_group {
@@ -34,9 +36,16 @@ struct math_group {
 	bool has_unknown_peak; /* some device's peak is not known, so `possible` is of no use */
 };
 
+struct math_function {
+	struct stats time;
+	u64 untimed, errors, flop;
+	bool has_flop;
+};
+
 struct math_calls {
 	const struct query *args;
 	struct map groups; /* struct math_key -> struct math_group */
+	struct map functions; /* u32 number of the function -> struct math_function */
 	struct map names; /* texts */
 	struct map threads; /* struct math_thread_key -> struct math_launches */
 	struct gpu_model *gpu;

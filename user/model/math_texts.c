@@ -12,7 +12,8 @@ static char transpose(u32 t)
 
 static bool sums_over(const struct math_key *k)
 {
-	return k->operation == MATH_GEMM || k->operation == MATH_SYRK || k->operation == MATH_SYR2K;
+	return k->operation == MATH_GEMM || k->operation == MATH_CONVOLUTION || k->operation == MATH_SYRK ||
+	       k->operation == MATH_SYR2K;
 }
 
 const char *math_key__sizes(const struct math_key *k, char *buf, size_t size)
@@ -22,7 +23,9 @@ const char *math_key__sizes(const struct math_key *k, char *buf, size_t size)
 	buf[0] = '\0';
 	if (k->operation == MATH_OTHER)
 		return NULL;
-	if (k->operation == MATH_GEMM)
+	if (k->operation == MATH_CONVOLUTION)
+		text__add(&text, "convolution ");
+	if (k->operation == MATH_GEMM && !k->products)
 		text__add(&text, "%c%c ", transpose(k->transa), transpose(k->transb));
 	if (k->operation == MATH_SYMM || k->operation == MATH_TRIANGLE)
 		text__add(&text, "%s ", k->is_right ? "right" : "left");
@@ -33,6 +36,8 @@ const char *math_key__sizes(const struct math_key *k, char *buf, size_t size)
 		text__add(&text, " x %lld", k->k);
 	if (k->batch != 1)
 		text__add(&text, ", batch %lld", k->batch);
+	if (k->products > 1)
+		text__add(&text, ", and %u more", k->products - 1);
 	return buf;
 }
 

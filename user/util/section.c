@@ -92,16 +92,27 @@ bool section__has(const struct section *s, const char *function, unsigned int *g
 	}
 }
 
+bool section__is_library(const char *libraries, const char *name)
+{
+	while (*libraries) {
+		size_t n = strcspn(libraries, "|");
+
+		if (n && !strncmp(name, libraries, n))
+			return true;
+		libraries += n + (libraries[n] == '|');
+	}
+	return false;
+}
+
 bool section__matches_library(const struct section *s, const char *path)
 {
 	const char *base = strrchr(path, '/');
-	size_t n = strlen(s->library);
 
 	base = base ? base + 1 : path;
 	/* a library in a memfd of its name, as `sonde inject` passes it */
 	if (!strncmp(base, "memfd:", 6))
 		base += 6;
-	return n && !strncmp(base, s->library, n);
+	return section__is_library(s->library, base);
 }
 
 bool section__refuses_returns(const char *name)

@@ -2,7 +2,7 @@
 /*
  * Parses a BPF program's section name:
  *	span/libcudart.so:cudaMemcpy,cudaMemcpyAsync	span+all/libcudart.so:cudaGet*
- * A semicolon in the list of functions starts the next group.
+ * A semicolon in the list of functions starts the next group. LIB may be several libraries: libcufft.so|libcurand.so
  *	entry/LIB:FUNCTIONS  placed/LIB:FUNCTIONS  site/NAME  tp_btf/NAME  iter/NAME  clock/cpu  called/MAP
  *	?tp_btf/NAME
  */
@@ -27,7 +27,7 @@ struct section {
 	enum section_kind kind;
 	bool on_demand; /* begins with '?': the family's host code attaches or runs it */
 	char option[32]; /* the family's option that loads it; "": always loaded */
-	char library[64]; /* prefix of the file name; "": none */
+	char library[256]; /* prefix of the file name, or several of which one is; "": none */
 	const char *rest; /* functions, or the name after the slash, in the section's name */
 };
 
@@ -43,6 +43,8 @@ int section__parse(struct section *out, const char *name);
 bool section__next_function(const char **list, char *buf, size_t len);
 /* Returns whether an entry of the section's list, a glob, matches the function. group: that of the first match. */
 bool section__has(const struct section *s, const char *function, unsigned int *group);
+/* Returns whether one of the libraries, separated by |, is the start of a file's name. */
+bool section__is_library(const char *libraries, const char *name);
 /* Returns whether the file at `path` is the section's library, by its name. */
 bool section__matches_library(const struct section *s, const char *path);
 /*

@@ -6,10 +6,10 @@
 #include "core/args.h"
 #include "cublas.h"
 #include "cublas_forms.bpf.h"
+#include "probes/cudnn/cudnn.h"
 
-OPTION(cublas, all, "also calls without sizes: vectors, handles, descriptors, heuristics");
-
-#define WITHIN_CUBLAS FAMILY_BIT(EVENT_FAMILY(ID_cublas_call))
+/* cuDNN uses cuBLASLt for some of its operations. */
+#define WITHIN_CUBLAS (FAMILY_BIT(EVENT_FAMILY(ID_cublas_call)) | FAMILY_BIT(EVENT_FAMILY(ID_cudnn_call)))
 
 /* By the letter in a function's name: S, D, C, Z, H, none, T, F */
 static const volatile u8 letter_types[WIDE] = { CUBLAS_R_32F,  CUBLAS_R_64F, CUBLAS_C_32F,
@@ -48,12 +48,14 @@ static __always_inline struct lt_layout lt_layout__read(u64 where)
  * cublasLtMatmul(handle, desc, alpha, A, layout of A, B, layout of B, beta, C, layout of C, D, layout of D, ..). If the
  * sizes of the matrices do not agree, a descriptor is not as assumed: then no size is recorded.
  */
-static __always_inline void lt_read(struct cublas_call *e, u64 desc_at, u64 a_at, u64 b_at, u64 d_at)
+__weak __noinline int cublas__read_lt(struct cublas_call *e, u64 desc_at, u64 a_at, u64 b_at, u64 d_at)
 {
 	struct lt_desc desc = {};
 	struct lt_layout l = lt_layout__read(d_at);
 	u64 m = l.rows, n = l.columns, k;
 
+	if (!e)
+		return 0;
 	bpf_probe_read_user(&desc, sizeof(desc), (const void *)desc_at);
 	e->compute = desc.compute;
 	e->transa = desc.transa;
@@ -64,26 +66,36 @@ static __always_inline void lt_read(struct cublas_call *e, u64 desc_at, u64 a_at
 	e->a_type = l.type;
 	k = desc.transa ? l.rows : l.columns;
 	if ((desc.transa ? l.columns : l.rows) != m)
-		return;
+		return 0;
 	l = lt_layout__read(b_at);
 	e->b_type = l.type;
 	if ((desc.transb ? l.columns : l.rows) != k || (desc.transb ? l.rows : l.columns) != n)
-		return;
+		return 0;
 	e->m = m;
 	e->n = n;
 	e->k = k;
+	return 0;
 }
+
+/* What the numbers of a form lead to: the arguments in registers, then constants. */
+struct slots {
+	u64 v[SLOTS];
+	u64 sp;
+};
 
 /*
  * An argument, or a constant of the form. Of functions that do not end in _64, sizes have 32 bits: the upper half of a
- * register, or of the number on the stack, is undefined.
+ * register, or of the number on the stack, is undefined. A global function, which the verifier checks once.
  */
-static __always_inline s64 argument(const u64 *slots, u64 sp, u8 slot, bool wide)
+__weak __noinline s64 cublas__argument(const struct slots *s, u32 slot, bool wide)
 {
-	u64 v = slots[slot & (SLOTS - 1)];
+	u64 v;
 
+	if (!s)
+		return 0;
+	v = s->v[slot & (SLOTS - 1)];
 	if (slot >= ARGS_IN_REGISTERS && slot < ARGS_END)
-		bpf_probe_read_user(&v, sizeof(v), (const void *)(sp + 8 * (slot - ARGS_IN_REGISTERS + 1)));
+		bpf_probe_read_user(&v, sizeof(v), (const void *)(s->sp + 8 * (slot - ARGS_IN_REGISTERS + 1)));
 	return wide ? (s64)v : (s32)v;
 }
 
@@ -144,37 +156,34 @@ SPAN__PROGRAM(cublas_call, "span/libcublas:" FORMS(FORM_FUNCTIONS), cublas_call,
 	const volatile struct form *f = &forms[group >> FORM_SHIFT & (FORMS_MAX - 1)];
 	u32 letter = group & (WIDE - 1);
 	bool wide = group & WIDE;
-	u64 slots[SLOTS] = {
-		a.a1,
-		a.a2,
-		a.a3,
-		a.a4,
-		a.a5,
-		a.a6,
-		[ONE & (SLOTS - 1)] = 1,
-		[LETTER_TYPE & (SLOTS - 1)] = letter_types[letter],
-		[LETTER_COMPUTE & (SLOTS - 1)] = letter_compute[letter],
-	};
+	struct slots s = { .sp = a.sp,
+			   .v = {
+				   a.a1,
+				   a.a2,
+				   a.a3,
+				   a.a4,
+				   a.a5,
+				   a.a6,
+				   [ONE & (SLOTS - 1)] = 1,
+				   [LETTER_TYPE & (SLOTS - 1)] = letter_types[letter],
+				   [LETTER_COMPUTE & (SLOTS - 1)] = letter_compute[letter],
+			   } };
 
 	SPAN_OUT(e) = a.a1;
 	e->handle = f->operation == CUBLAS_CREATE ? 0 : a.a1;
 	e->math_mode = mode__of(a.a1);
 	e->operation = f->operation;
-	e->m = argument(slots, a.sp, f->m, wide);
-	e->n = argument(slots, a.sp, f->n, wide);
-	e->k = argument(slots, a.sp, f->k, wide);
-	e->batch = argument(slots, a.sp, f->batch, wide);
-	e->transa = argument(slots, a.sp, f->transa, false);
-	e->transb = argument(slots, a.sp, f->transb, false);
-	e->side = argument(slots, a.sp, f->side, false);
-	e->a_type = argument(slots, a.sp, f->a_type, false);
-	e->b_type = argument(slots, a.sp, f->b_type, false);
-	e->c_type = argument(slots, a.sp, f->c_type, false);
-	e->compute = argument(slots, a.sp, f->compute, false);
+	e->m = cublas__argument(&s, f->m, wide);
+	e->n = cublas__argument(&s, f->n, wide);
+	e->k = cublas__argument(&s, f->k, wide);
+	e->batch = cublas__argument(&s, f->batch, wide);
+	e->transa = cublas__argument(&s, f->transa, false);
+	e->transb = cublas__argument(&s, f->transb, false);
+	e->side = cublas__argument(&s, f->side, false);
+	e->a_type = cublas__argument(&s, f->a_type, false);
+	e->b_type = cublas__argument(&s, f->b_type, false);
+	e->c_type = cublas__argument(&s, f->c_type, false);
+	e->compute = cublas__argument(&s, f->compute, false);
 	if (e->operation == CUBLAS_LT_MATMUL)
-		lt_read(e, a.a2, a.a5, argument(slots, a.sp, 6, true), argument(slots, a.sp, 11, true));
-}
-
-SPAN__PROGRAM(cublas_other, "span+all/libcublas:cublas*", cublas_other, SPAN__NOTHING, WITHIN_CUBLAS, SPAN__NOTHING)
-{
+		cublas__read_lt(e, a.a2, a.a5, cublas__argument(&s, 6, true), cublas__argument(&s, 11, true));
 }

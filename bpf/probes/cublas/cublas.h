@@ -123,7 +123,3 @@ struct cublas_call {
 	enum cublas_transpose transb;
 	enum cublas_side side DOC("of the symmetric or triangular matrix");
 } EVENT(cublas_call, 0x0f01, "a call of cuBLAS or cuBLASLt");
-
-struct cublas_other {
-	struct call call;
-} EVENT(cublas_other, 0x0f02, "any other call of cuBLAS or cuBLASLt (--cublas=all)");

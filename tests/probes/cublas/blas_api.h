@@ -5,19 +5,27 @@
  */
 #pragma once
 
+#include <stddef.h>
+#include <stdint.h>
+
 #ifdef VENDOR
 #include <cublasLt.h>
 #include <cublas_v2.h>
+#define HERE(declarations)
 #else
-#include <stddef.h>
-#include <stdint.h>
+#define HERE(declarations) declarations
+#endif
 
 typedef void *handle;
 typedef const void *scalar;
 
-/* Each is declared for int and, with _64, for int64_t. */
+/*
+ * Each is declared for int and, with _64, for int64_t. NVIDIA's headers declare functions of half and bfloat16 only for
+ * C++ (DECLARE_SHORT).
+ */
 #define DECLARE_(function, suffix, I) int function##suffix PARAMETERS(I);
-#define DECLARE(function)	      DECLARE_(function, , int) DECLARE_(function, _64, int64_t)
+#define DECLARE_SHORT(function)	      DECLARE_(function, , int) DECLARE_(function, _64, int64_t)
+#define DECLARE(function)	      HERE(DECLARE_SHORT(function))
 #define LETTERS(function, suffix)          \
 	DECLARE(cublasS##function##suffix) \
 	DECLARE(cublasD##function##suffix) DECLARE(cublasC##function##suffix) DECLARE(cublasZ##function##suffix)
@@ -28,20 +36,20 @@ typedef const void *scalar;
 	 void *C, I ldc)
 LETTERS(gemm, _v2)
 COMPLEX(gemm3m, )
-DECLARE(cublasHgemm)
+DECLARE_SHORT(cublasHgemm)
 #undef PARAMETERS
 #define PARAMETERS(I)                                                                                          \
 	(handle h, int ta, int tb, I m, I n, I k, scalar alpha, scalar A, I lda, scalar B, I ldb, scalar beta, \
 	 void *C, I ldc, I batch)
 LETTERS(gemmBatched, )
-DECLARE(cublasHgemmBatched)
+DECLARE_SHORT(cublasHgemmBatched)
 DECLARE(cublasCgemm3mBatched)
 #undef PARAMETERS
 #define PARAMETERS(I)                                                                                           \
 	(handle h, int ta, int tb, I m, I n, I k, scalar alpha, scalar A, I lda, long long sa, scalar B, I ldb, \
 	 long long sb, scalar beta, void *C, I ldc, long long sc, I batch)
 LETTERS(gemmStridedBatched, )
-DECLARE(cublasHgemmStridedBatched)
+DECLARE_SHORT(cublasHgemmStridedBatched)
 DECLARE(cublasCgemm3mStridedBatched)
 #undef PARAMETERS
 #define PARAMETERS(I)                                                                                             \
@@ -114,15 +122,15 @@ LETTERS(gemv, _v2)
 	(handle h, int trans, I m, I n, scalar alpha, scalar A, I lda, scalar x, I incx, scalar beta, void *y, I incy, \
 	 I batch)
 LETTERS(gemvBatched, )
-DECLARE(cublasHSHgemvBatched)
-DECLARE(cublasTSTgemvBatched)
+DECLARE_SHORT(cublasHSHgemvBatched)
+DECLARE_SHORT(cublasTSTgemvBatched)
 #undef PARAMETERS
 #define PARAMETERS(I)                                                                                                \
 	(handle h, int trans, I m, I n, scalar alpha, scalar A, I lda, long long sa, scalar x, I incx, long long sx, \
 	 scalar beta, void *y, I incy, long long sy, I batch)
 LETTERS(gemvStridedBatched, )
-DECLARE(cublasHSSgemvStridedBatched)
-DECLARE(cublasTSSgemvStridedBatched)
+DECLARE_SHORT(cublasHSSgemvStridedBatched)
+DECLARE_SHORT(cublasTSSgemvStridedBatched)
 #undef PARAMETERS
 #define PARAMETERS(I) (handle h, I m, I n, scalar alpha, scalar x, I incx, scalar y, I incy, void *A, I lda)
 DECLARE(cublasSger_v2)
@@ -139,6 +147,7 @@ COMPLEX(hemv, _v2)
 DECLARE(cublasSaxpy_v2)
 #undef PARAMETERS
 
+#ifndef VENDOR
 int cublasSetMathMode(handle h, int mode);
 int cublasCreate_v2(handle *h);
 

@@ -28,7 +28,8 @@ static void *lookup(const char *name)
 #define CALL(flop, function, ...)                                                                        \
 	do {                                                                                             \
 		__typeof__(&function) call = (__typeof__(&function))lookup(#function);                   \
-		if (call) {                                                                              \
+		/* the real library does not check the handle of these */                                \
+		if (call && (H || !strstr(#function, "gemv") || !strstr(#function, "Batched"))) {        \
 			int ret = call(__VA_ARGS__);                                                     \
 			printf("%s %d %llu\n", #function, ret, ret ? 0ULL : (unsigned long long)(flop)); \
 		}                                                                                        \

@@ -287,8 +287,7 @@ static bool is_library(struct find *p, const struct program *program)
 	const char *soname = elf__soname(p->elf);
 
 	/* its functions need not be compared with the library's, which takes long in a large file */
-	if (*soname && strncmp(soname, section->library, strlen(section->library)) &&
-	    !section__matches_library(section, p->q->path))
+	if (*soname && !section__is_library(section->library, soname) && !section__matches_library(section, p->q->path))
 		return false;
 	library.match = library__match(p->elf, &p->s->embedded.probes, section->library);
 	if (library.match == LIBRARY_YES || !section__matches_library(section, p->q->path) || p->q->is_preattached ||

@@ -2,7 +2,16 @@
 /* Report math: calls of mathematics libraries by function, sizes and types, and the arithmetic that they request. */
 #include "model/math_calls.h"
 #include "output/text.h"
+#include "report/api_columns.h"
 #include "report/report.h"
+
+/* nsys's columns of calls by name, with what these calls computed */
+static const struct column function_columns[] = {
+	API_COLUMNS,
+	{ "errors", "Errors", VALUE_U64, SHOW_COUNT },
+	{ "flop", "GFLOP", VALUE_U64, SHOW_GIGA },
+	{ "untimed", "Untimed", VALUE_U64, SHOW_NEVER },
+};
 
 static const struct column product_columns[] = {
 	{ "name", "Function", VALUE_TEXT, SHOW_PLAIN },
@@ -20,6 +29,21 @@ static const struct column product_columns[] = {
 	{ "peak_percent", "of peak (%)", VALUE_DOUBLE, SHOW_NEVER },
 	{ "untimed", "Untimed", VALUE_U64, SHOW_NEVER },
 };
+
+static void fill_functions(struct math_calls *a, struct table *t)
+{
+	MAP_EACH_ENTRY(struct math_function *f, const u32 *function, &a->functions) {
+		bool timed = f->time.count;
+
+		table__add(t, V_DBL(table__percent(f->time.total, a->total)), V_U64(f->time.total),
+			   V_U64(f->time.count), timed ? V_DBL(f->time.mean) : V_NONE,
+			   timed ? V_DBL(stats__median(&f->time)) : V_NONE, timed ? V_U64(f->time.min) : V_NONE,
+			   timed ? V_U64(f->time.max) : V_NONE, timed ? V_DBL(stats__stddev(&f->time)) : V_NONE,
+			   V_TEXT(math_calls__function(a, *function)), V_U64(f->errors),
+			   f->has_flop ? V_U64(f->flop) : V_NONE, V_U64(f->untimed));
+	}
+	table__sort(t, "total_ns");
+}
 
 static double peak_of(const struct math_calls *a, const struct math_group *g)
 {
@@ -57,11 +81,13 @@ static void fill_products(struct math_calls *a, struct table *t)
 
 static int run(const struct query *args, struct report_output *out)
 {
+	struct table *functions = REPORT_TABLE(out, "functions", "Calls by function", function_columns);
 	struct table *products = REPORT_TABLE(out, "products", "Calls by function, sizes and types", product_columns);
 	struct math_calls a;
 	int err = math_calls__read(&a, args);
 
-	products->limit = 30;
+	functions->limit = products->limit = 30;
+	fill_functions(&a, functions);
 	fill_products(&a, products);
 	if (!a.calls)
 		report__nothing(args, out, "No calls of mathematics libraries were recorded", "cublas");
@@ -72,7 +98,7 @@ static int run(const struct query *args, struct report_output *out)
 REPORT(math) = {
 	.name = "math",
 	.doc = "calls of cuBLAS, cuDNN and others: time, sizes, floating-point operations, share of the GPU's peak",
-	.kinds = "cublas",
+	.kinds = "cublas_call,cudnn_call,cudalib_call",
 	.run = run,
 	.takes_peak = true,
 };
