@@ -62,12 +62,14 @@ class Recording:
 	Records a program that waits for a line on stdin. The recording begins before
 	that line and lasts until the program ends, for stop_after seconds, or until the program prints a line that begins
 	with stop_at. Its lines on stdout are .output. named=False records without a filter and needs one of these.
-	The program's line comes `settle` seconds later: a shim in it looks for tracers once a second.
+	sonde is started when the program has printed the line `ready`, which is not in .output. The program's line comes
+	`settle` seconds after tracing has begun: a shim in it looks for tracers once a second.
 	.began, .live and .stopped are this test's clock (CLOCK_MONOTONIC, ns) before sonde starts, when it traces, and after
 	it has ended.
 	"""
 
-	def __init__(self, program, families, options=(), limit=40, stop_after=None, stop_at=None, named=True, settle=0):
+	def __init__(self, program, families, options=(), limit=40, stop_after=None, stop_at=None, named=True, ready=None,
+		     settle=0):
 		limit *= SLOW
 		if os.geteuid():
 			skip_all("tracing needs root")
@@ -75,6 +77,9 @@ class Recording:
 		self.path = os.path.join(workdir(), "trace.sonde")
 		target = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 		self.pid = target.pid
+		self.output = []
+		if ready:
+			self._read_to(target, ready)
 		self.began, self.output = time.monotonic_ns(), []
 		self.tracer = subprocess.Popen([sonde, "record", "-t", families, *options, "-f", "-o", self.path,
 						*(["-p", str(target.pid)] if named else []), "-d", str(stop_after or limit)],

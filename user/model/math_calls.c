@@ -68,7 +68,8 @@ static int read_launches(struct math_calls *a)
 }
 
 /* Adds the kernels that were launched within the call. An inner call has taken its kernels before. */
-static void take_launches(struct math_calls *a, const struct math_call *c, struct math_group *g, u64 flop)
+static void take_launches(struct math_calls *a, const struct math_call *c, struct math_group *g,
+			  struct math_function *f, u64 flop)
 {
 	struct math_launches *l = map__find(&a->threads, &(struct math_thread_key){ c->pid, c->tid });
 	u32 i = l ? (u32)SEARCH(l->n, j, l->list[j].time < c->start) : 0;
@@ -76,17 +77,21 @@ static void take_launches(struct math_calls *a, const struct math_call *c, struc
 
 	for (; l && i < l->n && l->list[i].time <= c->end; i++) {
 		struct math_launch *launch = &l->list[i];
-		double peak = math_peak__of(gpu_model__device(a->gpu, c->pid, launch->device), c->key.unit);
+		const struct gpu_device_facts *device = gpu_model__device(a->gpu, c->pid, launch->device);
+		double peak = math_peak__of(device, c->key.unit);
 
 		if (!launch->ns)
 			continue;
 		kernels++;
 		g->device_ns += launch->ns;
+		f->device_ns += launch->ns;
 		g->possible += peak * (double)launch->ns / 1e9;
 		g->has_unknown_peak |= !peak;
+		g->has_tf32 |= math_peak__of(device, MATH_TF32) > 0;
 		launch->ns = 0;
 	}
 	g->kernels += kernels;
+	f->kernels += kernels;
 	a->kernels += kernels;
 	if (kernels)
 		g->device_flop = saturate__sum(g->device_flop, flop);
@@ -114,11 +119,22 @@ int math_calls__add(struct math_calls *a, const struct math_call *c)
 	g->untimed += !c->returned;
 	f->untimed += !c->returned;
 	a->calls++;
-	take_launches(a, c, g, flop);
+	take_launches(a, c, g, f, flop);
 	if (!c->returned)
 		return 0;
 	a->total += ns;
 	return stats__add(&g->time, &a->pool, ns) ?: stats__add(&f->time, &a->pool, ns);
+}
+
+/*
+ * Did the call fail? All libraries return 0 if not, but NPP's warnings are positive, and TensorRT's functions return an
+ * object.
+ */
+static bool is_error(const char *function, s32 ret)
+{
+	if (!strncmp(function, "npp", 3))
+		return ret < 0;
+	return ret && strncmp(function, "create", 6);
 }
 
 int math_call__of(struct math_calls *a, const struct view *v, const struct common_fields *f, struct math_call *c)
@@ -135,8 +151,9 @@ int math_call__of(struct math_calls *a, const struct view *v, const struct commo
 	};
 	/* a damaged trace may have calls that end before they start */
 	c->end = c->end < c->start ? c->start : c->end;
-	c->failed = c->returned && (s32)view__s64(v, f->ret);
-	c->key.function = texts__number(&a->names, name ? name : v->event->name);
+	name = name ? name : v->event->name;
+	c->failed = c->returned && is_error(name, (s32)view__s64(v, f->ret));
+	c->key.function = texts__number(&a->names, name);
 	return c->key.function ? 0 : -ENOMEM;
 }
 
@@ -163,7 +180,7 @@ static bool is_complex(u32 type)
 
 static void read_sizes(const struct view *v, struct math_call *c)
 {
-	FIELDS_OF(v->event, m, n, k, batch, transa, transb, side);
+	FIELDS_OF(v->event, operation, m, n, k, batch, transa, transb, side);
 	FIELDS_OF(v->event, a_type, b_type, c_type, compute, math_mode);
 	struct math_key *key = &c->key;
 
@@ -178,7 +195,10 @@ static void read_sizes(const struct view *v, struct math_call *c)
 	key->b_type = (u32)view__s64(v, b_type);
 	key->c_type = (u32)view__s64(v, c_type);
 	key->compute = (u32)view__s64(v, compute);
-	key->unit = math_peak__unit(key->a_type, key->compute, (u32)view__s64(v, math_mode));
+	/* cublasLtMatmul has no mode: only its compute type decides */
+	key->unit = math_peak__unit(key->a_type, key->compute,
+				    view__s64(v, operation) == CUBLAS_LT_MATMUL ? (u32)CUBLAS_MATH_DEFAULT :
+										  (u32)view__s64(v, math_mode));
 	c->is_complex = is_complex(key->a_type);
 }
 

@@ -33,12 +33,14 @@ struct math_group {
 	u64 kernels, device_ns;
 	u64 device_flop; /* of calls whose kernels are known */
 	double possible; /* FLOP that their devices could have done in that time */
+	bool has_tf32; /* a device has tensor cores for TF32 */
 	bool has_unknown_peak; /* some device's peak is not known, so `possible` is of no use */
 };
 
 struct math_function {
 	struct stats time;
 	u64 untimed, errors, flop;
+	u64 kernels, device_ns;
 	bool has_flop;
 };
 
@@ -62,5 +64,5 @@ void math_calls__free(struct math_calls *a);
 const char *math_calls__function(const struct math_calls *a, u32 function);
 /* "NT 64 x 32 x 16, batch 8" */
 const char *math_key__sizes(const struct math_key *k, char *buf, size_t size);
-/* "R_16F to R_32F, TF32" */
+/* "R_16F to R_32F"; "R_32F as TF32" */
 const char *math_key__types(const struct math_key *k, char *buf, size_t size);

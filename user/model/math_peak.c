@@ -65,10 +65,11 @@ enum math_unit math_peak__unit(u32 type, u32 compute, u32 mode)
 		return MATH_FP32;
 	case CUBLAS_32F:
 	case CUBLAS_R_32F:
-		return mode == CUBLAS_MATH_TF32		   ? MATH_TF32 :
-		       mode == CUBLAS_MATH_TENSOR_OP	   ? MATH_FP16 :
-		       mode == CUBLAS_MATH_EMULATED_BF16X9 ? MATH_UNIT_UNKNOWN :
-							     MATH_FP32;
+		return mode == CUBLAS_MATH_TF32	     ? MATH_TF32 :
+		       mode == CUBLAS_MATH_TENSOR_OP ? MATH_FP16 :
+		       mode == CUBLAS_MATH_DEFAULT   ? MATH_FP32 :
+		       mode == CUBLAS_MATH_PEDANTIC  ? MATH_FP32 :
+						       MATH_UNIT_UNKNOWN;
 	default:
 		return MATH_UNIT_UNKNOWN;
 	}

@@ -24,7 +24,7 @@ const char *math_key__sizes(const struct math_key *k, char *buf, size_t size)
 	if (k->operation == MATH_OTHER)
 		return NULL;
 	if (k->operation == MATH_CONVOLUTION)
-		text__add(&text, "convolution ");
+		text__add(&text, "conv ");
 	if (k->operation == MATH_GEMM && !k->products)
 		text__add(&text, "%c%c ", transpose(k->transa), transpose(k->transb));
 	if (k->operation == MATH_SYMM || k->operation == MATH_TRIANGLE)
@@ -67,5 +67,8 @@ const char *math_key__types(const struct math_key *k, char *buf, size_t size)
 		text__add(&text, " * %s", type_name(k->b_type));
 	if (k->c_type != k->a_type)
 		text__add(&text, " to %s", type_name(k->c_type));
+	/* products of other types leave no choice */
+	if ((k->a_type == CUBLAS_R_32F || k->a_type == CUBLAS_C_32F) && k->unit)
+		text__add(&text, " as %s", math_peak__unit_name(k->unit));
 	return buf;
 }

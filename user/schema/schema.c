@@ -253,6 +253,7 @@ static enum event_role role_of(const struct schema_event *e)
 		{ "nvtx_object", EVENT_DESCRIBES },
 		{ "nccl_communicator", EVENT_DESCRIBES },
 		{ "nccl_library", EVENT_DESCRIBES },
+		{ "cudnn_descriptor", EVENT_DESCRIBES },
 		/* a program mostly makes its handles once, when it begins */
 		{ "cuda_stream", EVENT_DESCRIBES },
 		{ "cuda_graph", EVENT_DESCRIBES },

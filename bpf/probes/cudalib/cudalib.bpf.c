@@ -25,7 +25,8 @@
 	"cublas[SDCZ]t[bp]sv_v2*,cublas[SDCZ]*pr_v2*,cublas[SDCZ]*pr2_v2*,cublas[SDCZ]syr_v2*,"      \
 	"cublas[SDCZ]syr2_v2*,cublas[CZ]her_v2*,cublas[CZ]her2_v2*,cublas[SDCZ]get*Batched,"         \
 	"cublas[SDCZ]matinvBatched,cublas[SDCZ]ge[lq]*Batched,cublas*GroupedBatched*,"               \
-	"cublas[ADINRS][xomrca]*Ex,cublas[ADINRS][xomrca]*Ex_64"
+	"cublasAsumEx*,cublasAxpyEx*,cublasCopyEx*,cublasDot*Ex*,cublasIam*Ex*,cublasNrm2Ex*,"       \
+	"cublasRot*Ex*,cublasScalEx*,cublasSwapEx*"
 
 SPAN__PROGRAM(cudalib_call,
 	      "span/" LIBRARIES ":"

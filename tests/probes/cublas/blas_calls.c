@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * blas_calls LIBCUBLAS LIBCUBLASLT [null]: at a line on stdin, calls each function that sonde knows with sizes. Prints
- * for each call its function, result and floating-point operations, which are counted one by one as textbooks compute
- * the result. null: with the handle NULL, which the real library refuses; else with 0x4a, which the double accepts.
+ * blas_calls LIBCUBLAS LIBCUBLASLT [null]: prints "ready", and at a line on stdin calls each function that sonde knows
+ * with sizes. Prints for each call its function, result and floating-point operations, which are counted one by one as
+ * textbooks compute the result. null: with the handle NULL, which the real library refuses; else with 0x4a, which the
+ * double accepts.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -243,6 +244,8 @@ int main(int argc, char **argv)
 		}
 	}
 	H = argc > 3 ? NULL : (void *)0x4a;
+	puts("ready");
+	fflush(stdout);
 	if (!fgets(line, sizeof(line), stdin))
 		return 1;
 	call_gemms();

@@ -14,7 +14,7 @@ MATH_TF32, MATH_UNKNOWN = 3, 255
 
 def main():
     program = [os.path.join(BUILD, "tests/probes/cublas/blas_calls"), double("libcublas.so"), double("libcublasLt.so")]
-    r = Recording(program, "cublas")
+    r = Recording(program, "cublas", ready="ready")
     compare(r, lambda f: "axpy" not in f and f != "cublasSetMathMode", "double")
     modes = [e["math_mode"] for e in r.of("cublas_call")]
     # of the last three calls, the last one has another handle

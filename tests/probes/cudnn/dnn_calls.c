@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * dnn_calls LIBCUDNN: at a line on stdin, convolutions by the older functions and by graphs, and products of matrices
- * by graphs. Prints for each call its function, result and floating-point operations, which are counted one by one.
+ * dnn_calls LIBCUDNN [null]: prints "ready", and at a line on stdin requests convolutions by the older functions and by
+ * graphs, and products of matrices by graphs. Prints for each call its function, result and floating-point operations,
+ * which are counted one by one. null: with the handle NULL, which the real library refuses; else with 0x4a, which the
+ * double accepts.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -12,7 +14,8 @@
 static void *library;
 static char memory[4096];
 #define P ((void *)memory)
-#define H ((void *)0x4a)
+static cudnnHandle_t handle_of_all = (void *)0x4a;
+#define H handle_of_all
 
 #define USE(function, ...) (((__typeof__(&function))dlsym(library, #function))(__VA_ARGS__))
 #define CALL(flop, function, ...)                                                                \
@@ -66,7 +69,7 @@ static void call_older(void)
 	CALL(count(&a), cudnnConvolutionBackwardData, H, P, w, P, y, P, P, 0, P, 0, P, x, P);
 	CALL(count(&a), cudnnConvolutionBackwardFilter, H, P, x, P, y, P, P, 0, P, 0, P, w, P);
 	CALL(0, cudnnSoftmaxForward, H, 0, 0, P, x, P, P, x, P);
-	CALL(0, cudnnConvolutionForward, (void *)0xbad, P, x, P, w, P, P, 0, P, 0, P, y, P);
+	CALL(0, cudnnConvolutionForward, H ? (void *)0xbad : NULL, P, x, P, w, P, P, 0, P, 0, P, y, P);
 	/* the same descriptors with other sizes */
 	USE(cudnnSetTensorNdDescriptor, x, 2, 4, sizes, strides);
 	USE(cudnnSetFilterNdDescriptor, w, 2, 0, 4, filter);
@@ -195,10 +198,16 @@ int main(int argc, char **argv)
 	char line[16];
 
 	library = dlopen(argv[1], RTLD_NOW);
-	if (!library || !fgets(line, sizeof(line), stdin)) {
+	if (!library) {
 		fprintf(stderr, "%s\n", dlerror());
 		return 1;
 	}
+	puts("ready");
+	fflush(stdout);
+	if (!fgets(line, sizeof(line), stdin))
+		return 1;
+	if (argc > 2)
+		H = NULL;
 	call_older();
 	call_graphs();
 	return 0;

@@ -12,14 +12,14 @@ from tap import done, ok
 
 def main():
     program = [os.path.join(BUILD, "tests/probes/cudnn/dnn_calls"), double("libcudnn.so")]
-    r = Recording(program, "cudnn")
+    r = Recording(program, "cudnn", ready="ready")
     compare(r, lambda f: True, "double")
     rows = {(p["name"], p["sizes"]): p["types"] for p in report(r.path)["products"]}
     # m: points of the result; n: its channels; k: elements of a filter
-    ok(rows.get(("cudnnConvolutionForward", "convolution 96 x 4 x 18")) == "R_32F" and
-       rows.get(("cudnnConvolutionForward", "convolution 16 x 8 x 27")) == "R_16F", "sizes of older functions", rows)
+    ok(rows.get(("cudnnConvolutionForward", "conv 96 x 4 x 18")) == "R_32F" and
+       rows.get(("cudnnConvolutionForward", "conv 16 x 8 x 27")) == "R_16F", "sizes of older functions", rows)
     ok(rows.get(("cudnnBackendExecute", "5 x 4 x 7, batch 6")) == "R_16F" and
-       rows.get(("cudnnBackendExecute", "convolution 96 x 4 x 18, and 1 more")) == "R_16BF", "sizes of graphs", rows)
+       rows.get(("cudnnBackendExecute", "conv 96 x 4 x 18, and 1 more")) == "R_16BF", "sizes of graphs", rows)
     done()
 
 
