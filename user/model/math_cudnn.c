@@ -230,7 +230,7 @@ static int on_setting(struct cudnn *c, const struct view *v)
 		set_dimensions(&d->tensor, values, n);
 		break;
 	case CUDNN_TENSOR_TYPE:
-		d->tensor.type = (u32)view__get(v, "type");
+		d->tensor.type = (u32)values[0];
 		break;
 	case CUDNN_TENSOR_DIMENSIONS:
 		set_dimensions(&d->tensor, values, n);

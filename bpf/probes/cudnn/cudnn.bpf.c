@@ -21,6 +21,23 @@ enum {
 	EXECUTE,
 };
 
+/* Which of these arguments are the descriptors of input, filter and result */
+enum {
+	NONE,
+	A3,
+	A5,
+	A12,
+	A17,
+};
+
+static const volatile struct {
+	u8 operation, x, w, y;
+} called[8] = {
+	[FORWARD] = { CUDNN_CONVOLUTION, A3, A5, A12 },	      [FORWARD_BIAS] = { CUDNN_CONVOLUTION, A3, A5, A17 },
+	[BACKWARD_DATA] = { CUDNN_CONVOLUTION, A12, A3, A5 }, [BACKWARD_FILTER] = { CUDNN_CONVOLUTION, A3, A12, A5 },
+	[EXECUTE] = { CUDNN_EXECUTE, NONE, NONE, NONE },
+};
+
 /*
  * cudnnConvolutionForward(handle, alpha, x, X, w, W, convolution, algorithm, workspace, bytes, beta, y, Y)
  * cudnnConvolutionBiasActivationForward(.., alpha2, z, Z, bias, Bias, activation, y, Y)
@@ -43,19 +60,15 @@ SPAN__PROGRAM(cudnn_call,
 	      cudnn_call, SPAN__NOTHING, WITHIN_CUDNN, SPAN__NOTHING)
 {
 	struct args a = args__read(ctx);
-	u64 last = group == FORWARD_BIAS ? on_stack(a.sp, 10) : group <= BACKWARD_FILTER ? on_stack(a.sp, 5) : 0;
+	u64 v[8] = { [A3] = a.a3, [A5] = a.a5, [A12] = on_stack(a.sp, 5), [A17] = on_stack(a.sp, 10) };
 
 	e->handle = a.a1;
-	if (group <= BACKWARD_FILTER) {
-		e->operation = CUDNN_CONVOLUTION;
-		e->x = group == BACKWARD_DATA ? last : a.a3;
-		e->w = group == BACKWARD_DATA ? a.a3 : group == BACKWARD_FILTER ? last : a.a5;
-		e->y = group <= FORWARD_BIAS ? last : a.a5;
-	}
-	if (group == EXECUTE) {
-		e->operation = CUDNN_EXECUTE;
+	e->operation = called[group & 7].operation;
+	e->x = v[called[group & 7].x & 7];
+	e->w = v[called[group & 7].w & 7];
+	e->y = v[called[group & 7].y & 7];
+	if (group == EXECUTE)
 		e->plan = a.a2;
-	}
 }
 
 enum {
@@ -70,34 +83,57 @@ enum {
 	DESTROY,
 };
 
-static __always_inline void read_numbers(struct cudnn_descriptor *e, u64 where)
+static __always_inline void read_numbers(struct cudnn_descriptor *e, u32 count, u64 where)
 {
-	u32 n = e->count < CUDNN_VALUES ? e->count : CUDNN_VALUES;
+	u32 n = count < CUDNN_VALUES ? count : CUDNN_VALUES; /* a power of two minus 1, so that a mask bounds it */
 
 	barrier_var(n);
-	bpf_probe_read_user(&e->value_0, (n & (2 * CUDNN_VALUES - 1)) * sizeof(s64), (const void *)where);
+	e->count = count;
+	bpf_probe_read_user(&e->value_0, (n & CUDNN_VALUES) * sizeof(s64), (const void *)where);
 }
 
-/* Dimensions of the older functions are int. */
-static __always_inline void read_dimensions(struct cudnn_descriptor *e, u64 where)
+/* By group: which argument, from 0, is the type, the number of sizes or the first size, and the address of sizes */
+static const volatile struct {
+	u8 type, sizes, at;
+} described[8] = {
+	[TENSOR_4D] = { 2, 3, 0 },    [TENSOR_4D_EX] = { 1, 2, 0 }, [TENSOR_ND] = { 1, 2, 3 },
+	[TENSOR_ND_EX] = { 2, 3, 4 }, [FILTER_4D] = { 1, 3, 0 },    [FILTER_ND] = { 1, 3, 4 },
+};
+
+/* The sizes of the older functions are int. */
+static __always_inline void describe(struct cudnn_descriptor *e, const struct args *a, u32 group)
 {
-	s32 v[8] = {};
-	u32 n = e->count < 8 ? e->count : 8;
+	u64 v[8] = { a->a1, a->a2, a->a3, a->a4, a->a5, a->a6, on_stack(a->sp, 0) };
+	u32 at = described[group & 7].at & 7, sizes = described[group & 7].sizes & 3, n = v[sizes];
+	s32 read[8] = {};
 
-	barrier_var(n);
-	bpf_probe_read_user(v, (n & 15) * sizeof(*v), (const void *)where);
-	e->value_0 = v[0];
-	e->value_1 = v[1];
-	e->value_2 = v[2];
-	e->value_3 = v[3];
-	e->value_4 = v[4];
-	e->value_5 = v[5];
-	e->value_6 = v[6];
-	e->value_7 = v[7];
+	e->type = v[described[group & 7].type & 7];
+	if (at) {
+		e->count = n;
+		n = n < 7 ? n : 7;
+		barrier_var(n);
+		bpf_probe_read_user(read, (n & 7) * sizeof(*read), (const void *)v[at]);
+	} else {
+		e->count = 4;
+		read[0] = v[sizes];
+		read[1] = v[sizes + 1];
+		read[2] = v[sizes + 2];
+		read[3] = v[sizes + 3];
+	}
+	e->value_0 = read[0];
+	e->value_1 = read[1];
+	e->value_2 = read[2];
+	e->value_3 = read[3];
+	e->value_4 = read[4];
+	e->value_5 = read[5];
+	e->value_6 = read[6];
 }
 
-/* Of all attributes, those that lead from a plan to the sizes of its tensors, and others in their ranges */
-static __always_inline bool is_followed(u32 attribute)
+/*
+ * Of all attributes, those that lead from a plan to the sizes of its tensors, and others in their ranges. A global
+ * function, so that the verifier does not follow each comparison to the program's end.
+ */
+__weak __noinline int cudnn__is_followed(u32 attribute)
 {
 	return attribute == CUDNN_TENSOR_DIMENSIONS || attribute == CUDNN_TENSOR_TYPE ||
 	       attribute - CUDNN_FORWARD_W <= CUDNN_BACKWARD_FILTER_DY - CUDNN_FORWARD_W ||
@@ -138,27 +174,13 @@ ENTRY(cudnn_describe, "libcudnn.so:"
 	e.descriptor = a.a1;
 	e.attribute = group == DESTROY ? CUDNN_DESTROYED : group >= SET_ATTRIBUTE ? a.a2 : CUDNN_DESCRIBED;
 	if (group == GET_ATTRIBUTE ? e.attribute != CUDNN_HEURISTICS_RESULTS :
-				     group == SET_ATTRIBUTE && !is_followed(e.attribute))
+				     group == SET_ATTRIBUTE && !cudnn__is_followed(e.attribute))
 		return 0;
 	event__init(&e.event, ID_cudnn_descriptor, cookie, bpf_ktime_get_ns());
-	if (group < SET_ATTRIBUTE) {
-		bool is_4d = group == TENSOR_4D || group == TENSOR_4D_EX || group == FILTER_4D;
-
-		e.type = group == TENSOR_4D || group == TENSOR_ND_EX ? a.a3 : a.a2;
-		e.count = is_4d ? 4 : group == TENSOR_ND ? a.a3 : a.a4;
-		if (is_4d) {
-			e.value_0 = (s32)(group == TENSOR_4D_EX ? a.a3 : a.a4);
-			e.value_1 = (s32)(group == TENSOR_4D_EX ? a.a4 : a.a5);
-			e.value_2 = (s32)(group == TENSOR_4D_EX ? a.a5 : a.a6);
-			e.value_3 = (s32)(group == TENSOR_4D_EX ? a.a6 : on_stack(a.sp, 0));
-		} else {
-			read_dimensions(&e, group == TENSOR_ND ? a.a4 : a.a5);
-		}
-	} else if (group != DESTROY) {
-		e.count = a.a4;
-		read_numbers(&e, group == SET_ATTRIBUTE ? a.a5 : a.a6);
-		e.type = e.attribute == CUDNN_TENSOR_TYPE ? (u32)e.value_0 : 0;
-	}
+	if (group < SET_ATTRIBUTE)
+		describe(&e, &a, group);
+	else
+		read_numbers(&e, group == DESTROY ? 0 : a.a4, group == GET_ATTRIBUTE ? a.a6 : a.a5);
 	emit(&e, sizeof(e));
 	return 0;
 }

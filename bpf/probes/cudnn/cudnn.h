@@ -34,7 +34,7 @@ enum cudnn_attribute {
 	CUDNN_BACKWARD_FILTER_X = 716,
 	CUDNN_BACKWARD_FILTER_DY = 717,
 	CUDNN_GRAPH_OPERATIONS = 801,
-	CUDNN_TENSOR_TYPE = 901,
+	CUDNN_TENSOR_TYPE = 901, /* value_0: an enum cudnn_type */
 	CUDNN_TENSOR_DIMENSIONS = 902,
 	CUDNN_ENGINE_GRAPH = 1300,
 	CUDNN_MATMUL_A = 1520,
@@ -72,14 +72,14 @@ struct cudnn_call {
 	enum cudnn_operation operation;
 } EVENT(cudnn_call, 0x1001, "a call of cuDNN");
 
-#define CUDNN_VALUES 16
+#define CUDNN_VALUES 15
 
 struct cudnn_descriptor {
 	struct event event;
 	u64 descriptor UNIT(hex) DOC("its address");
 	enum cudnn_attribute attribute DOC("what was set; numbers without a name are not recorded");
-	enum cudnn_type type DOC("of a tensor's or filter's elements");
-	u32 count DOC("elements of the attribute; the first 16 are recorded");
+	enum cudnn_type type DOC("of the elements, where CUDNN_DESCRIBED was set");
+	u32 count DOC("elements of the attribute; the first 15 are recorded");
 	u32 pad;
 	s64 value_0 DOC("sizes, or descriptors");
 	s64 value_1;
@@ -96,5 +96,4 @@ struct cudnn_descriptor {
 	s64 value_12;
 	s64 value_13;
 	s64 value_14;
-	s64 value_15;
 } EVENT(cudnn_descriptor, 0x1002, "a descriptor was set or destroyed");
