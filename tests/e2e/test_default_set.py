@@ -11,7 +11,7 @@ from sonde_trace import Trace
 from tap import done, ok, skip_all
 
 SONDE = os.environ["SONDE"]
-LEAN = {"proc", "cuda", "gil", "nccl", "cudadrv"}
+LEAN = {"proc", "cuda", "gil", "nccl", "cudadrv", "cublas"}
 USUAL = LEAN | {"sched", "sample"}
 WORK = """
 import gc, sys, time

@@ -137,6 +137,7 @@ static void device(struct cupti_record *out, const struct fake_record *r, bool f
 	c->name = model;
 	c->globalMemorySize = 80ULL << 30;
 	c->numMultiprocessors = 132;
+	c->coreClockRate = 1980000;
 	c->computeCapabilityMajor = 9;
 	memset(&c->uuid, 0x11 + r->device, sizeof(c->uuid));
 }
