@@ -14,6 +14,8 @@
 
 #define LAUNCHES_MAX (4u << 20) /* 96 MiB; the kernels of further launches belong to no call */
 
+#define GROUPS_MAX (64u << 10) /* calls of further sizes are counted by their function alone */
+
 struct math_thread_key {
 	u32 pid, tid;
 };
@@ -97,11 +99,19 @@ static void take_launches(struct math_calls *a, const struct math_call *c, struc
 		g->device_flop = saturate__sum(g->device_flop, flop);
 }
 
+/* Returns the group of the call's sizes; NULL: no memory, or there are too many groups. */
+static struct math_group *group_of(struct math_calls *a, const struct math_key *key)
+{
+	if (a->groups.n < GROUPS_MAX)
+		return map__get(&a->groups, key);
+	return map__find(&a->groups, key) ?: &a->others;
+}
+
 int math_calls__add(struct math_calls *a, const struct math_call *c)
 {
 	struct math_size size = { c->key.operation, c->is_complex, c->key.is_right, c->key.m,
 				  c->key.n,	    c->key.k,	   c->key.batch };
-	struct math_group *g = map__get(&a->groups, &c->key);
+	struct math_group *g = group_of(a, &c->key);
 	struct math_function *f = map__get(&a->functions, &c->key.function);
 	u64 flop = 0, ns = c->end - c->start;
 
@@ -245,6 +255,7 @@ void math_calls__free(struct math_calls *a)
 {
 	MAP_EACH(struct math_group *g, &a->groups)
 		stats__free(&g->time, &a->pool);
+	stats__free(&a->others.time, &a->pool);
 	MAP_EACH(struct math_function *f, &a->functions)
 		stats__free(&f->time, &a->pool);
 	MAP_EACH(struct math_launches *l, &a->threads)

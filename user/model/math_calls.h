@@ -47,6 +47,7 @@ struct math_function {
 struct math_calls {
 	const struct query *args;
 	struct map groups; /* struct math_key -> struct math_group */
+	struct math_group others; /* calls of sizes beyond a limit */
 	struct map functions; /* u32 number of the function -> struct math_function */
 	struct map names; /* texts */
 	struct map threads; /* struct math_thread_key -> struct math_launches */

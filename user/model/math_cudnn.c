@@ -16,6 +16,8 @@
 #include "util/array.h"
 #include "util/saturate.h"
 
+#define DESCRIPTORS_MAX (256u << 10) /* 64 MiB; then all are forgotten, so later calls may have no sizes */
+
 struct descriptor_key {
 	u64 descriptor;
 	u32 pid, unused;
@@ -49,6 +51,15 @@ struct cudnn {
 static struct descriptor *find(const struct cudnn *c, u32 pid, u64 descriptor)
 {
 	return map__find(&c->descriptors, &(struct descriptor_key){ .descriptor = descriptor, .pid = pid });
+}
+
+static struct descriptor *find_or_add(struct cudnn *c, u32 pid, u64 descriptor)
+{
+	if (c->descriptors.n >= DESCRIPTORS_MAX && !find(c, pid, descriptor)) {
+		map__free(&c->descriptors);
+		map__init(&c->descriptors, sizeof(struct descriptor_key), sizeof(struct descriptor));
+	}
+	return map__get(&c->descriptors, &(struct descriptor_key){ .descriptor = descriptor, .pid = pid });
 }
 
 static const struct tensor *tensor_of(const struct cudnn *c, u32 pid, u64 descriptor)
@@ -176,8 +187,8 @@ static void set_part(struct descriptor *d, u32 attribute, u64 value)
 static int set_results(struct cudnn *c, u32 pid, const struct work *work, const s64 *values, u32 n)
 {
 	for (u32 i = 0; i < n; i++) {
-		struct descriptor *d =
-			map__get(&c->descriptors, &(struct descriptor_key){ .descriptor = (u64)values[i], .pid = pid });
+		struct descriptor *d = find_or_add(c, pid, (u64)values[i]);
+
 		if (!d)
 			return -ENOMEM;
 		d->work = *work;
@@ -213,13 +224,14 @@ static int on_setting(struct cudnn *c, const struct view *v)
 {
 	u32 pid = (u32)view__get(v, "pid"), attribute = (u32)view__get(v, "attribute");
 	u32 n = (u32)view__get(v, "count"), recorded = n < CUDNN_VALUES ? n : CUDNN_VALUES;
-	struct descriptor_key key = { .descriptor = (u64)view__get(v, "descriptor"), .pid = pid };
-	struct descriptor *d = map__get(&c->descriptors, &key);
+	u64 descriptor = (u64)view__get(v, "descriptor");
+	struct descriptor *d = attribute == CUDNN_DESTROYED ? find(c, pid, descriptor) :
+							      find_or_add(c, pid, descriptor);
 	s64 values[CUDNN_VALUES];
 	struct work work;
 
 	if (!d)
-		return -ENOMEM;
+		return attribute == CUDNN_DESTROYED ? 0 : -ENOMEM;
 	read_values(v, values);
 	switch (attribute) {
 	case CUDNN_DESTROYED:

@@ -118,6 +118,10 @@ static void add_notes(const struct math_calls *a, struct report_output *out)
 	if (a->launches_dropped)
 		report_output__note(out, "The kernels of %s launches are not attributed to calls: there are too many.",
 				    TEXT_COUNT(a->launches_dropped));
+	if (a->others.time.count || a->others.untimed)
+		report_output__note(out,
+				    "%s calls have so many different sizes that they are counted by function alone.",
+				    TEXT_COUNT(a->others.time.count + a->others.untimed));
 	if (a->pool.approximate)
 		report_output__note(out, "Medians of groups beyond %u calls are within 0.4%%.", STATS_EXACT);
 }
