@@ -79,8 +79,7 @@ struct cudnn_descriptor {
 	u64 descriptor UNIT(hex) DOC("its address");
 	enum cudnn_attribute attribute DOC("what was set; numbers without a name are not recorded");
 	enum cudnn_type type DOC("of the elements, where CUDNN_DESCRIBED was set");
-	u32 count DOC("elements of the attribute; the first 15 are recorded");
-	u32 pad;
+	u64 count DOC("elements of the attribute; the first 15 are recorded");
 	s64 value_0 DOC("sizes, or descriptors");
 	s64 value_1;
 	s64 value_2;
