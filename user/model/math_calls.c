@@ -240,6 +240,10 @@ int math_calls__read(struct math_calls *a, const struct query *args)
 	map__init(&a->functions, sizeof(u32), sizeof(struct math_function));
 	map__init(&a->threads, sizeof(struct math_thread_key), sizeof(struct math_launches));
 	texts__init(&a->names);
+	/* reading the work of GPUs takes long */
+	if (!trace__has(args->trace, "cublas_call") && !trace__has(args->trace, "cudnn_call") &&
+	    !trace__has(args->trace, "cudalib_call"))
+		return 0;
 	err = read_launches(a);
 	/* inner libraries first: the kernels belong to the innermost call */
 	if (!err)

@@ -150,5 +150,6 @@ REPORT(math) = {
 	.doc = "calls of cuBLAS, cuDNN and others: time, sizes, floating-point operations, share of the GPU's peak",
 	.kinds = "cublas_call,cudnn_call,cudalib_call",
 	.run = run,
+	.summary = 3,
 	.takes_peak = true,
 };
