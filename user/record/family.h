@@ -11,6 +11,7 @@
 #include "core/event.h"
 #include "elf/elf.h"
 #include "process/process.h"
+#include "record/active.h"
 #include "record/tables.h"
 #include "util/registry.h"
 

@@ -13,10 +13,8 @@
 #include "core/meta.h"
 #include "record/family.h"
 #include "util/array.h"
-#include "util/compare.h"
 
 #define PROCESSES_MAX 1024 /* as torch_loops has */
-#define RECORDS_LATE  1000000000ULL /* ns */
 
 STEERING(attached) = {
 	.map = "torch_attached",
@@ -65,13 +63,6 @@ static struct torch_process *process_of(struct torch_schedule *t, u32 pid)
 	return &t->processes[t->n - 1];
 }
 
-static void add_active(struct torch_schedule *t, u64 from, u64 to)
-{
-	/* without memory the interval counts as paused, and reports leave out what it has */
-	if (from && to > from)
-		array__push(t->active, t->n_active, (struct torch_active){ from, to });
-}
-
 void torch_schedule__event(struct session *s, struct torch_schedule *t, const struct torch_phase *e)
 {
 	struct torch_process *p = process_of(t, e->event.pid);
@@ -81,7 +72,7 @@ void torch_schedule__event(struct session *s, struct torch_schedule *t, const st
 		session__lost(s, "torch", LOSS_MAP_FULL, 1);
 		return;
 	}
-	add_active(t, e->since, e->event.time);
+	active__add(&t->active, e->since, e->event.time);
 	/* records of one process may come from several CPUs, in any order */
 	if (p->phase && e->step < p->step)
 		return;
@@ -97,51 +88,6 @@ void torch_schedule__event(struct session *s, struct torch_schedule *t, const st
 	}
 }
 
-COMPARE_BY(by_start, struct torch_active, ASCENDING(from))
-
-/* Removes the first n active phases, which are written, and those that lie within one that has not ended yet. */
-static void remove_active(struct torch_schedule *t, u32 n, u64 open_since)
-{
-	u32 left = 0;
-
-	for (u32 i = n; i < t->n_active; i++)
-		if (t->active[i].from < open_since)
-			t->active[left++] = t->active[i];
-	t->n_active = left;
-}
-
-/*
- * Writes the pauses between the active phases of all processes, as far as these phases ended by `until`. open_since:
- * when the first active phase began that has not ended.
- */
-static void write_pauses(struct session *s, struct torch_schedule *t, u64 until, u64 open_since)
-{
-	u32 n = 0, next;
-	u64 to;
-
-	if (t->n_active)
-		qsort(t->active, t->n_active, sizeof(*t->active), by_start);
-	for (; n < t->n_active; n = next) {
-		/* phases that overlap are one interval */
-		to = t->active[n].to;
-		for (next = n + 1; next < t->n_active && t->active[next].from <= to; next++)
-			to = t->active[next].to > to ? t->active[next].to : to;
-		if (to > until)
-			break;
-		session__end_pause(s, t->active[n].from);
-		session__begin_pause(s, to);
-	}
-	remove_active(t, n, open_since);
-}
-
-/* Writes the open pause up to `until`, or to the next active phase, so that a trace that is cut off has it. */
-static void write_open_pause(struct session *s, const struct torch_schedule *t, u64 until)
-{
-	/* a process whose first step is active has reported nothing before this step ends */
-	if (step_schedule__phase(session__schedule(s), 0) != STEP_ACTIVE)
-		session__write_pause(s, t->n_active && t->active[0].from < until ? t->active[0].from : until);
-}
-
 /* A process that has ended needs no probes, and its last active phase ended with it. */
 static void forget_ended(struct torch_schedule *t, u64 now)
 {
@@ -149,7 +95,7 @@ static void forget_ended(struct torch_schedule *t, u64 now)
 
 	for (u32 i = 0; i < t->n; i++) {
 		if (session__has_ended(t->processes[i].pid))
-			add_active(t, t->processes[i].active_since, now);
+			active__add(&t->active, t->processes[i].active_since, now);
 		else
 			t->processes[left++] = t->processes[i];
 	}
@@ -165,17 +111,11 @@ void torch_schedule__tick(struct session *s, struct torch_schedule *t, u64 now)
 
 	if (!t->is_started) {
 		t->is_started = true;
-		t->read_until = t->ticked = now;
-		session__begin_pause(s, now);
+		active__start(s, &t->active, now);
 		torch_schedule__set_suspended(s, !needed);
 	}
-	if (session__drained(s) != t->drained)
-		t->read_until = t->ticked;
-	t->drained = session__drained(s);
-	t->ticked = now;
 	/* phases of which no record is there yet begin later than this */
-	oldest = t->read_until < now - RECORDS_LATE ? t->read_until : now - RECORDS_LATE;
-	is_late = t->read_until < now - RECORDS_LATE;
+	oldest = active__tick(s, &t->active, now, &is_late);
 	t->has_begun |= t->n != 0;
 	for (u32 i = 0; i < t->n; i++)
 		t->has_done |= t->processes[i].phase == STEP_DONE;
@@ -190,9 +130,10 @@ void torch_schedule__tick(struct session *s, struct torch_schedule *t, u64 now)
 	/* a record that was not read yet may be that of a phase which needs the probes */
 	if (needed || !is_late)
 		session__set_suspended(s, !needed);
-	write_pauses(s, t, needed || is_late ? oldest : ~0ull, open_since);
-	if (needed)
-		write_open_pause(s, t, oldest);
+	active__write_pauses(s, &t->active, needed || is_late ? oldest : ~0ull, open_since);
+	/* a process whose first step is active has reported nothing before this step ends */
+	if (needed && step_schedule__phase(schedule, 0) != STEP_ACTIVE)
+		active__write_open_pause(s, &t->active, oldest);
 	if (ended && t->has_done)
 		session__end_schedule(s);
 }
@@ -202,14 +143,14 @@ void torch_schedule__finish(struct session *s, struct torch_schedule *t)
 	u64 now = session__now(s);
 
 	for (u32 i = 0; i < t->n; i++) {
-		add_active(t, t->processes[i].active_since, now);
+		active__add(&t->active, t->processes[i].active_since, now);
 		t->processes[i].active_since = 0;
 	}
-	write_pauses(s, t, ~0ull, ~0ull);
+	active__write_pauses(s, &t->active, ~0ull, ~0ull);
 }
 
 void torch_schedule__free(struct torch_schedule *t)
 {
 	free(t->processes);
-	free(t->active);
+	active__free(&t->active);
 }

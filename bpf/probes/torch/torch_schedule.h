@@ -2,9 +2,8 @@
 /* --schedule and --step, for torch.c. */
 #pragma once
 
+#include "record/family.h"
 #include "torch.h"
-
-struct session;
 
 struct torch_process {
 	u32 pid;
@@ -13,17 +12,10 @@ struct torch_process {
 	u64 active_since; /* ns; 0: it is not active */
 };
 
-struct torch_active {
-	u64 from, to; /* ns */
-};
-
 struct torch_schedule {
 	struct torch_process *processes; /* processes that have ended a step */
 	u32 n;
-	struct torch_active *active; /* active phases that have ended; the pauses around them are not written yet */
-	u32 n_active;
-	u64 drained, ticked; /* session__drained() and the time at the last tick */
-	u64 read_until; /* ns: each record from before this time was handled */
+	struct active_times active; /* active phases */
 	u64 postponed; /* the most steps by which a process is late */
 	bool is_started, has_begun; /* is_started: there has been a tick; has_begun: a process has ended a step */
 	bool has_done; /* a process has ended its last cycle */
