@@ -53,14 +53,26 @@ static __always_inline struct hit_count *probe__hit(u64 cookie)
 	return h;
 }
 
-/* The same. Returns whether the current process is selected; if it is not, the hit counts as skipped. */
-static __always_inline bool probe__is_selected(u64 cookie)
+/* The same. Returns whether the current process has these flags; if it has not, the hit counts as skipped. */
+static __always_inline bool probe__has(u64 cookie, u32 need)
 {
 	struct hit_count *h = probe__hit(cookie);
 
-	if (process__is_selected(bpf_get_current_pid_tgid() >> 32))
+	if (process__has(bpf_get_current_pid_tgid() >> 32, need))
 		return true;
 	if (h)
 		h->skipped++;
 	return false;
+}
+
+/* Is the current process recorded? */
+static __always_inline bool probe__is_selected(u64 cookie)
+{
+	return probe__has(cookie, record_need);
+}
+
+/* The same for what is recorded outside of capture ranges, too. */
+static __always_inline bool probe__is_armed(u64 cookie)
+{
+	return probe__has(cookie, record_need & PROCESS_SELECTED);
 }

@@ -16,6 +16,8 @@ struct comm_globs_map comm_globs SEC(".maps");
 struct filter_cgroups_map filter_cgroups SEC(".maps");
 
 const volatile bool filter_on = false;
+const volatile u32 record_need = 0;
+const volatile u16 kind_need[FAMILY_MAX][KINDS_MAX] = {};
 const volatile u32 filter_need = 0;
 const volatile u32 n_comm_globs = 0;
 const volatile u32 n_filter_cgroups = 0;
@@ -23,8 +25,8 @@ const volatile u32 filter_hierarchy = 0;
 const volatile u32 filter_uid = 0;
 
 /*
- * It changes when a process loses PROCESS_SELECTED or PROCESS_RUNTIME, but not when it ends. Each thread caches the
- * version under which its process was last found to be selected, or to be followed.
+ * It changes when a process loses PROCESS_SELECTED, PROCESS_RUNTIME or PROCESS_CAPTURED, but not when it ends. Each
+ * thread caches the version under which its process was last found to be recorded, or to be followed.
  */
 u32 processes_version = 1;
 
@@ -74,12 +76,35 @@ static __always_inline u32 process__change(u32 tgid, u32 set, u32 clear, u32 *no
 	return old;
 }
 
-/* Does one of the --comm globs match? The tables are described in user/record/select/comm_glob.h. */
+/* No other flag depends on this one, so it needs no compare-and-exchange. */
+__weak __noinline int process__set_captured(u32 tgid, u32 captured)
+{
+	u32 *flags = bpf_map_lookup_elem(&processes, &tgid), none = 0;
+
+	if (!flags && captured && !filter_on) {
+		bpf_map_update_elem(&processes, &tgid, &none, BPF_NOEXIST);
+		flags = bpf_map_lookup_elem(&processes, &tgid);
+	}
+	if (!flags) {
+		if (captured)
+			loss__count(0, LOSS_MAP_FULL, bpf_ktime_get_ns());
+		return 0;
+	}
+	if (captured) {
+		__sync_fetch_and_or(flags, PROCESS_CAPTURED);
+	} else {
+		__sync_fetch_and_and(flags, ~PROCESS_CAPTURED);
+		__sync_fetch_and_add(&processes_version, 1);
+	}
+	return 0;
+}
+
+/* Does one of the --comm globs match? */
 static __always_inline bool comm__is_selected(const char *comm)
 {
 	for (u32 i = 0; i < COMM_GLOBS; i++) {
-		struct comm_glob *g = bpf_map_lookup_elem(&comm_globs, &i);
-		u32 state = 1;
+		struct glob *g = bpf_map_lookup_elem(&comm_globs, &i);
+		u64 state = GLOB_BEGIN;
 
 		if (i >= n_comm_globs || !g)
 			break;
@@ -88,9 +113,9 @@ static __always_inline bool comm__is_selected(const char *comm)
 
 			if (!c)
 				break;
-			state = (state & g->accept[c]) << 1 | (state & g->loops);
+			state = glob__step(g, state, c);
 		}
-		if (state & g->end)
+		if (glob__ends(g, state))
 			return true;
 	}
 	return false;
@@ -174,10 +199,11 @@ int BPF_PROG(core_fork, struct task_struct *parent, struct task_struct *child)
 		return 0;
 	/*
 	 * PROCESS_RETURNS is not inherited: a link on returns for one pid does not cover its children. Nor is
-	 * PROCESS_COMM: the child has the name of the thread that forked it, which may differ from its process's.
+	 * PROCESS_COMM: the child has the name of the thread that forked it, which may differ from its process's. A
+	 * capture range is of one process.
 	 */
-	flags = process__flags(from) &
-		~(PROCESS_RETURNS | PROCESS_SELECTED | PROCESS_COMM | PROCESS_USER | PROCESS_PASSED_ON);
+	flags = process__flags(from) & ~(PROCESS_RETURNS | PROCESS_SELECTED | PROCESS_COMM | PROCESS_USER |
+					 PROCESS_PASSED_ON | PROCESS_CAPTURED);
 	if (!filter_hierarchy)
 		flags &= ~PROCESS_CGROUP;
 	flags = with_selected(flags | comm__flag(child) | cgroup__flag(child) | user__flag(child));
@@ -277,7 +303,7 @@ int BPF_PROG(core_exit, struct task_struct *task)
 
 	if (task__live_threads(task))
 		return 0;
-	if (process__is_selected(tgid))
+	if (process__is_armed(tgid))
 		bpf_map_update_elem(&ended, &tgid, &started, BPF_ANY);
 	else if (!process__has_ended(task))
 		bpf_map_delete_elem(&ended, &tgid); /* the entry of an earlier process with this pid */

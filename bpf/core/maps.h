@@ -3,6 +3,7 @@
 #pragma once
 
 #include "event.h"
+#include "glob.h"
 #include "meta.h"
 #include "ring.h"
 
@@ -17,6 +18,7 @@ enum process_flags {
 	PROCESS_USER = 64, /* --scope user: its user is now the one to whom the recording is limited */
 	/* it was selected recently, and its threads are being passed on to the families, also if it no longer is */
 	PROCESS_PASSED_ON = 128,
+	PROCESS_CAPTURED = 256, /* --capture-range: it is in a capture range now */
 };
 
 /* How spans observe returns; const volatile span_mode. */
@@ -42,21 +44,12 @@ enum span_mode {
 #define COOKIE_GROUP_SHIFT	48
 
 #define MAX_PROBES    16384
+#define KINDS_MAX     64 /* kinds of events of a family */
 #define MAX_PROCESSES 65536
 
 #define COMM_GLOBS     16
 #define FILTER_CGROUPS 16
 #define CGROUP_LEVELS  32 /* cgroups below this depth are not compared */
-
-/*
- * A glob for a process name, as an automaton of at most 15 states with one bit each: the states that a character can
- * advance, the states that every character leaves unchanged ('*'), and the final state. Bit 0 is the initial state.
- */
-struct comm_glob {
-	u16 accept[256];
-	u16 loops;
-	u16 end;
-};
 
 /* The argument of core_set. */
 struct process_change {
@@ -164,7 +157,7 @@ struct comm_globs_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, COMM_GLOBS);
 	__type(key, u32);
-	__type(value, struct comm_glob);
+	__type(value, struct glob);
 };
 
 /* Kernfs ids of the cgroups that --cgroup names. */
@@ -230,6 +223,13 @@ extern struct probe_hits_map probe_hits SEC(".maps");
 /* Configuration that the worker sets before it loads the programs. */
 extern const volatile u32 span_mode; /* enum span_mode */
 extern const volatile bool filter_on; /* record only processes with PROCESS_SELECTED */
+/* The flags that a process needs while it is recorded: PROCESS_SELECTED with a filter, PROCESS_CAPTURED with ranges */
+extern const volatile u32 record_need;
+/*
+ * The same for each kind of event, by the two bytes of its id: kinds that later events refer to are also recorded
+ * outside of capture ranges.
+ */
+extern const volatile u16 kind_need[FAMILY_MAX][KINDS_MAX];
 extern u32 processes_version;
 extern const volatile bool no_args; /* leave command lines and paths out of the trace */
 /* for tests (SONDE_TEST): the second read of a new code object fails */

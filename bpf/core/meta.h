@@ -127,6 +127,7 @@ enum end_reason {
 	END_COMMAND = 4,
 	END_ERROR = 5,
 	END_SCHEDULE = 6, /* --schedule: all cycles are over */
+	END_RANGES = 7, /* --capture-range: all requested ranges have ended */
 };
 
 struct meta_end {
@@ -203,6 +204,20 @@ struct meta_pause {
 	struct event event;
 	u64 start UNIT(moment) DOC("nothing of targets was recorded from here to the event's time");
 } EVENT(meta_pause, 0x000e, "a part of the traced time in which the recording was paused");
+
+/* What the record of a capture range states. */
+enum range_change {
+	RANGE_BEGINS = 1,
+	RANGE_ENDS = 2,
+	RANGE_UNSEEN = 3, /* a range ends whose begin was not seen: nothing of it was recorded */
+};
+
+struct meta_range {
+	struct event event;
+	u64 since UNIT(moment) DOC("when a range that ends began; 0: it begins, or its begin was not seen");
+	u32 number DOC("of the process's ranges, from 1 on; 0: its begin was not seen");
+	enum range_change change;
+} EVENT(meta_range, 0x0012, "a capture range of a process begins or ends (record --capture-range)");
 
 struct meta_unmeasured {
 	struct event event;

@@ -13,11 +13,41 @@ static __always_inline u32 process__flags(u32 tgid)
 	return flags ? *flags : 0;
 }
 
-/* Do the filters select this process? Programs call this before they reserve anything. */
-static __always_inline bool process__is_selected(u32 tgid)
+/* Do the filters select this process, whether or not it is in a capture range? */
+static __always_inline bool process__is_armed(u32 tgid)
 {
 	return !filter_on || (process__flags(tgid) & PROCESS_SELECTED);
 }
+
+/* Does the process have these flags? */
+static __always_inline bool process__has(u32 tgid, u32 need)
+{
+	return !need || (process__flags(tgid) & need) == need;
+}
+
+/*
+ * Is what this process does recorded now? The filters select it and, with --capture-range, it is in such a range.
+ * Programs call this before they reserve anything.
+ */
+static __always_inline bool process__is_selected(u32 tgid)
+{
+	return process__has(tgid, record_need);
+}
+
+/* The flags that a process needs while events of this kind, whose id is a constant, are recorded. */
+static __always_inline u32 event__need(u16 id)
+{
+	return kind_need[EVENT_FAMILY(id)][id & (KINDS_MAX - 1)];
+}
+
+/* With --capture-range: is the process, which the caller knows to be followed, in such a range? */
+static __always_inline bool process__is_captured(u32 tgid)
+{
+	return !(record_need & PROCESS_CAPTURED) || (process__flags(tgid) & PROCESS_CAPTURED);
+}
+
+/* A capture range of a process begins or ends. */
+int process__set_captured(u32 tgid, u32 captured);
 
 static __always_inline bool recording__is_suspended(void)
 {
@@ -94,8 +124,8 @@ static __always_inline bool task__passed_on(struct task_struct *task, bool all)
 }
 
 /*
- * task__followed() for a thread with storage, which saves the lookup. *version is a field of the storage:
- * processes_version when its process was last found to be followed.
+ * Is a thread that a family follows recorded now? For a thread with storage, which saves the lookup: *version is a
+ * field of the storage, processes_version when its process was last found to be.
  */
 static __always_inline bool task__still_followed(struct task_struct *task, bool all, u32 *version)
 {
@@ -103,20 +133,26 @@ static __always_inline bool task__still_followed(struct task_struct *task, bool 
 
 	if (*version == now)
 		return true;
-	if (!task__followed(task, all))
+	if (!task__followed(task, all) || !process__is_captured(task->tgid))
 		return false;
 	*version = now;
 	return true;
 }
 
 /*
- * Is a thread that an iterator passed to the family still followed? *version is a field of the thread's storage:
- * processes_version when its process was last found to be selected. Without a filter a process is followed until it
- * execs.
+ * Is a thread that an iterator passed to the family recorded now? *version is a field of the thread's storage:
+ * processes_version when its process was last found to be. Without a filter a process is followed until it execs.
  */
 static __always_inline bool thread__followed(struct task_struct *task, u32 *version)
 {
-	return !filter_on || task__still_followed(task, false, version);
+	u32 now = processes_version;
+
+	if (!record_need || *version == now)
+		return true;
+	if (!process__is_selected(task->tgid))
+		return false;
+	*version = now;
+	return true;
 }
 
 /* The value that a task storage has for a task, or NULL. Most tasks have no storage at all, which one load shows. */

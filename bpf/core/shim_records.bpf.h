@@ -164,7 +164,8 @@ static __always_inline u32 shim__begin(struct shim_taking *b, struct pt_regs *ct
 	struct shim_lane_batch head = {};
 
 	b->cookie = bpf_get_attach_cookie(ctx);
-	if (!probe__is_selected(b->cookie))
+	/* the worker leaves out what is not of a capture range */
+	if (!probe__is_armed(b->cookie))
 		return 0;
 	b->now = bpf_ktime_get_ns();
 	if (bpf_probe_read_user(&head, in_lane ? sizeof(head) : sizeof(head.batch), (const void *)at) ||

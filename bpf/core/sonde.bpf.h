@@ -284,15 +284,15 @@ static __always_inline void *span__open(struct pt_regs *ctx, u64 key, u64 cookie
 	/* reading these fields costs less than bpf_get_current_pid_tgid() */
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct hit_count *h = probe__hit(cookie);
-	u32 tgid = task->tgid, version = processes_version;
+	u32 tgid = task->tgid, version = processes_version, need = event__need(id);
 	struct open_call *c;
 	struct thread *th;
 	struct call *call;
 	u64 sp = ctx->sp;
 
-	th = filter_on ? bpf_task_storage_get(&threads, task, 0, 0) : NULL;
+	th = record_need ? bpf_task_storage_get(&threads, task, 0, 0) : NULL;
 	if (!th || th->selected != version) {
-		if (!process__is_selected(tgid)) {
+		if (!process__has(tgid, need)) {
 			if (h)
 				h->skipped++;
 			return NULL;
@@ -302,7 +302,8 @@ static __always_inline void *span__open(struct pt_regs *ctx, u64 key, u64 cookie
 			loss__count(EVENT_FAMILY(id), LOSS_STORAGE, bpf_ktime_get_ns());
 			return NULL;
 		}
-		th->selected = version;
+		if (need == record_need)
+			th->selected = version;
 	}
 	c = span__top(th);
 	/* the end probe of a placed call has closed it before it jumps to here, so it needs no check for a tail call */

@@ -37,7 +37,7 @@
 #include "fuzz.h"
 #include "kernel/probes.h"
 #include "model/clock.h"
-#include "record/select/comm_glob.h"
+#include "util/glob.h"
 
 #define WORDS_MAX 64
 
@@ -87,7 +87,7 @@ static void parse_all(const char *text, size_t size)
 static void parse_parts(const char *text)
 {
 	static const struct trace_head head = { .realtime = 1700000000000000000ULL, .monotonic = 5 };
-	struct comm_glob glob;
+	struct glob glob;
 	struct section section;
 	char why[512], name[512];
 	const char *list = text;
@@ -96,7 +96,7 @@ static void parse_parts(const char *text)
 	clock__parse_range(text, 5, &head, &from, &to, why, sizeof(why));
 	while (section__next_function(&list, name, sizeof(name)))
 		fuzz__use(strlen(name));
-	if (!comm_glob__compile(&glob, text))
+	if (!glob__compile(&glob, text, GLOB_STEPS))
 		fuzz__use(sizeof(glob));
 	if (!section__parse(&section, text))
 		fuzz__use(section.kind);

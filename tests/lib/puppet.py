@@ -7,9 +7,13 @@ import subprocess
 ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
 
 LIBRARY = os.path.join(B, "tests/fakes/libcudart.so")
+RANGES = os.path.join(B, "tests/fakes/libsonde-cupti.so")  # stands for the shim
 SCRIPT = r"""
 import ctypes, os, sys, threading, time
 lib = ctypes.CDLL(os.environ["PUPPET_LIBRARY"]) if os.environ.get("PUPPET_LIBRARY") else None
+ranges = ctypes.CDLL(os.environ.get("PUPPET_RANGES") or None)
+if os.environ.get("PUPPET_RANGES"):
+	ranges.sonde_cupti_range.argtypes = ctypes.c_uint64, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint64
 out = ctypes.c_void_p()
 
 def calls(first, n):
@@ -36,13 +40,34 @@ def fork(first, n):
 	os.waitpid(pid, 0)
 	return pid
 
+def in_thread(word, *args):
+	t = threading.Thread(target=WORDS[word], args=args)
+	t.start()
+	t.join()
+
+def spin(seconds):
+	end = time.process_time() + float(seconds)
+	while time.process_time() < end:
+		sum(range(10000))
+
+def start():
+	lib.cudaProfilerStart()
+
+def stop():
+	lib.cudaProfilerStop()
+
+def nvtx(what, name, domain="", number=0):
+	ranges.sonde_cupti_range({"begin": 1, "end": 2}[what], name.encode(), domain.encode() or None, int(number))
+
+WORDS = {"calls": calls, "name": name, "thread_name": thread_name, "fork": fork, "hello": os.getpid, "in_thread": in_thread,
+	 "start": start, "stop": stop, "nvtx": nvtx, "spin": spin}
+
 for line in sys.stdin:
 	word, *args = line.split()
 	if word == "exec":
 		print("going", flush=True)
 		os.execv(args[0], args + ["-u", "-c", os.environ["PUPPET_SCRIPT"]])
-	print({"calls": calls, "name": name, "thread_name": thread_name, "fork": fork, "hello": os.getpid}[word](*args),
-	      flush=True)
+	print(WORDS[word](*args), flush=True)
 """
 
 
@@ -60,8 +85,8 @@ def fake_runtime():
 
 
 class Puppet:
-    def __init__(self, program="/usr/bin/python3", library=LIBRARY):
-        env = {**os.environ, "PUPPET_LIBRARY": library, "PUPPET_SCRIPT": SCRIPT}
+    def __init__(self, program="/usr/bin/python3", library=LIBRARY, ranges=""):
+        env = {**os.environ, "PUPPET_LIBRARY": library, "PUPPET_RANGES": ranges, "PUPPET_SCRIPT": SCRIPT}
         self.process = subprocess.Popen([program, "-u", "-c", SCRIPT], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True, env=env)
         self.pid = self.process.pid

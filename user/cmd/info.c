@@ -67,6 +67,8 @@ static void add_times(const struct trace_facts *f, struct table *t)
 	snprintf(buf, sizeof(buf), "%s, from %s to %s s", TEXT_NS(trace_facts__traced(f)),
 		 TEXT_SECONDS(f->live, f->start, 6), TEXT_SECONDS(f->stop, f->start, 6));
 	fact(t, "traced", "traced for", buf);
+	if (f->n_ranges)
+		fact_u64(t, "ranges", "capture ranges", "%llu", f->n_ranges);
 	fact(t, "ended", "ended because",
 	     f->summary->being_recorded ? "it has not: it is being recorded" :
 					  end__reason(f->summary->has_index ? f->end_reason : 0));

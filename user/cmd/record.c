@@ -17,7 +17,8 @@
 static const char help[] =
 	"Usage: sonde record [-o FILE] [-f] [-t [+]FAMILY,..] [-p PID..] [--comm NAME,..] [--cgroup PATH]\n"
 	"                    [-F HZ] [--off-cpu[=NS]] [--delay SECONDS|signal] [--start-paused] [-d SECONDS]\n"
-	"                    [--step RANGE] [--schedule skip_first=N,wait=N,warmup=N,active=N,repeat=N] [--no-args] [--no-source]\n"
+	"                    [--step RANGE] [--schedule skip_first=N,wait=N,warmup=N,active=N,repeat=N]\n"
+	"                    [--capture-range RANGE] [--capture-range-end stop|repeat[:N]] [--no-args] [--no-source]\n"
 	"                    [--scope self|user|all] [--trusted-files] [--remote-files] [--FAMILY=OPTION]\n"
 	"                    [--FAMILY-OPTION NUMBER] [--cost-limit PERCENT|none] [--inject]\n"
 	"                    [--print] [--report] [--rules FILE] [-q] [-- CMD ARGS]\n"
@@ -54,12 +55,20 @@ static const char help[] =
 	"                        nothing is recorded, and the probes of PyTorch's operators are detached. With CMD\n"
 	"                        but without this option, sonde passes both signals on to CMD\n"
 	"      --step RANGE      a training step ends at the end of each range of this name (record_function);\n"
-	"                        NAME*: of each range that begins with NAME; default: at the end of the optimizer's\n"
+	"                        NAME*: of each range that begins with NAME; nvtx:NAME, nvtx:NAME@DOMAIN: of each\n"
+	"                        range of NVTX, as for --capture-range; default: at the end of the optimizer's\n"
 	"                        step(); adds family torch\n"
 	"      --schedule STEPS  record only some steps, as torch.profiler.schedule() does: skip_first=N,wait=N,warmup=N,\n"
 	"                        active=N,repeat=N; the probes of PyTorch's operators are attached in the warmup\n"
 	"                        and detached after the active steps; adds family torch. `sonde export --to cycle`\n"
 	"                        makes a trace of one cycle\n"
+	"      --capture-range R record each process only in its ranges, exact to the call; probes are attached\n"
+	"                        before. cudaProfilerApi: from cudaProfilerStart() to cudaProfilerStop();\n"
+	"                        nvtx:NAME: an NVTX range of this name in the default domain; nvtx:NAME@DOMAIN: in\n"
+	"                        this domain; both may be shell patterns\n"
+	"      --capture-range-end END  stop: the recording ends with the first range (of each process that has\n"
+	"                        begun one); repeat: later ranges are recorded, too; repeat:N: N of each process,\n"
+	"                        then the recording ends. Default: stop\n"
 	"  -d, --duration SEC    stop after this many seconds of tracing, including pauses; fractions allowed\n"
 	"      --cost-limit PERCENT  record the scheduler and waits in slices of time if recording all of it would\n"
 	"                        take more than this percentage of the processes' CPU time; none: no limit. The first\n"
@@ -215,7 +224,7 @@ static int check_inject(struct record_args *a)
 {
 	if (!a->inject)
 		return 0;
-	if (!shim__needs(a->session.families) && record_options__add_family(a, "gpu"))
+	if (!record_options__shim_needs(a) && record_options__add_family(a, "gpu"))
 		return -ENOMEM;
 	if (a->session.n_pids || a->session.n_comms || a->session.n_cgroups || a->launch.argv)
 		return 0;
@@ -246,6 +255,8 @@ static int parse(struct record_args *a, int argc, char **argv)
 		/* a family: getopt_long would take it for an abbreviation of the option above */
 		{ "sched", optional_argument, NULL, OPTION_OF_FAMILY },
 		{ "step", required_argument, NULL, 'T' },
+		{ "capture-range", required_argument, NULL, 'X' },
+		{ "capture-range-end", required_argument, NULL, 'E' },
 		{ "start-paused", no_argument, NULL, 'U' },
 		{ "inject", no_argument, NULL, 'I' },
 		{ "cost-limit", required_argument, NULL, 'L' },
@@ -308,6 +319,12 @@ static int parse(struct record_args *a, int argc, char **argv)
 		case 'T':
 			err = record_options__step(a, optarg);
 			break;
+		case 'X':
+			err = record_options__capture(a, optarg);
+			break;
+		case 'E':
+			a->capture_end = optarg;
+			break;
 		case 'U':
 			a->session.start_paused = true;
 			break;
@@ -367,6 +384,8 @@ static int parse(struct record_args *a, int argc, char **argv)
 		fprintf(stderr, "sonde record: --schedule can't be combined with --delay or --start-paused\n");
 		err = -EINVAL;
 	}
+	if (!err)
+		err = record_options__finish_capture(a);
 	if (!err)
 		err = parse_command(a, argc, argv);
 	if (!err)

@@ -19,6 +19,9 @@ struct record_args {
 	bool has_cost_limit; /* --cost-limit was given */
 	bool delay_signal; /* the recording begins with SIGUSR1 */
 	struct step_schedule schedule; /* session.schedule points to it if it was given */
+	struct capture_range step_range; /* session.step_range points to it if it was given */
+	struct capture_range capture; /* session.capture points to it if it was given */
+	const char *capture_end; /* the value of --capture-range-end; NULL: not given */
 	bool inject; /* load the shim into running processes */
 	u32 not_injected; /* processes into which it could not be loaded */
 	bool has_command; /* "--" was given: sonde's own failures are EXIT_OWN_FAILURE */
@@ -43,6 +46,11 @@ int record_options__frequency(struct record_args *a, const char *arg);
 int record_options__off_cpu(struct record_args *a, const char *arg);
 /* The value of --schedule: skip_first=N,wait=N,warmup=N,active=N,repeat=N */
 int record_options__schedule(struct record_args *a, const char *arg);
+/* The values of --capture-range and --capture-range-end, and what both mean together */
+int record_options__capture(struct record_args *a, const char *arg);
+int record_options__finish_capture(struct record_args *a);
+/* For which families processes have to have the shim (enum shim_need) */
+unsigned int record_options__shim_needs(const struct record_args *a);
 /* The value of --cost-limit, and its default */
 int record_options__cost_limit(struct record_args *a, const char *arg);
 void record_options__default_cost_limit(struct record_args *a);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cmd/record.h"
+#include "cmd/shim.h"
 #include "probes/torch/torch.h"
 #include "util/array.h"
 
@@ -147,18 +148,115 @@ int record_options__schedule(struct record_args *a, const char *arg)
 	return err;
 }
 
+#define NVTX "nvtx:"
+
+static int refuse_range(const char *option, const char *arg)
+{
+	fprintf(stderr,
+		"sonde record: %s: '%s' is not nvtx:NAME or nvtx:NAME@DOMAIN with at most %d characters in NAME and DOMAIN\n",
+		option, arg, CAPTURE_PATTERN - 1);
+	return -EINVAL;
+}
+
+/* NAME[@DOMAIN] */
+static int set_range(struct capture_range *c, const char *arg)
+{
+	const char *at = strrchr(arg, '@');
+	size_t name = at ? (size_t)(at - arg) : strlen(arg), domain = at ? strlen(at + 1) : 0;
+
+	if (!name || name >= CAPTURE_PATTERN || domain >= CAPTURE_PATTERN)
+		return -EINVAL;
+	memcpy(c->name, arg, name);
+	memcpy(c->domain, at ? at + 1 : "", domain);
+	return 0;
+}
+
 int record_options__step(struct record_args *a, const char *arg)
 {
 	size_t n = strlen(arg);
 
+	a->session.step = arg;
+	if (!strncmp(arg, NVTX, strlen(NVTX))) {
+		a->session.step_range = &a->step_range;
+		return set_range(&a->step_range, arg + strlen(NVTX)) ? refuse_range("--step", arg) : 0;
+	}
 	if (!n || !strcmp(arg, "*") || n >= TORCH_STEP_NAME || strcspn(arg, "*") + 1 < n) {
 		fprintf(stderr,
 			"sonde record: --step needs the name of a range of at most %d characters, with a * only at its end, not '%s'\n",
 			TORCH_STEP_NAME - 1, arg);
 		return -EINVAL;
 	}
-	a->session.step = arg;
 	return 0;
+}
+
+int record_options__capture(struct record_args *a, const char *arg)
+{
+	int err = 0;
+
+	a->capture = (struct capture_range){ .max = 1 };
+	a->session.capture = &a->capture;
+	if (!strncmp(arg, NVTX, strlen(NVTX))) {
+		a->capture.is_nvtx = true;
+		err = set_range(&a->capture, arg + strlen(NVTX));
+	} else if (strcmp(arg, "cudaProfilerApi")) {
+		fprintf(stderr,
+			"sonde record: --capture-range needs cudaProfilerApi, nvtx:NAME or nvtx:NAME@DOMAIN, not '%s'\n",
+			arg);
+		return -EINVAL;
+	}
+	return err ? refuse_range("--capture-range", arg) : 0;
+}
+
+/* stop, or repeat, or repeat:N */
+static int set_capture_end(struct capture_range *c, const char *arg)
+{
+	unsigned long n = 0;
+	char *end = "";
+
+	if (!strcmp(arg, "stop"))
+		return 0;
+	if (strncmp(arg, "repeat", strlen("repeat")))
+		return -EINVAL;
+	arg += strlen("repeat");
+	if (*arg) {
+		n = arg[0] == ':' && arg[1] >= '0' && arg[1] <= '9' ? strtoul(arg + 1, &end, 10) : 0;
+		if (!n || *end || n > STEPS_MAX)
+			return -EINVAL;
+	}
+	c->max = (u32)n;
+	return 0;
+}
+
+int record_options__finish_capture(struct record_args *a)
+{
+	if (!a->session.capture && !a->capture_end)
+		return a->session.step_range ? record_options__add_family(a, "capture") : 0;
+	if (!a->session.capture) {
+		fprintf(stderr, "sonde record: --capture-range-end needs --capture-range\n");
+		return -EINVAL;
+	}
+	if (a->capture_end && set_capture_end(&a->capture, a->capture_end)) {
+		fprintf(stderr,
+			"sonde record: --capture-range-end needs stop, repeat, or repeat:N with N from 1 on, not '%s'\n",
+			a->capture_end);
+		return -EINVAL;
+	}
+	if (a->session.schedule || a->session.start_paused) {
+		fprintf(stderr, "sonde record: --capture-range can't be combined with --schedule or --start-paused\n");
+		return -EINVAL;
+	}
+	if (a->capture.is_nvtx && a->session.step_range) {
+		fprintf(stderr, "sonde record: --capture-range and --step can't both name ranges of NVTX\n");
+		return -EINVAL;
+	}
+	return record_options__add_family(a, "capture");
+}
+
+unsigned int record_options__shim_needs(const struct record_args *a)
+{
+	bool has_ranges = a->session.step_range || (a->session.capture && a->capture.is_nvtx);
+
+	return shim__needs(a->session.families) | (has_ranges ? SHIM_NEED_NVTX : 0);
 }
 
 int record_options__add_family(struct record_args *a, const char *name)

@@ -65,7 +65,7 @@ static void handle_user_signals(const struct record_args *a)
 	struct sigaction sa = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART };
 
 	with_command = a->launch.argv;
-	takes_pauses = !a->session.schedule && (!with_command || a->session.start_paused);
+	takes_pauses = !a->session.schedule && !a->session.capture && (!with_command || a->session.start_paused);
 	pauses = a->session.start_paused;
 	begins = !a->delay_signal;
 	sigaction(SIGUSR1, &sa, NULL);
@@ -184,6 +184,10 @@ static int run(struct session *s, struct record_args *a, enum end_reason *reason
 			*reason = END_SCHEDULE;
 			break;
 		}
+		if (session__captures_ended(s)) {
+			*reason = END_RANGES;
+			break;
+		}
 		if (!a->launch.pid && session__targets_ended(s)) {
 			*reason = END_TARGETS;
 			break;
@@ -227,7 +231,7 @@ static bool wait_for_start(struct session *s, struct record_args *a)
 /* Finds libsonde-cupti.so, which CUDA or NVTX loads into the command, as families gpu and nvtx need it there. */
 static void choose_shim(struct record_args *a)
 {
-	unsigned int needs = shim__needs(a->session.families);
+	unsigned int needs = record_options__shim_needs(a);
 
 	for (unsigned int need = SHIM_NEED_GPU; need <= SHIM_NEED_NVTX; need <<= 1) {
 		const char *other = shim__other_library(need);
@@ -301,6 +305,17 @@ static void wait_for_command(struct record_args *a)
 	}
 }
 
+static void print_armed(const struct capture_range *c)
+{
+	if (!c->is_nvtx)
+		fprintf(stderr,
+			"sonde: waits for cudaProfilerStart of a selected process; until then nothing is recorded\n");
+	else
+		fprintf(stderr,
+			"sonde: waits for a range %s in %s%s of a selected process; until then nothing is recorded\n",
+			c->name, *c->domain ? "domain " : "the default domain", c->domain);
+}
+
 /* Prepares and starts tracing. */
 static int start(struct session *s, struct record_args *a, struct output *out, char *err, size_t len)
 {
@@ -324,6 +339,8 @@ static int start(struct session *s, struct record_args *a, struct output *out, c
 	if (!ret && !a->quiet)
 		fprintf(stderr, "sonde: tracing into %s%s\n", out->path,
 			a->session.duration || a->launch.pid ? "" : "; Ctrl-C stops");
+	if (!ret && !a->quiet && a->session.capture)
+		print_armed(a->session.capture);
 	return ret;
 }
 

@@ -31,6 +31,8 @@ const char *end__reason(s64 reason)
 		return "stopped by an error";
 	case END_SCHEDULE:
 		return "the schedule was over";
+	case END_RANGES:
+		return "the capture range had ended";
 	case 0:
 		return "cut off";
 	default:
@@ -161,6 +163,8 @@ static int on_times(const struct rows *rows, void *arg)
 			l->err = add_pause(&l->pauses, &v);
 		else if (!strcmp(v.event->name, "meta_unmeasured"))
 			l->err = add_pause(&l->unmeasured, &v);
+		else if (!strcmp(v.event->name, "meta_range"))
+			l->facts->n_ranges += view__get(&v, "since") != 0;
 		else
 			on_cost(l, &v);
 	}
@@ -442,7 +446,7 @@ static int read_losses(struct load *l)
 int trace_facts__load(struct trace_facts *f, struct trace *t, const char *file, u64 from, u64 to)
 {
 	const struct schema *s = trace__schema(t);
-	static const char *const kinds[] = { "meta_end", "meta_cost", "meta_pause", "meta_unmeasured" };
+	static const char *const kinds[] = { "meta_end", "meta_cost", "meta_pause", "meta_unmeasured", "meta_range" };
 	const struct schema_event *meta[ARRAY_LEN(kinds) + 1] = { 0 }, *e;
 	struct load l = { .facts = f, .trace = t };
 	struct trace_filter filter = { .kinds = meta };

@@ -48,6 +48,7 @@ struct trace_facts {
 	u64 from, to; /* the selected time; to 0: no limit */
 	struct trace_ids pids; /* selected processes, as given; n 0: all */
 	u32 tid; /* 0: all */
+	u64 n_ranges; /* capture ranges that ended */
 	s64 end_reason; /* enum end_reason; 0: the recording was cut off */
 	u64 damaged; /* chunks that could not be read */
 	struct loss *losses;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The times in which some process is recorded, and the pauses between them: the active phases of --schedule. BPF programs decide when such a time begins, and the worker learns it from their
+ * The times in which some process is recorded, and the pauses between them: of --schedule, whose active phases these
+ * are, and of --capture-range. BPF programs decide when such a time begins, and the worker learns it from their
  * records, which may arrive in any order of the processes. So a pause is written once no record about it can follow.
  */
 #pragma once

@@ -17,6 +17,7 @@
 
 struct session;
 struct step_schedule;
+struct capture_range;
 struct native_stack;
 struct file_facts;
 struct placer;
@@ -293,6 +294,9 @@ void session__write_pause(struct session *s, u64 until);
 /* The arguments --schedule and --step; NULL: not given. */
 const struct step_schedule *session__schedule(const struct session *s);
 const char *session__step(const struct session *s);
+/* The arguments of --capture-range, and of --step if it names ranges of NVTX; NULL: not given. */
+const struct capture_range *session__capture(const struct session *s);
+const struct capture_range *session__step_range(const struct session *s);
 /* Returns whether the recording runs a command of its own, whose processes it sees from their start. */
 bool session__has_command(const struct session *s);
 /* The schedule is over in all processes that have begun it. */

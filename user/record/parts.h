@@ -8,6 +8,7 @@
 #include "kernel/embedded.h"
 #include "record/attach/site_links.h"
 #include "record/attach/slices.h"
+#include "record/capture.h"
 #include "record/discover/hung.h"
 #include "record/drain/drain.h"
 #include "record/hosts.h"
@@ -55,6 +56,7 @@ struct session {
 	struct suspension suspension;
 	struct shims shims;
 	struct own_tids own_tids;
+	struct capture capture;
 
 	/* in record/drain/ and record/stacks/: what the probes record */
 	struct drain drain;

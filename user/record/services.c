@@ -189,6 +189,16 @@ const struct step_schedule *session__schedule(const struct session *s)
 	return s->args->schedule;
 }
 
+const struct capture_range *session__capture(const struct session *s)
+{
+	return s->args->capture;
+}
+
+const struct capture_range *session__step_range(const struct session *s)
+{
+	return s->args->step_range;
+}
+
 const char *session__step(const struct session *s)
 {
 	return s->args->step;

@@ -44,6 +44,7 @@ static struct session *new_session(const struct session_args *args, char *err, s
 	s->args = args;
 	s->epoll_fd = -1;
 	own_tids__init(&s->own_tids);
+	capture__open(s);
 	return s;
 }
 
@@ -172,6 +173,7 @@ int session__start(struct session *s, char *err, size_t len)
 	s->time.started = session__now(s);
 	if (s->args->start_paused)
 		session__begin_pause(s, s->time.started);
+	capture__start(s);
 	s->time.next_tick = s->time.started + TICK_NS;
 	s->time.next_second = s->time.started + SECOND_NS;
 	/* records when tracing was live, even if the trace is cut off within a second */
@@ -230,6 +232,7 @@ static void tick(struct session *s, u64 now)
 	int err;
 
 	hosts__tick(s, now);
+	capture__tick(s, now);
 	slices__tick(s, now);
 	if (s->native)
 		native__tick(s->native, now);
@@ -365,6 +368,7 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 	/* NULL: stopped before the start */
 	if (s->attacher) {
 		stop_families(s);
+		capture__finish(s);
 		session__write_pause(s, s->time.stopped);
 		slices__stop(s);
 		tracepoints__detach(s, true);
@@ -424,6 +428,7 @@ void session__free(struct session *s)
 	stack_records__free(s->stacks);
 	native__free(s->native);
 	losses__free(s->losses);
+	capture__close(&s->capture);
 	targets__close(&s->targets);
 	filter__close(&s->filter);
 	embedded__close(&s->embedded);

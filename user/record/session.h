@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "attach/attacher.h"
+#include "core/capture.h"
 #include "core/schedule.h"
 #include "kernel/features.h"
 #include "kernel/probes.h"
@@ -38,6 +39,8 @@ struct session_args {
 	const volatile sig_atomic_t *stop;
 	const struct step_schedule *schedule; /* --schedule; NULL: none */
 	const char *step; /* --step: the name of the ranges that end steps; NULL: not given */
+	const struct capture_range *step_range; /* the same for ranges of NVTX: --step nvtx:NAME@DOMAIN */
+	const struct capture_range *capture; /* --capture-range; NULL: not given */
 	bool start_paused;
 	u64 duration; /* -d, ns from when tracing is live: the traced time has this length; 0: until stopped */
 	/* --cost-limit: the share of the processes' CPU time that families sched, sample and gil may take; 0: none */
@@ -74,6 +77,8 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len);
 void session__set_paused(struct session *s, bool paused);
 /* Returns whether all cycles of the schedule are over in each process that has begun it. */
 bool session__schedule_ended(const struct session *s);
+/* Returns whether all requested capture ranges have ended in each process that has begun one. */
+bool session__captures_ended(const struct session *s);
 /* Returns whether all -p targets have ended. */
 bool session__targets_ended(const struct session *s);
 /* Detaches, writes what is still open, the losses and the costs, and ends the file. */

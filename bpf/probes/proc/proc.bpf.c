@@ -39,7 +39,7 @@ int BPF_PROG(proc_forked, struct task_struct *parent, struct task_struct *child)
 {
 	struct proc_fork e = {};
 
-	if (!process__is_selected(parent->tgid))
+	if (!process__is_armed(parent->tgid))
 		return 0;
 	event__of(&e.event, parent, ID_proc_fork);
 	e.child_pid = child->tgid;
@@ -72,7 +72,7 @@ int BPF_PROG(proc_execed, struct task_struct *task, pid_t old_pid, struct linux_
 	u32 key = 0;
 	long len;
 
-	if (!process__is_selected(task->tgid))
+	if (!process__is_armed(task->tgid))
 		return 0;
 	e = bpf_map_lookup_elem(&exec_rooms, &key);
 	if (!e)
@@ -99,7 +99,7 @@ int BPF_PROG(proc_exited, struct task_struct *task)
 	struct proc_exit e = {};
 	bool late = process__has_ended(task);
 
-	if (!late && !process__is_selected(task->tgid))
+	if (!late && !process__is_armed(task->tgid))
 		return 0;
 	event__of(&e.event, task, ID_proc_exit);
 	/* split as wait() does: include/uapi */
@@ -116,7 +116,7 @@ int BPF_PROG(proc_renamed, struct task_struct *task, const char *comm)
 {
 	struct proc_rename e = {};
 
-	if (!process__is_selected(task->tgid))
+	if (!process__is_armed(task->tgid))
 		return 0;
 	event__of(&e.event, task, ID_proc_rename);
 	bpf_probe_read_kernel_str(e.comm, sizeof(e.comm), comm);

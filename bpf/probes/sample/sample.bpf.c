@@ -71,7 +71,7 @@ int sample_tick(struct bpf_perf_event_data *ctx)
 		count_busy(task, now);
 		return 0;
 	}
-	raw = scratch(SCRATCH_CLOCK);
+	raw = process__is_captured(task->tgid) ? scratch(SCRATCH_CLOCK) : NULL;
 	if (!raw)
 		return 0;
 	fill(raw, task, now, 0);

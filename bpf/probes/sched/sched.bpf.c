@@ -110,7 +110,7 @@ static __always_inline struct open_interval *follow(struct task_struct *task)
 	resumes = st->cpu_state != CPU_STATE_NONE && is_of_earlier_slice(st);
 	if (st->cpu_state != CPU_STATE_NONE && !resumes)
 		return st;
-	if (!task__followed(task, option_sched_all)) {
+	if (!task__followed(task, option_sched_all) || !process__is_captured(task->tgid)) {
 		st->cpu_state = CPU_STATE_NONE;
 		return NULL;
 	}

@@ -26,12 +26,14 @@ int torch_schedule__configure(struct session *s)
 {
 	const struct step_schedule *schedule = session__schedule(s);
 	const char *step = session__step(s);
-	bool counts = schedule || step, scheduled = schedule, is_class = !step;
+	bool by_nvtx = session__step_range(s), counts = (schedule || step) && !by_nvtx;
+	bool scheduled = schedule, is_class = !step;
 	size_t n = step ? strlen(step) : 0;
 	/* of processes that are older than the recording the first steps are not known */
 	u64 since = session__has_command(s) ? 0 : session__now(s);
 	char name[TORCH_STEP_NAME] = "";
-	u32 len = n && step[n - 1] == '*' ? n - 1 : n + 1;
+	/* family capture compares the names of NVTX's ranges, and passes on none */
+	u32 len = by_nvtx ? 1 : n && step[n - 1] == '*' ? n - 1 : n + 1;
 	int err = session__set_variable(s, "torch_counts_steps", &counts, sizeof(counts))	     ?:
 			  session__set_variable(s, "torch_scheduled", &scheduled, sizeof(scheduled)) ?:
 			  session__set_variable(s, "torch_whole_since", &since, sizeof(since));
@@ -40,7 +42,7 @@ int torch_schedule__configure(struct session *s)
 		err = session__set_variable(s, "torch_schedule", schedule, sizeof(*schedule));
 	if (err || !step)
 		return err;
-	memcpy(name, step, len);
+	memcpy(name, by_nvtx ? "" : step, len);
 	return session__set_variable(s, "torch_step_name", name, sizeof(name))	     ?:
 		       session__set_variable(s, "torch_step_len", &len, sizeof(len)) ?:
 		       session__set_variable(s, "torch_step_by_class", &is_class, sizeof(is_class));

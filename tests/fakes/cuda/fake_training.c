@@ -6,7 +6,7 @@
  *		[-w] (waits for a line on stdin first) [-f] (forks children in between) [-g] (graphs, too)
  *		[-o] (all is prepared, also graphs, before the line on stdin)
  *		[-r] (resets its device in between) [-c] (each thread creates a context)
- *		[-x] (executes itself once)
+ *		[-x] (executes itself once) [-P STEP] (cudaProfilerStart before that step, cudaProfilerStop after it)
  */
 #include "fake.h"
 
@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int devices = 1, streams = 2, steps = 10, threads = 1, kernels = 10, us = 20, pause_us;
+static int devices = 1, streams = 2, steps = 10, threads = 1, kernels = 10, us = 20, pause_us, profiled = -1;
 static bool graphs, forks, resets, contexts, early;
 
 #define MUST(call)                                              \
@@ -106,6 +106,17 @@ static void step(struct worker *w, int n)
 		MUST(cudaDeviceSynchronize());
 }
 
+cudaError_t cudaProfilerStart(void);
+cudaError_t cudaProfilerStop(void);
+
+static void profile(int n, cudaError_t (*call)(void))
+{
+	if (n != profiled)
+		return;
+	MUST(cudaDeviceSynchronize());
+	MUST(call());
+}
+
 static void *train(void *arg)
 {
 	struct worker *w = arg;
@@ -115,7 +126,9 @@ static void *train(void *arg)
 	else
 		prepare(w);
 	for (int i = 0; i < steps; i++) {
+		profile(i, cudaProfilerStart);
 		step(w, i);
+		profile(i, cudaProfilerStop);
 		if (pause_us)
 			usleep(pause_us);
 		if (resets && i % 8 == 7) {
@@ -145,7 +158,7 @@ int main(int argc, char **argv)
 	bool waits = false, again = false;
 	int c;
 
-	while ((c = getopt(argc, argv, "d:s:n:t:k:u:p:wfgorcx")) != -1) {
+	while ((c = getopt(argc, argv, "d:s:n:t:k:u:p:P:wfgorcx")) != -1) {
 		int n = optarg ? atoi(optarg) : 1;
 
 		switch (c) {
@@ -169,6 +182,9 @@ int main(int argc, char **argv)
 			break;
 		case 'p':
 			pause_us = n;
+			break;
+		case 'P':
+			profiled = n;
 			break;
 		case 'w':
 			waits = true;

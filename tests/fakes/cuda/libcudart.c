@@ -58,6 +58,16 @@ cudaError_t cudaGetLastError(void)
 	return e;
 }
 
+cudaError_t cudaProfilerStart(void)
+{
+	return CALL(cuProfilerStart());
+}
+
+cudaError_t cudaProfilerStop(void)
+{
+	return CALL(cuProfilerStop());
+}
+
 cudaError_t cudaDeviceReset(void)
 {
 	return CALL(cuDevicePrimaryCtxReset_v2(fake__device()));

@@ -36,6 +36,7 @@
 
 void drain__append(struct session *s, const void *record, u32 size)
 {
+	u64 copy[RECORD_MAX / sizeof(u64)];
 	const struct event *e = record;
 	int err;
 
@@ -54,6 +55,12 @@ void drain__append(struct session *s, const void *record, u32 size)
 		host__event(s, FAMILY_INDEX(e->id), e, size);
 		return;
 	}
+	record = capture__cut(s, record, size, copy);
+	if (!record) {
+		host__event(s, FAMILY_INDEX(e->id), e, size);
+		return;
+	}
+	e = record;
 	err = trace_writer__append(s->writer, record, size);
 	/* -EINVAL: a kind or size that the schema does not have; the writer counts such records as lost */
 	if (err && err != -EINVAL && !s->write_error)
@@ -131,7 +138,8 @@ static void add_losses(struct session *s, struct dropped_records *of, enum loss_
 /* Records are copied first: handling one may send a request, and the rings are read while its answer is awaited. */
 static void copy_record(void *arg, void *record, u32 size)
 {
-	struct drain *d = arg;
+	struct session *s = arg;
+	struct drain *d = &s->drain;
 	struct copied_records *k = &d->incoming;
 	size_t room = sizeof(u64) + (size + 7) / 8 * 8, bigger = k->size ? k->size * 2 : KEPT_BYTES;
 	char *bytes;
@@ -145,6 +153,8 @@ static void copy_record(void *arg, void *record, u32 size)
 		k->bytes = bytes;
 		k->size = bigger;
 	}
+	if (size >= sizeof(struct event))
+		capture__note(s, record, size);
 	*(u64 *)(k->bytes + k->used) = size;
 	memcpy(k->bytes + k->used + sizeof(u64), record, size);
 	k->used += room;
@@ -162,7 +172,7 @@ void drain__copy_now(struct session *s)
 	s->drain.next_copy = timing__now() + COPY_EVERY_NS;
 	s->drain.has_more = true;
 	while (more && waiting_bytes(&s->drain) < COPIED_BYTES_MAX)
-		more = rings__read(s->drain.rings, copy_record, &s->drain);
+		more = rings__read(s->drain.rings, copy_record, s);
 }
 
 void drain__copy(struct session *s)
@@ -230,9 +240,12 @@ void drain__rings(struct session *s)
 		return;
 	}
 	d->is_handling = true;
-	d->has_more = waiting_bytes(d) < COPIED_BYTES_MAX && rings__read(d->rings, copy_record, d);
+	d->has_more = waiting_bytes(d) < COPIED_BYTES_MAX && rings__read(d->rings, copy_record, s);
 	if (d->current.handled == d->current.used)
 		take_incoming(d);
+	/* a capture range may end on one CPU after its ring was read, and before a record of another CPU */
+	if (s->args->capture)
+		drain__copy_now(s);
 	handle_current(s);
 	d->has_more |= waiting_bytes(d) > 0;
 	d->n_complete += !d->has_more;

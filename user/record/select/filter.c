@@ -28,8 +28,9 @@
 static int open_comms(struct filter *f, const struct session_args *args, char *err, size_t len)
 {
 	for (u32 i = 0; i < args->n_comms; i++) {
-		int ret = f->n_globs < COMM_GLOBS ? comm_glob__compile(&f->globs[f->n_globs++], args->comms[i]) :
-						    -ENOSPC;
+		int ret = !*args->comms[i]	   ? -EINVAL :
+			  f->n_globs == COMM_GLOBS ? -ENOSPC :
+						     glob__compile(&f->globs[f->n_globs++], args->comms[i], COMM_STEPS);
 
 		if (ret == -ENOSPC)
 			snprintf(err, len, "at most %d names with --comm", COMM_GLOBS);
@@ -94,12 +95,32 @@ void filter__close(struct filter *f)
 	recent__free(&f->passed);
 }
 
+/* Sets what a process needs while it is recorded. */
+static int set_needs(struct session *s)
+{
+	u32 selected = s->filter.need ? PROCESS_SELECTED : 0,
+	    need = selected | (s->args->capture ? PROCESS_CAPTURED : 0);
+	static u16 kinds[FAMILY_MAX][KINDS_MAX];
+
+	for (u32 i = 0; i < FAMILY_MAX * KINDS_MAX; i++)
+		kinds[i / KINDS_MAX][i % KINDS_MAX] = need;
+	for (u32 i = 0; i < s->embedded.schema->n_events; i++) {
+		const struct schema_event *e = &s->embedded.schema->events[i];
+
+		if (e->role != EVENT_MEASURES && (e->id & 0xff) < KINDS_MAX)
+			kinds[FAMILY_INDEX(e->id)][e->id & 0xff] = selected;
+	}
+	return session__set_variable(s, "record_need", &need, sizeof(need)) ?:
+		       session__set_variable(s, "kind_need", kinds, sizeof(kinds));
+}
+
 int filter__configure(struct session *s)
 {
 	const struct filter *f = &s->filter;
 	bool on = f->need;
 
-	return session__set_variable(s, "filter_on", &on, sizeof(on))				?:
+	return set_needs(s)									?:
+		       session__set_variable(s, "filter_on", &on, sizeof(on))			?:
 		       session__set_variable(s, "filter_need", &f->need, sizeof(u32))		?:
 		       session__set_variable(s, "filter_uid", &s->args->user, sizeof(u32))	?:
 		       session__set_variable(s, "n_comm_globs", &f->n_globs, sizeof(u32))	?:

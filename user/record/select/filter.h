@@ -2,18 +2,20 @@
 /* --comm, --cgroup and --scope user: passes the patterns to BPF, and newly selected processes to the families. */
 #pragma once
 
-#include "core/meta.h"
+#include "core/maps.h"
 #include "record/select/cgroup.h"
-#include "record/select/comm_glob.h"
+#include "util/glob.h"
 #include "util/recent.h"
 
 struct session;
 
 #define SELECTED_MAX 64
 
+#define COMM_STEPS 15 /* TASK_COMM_LEN without its NUL */
+
 struct filter {
 	u32 need; /* enum process_flags that a process must have to be selected; 0: no filter */
-	struct comm_glob globs[COMM_GLOBS];
+	struct glob globs[COMM_GLOBS];
 	u32 n_globs;
 	struct cgroup_ref cgroups[FILTER_CGROUPS];
 	u32 n_cgroups;

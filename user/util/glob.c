@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-#include "record/select/comm_glob.h"
+#include "util/glob.h"
 
 #include <errno.h>
 #include <string.h>
@@ -58,27 +58,25 @@ static const char *parse_step(struct step *step, const char *p)
 	return p + 1;
 }
 
-int comm_glob__compile(struct comm_glob *g, const char *p)
+int glob__compile(struct glob *g, const char *p, u32 max)
 {
 	struct step step;
 	u32 n = 0;
 
 	memset(g, 0, sizeof(*g));
-	if (!*p)
-		return -EINVAL;
 	while (*p) {
 		if (*p == '*') {
-			g->loops |= 1u << n;
+			g->loops |= 1ull << n;
 			p++;
 			continue;
 		}
-		if (n == COMM_STEPS)
+		if (n == max)
 			return -E2BIG;
 		p = parse_step(&step, p);
 		for (int c = 1; c < 256; c++)
-			g->accept[c] |= step.takes[c] ? 1u << n : 0;
+			g->accept[c] |= step.takes[c] ? 1ull << n : 0;
 		n++;
 	}
-	g->end = 1u << n;
+	g->end = 1ull << n;
 	return 0;
 }

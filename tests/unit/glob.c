@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* --comm's patterns, matched by the algorithm of the BPF program, compared with fnmatch(3). */
-#include "record/select/comm_glob.h"
+/* Shell patterns as BPF programs match them, compared with fnmatch(3). */
 #include "test.h"
+#include "util/glob.h"
 
 #include <errno.h>
 #include <fnmatch.h>
 #include <string.h>
 
-/* bpf/core/filter.bpf.c, comm__is_selected */
-static bool follow(const struct comm_glob *g, const char *comm)
+static bool follow(const struct glob *g, const char *text)
 {
-	u32 state = 1;
+	u64 state = GLOB_BEGIN;
 
-	for (u32 at = 0; at < 16 && comm[at]; at++) {
-		u8 c = comm[at];
-
-		state = (state & g->accept[c]) << 1 | (state & g->loops);
-	}
-	return state & g->end;
+	for (u32 at = 0; text[at]; at++)
+		state = glob__step(g, state, text[at]);
+	return glob__ends(g, state);
 }
 
 static const char *const patterns[] = { "python3", "python*",	  "*",	    "?",	 "*thon*",   "*n3",
@@ -64,10 +60,10 @@ static const char *const names[] = { "",
 
 TEST(matches_like_fnmatch)
 {
-	struct comm_glob g;
+	struct glob g;
 
 	for (u32 i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
-		CHECK(!comm_glob__compile(&g, patterns[i]));
+		CHECK(!glob__compile(&g, patterns[i], GLOB_STEPS));
 		for (u32 j = 0; j < sizeof(names) / sizeof(names[0]); j++) {
 			bool expected = !fnmatch(patterns[i], names[j], 0);
 
@@ -82,13 +78,13 @@ TEST(every_pattern_of_four_characters_matches_like_fnmatch)
 {
 	static const char alphabet[] = "ab*?", letters[] = "ab";
 	char pattern[5] = "", name[5] = "";
-	struct comm_glob g;
+	struct glob g;
 	u32 wrong = 0;
 
 	for (u32 i = 0; i < 256; i++) {
 		for (u32 k = 0; k < 4; k++)
 			pattern[k] = alphabet[(i >> (2 * k)) & 3];
-		CHECK(!comm_glob__compile(&g, pattern));
+		CHECK(!glob__compile(&g, pattern, GLOB_STEPS));
 		for (u32 j = 0; j < 80; j++) {
 			u32 len = j / 16;
 
@@ -102,12 +98,25 @@ TEST(every_pattern_of_four_characters_matches_like_fnmatch)
 
 TEST(refuses_patterns_that_can_not_match)
 {
-	struct comm_glob g;
+	struct glob g;
 
-	CHECK(comm_glob__compile(&g, "") == -EINVAL);
-	CHECK(comm_glob__compile(&g, "fifteen--------") == 0 && follow(&g, "fifteen--------"));
-	CHECK(comm_glob__compile(&g, "sixteen---------") == -E2BIG);
-	CHECK(comm_glob__compile(&g, "***************************") == 0);
+	CHECK(glob__compile(&g, "fifteen--------", 15) == 0 && follow(&g, "fifteen--------"));
+	CHECK(glob__compile(&g, "sixteen---------", 15) == -E2BIG);
+	CHECK(glob__compile(&g, "***************************", 15) == 0);
+}
+
+TEST(matches_texts_of_63_characters)
+{
+	char text[GLOB_STEPS + 2] = "";
+	struct glob g;
+
+	memset(text, 'x', GLOB_STEPS);
+	CHECK(!glob__compile(&g, text, GLOB_STEPS) && follow(&g, text));
+	text[GLOB_STEPS - 1] = 'y';
+	CHECK(!follow(&g, text));
+	text[GLOB_STEPS] = 'z';
+	CHECK(!follow(&g, text) && glob__compile(&g, text, GLOB_STEPS) == -E2BIG);
+	CHECK(!glob__compile(&g, "", GLOB_STEPS) && follow(&g, "") && !follow(&g, "x"));
 }
 
 TEST_MAIN()
