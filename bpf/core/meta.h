@@ -205,6 +205,11 @@ struct meta_pause {
 	u64 start UNIT(moment) DOC("nothing of targets was recorded from here to the event's time");
 } EVENT(meta_pause, 0x000e, "a part of the traced time in which the recording was paused");
 
+struct meta_mark {
+	struct event event;
+	u32 text UNIT(string) DOC("what the user marks");
+} EVENT(meta_mark, 0x0013, "a moment that the user marked (sonde control PID mark TEXT)");
+
 /* What the record of a capture range states. */
 enum range_change {
 	RANGE_BEGINS = 1,

@@ -254,7 +254,7 @@ def all_families():
     c.end()
     pid = c.puppets[0].pid
     ranges = [(e["since"], e["time"]) for e in c.trace.events("meta_range") if e["since"]]
-    events = {kind: [e for e in c.trace.events(kind)] for kind in DID}
+    events = {kind: list(c.trace.events(kind)) for kind in DID}
     outside = [(k, e) for k, kind in events.items() for e in kind
                if e["pid"] != pid or not any(a <= e.get("start", e["time"]) <= e["time"] <= b for a, b in ranges)]
     ok(not outside, "all: no event of any family lies outside of the ranges", len(outside), outside[:3])

@@ -149,7 +149,7 @@ static int run(struct session *s, struct record_args *a, enum end_reason *reason
 {
 	struct session_status st;
 	u64 start, end, next;
-	int ret = 0;
+	int ret = 0, last = a->session.start_paused;
 
 	/* -d counts from when tracing was live, as reports do. */
 	session__status(s, &st);
@@ -171,8 +171,11 @@ static int run(struct session *s, struct record_args *a, enum end_reason *reason
 		/* the line of this second covers the records until now */
 		if (now >= next)
 			timeout = 0;
-		if (takes_pauses)
-			session__set_paused(s, pauses);
+		/* `sonde control` may have paused or resumed it since the last signal */
+		if (takes_pauses && pauses != last) {
+			last = pauses;
+			session__set_paused(s, last);
+		}
 		ret = session__poll(s, timeout, err, len);
 		print_warnings(s);
 		pass_signals(a);
@@ -312,8 +315,8 @@ static void print_armed(const struct capture_range *c)
 			"sonde: waits for cudaProfilerStart of a selected process; until then nothing is recorded\n");
 	else
 		fprintf(stderr,
-			"sonde: waits for a range %s in %s%s of a selected process; until then nothing is recorded\n",
-			c->name, *c->domain ? "domain " : "the default domain", c->domain);
+			"sonde: waits for a range '%s' in %s%s%s of a selected process; until then nothing is recorded\n",
+			c->name, *c->domain ? "domain '" : "the default domain", c->domain, *c->domain ? "'" : "");
 }
 
 /* Prepares and starts tracing. */

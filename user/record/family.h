@@ -212,6 +212,8 @@ struct family_host {
 	void (*sizes)(const struct session *s, table_size_fn *fn, void *arg);
 	/* Its probes are detached and attached again while the recording continues. It has no return probes. */
 	bool detaches;
+	/* The same, at a request of `sonde control --trace`. */
+	bool toggles;
 	/* Of these programs probes stay attached meanwhile; NULL: of none. */
 	bool (*stays_attached)(const char *program);
 	/*

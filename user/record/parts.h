@@ -9,6 +9,7 @@
 #include "record/attach/site_links.h"
 #include "record/attach/slices.h"
 #include "record/capture.h"
+#include "record/control.h"
 #include "record/discover/hung.h"
 #include "record/drain/drain.h"
 #include "record/hosts.h"
@@ -57,6 +58,7 @@ struct session {
 	struct shims shims;
 	struct own_tids own_tids;
 	struct capture capture;
+	struct control control;
 
 	/* in record/drain/ and record/stacks/: what the probes record */
 	struct drain drain;

@@ -44,6 +44,8 @@ static int open_events(struct session *s, char *err, size_t len)
 	ret = open_epoll(s) ?: changed__open(s);
 	if (ret)
 		snprintf(err, len, "cannot wait for events: %s", strerror(-ret));
+	else
+		control__open(s);
 	return ret;
 }
 

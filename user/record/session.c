@@ -43,6 +43,7 @@ static struct session *new_session(const struct session_args *args, char *err, s
 	}
 	s->args = args;
 	s->epoll_fd = -1;
+	s->control.sock = -1;
 	own_tids__init(&s->own_tids);
 	capture__open(s);
 	return s;
@@ -279,6 +280,7 @@ int session__poll(struct session *s, int timeout_ms, char *err, size_t len)
 	/* one poll may not empty a full ring */
 	epoll_wait(s->epoll_fd, ev, 16, drain__has_more(&s->drain) || preattach__is_ready(s) ? 0 : timeout_ms);
 	changed__poll(s);
+	control__poll(s);
 	objects__follow(s);
 	if (preattach__is_ready(s))
 		preattach__attach_next(s);
@@ -362,6 +364,7 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 		s->time.stopped = reason == END_DURATION ? s->time.started + s->args->duration : session__now(s);
 		missed__finish(s);
 		site_links__warn_hidden(s);
+		site_links__note_off(s);
 		if (s->losses)
 			losses__poll(s);
 	}
@@ -429,6 +432,7 @@ void session__free(struct session *s)
 	native__free(s->native);
 	losses__free(s->losses);
 	capture__close(&s->capture);
+	control__close(&s->control);
 	targets__close(&s->targets);
 	filter__close(&s->filter);
 	embedded__close(&s->embedded);

@@ -25,7 +25,8 @@ static bool needs_program(struct session *s, const char *program)
 	/* all of them in a trial of the family */
 	if (!c && !session__step_range(s))
 		return true;
-	return !strcmp(program, "capture_nvtx") || !strcmp(program, "capture_control") ? nvtx_range(s) != NULL : c && !c->is_nvtx;
+	return !strcmp(program, "capture_nvtx") || !strcmp(program, "capture_control") ? nvtx_range(s) != NULL :
+											 c && !c->is_nvtx;
 }
 
 static int configure(struct session *s)
@@ -63,7 +64,6 @@ static void object_mapped(struct session *s, struct file_facts *file, const void
 	if (nvtx_range(s))
 		session__request_records(s, &user, facts, m, 1U << SHIM_RANGES);
 }
-
 
 FAMILY_HOST(capture_host) = {
 	.name = "capture",

@@ -22,6 +22,7 @@ static bool hides_library(struct elf *elf, char *why, size_t len)
 
 FAMILY_HOST(cuda_host) = {
 	.name = "cuda",
+	.toggles = true,
 	.python_option = "stacks",
 	.hides_library = hides_library,
 	.covered_by = "cudadrv",

@@ -4,5 +4,6 @@
 
 FAMILY_HOST(cudadrv_host) = {
 	.name = "cudadrv",
+	.toggles = true,
 	.python_option = "stacks",
 };

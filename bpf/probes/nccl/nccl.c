@@ -222,6 +222,7 @@ static const struct family_part parts[] = {
 
 FAMILY_HOST(nccl_host) = {
 	.name = "nccl",
+	.toggles = true,
 	.parts = parts,
 	.is_runtime = is_runtime,
 	.state = sizeof(struct libraries),

@@ -309,6 +309,7 @@ static void end(struct session *s)
 
 FAMILY_HOST(torch_host) = {
 	.name = "torch",
+	.toggles = true,
 	.python_option = "stacks",
 	.state = sizeof(struct torch_state),
 	.configure = torch_schedule__configure,

@@ -148,6 +148,7 @@ static int attach_returns(struct session *s, const struct program *program, stru
 static int attach_program(struct family_sites *p, const struct program *program, u32 *attached)
 {
 	bool span = program->section.kind == SECTION_SPAN;
+	enum attach_method method = span ? p->s->load.method.span : p->s->load.method.entry;
 	u64 *offsets = calloc(p->n, sizeof(u64)), *cookies = calloc(p->n, sizeof(u64));
 	u64 *counters = calloc(p->n, sizeof(u64));
 	struct link_sites sites = {
@@ -170,9 +171,8 @@ static int attach_program(struct family_sites *p, const struct program *program,
 	if (!err && site_links__are_detached(p->s, program))
 		*attached += sites.n;
 	else if (!err)
-		err = site_links__add(p->s, program, span ? p->s->load.method.span : p->s->load.method.entry, &sites,
-				      attached);
-	err = err ?: site_links__store(&p->s->site_links, program, p->s->load.method.entry, &sites);
+		err = site_links__add(p->s, program, method, &sites, attached);
+	err = err ?: site_links__store(&p->s->site_links, program, method, &sites);
 	if (!err && sites.n && span && p->s->load.method.spans == SPAN_PAIR)
 		err = attach_returns(p->s, program, &sites, cookies);
 	free(offsets);

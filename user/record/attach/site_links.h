@@ -21,6 +21,8 @@ struct site_links {
 	/* links of families whose probes are detached and attached again (family_host.detaches) */
 	struct stored_link *stored;
 	u32 n_stored;
+	u64 off; /* FAMILY_BIT of the families that `sonde control` has detached */
+	u64 off_since[FAMILY_MAX]; /* ns */
 	/* the warning about each account's first object that contains a library with stripped symbols */
 	struct hidden_note {
 		char *text;
@@ -51,6 +53,11 @@ int site_links__store(struct site_links *l, const struct program *p, enum attach
 		      const struct link_sites *sites);
 /* Drops the stored links of an object; 0: of all. */
 void site_links__forget(struct site_links *l, u32 object);
+
+/* Detaches the probes of a family (family_host.toggles), or attaches them again. 0 or negative errno. */
+int site_links__toggle(struct session *s, const struct schema_family *f, bool on);
+/* The recording ends: notes which families were off until then. */
+void site_links__note_off(struct session *s);
 
 /* In attach.c: warns that libraries with stripped symbols are not probed, unless another family records their work. */
 void site_links__warn_hidden(struct session *s);

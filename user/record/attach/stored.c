@@ -23,7 +23,7 @@ static bool is_detachable(const struct program *p)
 {
 	const struct family_host *h = family_host__find(p->family->name);
 
-	return h && h->detaches && !(h->stays_attached && h->stays_attached(p->name));
+	return h && (h->detaches || h->toggles) && !(h->stays_attached && h->stays_attached(p->name));
 }
 
 u32 site_links__object(const struct program *p, u32 object)
@@ -100,9 +100,44 @@ bool session__detaches_slowly(const struct session *s)
 	return s->load.method.entry == ATTACH_PERF;
 }
 
+/* Reports of the trace state the time without the family, as they do other warnings. */
+static void note_off(struct session *s, const struct schema_family *f)
+{
+	u64 now = session__now(s), start = s->time.head;
+
+	session__warn(s, "family %s was off from %.3f to %.3f s, at a request of `sonde control`", f->name,
+		      (double)(s->site_links.off_since[f->id] - start) / 1e9, (double)(now - start) / 1e9);
+}
+
+int site_links__toggle(struct session *s, const struct schema_family *f, bool on)
+{
+	int err;
+
+	if (on == !(s->site_links.off & FAMILY_BIT(f->id)))
+		return 0;
+	s->site_links.off ^= FAMILY_BIT(f->id);
+	if (on) {
+		err = session__attach_family(s, f->name);
+		note_off(s, f);
+		return err;
+	}
+	err = session__detach_family(s, f->name);
+	s->site_links.off_since[f->id] = session__now(s);
+	return err;
+}
+
+void site_links__note_off(struct session *s)
+{
+	for (u32 i = 0; i < s->embedded.schema->n_families; i++)
+		if (s->site_links.off & FAMILY_BIT(s->embedded.schema->families[i].id))
+			note_off(s, &s->embedded.schema->families[i]);
+}
+
 bool site_links__are_detached(const struct session *s, const struct program *p)
 {
 	const struct family_host *h = family_host__find(p->family->name);
 
+	if (s->site_links.off & FAMILY_BIT(p->family->id) && is_detachable(p))
+		return true;
 	return suspension__is_on(&s->suspension) && h && h->set_suspended && is_detachable(p);
 }

@@ -102,6 +102,16 @@ static void note_needs(struct session *s, const struct family_host *h, u8 family
 	s->load.names_files |= h->names_files && family_host__follows(s, h);
 }
 
+bool load__has_family(const struct session *s, u8 family)
+{
+	return s->load.family_on[family];
+}
+
+bool load__has_separate_returns(const struct session *s)
+{
+	return s->load.method.spans == SPAN_PAIR;
+}
+
 bool load__is_needed(struct session *s, const struct program *p)
 {
 	const struct family_host *h = p->family->id ? family_host__find(p->family->name) : NULL;

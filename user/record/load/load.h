@@ -26,6 +26,10 @@ struct load {
 int load__open(struct session *s, char *err, size_t len);
 /* Configures the object and loads it. Returns 0 or negative errno with a message. */
 int load__load(struct session *s, char *err, size_t len);
+/* Is the family on in this recording? */
+bool load__has_family(const struct session *s, u8 family);
+/* Are entries and returns of calls probed by different links? */
+bool load__has_separate_returns(const struct session *s);
 /* Returns whether this recording needs the program. */
 bool load__is_needed(struct session *s, const struct program *p);
 
