@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "libc.h"
+#include "functions.h"
 #include "lanes.h"
 #include "nvtx.h"
 #include "shim.h"
@@ -43,6 +44,8 @@ static struct {
 	int reported; /* enum gpu_shim_state that was reported last and is not repeated */
 	bool thread, ending;
 	bool has_cuda; /* a child of a fork can't use CUDA then */
+	/* LD_PRELOAD has brought the shim into a program that is not Python: no thread unless CUDA or NVTX calls */
+	bool is_bystander;
 	bool awaits_cuda; /* CUDA will load the shim itself, and CUPTI is not called before */
 	sem_t wake, ended;
 } shim = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -134,6 +137,7 @@ static void step(void)
 
 	shim.changes = changes;
 	nvtx__step(requested, came, left);
+	functions__step(requested, came, left);
 	lanes__reclaim();
 	requested &= SHIM_CUPTI_GROUPS;
 	if (shim.awaits_cuda)
@@ -175,7 +179,7 @@ static void wait_ms(long ms)
 
 static bool is_active(void)
 {
-	return shim.active || nvtx__is_active();
+	return shim.active || nvtx__is_active() || functions__is_busy();
 }
 
 static void *run(void *arg)
@@ -195,6 +199,7 @@ static void *run(void *arg)
 	}
 	pthread_mutex_lock(&shim.lock);
 	nvtx__stop();
+	functions__end();
 	if (shim.active)
 		stop();
 	pthread_mutex_unlock(&shim.lock);
@@ -263,8 +268,9 @@ static void in_child(void)
 	names__reset();
 	lanes__after_fork();
 	nvtx__after_fork();
+	functions__after_fork();
 	control__after_fork();
-	if (!shim.has_cuda)
+	if (!shim.has_cuda && !shim.is_bystander)
 		start_thread();
 }
 
@@ -296,7 +302,10 @@ static __attribute__((constructor)) void loaded(void)
 	pthread_atfork(NULL, NULL, in_child);
 	atexit(at_exit);
 	shim.awaits_cuda = comes_by_injection();
-	if (!shim.awaits_cuda)
+	shim.is_bystander = getenv("SONDE_FUNCTIONS") && !functions__is_launched();
+	if (functions__is_command())
+		shim__await(SHIM_FUNCTIONS);
+	else if (!shim.awaits_cuda && !shim.is_bystander)
 		start_thread();
 }
 

@@ -343,7 +343,7 @@ int names__feed(struct names *n, const struct view *v)
 		id = (u32)view__get(v, "string");
 		return recent_texts__feed(&n->strings, &id, v);
 	}
-	if (!strcmp(kind, "gpu_name") || !strcmp(kind, "nvtx_text")) {
+	if (!strcmp(kind, "gpu_name") || !strcmp(kind, "nvtx_text") || !strcmp(kind, "functions_text")) {
 		key = (struct kernel_key){ (u64)view__get(v, *kind == 'g' ? "name" : "number"),
 					   (u64)view__get(v, "pid") };
 		return recent_texts__feed(&n->texts, &key, v);
@@ -409,10 +409,10 @@ int names__load(struct names *n, struct trace *t)
 {
 	/* which processes and programs there are is read before what is known of them */
 	static const char *const lives[] = { "proc_task", "proc_fork", "proc_exec", "proc_exit", NULL };
-	static const char *const kinds[] = { "meta_probe",     "proc_rename", "proc_image",   "proc_rank",
-					     "proc_name",      "proc_python", "gil_owner",    "gpu_name",
-					     "nvtx_text",      "torch_class", "syscall_peer", "syscall_title",
-					     "torch_operator", NULL };
+	static const char *const kinds[] = { "meta_probe",    "proc_rename",	"proc_image",  "proc_rank",
+					     "proc_name",     "proc_python",	"gil_owner",   "gpu_name",
+					     "nvtx_text",     "functions_text", "torch_class", "syscall_peer",
+					     "syscall_title", "torch_operator", NULL };
 	int err;
 
 	n->trace = t;
@@ -612,7 +612,8 @@ const char *names__nvtx(const struct names *n, const struct view *v, char *buf, 
 {
 	const char *kind = v->event->name;
 
-	if (strcmp(kind, "nvtx_range") != 0 && strcmp(kind, "nvtx_mark") != 0 && strcmp(kind, "nvtx_counter") != 0)
+	if (strcmp(kind, "nvtx_range") != 0 && strcmp(kind, "nvtx_mark") != 0 && strcmp(kind, "nvtx_counter") != 0 &&
+	    strcmp(kind, "functions_call") != 0)
 		return NULL;
 	return names__nvtx_label(n, (u32)view__get(v, "pid"), (u64)view__get(v, "domain"), (u64)view__get(v, "name"),
 				 buf, size);

@@ -96,8 +96,8 @@ const char *names__text_of(const struct names *n, const struct view *v, const st
 /* Writes "domain:name" of ids of texts that the process uses with NVTX. Returns buf. */
 const char *names__nvtx_label(const struct names *n, u32 pid, u64 domain, u64 name, char *buf, size_t size);
 /*
- * Returns the name of a range or mark of NVTX as Nsight prints it, "domain:name". NULL: v is of another kind, or its
- * name is not known. The name may be in buf.
+ * Returns the name of a range or mark of NVTX, or of a Python function, as Nsight prints it, "domain:name". NULL: v is
+ * of another kind, or its name is not known. The name may be in buf.
  */
 const char *names__nvtx(const struct names *n, const struct view *v, char *buf, size_t size);
 /*
