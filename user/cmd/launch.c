@@ -67,7 +67,7 @@ static void wait_and_run(const struct launch *l, int go, int failed)
 	signal(SIGPIPE, cmd__inherited_sigpipe);
 	signal(SIGXFSZ, cmd__inherited_sigxfsz);
 	if (l->shim[0])
-		shim__set_environment(l->shim, l->shim_needs);
+		shim__set_environment(l->shim, l->shim_needs, l->functions);
 	execvp(argv[0], argv);
 	error = errno;
 	if (write(failed, &error, sizeof(error)) != sizeof(error))

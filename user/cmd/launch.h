@@ -17,8 +17,9 @@ struct session;
 struct launch {
 	char **argv; /* NULL: no command was given */
 	char program[4096]; /* path of its file */
-	char shim[4096]; /* path of the library that CUDA or NVTX loads into it; "": none */
+	char shim[4096]; /* path of the library that is loaded into it; "": none */
 	unsigned int shim_needs; /* enum shim_need, or-ed */
+	const char *functions; /* the Python functions to trace (cmd/functions.h); NULL: none */
 	pid_t pid; /* 0: none */
 	struct session *session; /* traces it, and sends it signals where needed; NULL: none yet */
 	int start_pipe; /* pipe: a byte lets the child run CMD */

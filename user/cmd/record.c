@@ -21,6 +21,7 @@ static const char help[] =
 	"                    [--capture-range RANGE] [--capture-range-end stop|repeat[:N]] [--no-args] [--no-source]\n"
 	"                    [--scope self|user|all] [--trusted-files] [--remote-files] [--FAMILY=OPTION]\n"
 	"                    [--FAMILY-OPTION NUMBER] [--cost-limit PERCENT|none] [--inject]\n"
+	"                    [--function MODULE:QUALNAME] [--functions-trace FILE]\n"
 	"                    [--print] [--report] [--rules FILE] [-q] [-- CMD ARGS]\n"
 	"\n"
 	"Traces what the filters select, and writes a trace file. Without a filter it traces calls of CUDA, NCCL\n"
@@ -89,6 +90,12 @@ static const char help[] =
 	"                        processes: first load sonde's library into the processes of -p, and into those\n"
 	"                        with CUDA that the filters select (`sonde inject --help`); adds family gpu if -t\n"
 	"                        requests none that needs it\n"
+	"      --function NAME   record each call of this Python function, MODULE:QUALNAME (train:Model.forward);\n"
+	"                        repeatable. CPython from 3.8 on; running processes need --inject. --torch=functions:\n"
+	"                        each call of a torch.nn.Module with the shapes of its tensors, backward, and the\n"
+	"                        step of each optimizer. All add family functions (docs/python-functions.md)\n"
+	"      --functions-trace FILE  the same for the functions of a JSON file of Nsight Systems\n"
+	"                        (--python-functions-trace)\n"
 	"      --print           also print each event when it arrives, one per line\n"
 	"      --report          print the summary (`sonde report FILE`) once the recording has ended\n"
 	"      --rules FILE      rules on functions of libraries, for findings: docs/adding-a-rule.md\n"
@@ -232,6 +239,27 @@ static int check_inject(struct record_args *a)
 	return -EINVAL;
 }
 
+/* The names reach a process when the library is loaded into it, or from the environment of the command. */
+static int check_functions(struct record_args *a)
+{
+	bool requests = shim__needs(a->session.families) & SHIM_NEED_FUNCTIONS;
+
+	if (requests && !a->functions.text) {
+		fprintf(stderr, "sonde record: family functions needs the functions: --function MODULE:QUALNAME, "
+				"--functions-trace FILE or --torch=functions\n");
+		return -EINVAL;
+	}
+	if (!a->functions.text)
+		return 0;
+	if (!a->inject && !a->launch.argv) {
+		fprintf(stderr,
+			"sonde record: functions of a running process need --inject, which loads sonde's library "
+			"into the process; else put the command after --\n");
+		return -EINVAL;
+	}
+	return requests ? 0 : record_options__add_family(a, "functions");
+}
+
 #define OPTION_OF_FAMILY 1 /* no character */
 
 /* Returns 0 to continue, 1 after --help, negative errno for wrong usage. */
@@ -259,6 +287,10 @@ static int parse(struct record_args *a, int argc, char **argv)
 		{ "capture-range-end", required_argument, NULL, 'E' },
 		{ "start-paused", no_argument, NULL, 'U' },
 		{ "inject", no_argument, NULL, 'I' },
+		{ "function", required_argument, NULL, 'Y' },
+		{ "functions-trace", required_argument, NULL, 'J' },
+		/* a family: not an abbreviation of the options above */
+		{ "functions", optional_argument, NULL, OPTION_OF_FAMILY },
 		{ "cost-limit", required_argument, NULL, 'L' },
 		{ "quiet", no_argument, NULL, 'q' },
 		{ "report", no_argument, NULL, 'R' },
@@ -353,6 +385,12 @@ static int parse(struct record_args *a, int argc, char **argv)
 		case 'I':
 			a->inject = true;
 			break;
+		case 'Y':
+			err = functions__add(&a->functions, optarg);
+			break;
+		case 'J':
+			err = functions__add_file(&a->functions, optarg);
+			break;
 		case 'h':
 			fputs(help, stdout);
 			return 1;
@@ -388,6 +426,8 @@ static int parse(struct record_args *a, int argc, char **argv)
 		err = record_options__finish_capture(a);
 	if (!err)
 		err = parse_command(a, argc, argv);
+	if (!err)
+		err = check_functions(a);
 	if (!err)
 		err = check_inject(a);
 	if (!err)

@@ -2,6 +2,7 @@
 /* `sonde record`: the command line (record.c, record_options.c) and the recording (record_run.c, record_inject.c). */
 #pragma once
 
+#include "cmd/functions.h"
 #include "cmd/launch.h"
 #include "cmd/pids.h"
 #include "cmd/scope.h"
@@ -23,6 +24,7 @@ struct record_args {
 	struct capture_range capture; /* session.capture points to it if it was given */
 	const char *capture_end; /* the value of --capture-range-end; NULL: not given */
 	bool inject; /* load the shim into running processes */
+	struct functions functions; /* the Python functions to trace */
 	u32 not_injected; /* processes into which it could not be loaded */
 	bool has_command; /* "--" was given: sonde's own failures are EXIT_OWN_FAILURE */
 	struct launch launch;

@@ -66,20 +66,27 @@ static bool has_name(const struct record_args *a, u32 pid)
 	return false;
 }
 
-static void note_cuda(const struct mapping *m, void *arg)
+struct runtimes {
+	bool cuda, python;
+};
+
+static void note_runtime(const struct mapping *m, void *arg)
 {
 	const char *slash = strrchr(m->path, '/');
+	struct runtimes *r = arg;
 
-	if (slash && (!strncmp(slash, "/libcuda.so", 11) || !strncmp(slash, "/libcudart.so", 13)))
-		*(bool *)arg = true;
+	if (!slash)
+		return;
+	r->cuda |= !strncmp(slash, "/libcuda.so", 11) || !strncmp(slash, "/libcudart.so", 13);
+	r->python |= !strncmp(slash, "/python3", 8) || !strncmp(slash, "/libpython3", 11);
 }
 
-static bool has_cuda(u32 pid)
+static bool has_runtime(const struct record_args *a, u32 pid)
 {
-	bool cuda = false;
+	struct runtimes r = {};
 
-	procs__each_mapping_of(pid, note_cuda, &cuda);
-	return cuda;
+	procs__each_mapping_of(pid, note_runtime, &r);
+	return r.cuda || (r.python && a->functions.text);
 }
 
 /* Selects processes as the recording does: a process must pass each kind of filter that is given. */
@@ -92,7 +99,7 @@ static bool selected(const struct record_args *a, const struct pids *in_cgroups,
 	if (a->session.n_cgroups && !contains(in_cgroups->list, in_cgroups->n, pid))
 		return false;
 	/* Processes of -p may load CUDA later; others are selected only if they have it. */
-	return contains(a->pids.list, a->pids.n, pid) || has_cuda(pid);
+	return contains(a->pids.list, a->pids.n, pid) || has_runtime(a, pid);
 }
 
 static void find_processes(const struct record_args *a, struct pids *out)
@@ -177,11 +184,18 @@ static void print_waiting(u32 pid)
 	printed = true;
 }
 
+/* What a process without the library lacks */
+static const char *records(const struct record_args *a)
+{
+	return shim__records(shim__needs(a->session.families));
+}
+
 /* Loads the shim; returns false after printing why it could not. */
 static bool inject(const struct record_args *a, u32 pid, u32 uid, const char *shim, struct inject_budget *budget)
 {
 	const struct inject_options options = {
 		.remote_files = a->session.remote_files,
+		.functions = a->functions.text,
 		.impatient = inject_budget__turn(budget, uid) == INJECT_TURN_SHORT,
 		.waiting = print_waiting,
 		.stopped = record__is_stopped,
@@ -194,7 +208,7 @@ static bool inject(const struct record_args *a, u32 pid, u32 uid, const char *sh
 	failed = r.outcome == INJECT_REFUSED || r.outcome == INJECT_FAILED;
 	inject_budget__add(budget, uid, timing__now() - began, failed);
 	if (failed)
-		cmd__error("--inject: process %u will have no device times: %s", pid, r.why);
+		cmd__error("--inject: process %u will have no %s: %s", pid, records(a), r.why);
 	return !failed;
 }
 
@@ -237,8 +251,8 @@ void record_inject__run(struct record_args *a)
 	if (!a->inject)
 		return;
 	if (shim__find(shim, sizeof(shim))) {
-		cmd__error(
-			"libsonde-cupti.so is neither beside sonde nor in ../lib/sonde: there will be no device times");
+		cmd__error("libsonde-cupti.so is neither beside sonde nor in ../lib/sonde: there will be no %s",
+			   records(a));
 		a->not_injected++;
 		return;
 	}

@@ -25,6 +25,7 @@ int record_options__copy(struct record_args *a, char *text)
 
 void record_options__free(struct record_args *a)
 {
+	free(a->functions.text);
 	for (u32 i = 0; i < a->n_copies; i++)
 		free(a->copies[i]);
 	free(a->copies);
@@ -325,6 +326,14 @@ void record_options__default_cost_limit(struct record_args *a)
 		a->session.cost_limit = 0.01;
 }
 
+static int add_choice(struct record_args *a, const char *family, const char *option)
+{
+	/* an option of this command: the functions are Python's, and recorded without family torch */
+	if (!strcmp(family, "torch") && !strcmp(option, "functions"))
+		return functions__add_torch(&a->functions);
+	return add_option(a, family, option);
+}
+
 /* arg: FAMILY=OPTION,OPTION..; each is added as FAMILY=OPTION. */
 static int add_choices(struct record_args *a, const char *arg)
 {
@@ -335,7 +344,7 @@ static int add_choices(struct record_args *a, const char *arg)
 	if (err)
 		fprintf(stderr, "sonde record: no memory for the option --%s\n", arg);
 	while (!err && (item = strsep(&rest, ","))) {
-		err = *item ? add_option(a, family, item) : -EINVAL;
+		err = *item ? add_choice(a, family, item) : -EINVAL;
 		if (!*item)
 			fprintf(stderr, "sonde record: --%s has an empty option\n", arg);
 	}
@@ -358,7 +367,7 @@ int record_options__of_family(struct record_args *a, const char *arg, const char
 		return -EINVAL;
 	}
 	/* not --FAMILY-NUMBER=N */
-	if (arg[2 + strcspn(arg + 2, "=-")] == '=' && strchr(arg, ','))
+	if (arg[2 + strcspn(arg + 2, "=-")] == '=' && (strchr(arg, ',') || !strcmp(arg, "--torch=functions")))
 		return add_choices(a, arg + 2);
 	a->options[a->n_options++] = arg + 2;
 	return 0;

@@ -231,24 +231,17 @@ static bool wait_for_start(struct session *s, struct record_args *a)
 	return (!stops && !subcommand__is_orphan()) || a->launch.pid;
 }
 
-/* Finds libsonde-cupti.so, which CUDA or NVTX loads into the command, as families gpu and nvtx need it there. */
+/* Finds libsonde-cupti.so, which is loaded into the command, as families gpu, nvtx and functions need it there. */
 static void choose_shim(struct record_args *a)
 {
-	unsigned int needs = record_options__shim_needs(a);
+	unsigned int needs = shim__check_environment(record_options__shim_needs(a));
 
-	for (unsigned int need = SHIM_NEED_GPU; need <= SHIM_NEED_NVTX; need <<= 1) {
-		const char *other = shim__other_library(need);
 
-		if (!(needs & need) || !other)
-			continue;
-		cmd__error("%s is set already, to %s: there will be no %s", shim__variable(need), other,
-			   need == SHIM_NEED_GPU ? "device times" : "ranges of NVTX");
-		needs &= ~need;
-	}
 	a->launch.shim_needs = needs;
+	a->launch.functions = a->functions.text;
 	if (needs && shim__find(a->launch.shim, sizeof(a->launch.shim)))
 		cmd__error("libsonde-cupti.so is neither beside sonde nor in ../lib/sonde: there will be no %s",
-			   needs & SHIM_NEED_GPU ? "device times" : "ranges of NVTX");
+			   shim__records(needs));
 }
 
 /* Forks the command, which waits, and adds its pid to the filter. Returns 0 or an exit status. */

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "cmd/cmd.h"
 #include "cmd/shim.h"
 #include "util/array.h"
 
@@ -15,8 +16,12 @@
 
 static const struct {
 	const char *family;
-	const char *variable; /* cuInit, or the first call of NVTX, loads the library that it names */
-} needs_of[] = { { "gpu", "CUDA_INJECTION64_PATH" }, { "nvtx", "NVTX_INJECTION64_PATH" } };
+	/* cuInit, or the first call of NVTX, loads the library that it names; NULL: the dynamic loader does */
+	const char *variable;
+	const char *records; /* what there will not be without the library */
+} needs_of[] = { { "gpu", "CUDA_INJECTION64_PATH", "device times" },
+		 { "nvtx", "NVTX_INJECTION64_PATH", "ranges of NVTX" },
+		 { "functions", NULL, "calls of Python functions" } };
 
 unsigned int shim__needs(const char *families)
 {
@@ -30,17 +35,35 @@ unsigned int shim__needs(const char *families)
 	return needs;
 }
 
-const char *shim__variable(enum shim_need need)
+unsigned int shim__check_environment(unsigned int needs)
 {
-	return needs_of[need == SHIM_NEED_NVTX].variable;
+	const char *const others[] = { secure_getenv("CUDA_INJECTION64_PATH"), secure_getenv("NVTX_INJECTION64_PATH") };
+
+	for (unsigned int i = 0; i < ARRAY_LEN(others); i++) {
+		if (!(needs >> i & 1) || !others[i] || !*others[i])
+			continue;
+		cmd__error("%s is set already, to %s: there will be no %s", needs_of[i].variable, others[i],
+			   needs_of[i].records);
+		needs &= ~(1U << i);
+	}
+	return needs;
 }
 
-const char *shim__other_library(enum shim_need need)
+const char *shim__records(unsigned int needs)
 {
-	const char *other = need == SHIM_NEED_NVTX ? secure_getenv("NVTX_INJECTION64_PATH") :
-						     secure_getenv("CUDA_INJECTION64_PATH");
+	return needs_of[needs ? __builtin_ctz(needs) : 0].records;
+}
 
-	return other && *other ? other : NULL;
+/* Before the libraries that a user lets the program load */
+static void preload(const char *path)
+{
+	const char *others = secure_getenv("LD_PRELOAD");
+	char *both = NULL;
+
+	if (asprintf(&both, "%s%s%s", path, others ? ":" : "", others ? others : "") < 0)
+		return;
+	setenv("LD_PRELOAD", both, 1);
+	free(both);
 }
 
 int shim__find(char *path, size_t size)
@@ -63,11 +86,20 @@ int shim__find(char *path, size_t size)
 	return -ENOENT;
 }
 
-void shim__set_environment(const char *path, unsigned int needs)
+void shim__set_environment(const char *path, unsigned int needs, const char *functions)
 {
 	for (unsigned int i = 0; i < ARRAY_LEN(needs_of); i++)
-		if (needs >> i & 1)
+		if (needs >> i & 1 && needs_of[i].variable)
 			setenv(needs_of[i].variable, path, 1);
+	if (functions) {
+		char pid[32];
+
+		snprintf(pid, sizeof(pid), "%d", getpid());
+		setenv("SONDE_FUNCTIONS", functions, 1);
+		/* only the command itself waits for the probes */
+		setenv("SONDE_FUNCTIONS_PID", pid, 1);
+		preload(path);
+	}
 	/* a user may have set another time */
 	setenv("SONDE_CUPTI_WAIT", WAIT_MS, 0);
 }

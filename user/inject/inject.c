@@ -198,6 +198,9 @@ static void inject(struct space *s, u32 pid, const char *shim, const struct inje
 		r->outcome = INJECT_ALREADY;
 	else if (!err)
 		load__shim(s, shim, options, r);
+	if (options->functions && (r->outcome == INJECT_DONE || r->outcome == INJECT_ALREADY) &&
+	    !configure__functions(pid, s->memory, options->functions, r->why, sizeof(r->why)))
+		r->outcome = INJECT_FAILED;
 }
 
 static void run_child(int out, u32 pid, const char *shim, const struct inject_options *options)

@@ -41,6 +41,7 @@ int inject__examine(u32 pid, const char *shim, bool remote_files, struct inject_
 struct inject_options {
 	bool force; /* even if the process's seccomp filter can't be read */
 	bool remote_files; /* open its C library also on a remote file system */
+	const char *functions; /* the Python functions to trace, for the shim (core/shim_functions.h); NULL: none */
 	bool impatient; /* the limit of dlopen is one second, not five */
 	void (*waiting)(u32 pid); /* called once after one second; may be NULL */
 	/*

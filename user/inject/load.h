@@ -10,5 +10,8 @@
 
 #define LOAD_FILES_MS 30000 /* for all requests about the files before a thread is stopped: space__limit() */
 
+/* Writes the functions to trace into the data of the shim that the process has. Returns false with the reason. */
+bool configure__functions(u32 pid, int memory, const char *functions, char *why, size_t len);
+
 /* Fills the result. Call it for a process that passed check.h. */
 void load__shim(struct space *s, const char *shim, const struct inject_options *options, struct inject_result *r);
