@@ -236,7 +236,6 @@ static void choose_shim(struct record_args *a)
 {
 	unsigned int needs = shim__check_environment(record_options__shim_needs(a));
 
-
 	a->launch.shim_needs = needs;
 	a->launch.functions = a->functions.text;
 	if (needs && shim__find(a->launch.shim, sizeof(a->launch.shim)))

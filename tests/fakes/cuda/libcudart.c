@@ -4,6 +4,9 @@
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+
+CUresult cuProfilerStart(void);
+CUresult cuProfilerStop(void);
 #include <cupti_runtime_cbid.h>
 
 CUresult fake__set_device(uint32_t device);
