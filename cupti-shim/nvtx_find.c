@@ -22,12 +22,13 @@
 
 #include <fcntl.h>
 #include <link.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define SEGMENTS_MAX 4096
-#define TABLES_MAX   256
-#define BUFFER_BYTES 65536
+#define SEGMENTS_MAX 2048
+#define TABLES_MAX   128
+#define BUFFER_BYTES 16384
 #define HEAD_BYTES   48 /* of a table, which decide whether the rest is looked at */
 
 static const struct {
@@ -41,7 +42,7 @@ struct segment {
 };
 
 static struct {
-	struct segment segments[SEGMENTS_MAX];
+	struct segment *segments; /* of SEGMENTS_MAX; NULL: none were read yet */
 	uint32_t n_segments;
 	uintptr_t candidates[TABLES_MAX]; /* addresses of what may be tables */
 	uint32_t n;
@@ -178,8 +179,14 @@ static int pass_tables(struct dl_phdr_info *info, size_t size, void *arg)
 void nvtx_find__each(void (*fn)(struct nvtx_table *t, const char *path),
 		     void (*old)(const char *path, uintptr_t begin, uintptr_t end))
 {
-	int memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
 	struct counters c = { 0 };
+	int memory;
+
+	if (!found.segments)
+		found.segments = calloc(SEGMENTS_MAX, sizeof(*found.segments));
+	if (!found.segments)
+		return;
+	memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
 
 	dl_iterate_phdr(read_counters, &c);
 	/* another object may be where one was unloaded */

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TABLES_MAX 256
-#define PATH_BYTES 512
+#define TABLES_MAX 128
+#define PATH_BYTES 256
 
 struct subscription;
 
@@ -35,7 +35,7 @@ struct served {
 };
 
 static struct {
-	struct served list[TABLES_MAX];
+	struct served *list; /* of TABLES_MAX; NULL: nothing was served yet */
 	uint32_t n;
 	bool others_tool; /* the environment names another tool */
 	bool pending; /* a thread was initializing a table */
@@ -263,6 +263,10 @@ void nvtx_tables__serve(void)
 	uint32_t keep = 0;
 
 	if (!nvtx_find__has_changed() && !tables.pending)
+		return;
+	if (!tables.list)
+		tables.list = calloc(TABLES_MAX, sizeof(*tables.list));
+	if (!tables.list)
 		return;
 	tables.pending = false;
 	tool = getenv("NVTX_INJECTION64_PATH");
