@@ -13,7 +13,7 @@ def run_cell(n, text):
 run_cell(1732, '''def slow():
     end = time.monotonic() + 0.05
     while time.monotonic() < end:
-        [x * x for x in range(500)]
+        [x * x for x in range(150)]
 ''')
 exec("nap = lambda: time.sleep(0.1)", scope)
 def timed(f):
