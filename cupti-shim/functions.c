@@ -161,10 +161,17 @@ void functions__end(void)
 }
 
 /* Calls stay intercepted in the child until it executes another program, and are recorded if a tracer requests it. */
-void functions__after_fork(void)
+void functions__after_fork(uint32_t inherited)
 {
-	state.records = state.is_busy = false;
+	uint64_t ignored;
+
+	state.records = state.is_busy = state.records && inherited >> SHIM_FUNCTIONS & 1;
 	functions_thread__after_fork();
+	lanes__lost(LANE_FUNCTIONS, &ignored);
+	if (!state.records)
+		return;
+	texts__set_recording(LANE_FUNCTIONS, true);
+	report_state(GPU_SHIM_STARTED, "");
 }
 
 bool functions__is_launched(void)

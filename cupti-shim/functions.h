@@ -39,7 +39,7 @@ void functions__end(void);
 /* Is a tracer served, or are calls still intercepted? */
 bool functions__is_busy(void);
 /* Runs in the child of a fork. */
-void functions__after_fork(void);
+void functions__after_fork(uint32_t inherited);
 /* Does this program have the functions from sonde's environment, and is it Python? */
 bool functions__is_launched(void);
 /* Is it the command itself, which may wait for the probes? Its children may outlive the recording. */

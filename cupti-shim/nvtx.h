@@ -109,4 +109,5 @@ void nvtx_tables__keep(const uint64_t *slot);
 void nvtx__step(uint32_t requested, bool came, bool left);
 bool nvtx__is_active(void);
 void nvtx__stop(void);
-void nvtx__after_fork(void);
+/* inherited: groups that the child goes on recording */
+void nvtx__after_fork(uint32_t inherited);

@@ -116,11 +116,23 @@ void nvtx__step(uint32_t requested, bool came, bool left)
 		report_state(GPU_SHIM_LEFT, "");
 }
 
-/* The child's thread, if there is one, makes the tables as they were, unless a tracer requests records of the child. */
-void nvtx__after_fork(void)
+/* The ranges that are open are the parent's. */
+void nvtx__after_fork(uint32_t inherited)
 {
-	nvtx_passes_ranges = nvtx_records = false;
+	uint64_t ignored;
+
 	nvtx_ranges__forget();
+	nvtx_ranges__lost(&ignored, &ignored);
+	lanes__lost(LANE_NVTX, &ignored);
+	control.active = inherited & REQUESTS;
+	nvtx_records = inherited >> SHIM_NVTX & 1;
+	nvtx_passes_ranges = inherited >> SHIM_RANGES & 1;
+	if (!control.active)
+		return;
+	control.since = shim__now();
+	texts__set_recording(LANE_NVTX, true);
+	report_state(GPU_SHIM_STARTED, "");
+	nvtx_names__report_all();
 }
 
 /*
@@ -134,10 +146,11 @@ int InitializeInjectionNvtx2(const void *(*get_table)(uint32_t id))
 	if (!nvtx_tables__slots(get_table(1), slots))
 		return 0;
 	nvtx_tables__keep(slots[0]);
+	control.by_nvtx = true;
+	/* until the slots are filled, other threads wait in NVTX */
+	shim__await(SHIM_NVTX);
 	for (uint32_t i = 0; i < NVTX_SLOTS; i++)
 		if (slots[i] && nvtx_functions[i])
 			*slots[i] = (uint64_t)(uintptr_t)nvtx_functions[i];
-	control.by_nvtx = true;
-	shim__await(SHIM_NVTX);
 	return 1;
 }

@@ -22,6 +22,7 @@
 
 #include <fcntl.h>
 #include <link.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,7 +30,7 @@
 #define SEGMENTS_MAX 2048
 #define TABLES_MAX   128
 #define BUFFER_BYTES 16384
-#define HEAD_BYTES   48 /* of a table, which decide whether the rest is looked at */
+#define HEAD_BYTES   offsetof(struct nvtx_table, lists[2]) /* of a table, which decide whether the rest is looked at */
 
 static const struct {
 	uint32_t first, n;
@@ -133,7 +134,8 @@ static void note(const uint8_t *bytes, size_t n, uintptr_t at)
 		struct nvtx_table head;
 
 		memcpy(&head, bytes + i, HEAD_BYTES);
-		if (head.callbacks_size == 16 && head.version_size == 24 && head.version == 3 && found.n < TABLES_MAX)
+		if (head.callbacks_size == 16 && head.version_size == 24 && head.version == 3 &&
+		    head.lists[1] == at + i + offsetof(struct nvtx_table, slots) && found.n < TABLES_MAX)
 			found.candidates[found.n++] = at + i;
 	}
 }
@@ -148,7 +150,7 @@ static void read_segment(struct segment *s, int memory)
 		size_t n = s->end - at < sizeof(buffer) ? s->end - at : sizeof(buffer);
 		ssize_t got = pread(memory, buffer, n, (off_t)at);
 
-		if (got < HEAD_BYTES)
+		if (got < (ssize_t)HEAD_BYTES)
 			return;
 		note(buffer, (size_t)got, at);
 		if ((size_t)got < n || n < sizeof(buffer))

@@ -125,24 +125,27 @@ static void found(struct nvtx_table *t, const char *path)
 {
 	struct served *s = find(t);
 
+	bool ours;
+
 	if (s) {
 		s->seen = true;
-		if (s->serves)
+		/* an object may have been unloaded and loaded again at the same address */
+		if (!s->serves || (!has_other_functions(s, &ours) && ours))
 			return;
-	} else {
-		if (tables.n == TABLES_MAX)
-			return;
-		s = &tables.list[tables.n];
-		*s = (struct served){ .table = t, .seen = true };
-		for (uint32_t i = 0; i < NVTX_SLOTS; i++)
-			s->slots[i] = &t->slots[i];
-		strncpy(s->path, *path ? path : "/proc/self/exe", sizeof(s->path) - 1);
-		tables.n++;
-		if (serve(s))
-			record(s);
-		else
-			tables.n--;
 	}
+	if (!s && tables.n == TABLES_MAX)
+		return;
+	if (!s)
+		s = &tables.list[tables.n++];
+	*s = (struct served){ .table = t, .seen = true };
+	for (uint32_t i = 0; i < NVTX_SLOTS; i++)
+		s->slots[i] = &t->slots[i];
+	strncpy(s->path, *path ? path : "/proc/self/exe", sizeof(s->path) - 1);
+	/* one that a thread is initializing is served by the next search */
+	if (serve(s))
+		record(s);
+	else
+		s->seen = false;
 }
 
 /* nvtxDetail/nvtxTypes.h: NvtxExportTableCallbacks; its id is 1 */

@@ -30,6 +30,7 @@
 #define RETRY_MS	 10000 /* after another profiler was using CUPTI */
 #define STACK_BYTES	 (1 << 20) /* for CUPTI's calls, too */
 #define EXIT_NS		 3000000000ULL
+#define INHERITED_NS	 2000000000ULL /* for which a forked child goes on recording until a tracer requests it */
 
 SHIM_EXPORT int InitializeInjection(void);
 
@@ -46,6 +47,9 @@ static struct {
 	bool has_cuda; /* a child of a fork can't use CUDA then */
 	/* LD_PRELOAD has brought the shim into a program that is not Python: no thread unless CUDA or NVTX calls */
 	bool is_bystander;
+	uint32_t requested; /* groups, at the last step */
+	uint32_t inherited; /* groups that were requested of the parent as it forked */
+	uint64_t inherited_until; /* CLOCK_MONOTONIC, ns */
 	bool awaits_cuda; /* CUDA will load the shim itself, and CUPTI is not called before */
 	sem_t wake, ended;
 } shim = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -136,6 +140,10 @@ static void step(void)
 	bool came = changes.arrivals != shim.changes.arrivals, left = changes.departures != shim.changes.departures;
 
 	shim.changes = changes;
+	/* the tracer of a forked child's parent needs a moment to find the child */
+	if (shim__now() < shim.inherited_until)
+		requested |= shim.inherited;
+	shim.requested = requested;
 	nvtx__step(requested, came, left);
 	functions__step(requested, came, left);
 	lanes__reclaim();
@@ -240,7 +248,12 @@ static void at_exit(void)
 	if (shim.ending)
 		return;
 	shim.ending = true;
-	if (!shim.thread || !is_active())
+	if (!shim.thread) {
+		nvtx__stop();
+		functions__end();
+		return;
+	}
+	if (!is_active())
 		return;
 	sem_post(&shim.wake);
 	clock_gettime(CLOCK_REALTIME, &t);
@@ -267,8 +280,10 @@ static void in_child(void)
 	out__reset();
 	names__reset();
 	lanes__after_fork();
-	nvtx__after_fork();
-	functions__after_fork();
+	shim.inherited = shim.requested & (1U << SHIM_NVTX | 1U << SHIM_RANGES | 1U << SHIM_FUNCTIONS);
+	shim.inherited_until = shim__now() + INHERITED_NS;
+	nvtx__after_fork(shim.inherited);
+	functions__after_fork(shim.inherited);
 	control__after_fork();
 	if (!shim.has_cuda && !shim.is_bystander)
 		start_thread();

@@ -317,10 +317,9 @@ static void add_finding(struct nvtx_report *r, struct report_output *out)
 		if (top->ns[i] > top->ns[most])
 			most = i;
 	if (top && top->ns[most])
-		report_output__finding(
-			out, "Of %s in which range %s was the innermost one, its threads were %s for %s (%.0f%%).",
-			TEXT_NS(top->total), NVTX_LABEL_OF(&r->nvtx, label), doing_texts[most], TEXT_NS(top->ns[most]),
-			table__percent(top->ns[most], top->total));
+		report_output__finding(out, "In range %.60s, of %s, threads were %s for %.0f%% of the time.",
+				       NVTX_LABEL_OF(&r->nvtx, label), TEXT_NS(top->total), doing_texts[most],
+				       table__percent(top->ns[most], top->total));
 	if (r->open)
 		report_output__note(out, "%s range%s had not ended when the recording did: only `Instances` has them.",
 				    TEXT_COUNT(r->open), text__s(r->open));
@@ -354,10 +353,10 @@ static int add_drops(struct nvtx_report *r, struct report_output *out)
 		whole.to = 0;
 	err = query__read_kind(&whole, "nvtx_dropped", on_dropped, dropped);
 	if (dropped[NVTX_BEGAN_BEFORE])
-		report_output__note(out,
-				    "%s range%s had begun before the recording, so %s not known: they are left out.",
-				    TEXT_COUNT(dropped[NVTX_BEGAN_BEFORE]), text__s(dropped[NVTX_BEGAN_BEFORE]),
-				    dropped[NVTX_BEGAN_BEFORE] == 1 ? "its name is" : "their names are");
+		report_output__note(
+			out,
+			"%s range%s ended whose begin is not known, because it was before the recording, or a pop had no push.",
+			TEXT_COUNT(dropped[NVTX_BEGAN_BEFORE]), text__s(dropped[NVTX_BEGAN_BEFORE]));
 	if (dropped[NVTX_LANE_FULL] + dropped[NVTX_TOO_MANY])
 		report_output__note(out, "%s ranges or marks had no room in the process and are lost.",
 				    TEXT_COUNT(dropped[NVTX_LANE_FULL] + dropped[NVTX_TOO_MANY]));
@@ -385,6 +384,23 @@ static void free_all(struct nvtx_report *r)
 	nvtx__free(&r->nvtx);
 }
 
+static int on_shim(const struct rows *rows, void *arg)
+{
+	*(bool *)arg |= rows__count(rows) > 0;
+	return 0;
+}
+
+static void add_nothing(const struct query *args, struct report_output *out)
+{
+	bool has_shim = false;
+
+	report__nothing(args, out, "No range or mark of NVTX was recorded", "nvtx");
+	if (query__has_family(args, "nvtx") && !query__read_kind(args, "nvtx_shim", on_shim, &has_shim) && !has_shim)
+		report_output__note(
+			out,
+			"No process had sonde's library: `sonde record -t +nvtx -- CMD` starts one with it, `--inject -p PID` loads it. It looks for a recording once a second.");
+}
+
 static int run(const struct query *args, struct report_output *out)
 {
 	struct table *t = REPORT_TABLE(out, "ranges", "Ranges of NVTX", range_columns);
@@ -404,7 +420,7 @@ static int run(const struct query *args, struct report_output *out)
 		add_finding(&r, out);
 		err = add_drops(&r, out);
 		if (!r.nvtx.n && !r.marks.n && !r.counters.n)
-			report__nothing(args, out, "No range or mark of NVTX was recorded", "nvtx");
+			add_nothing(args, out);
 	}
 	free_all(&r);
 	return err;

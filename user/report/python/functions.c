@@ -263,7 +263,9 @@ static int run(const struct query *args, struct report_output *out)
 		report_output__note(out, "%s call%s had no room in the process and are lost.", TEXT_COUNT(dropped),
 				    text__s(dropped));
 	if (!r.functions.n && !r.others.n)
-		report__nothing(args, out, "No call of a named function was recorded", "functions");
+		report_output__finding(
+			out,
+			"No call of a named function was recorded: `sonde record --function MODULE:QUALNAME` names one.");
 	free_groups(&r, &r.functions);
 	free_groups(&r, &r.shapes);
 	MAP_EACH(struct open_thread *t, &r.threads)
