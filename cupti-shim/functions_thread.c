@@ -77,15 +77,8 @@ static void undo(void)
 
 static void wait_ms(long ms)
 {
-	struct timespec t;
+	struct timespec t = shim__in_ms(ms);
 
-	clock_gettime(CLOCK_REALTIME, &t);
-	t.tv_sec += ms / 1000;
-	t.tv_nsec += ms % 1000 * 1000000;
-	if (t.tv_nsec >= 1000000000) {
-		t.tv_sec++;
-		t.tv_nsec -= 1000000000;
-	}
 	while (sem_timedwait(&thread.wake, &t) && errno == EINTR)
 		;
 }

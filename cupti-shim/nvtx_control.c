@@ -16,7 +16,6 @@ static struct {
 	bool active; /* the tables are served for a tracer */
 	bool by_nvtx; /* NVTX has loaded the shim, which stays */
 	uint64_t since; /* CLOCK_MONOTONIC, ns */
-	uint64_t records; /* lost so far */
 } control;
 
 uint64_t nvtx__since(void)

@@ -68,34 +68,32 @@ static const struct schema *find(uint64_t id)
 	return NULL;
 }
 
+enum value_class { VALUE_OTHER, VALUE_SIGNED, VALUE_UNSIGNED, VALUE_FLOAT };
+
+/* Of the predefined types, the size in bytes and what the bytes are; 0: as an address */
+static const struct {
+	uint8_t size, is;
+} types[] = {
+	[ENTRY_CHAR] = { 1, VALUE_OTHER },	  [ENTRY_UCHAR] = { 1, VALUE_UNSIGNED },
+	[ENTRY_SHORT] = { 2, VALUE_SIGNED },	  [ENTRY_USHORT] = { 2, VALUE_UNSIGNED },
+	[ENTRY_INT] = { 4, VALUE_SIGNED },	  [ENTRY_UINT] = { 4, VALUE_UNSIGNED },
+	[ENTRY_LONG] = { 8, VALUE_SIGNED },	  [ENTRY_ULONG] = { 8, VALUE_UNSIGNED },
+	[ENTRY_LONGLONG] = { 8, VALUE_SIGNED },	  [ENTRY_ULONGLONG] = { 8, VALUE_UNSIGNED },
+	[ENTRY_INT8] = { 1, VALUE_SIGNED },	  [ENTRY_UINT8] = { 1, VALUE_UNSIGNED },
+	[ENTRY_INT16] = { 2, VALUE_SIGNED },	  [ENTRY_UINT16] = { 2, VALUE_UNSIGNED },
+	[ENTRY_INT32] = { 4, VALUE_SIGNED },	  [ENTRY_UINT32] = { 4, VALUE_UNSIGNED },
+	[ENTRY_INT64] = { 8, VALUE_SIGNED },	  [ENTRY_UINT64] = { 8, VALUE_UNSIGNED },
+	[ENTRY_FLOAT] = { 4, VALUE_FLOAT },	  [ENTRY_DOUBLE] = { 8, VALUE_FLOAT },
+	[ENTRY_LONGDOUBLE] = { 16, VALUE_FLOAT }, [ENTRY_SIZE] = { 8, VALUE_UNSIGNED },
+	[ENTRY_ADDRESS] = { 8, VALUE_UNSIGNED },  [ENTRY_BYTE] = { 1, VALUE_UNSIGNED },
+	[ENTRY_FLOAT32] = { 4, VALUE_FLOAT },	  [ENTRY_FLOAT64] = { 8, VALUE_FLOAT },
+	[ENTRY_RANGE_ID] = { 8, VALUE_UNSIGNED }, [ENTRY_CATEGORY] = { 4, VALUE_UNSIGNED },
+	[ENTRY_COLOR] = { 4, VALUE_UNSIGNED },
+};
+
 static size_t size_of_type(uint64_t type)
 {
-	switch (type) {
-	case ENTRY_CHAR:
-	case ENTRY_UCHAR:
-	case ENTRY_INT8:
-	case ENTRY_UINT8:
-	case ENTRY_BYTE:
-		return 1;
-	case ENTRY_SHORT:
-	case ENTRY_USHORT:
-	case ENTRY_INT16:
-	case ENTRY_UINT16:
-		return 2;
-	case ENTRY_INT:
-	case ENTRY_UINT:
-	case ENTRY_INT32:
-	case ENTRY_UINT32:
-	case ENTRY_FLOAT:
-	case ENTRY_FLOAT32:
-	case ENTRY_CATEGORY:
-	case ENTRY_COLOR:
-		return 4;
-	case ENTRY_LONGDOUBLE:
-		return 16;
-	default:
-		return 8;
-	}
+	return type < sizeof(types) / sizeof(types[0]) && types[type].size ? types[type].size : sizeof(void *);
 }
 
 static size_t entry_size(const struct entry *e, size_t *alignment)
@@ -204,64 +202,36 @@ uint64_t nvtx_schema__register_enum(const struct nvtx_enum_attributes *a)
 	return complete(s);
 }
 
-#define READ(type, kind, as)                       \
-	do {                                       \
-		type v_;                           \
-		as out_;                           \
-		if (size < sizeof(v_))             \
-			return NVTX_NO_PAYLOAD;    \
-		memcpy(&v_, data, sizeof(v_));     \
-		out_ = (as)v_;                     \
-		*bits = 0;                         \
-		memcpy(bits, &out_, sizeof(out_)); \
-		return kind;                       \
-	} while (0)
+static double read_float(const void *data, size_t size)
+{
+	long double l;
+	double d;
+	float f;
+
+	memcpy(size == sizeof(f) ? (void *)&f : size == sizeof(d) ? (void *)&d : &l, data, size);
+	return size == sizeof(f) ? (double)f : size == sizeof(d) ? d : (double)l;
+}
 
 uint32_t nvtx_entry__number(uint64_t type, const void *data, size_t size, uint64_t *bits)
 {
-	switch (type) {
-	case ENTRY_INT8:
-		READ(int8_t, NVTX_INT64, int64_t);
-	case ENTRY_UCHAR:
-	case ENTRY_UINT8:
-	case ENTRY_BYTE:
-		READ(uint8_t, NVTX_UINT64, uint64_t);
-	case ENTRY_SHORT:
-	case ENTRY_INT16:
-		READ(int16_t, NVTX_INT64, int64_t);
-	case ENTRY_USHORT:
-	case ENTRY_UINT16:
-		READ(uint16_t, NVTX_UINT64, uint64_t);
-	case ENTRY_INT:
-	case ENTRY_INT32:
-		READ(int32_t, NVTX_INT64, int64_t);
-	case ENTRY_UINT:
-	case ENTRY_UINT32:
-	case ENTRY_CATEGORY:
-	case ENTRY_COLOR:
-		READ(uint32_t, NVTX_UINT64, uint64_t);
-	case ENTRY_LONG:
-	case ENTRY_LONGLONG:
-	case ENTRY_INT64:
-		READ(int64_t, NVTX_INT64, int64_t);
-	case ENTRY_ULONG:
-	case ENTRY_ULONGLONG:
-	case ENTRY_UINT64:
-	case ENTRY_SIZE:
-	case ENTRY_ADDRESS:
-	case ENTRY_RANGE_ID:
-		READ(uint64_t, NVTX_UINT64, uint64_t);
-	case ENTRY_FLOAT:
-	case ENTRY_FLOAT32:
-		READ(float, NVTX_DOUBLE, double);
-	case ENTRY_DOUBLE:
-	case ENTRY_FLOAT64:
-		READ(double, NVTX_DOUBLE, double);
-	case ENTRY_LONGDOUBLE:
-		READ(long double, NVTX_DOUBLE, double);
-	default:
+	size_t bytes = size_of_type(type);
+	enum value_class is = type < sizeof(types) / sizeof(types[0]) ? types[type].is : VALUE_OTHER;
+	double d;
+
+	if (is == VALUE_OTHER || size < bytes)
 		return NVTX_NO_PAYLOAD;
+	*bits = 0;
+	if (is == VALUE_FLOAT) {
+		d = read_float(data, bytes);
+		memcpy(bits, &d, sizeof(d));
+		return NVTX_DOUBLE;
 	}
+	memcpy(bits, data, bytes);
+	if (is == VALUE_UNSIGNED)
+		return NVTX_UINT64;
+	/* extends the sign */
+	*bits = (uint64_t)((int64_t)(*bits << (64 - 8 * bytes)) >> (64 - 8 * bytes));
+	return NVTX_INT64;
 }
 
 static void put(struct writer *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

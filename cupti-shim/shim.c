@@ -29,7 +29,7 @@
 #define DORMANT_SLACK_NS 50000000UL
 #define RETRY_MS	 10000 /* after another profiler was using CUPTI */
 #define STACK_BYTES	 (1 << 20) /* for CUPTI's calls, too */
-#define EXIT_NS		 3000000000ULL
+#define EXIT_MS		 3000
 #define INHERITED_NS	 2000000000ULL /* for which a forked child goes on recording until a tracer requests it */
 
 SHIM_EXPORT int InitializeInjection(void);
@@ -171,20 +171,6 @@ static void step(void)
 	report_refused();
 }
 
-static void wait_ms(long ms)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	t.tv_sec += ms / 1000;
-	t.tv_nsec += ms % 1000 * 1000000;
-	if (t.tv_nsec >= 1000000000) {
-		t.tv_sec++;
-		t.tv_nsec -= 1000000000;
-	}
-	sem_timedwait(&shim.wake, &t);
-}
-
 static bool is_active(void)
 {
 	return shim.active || nvtx__is_active() || functions__is_busy();
@@ -193,6 +179,7 @@ static bool is_active(void)
 static void *run(void *arg)
 {
 	long ms, first = 1; /* ms */
+	struct timespec t;
 
 	prctl(PR_SET_NAME, "sonde-cupti");
 	while (!shim.ending) {
@@ -203,7 +190,8 @@ static void *run(void *arg)
 		pthread_mutex_unlock(&shim.lock);
 		/* the check may be delayed if that saves the machine a wake-up */
 		prctl(PR_SET_TIMERSLACK, ms == shim.look_ms ? DORMANT_SLACK_NS : 0);
-		wait_ms(ms);
+		t = shim__in_ms(ms);
+		sem_timedwait(&shim.wake, &t);
 	}
 	pthread_mutex_lock(&shim.lock);
 	nvtx__stop();
@@ -256,8 +244,7 @@ static void at_exit(void)
 	if (!is_active())
 		return;
 	sem_post(&shim.wake);
-	clock_gettime(CLOCK_REALTIME, &t);
-	t.tv_sec += EXIT_NS / 1000000000;
+	t = shim__in_ms(EXIT_MS);
 	while (sem_timedwait(&shim.ended, &t) && errno == EINTR)
 		;
 }

@@ -396,10 +396,14 @@ u64 session__number(struct session *s, const char *family, const char *option);
 struct shim_user {
 	const char *family;
 	const char *control; /* its program at the control functions, which never runs */
+	u16 state; /* id of its event that has a struct shim_state and a text behind its header */
 	/* The process ended while it was active: what it had not handed over yet is lost. */
 	void (*ended)(struct session *s, u32 pid);
 };
-/* Functions for the host code: */
+/* What the host code of such a family has beside its own functions and `parts`. */
+#define SHIM_HOST                                                                                          \
+	.prepare = session__prepare_shims, .is_runtime = shim_user__is_runtime, .sites = shim_user__sites, \
+	.tick = shim_user__tick, .has_more_records = shim_user__has_more
 void session__prepare_shims(struct session *s);
 bool shim_user__is_runtime(struct elf *elf, const char *path, bool hint);
 /* Fills the facts of a shim's file but lists no sites: they are probed separately in each process. */
@@ -411,8 +415,10 @@ void shim_user__sizes(const struct session *s, table_size_fn *fn, void *arg);
 /* Requests groups of records (bits by enum shim_group) from a process that maps the shim. */
 void session__request_records(struct session *s, const struct shim_user *user, const void *facts,
 			      const struct mapping *m, u32 groups);
-/* The shim of a process reports its state (enum gpu_shim_state) for this family, with a text of `len` bytes. */
-void session__note_shim(struct session *s, const struct shim_user *user, u32 pid, u32 state, const char *text, u32 len);
+/* To be called for each event of the family: notes the states that the shims report. */
+void session__note_shim(struct session *s, const struct shim_user *user, const struct event *e, u32 size);
+/* Copies a text of `size` bytes that a shim has passed, without characters that control a terminal. */
+void shim_user__copy_text(char *to, size_t len, const char *text, u32 size);
 
 /* Gets the load bias: the difference between addresses in the process and in the file. Returns 0 or -ENOENT. */
 int mapping__bias(const struct file_facts *file, const struct mapping *m, u64 *bias);

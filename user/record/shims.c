@@ -200,34 +200,49 @@ void session__request_records(struct session *s, const struct shim_user *user, c
 			 m->pid, user->family, n ? strerror(-err) : "it has no probe sites for that");
 }
 
-/* Prints a text of the target, without characters that control a terminal. */
-static void warn_text(struct session *s, const struct shim_user *user, u32 pid, const char *text, u32 len)
+void shim_user__copy_text(char *to, size_t len, const char *text, u32 size)
+{
+	size_t n = 0;
+
+	for (; n < size && n + 1 < len && text[n]; n++)
+		to[n] = (unsigned char)text[n] < ' ' || text[n] == 0x7f ? ' ' : text[n];
+	to[n] = '\0';
+}
+
+static void warn_text(struct session *s, const struct shim_user *user, u32 pid, const char *text, u32 size)
 {
 	char clean[256];
-	u32 i;
 
 	if (s->shims.warned_text)
 		return;
 	s->shims.warned_text = true;
-	for (i = 0; i < len && i < sizeof(clean) - 1 && text[i]; i++)
-		clean[i] = text[i] < ' ' || text[i] == 0x7f ? ' ' : text[i];
-	clean[i] = '\0';
+	shim_user__copy_text(clean, sizeof(clean), text, size);
 	session__warn_of(s, session__user(s, pid), "process %u: family %s: %s", pid, user->family, clean);
 }
 
-void session__note_shim(struct session *s, const struct shim_user *user, u32 pid, u32 state, const char *text, u32 len)
-{
-	struct shims *g = &s->shims;
-	struct shim_target *t = find(g, user, pid);
+struct state_event {
+	struct event event;
+	struct shim_state shim;
+	char text[];
+};
 
+void session__note_shim(struct session *s, const struct shim_user *user, const struct event *e, u32 size)
+{
+	const struct state_event *r = (const struct state_event *)e;
+	struct shims *g = &s->shims;
+	struct shim_target *t;
+
+	if (e->id != user->state || size < sizeof(*r))
+		return;
+	t = find(g, user, e->pid);
 	if (!t)
-		t = add(g, user, pid);
+		t = add(g, user, e->pid);
 	/* GPU_SHIM_LEFT of another tracer does not concern this one; its own means the end */
-	if (t && (state != GPU_SHIM_LEFT || g->dropped))
-		t->active = state == GPU_SHIM_STARTED || state == GPU_SHIM_IMPAIRED;
+	if (t && (r->shim.state != GPU_SHIM_LEFT || g->dropped))
+		t->active = r->shim.state == GPU_SHIM_STARTED || r->shim.state == GPU_SHIM_IMPAIRED;
 	/* the text says why there are no records, or not all */
-	if (len && text[0] && state != GPU_SHIM_WAITING)
-		warn_text(s, user, pid, text, len);
+	if (size > sizeof(*r) && r->text[0] && r->shim.state != GPU_SHIM_WAITING)
+		warn_text(s, user, e->pid, r->text, size - (u32)sizeof(*r));
 }
 
 /* True also for a zombie. */

@@ -26,21 +26,13 @@ static void ended(struct session *s, u32 pid)
 	session__emit(s, &d, sizeof(d));
 }
 
-static const struct shim_user user = { .family = "functions", .control = "functions_control", .ended = ended };
+static const struct shim_user user = {
+	.family = "functions", .control = "functions_control", .state = ID_functions_shim, .ended = ended
+};
 
 static void object_mapped(struct session *s, struct file_facts *file, const void *facts, const struct mapping *m)
 {
 	session__request_records(s, &user, facts, m, 1U << SHIM_FUNCTIONS);
-}
-
-/* The text of a record's tail, without characters that control a terminal */
-static void copy(char *to, size_t len, const char *from, u32 size)
-{
-	size_t n = 0;
-
-	for (; n < size && n + 1 < len && from[n]; n++)
-		to[n] = from[n] < ' ' || from[n] == 0x7f ? '?' : from[n];
-	to[n] = '\0';
 }
 
 static void note_name(struct functions *f, const struct functions_text *t, u32 size)
@@ -49,7 +41,7 @@ static void note_name(struct functions *f, const struct functions_text *t, u32 s
 
 	n->id = t->text_id.number;
 	n->pid = t->event.pid;
-	copy(n->text, sizeof(n->text), t->text, size - (u32)sizeof(*t));
+	shim_user__copy_text(n->text, sizeof(n->text), t->text, size - (u32)sizeof(*t));
 	f->n_names++;
 }
 
@@ -60,7 +52,7 @@ static void note_state(struct session *s, struct functions *f, const struct func
 
 	if (r->named.state != FUNCTION_REFUSED || f->n_refused++ >= REFUSED_MAX)
 		return;
-	copy(why, sizeof(why), r->why, size - (u32)sizeof(*r));
+	shim_user__copy_text(why, sizeof(why), r->why, size - (u32)sizeof(*r));
 	for (u32 i = 0; i < NAMES_MAX; i++)
 		if (f->names[i].id == r->named.name && f->names[i].pid == r->event.pid)
 			session__warn_of(s, session__user(s, r->event.pid), "process %u: %s is not traced: %s",
@@ -69,15 +61,13 @@ static void note_state(struct session *s, struct functions *f, const struct func
 
 static void event(struct session *s, const struct event *e, u32 size)
 {
-	const struct functions_shim *r = (const struct functions_shim *)e;
 	struct functions *f = session__state(s, EVENT_FAMILY(ID_functions_call));
 
 	if (e->id == ID_functions_text && size > sizeof(struct functions_text))
 		note_name(f, (const struct functions_text *)e, size);
 	if (e->id == ID_functions_named && size > sizeof(struct functions_named))
 		note_state(s, f, (const struct functions_named *)e, size);
-	if (e->id == ID_functions_shim && size >= sizeof(*r))
-		session__note_shim(s, &user, e->pid, r->shim.state, r->text, size - (u32)sizeof(*r));
+	session__note_shim(s, &user, e, size);
 }
 
 static const struct family_part parts[] = {
@@ -89,13 +79,9 @@ static const struct family_part parts[] = {
 FAMILY_HOST(functions_host) = {
 	.name = "functions",
 	.parts = parts,
-	.prepare = session__prepare_shims,
-	.is_runtime = shim_user__is_runtime,
-	.sites = shim_user__sites,
+	SHIM_HOST,
 	.object_mapped = object_mapped,
 	.cut = session__translate_tid,
 	.state = sizeof(struct functions),
 	.event = event,
-	.tick = shim_user__tick,
-	.has_more_records = shim_user__has_more,
 };

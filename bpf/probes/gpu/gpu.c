@@ -17,7 +17,7 @@ static void ended(struct session *s, u32 pid)
 	session__emit(s, &d, sizeof(d));
 }
 
-static const struct shim_user user = { .family = "gpu", .control = "gpu_control", .ended = ended };
+static const struct shim_user user = { .family = "gpu", .control = "gpu_control", .state = ID_gpu_shim, .ended = ended };
 
 static void object_mapped(struct session *s, struct file_facts *file, const void *facts, const struct mapping *m)
 {
@@ -28,10 +28,7 @@ static void object_mapped(struct session *s, struct file_facts *file, const void
 
 static void event(struct session *s, const struct event *e, u32 size)
 {
-	const struct gpu_shim *r = (const struct gpu_shim *)e;
-
-	if (e->id == ID_gpu_shim && size >= sizeof(*r))
-		session__note_shim(s, &user, e->pid, r->shim.state, r->text, size - (u32)sizeof(*r));
+	session__note_shim(s, &user, e, size);
 }
 
 static const struct family_part parts[] = {
@@ -43,12 +40,8 @@ static const struct family_part parts[] = {
 FAMILY_HOST(gpu_host) = {
 	.name = "gpu",
 	.parts = parts,
-	.prepare = session__prepare_shims,
-	.is_runtime = shim_user__is_runtime,
-	.sites = shim_user__sites,
+	SHIM_HOST,
 	.object_mapped = object_mapped,
 	.event = event,
-	.tick = shim_user__tick,
-	.has_more_records = shim_user__has_more,
 	.sizes = shim_user__sizes,
 };

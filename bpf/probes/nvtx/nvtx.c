@@ -15,7 +15,9 @@ static void ended(struct session *s, u32 pid)
 	session__emit(s, &d, sizeof(d));
 }
 
-static const struct shim_user user = { .family = "nvtx", .control = "nvtx_control", .ended = ended };
+static const struct shim_user user = {
+	.family = "nvtx", .control = "nvtx_control", .state = ID_nvtx_shim, .ended = ended
+};
 
 static void object_mapped(struct session *s, struct file_facts *file, const void *facts, const struct mapping *m)
 {
@@ -42,12 +44,9 @@ static void note_name(struct session *s, const struct nvtx_resource *r, u32 size
 
 static void event(struct session *s, const struct event *e, u32 size)
 {
-	const struct nvtx_shim *r = (const struct nvtx_shim *)e;
-
 	if (e->id == ID_nvtx_resource && size >= sizeof(struct nvtx_resource))
 		note_name(s, (const struct nvtx_resource *)e, size);
-	if (e->id == ID_nvtx_shim && size >= sizeof(*r))
-		session__note_shim(s, &user, e->pid, r->shim.state, r->text, size - (u32)sizeof(*r));
+	session__note_shim(s, &user, e, size);
 }
 
 static const struct family_part parts[] = {
@@ -59,12 +58,8 @@ static const struct family_part parts[] = {
 FAMILY_HOST(nvtx_host) = {
 	.name = "nvtx",
 	.parts = parts,
-	.prepare = session__prepare_shims,
-	.is_runtime = shim_user__is_runtime,
-	.sites = shim_user__sites,
+	SHIM_HOST,
 	.object_mapped = object_mapped,
 	.cut = session__translate_tid,
 	.event = event,
-	.tick = shim_user__tick,
-	.has_more_records = shim_user__has_more,
 };
