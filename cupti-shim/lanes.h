@@ -10,9 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LANES(X)                  \
-	X(NVTX, sonde_cupti_nvtx) \
-	X(FUNCTIONS, sonde_cupti_functions)
+#define LANES(X)                            \
+	X(NVTX, sonde_cupti_nvtx)           \
+	X(FUNCTIONS, sonde_cupti_functions) \
+	X(TORCH, sonde_cupti_torch)
 #define LANE_ENUM(up, site) LANE_##up,
 enum lane_kind { LANES(LANE_ENUM) LANE_KINDS };
 

@@ -10,6 +10,7 @@
 #include "lanes.h"
 #include "nvtx.h"
 #include "shim.h"
+#include "torch.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -146,6 +147,7 @@ static void step(void)
 	shim.requested = requested;
 	nvtx__step(requested, came, left);
 	functions__step(requested, came, left);
+	torch__step(requested, came, left);
 	lanes__reclaim();
 	requested &= SHIM_CUPTI_GROUPS;
 	if (shim.awaits_cuda)
@@ -173,7 +175,7 @@ static void step(void)
 
 static bool is_active(void)
 {
-	return shim.active || nvtx__is_active() || functions__is_busy();
+	return shim.active || nvtx__is_active() || functions__is_busy() || torch__is_busy();
 }
 
 static void *run(void *arg)
@@ -196,6 +198,7 @@ static void *run(void *arg)
 	pthread_mutex_lock(&shim.lock);
 	nvtx__stop();
 	functions__end();
+	torch__end();
 	if (shim.active)
 		stop();
 	pthread_mutex_unlock(&shim.lock);
@@ -239,6 +242,7 @@ static void at_exit(void)
 	if (!shim.thread) {
 		nvtx__stop();
 		functions__end();
+		torch__end();
 		return;
 	}
 	if (!is_active())
@@ -267,10 +271,12 @@ static void in_child(void)
 	out__reset();
 	names__reset();
 	lanes__after_fork();
-	shim.inherited = shim.requested & (1U << SHIM_NVTX | 1U << SHIM_RANGES | 1U << SHIM_FUNCTIONS);
+	shim.inherited = shim.requested & ~SHIM_CUPTI_GROUPS;
 	shim.inherited_until = shim__now() + INHERITED_NS;
 	nvtx__after_fork(shim.inherited);
 	functions__after_fork(shim.inherited);
+	/* without a thread nothing would remove the callbacks at the end */
+	torch__after_fork(shim.has_cuda || shim.is_bystander ? 0 : shim.inherited);
 	control__after_fork();
 	if (!shim.has_cuda && !shim.is_bystander)
 		start_thread();

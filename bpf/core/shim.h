@@ -39,7 +39,10 @@
 	X(CALLS, calls) /* launch functions of libcudart and libcuda, which relate kernels to threads */ \
 	X(NVTX, nvtx) /* ranges and marks of NVTX */                                                     \
 	X(RANGES, ranges) /* the begin and end of each range is passed to sonde_cupti_range at once */   \
-	X(FUNCTIONS, functions) /* calls of Python functions */
+	X(FUNCTIONS, functions) /* calls of Python functions */                                          \
+	X(TORCH, torch) /* PyTorch's operators that Python or autograd calls, backward nodes, ranges */  \
+	X(TORCH_INNER, torch_inner) /* operators that operators call, too */                             \
+	X(TORCH_EVERY, torch_every) /* every step, whatever that costs */
 #define SHIM_GROUP_ENUM(up, low) SHIM_##up,
 enum shim_group { SHIM_GROUPS(SHIM_GROUP_ENUM) SHIM_GROUP_COUNT };
 #define SHIM_CUPTI_GROUPS ((1U << SHIM_NVTX) - 1) /* those that CUPTI records, as bits */

@@ -192,13 +192,17 @@ static __always_inline void shim__end(const struct shim_taking *b, u32 records)
 	shim__count_lost(b->now, b->rejected + (records > b->taken ? records - b->taken : 0));
 }
 
-/* The program of a site at which batches are handed over, `take` being the callback that passes the forms. */
-#define SHIM_SITE(name, target, in_lane, forms)                           \
+/*
+ * The program of a site at which batches are handed over, `take` being the callback that passes the forms; with "+word"
+ * it is loaded only with that option of the family.
+ */
+#define SHIM_SITE(name, target, in_lane, forms) SHIM_SITE_IF("", name, target, in_lane, forms)
+#define SHIM_SITE_IF(option, name, target, in_lane, forms)                \
 	static long name##_take(u32 i, void *arg)                         \
 	{                                                                 \
 		return shim__take(arg, forms);                            \
 	}                                                                 \
-	ENTRY(name, target)                                               \
+	SEC("entry" option "/" target) int name(struct pt_regs *ctx)      \
 	{                                                                 \
 		struct shim_taking b = {};                                \
 		u32 records = shim__begin(&b, ctx, in_lane);              \

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """bench_torch: what `sonde record -t torch` costs a training loop, beside torch.profiler. Environment: PAIRS (5), SECONDS (0.7) of a run.
 
-A process trains three models, with steps of about 2, 5 and 26 ms. In each of PAIRS rounds each tool, in varying order, records a run of each
+A process trains four models, with steps of about 2, 5, 25 and 60 ms. In each of PAIRS rounds each tool, in varying order, records a run of each
 model, and a run of the same model just before is the other half of the pair. Printed are the median ratios with a 95% bootstrap interval: of the
 CPU time of the training thread per step, and of the median wall time of a step (1.10: 10% more). torch.profiler is started and stopped
 around each run; what this takes is no part of the ratios, but stated per step. The longest steps are those of the 2 ms loop with `--torch=all`.
@@ -52,7 +52,7 @@ class Loop:
         return times, time.thread_time_ns() - cpu
 
 OPTIONS = {"profile": {}, "shapes": {"record_shapes": True}, "stacks": {"with_stack": True}}
-loops = [Loop(3, 64, 64), Loop(3, 192, 192), Loop(3, 448, 448)]
+loops = [Loop(3, 64, 64), Loop(3, 192, 192), Loop(3, 448, 448), Loop(3, 640, 640)]
 for loop in loops:
     loop.run(0.5)
 print("ready", flush=True)
@@ -65,8 +65,10 @@ for line in iter(sys.stdin.readline, ""):
     around = time.monotonic_ns() - begin - (times[-1] - times[0])
     print(json.dumps({"times": times, "cpu": cpu, "around": around}), flush=True)
 '''
-LOOPS = 3
-SONDE = {"sonde -t torch": [], "--torch=all": ["--torch=all"], "--torch=shapes": ["--torch=shapes"], "--torch=stacks": ["--torch=stacks"]}
+LOOPS = 4
+SONDE = {"-t torch --inject": ["--inject"], "--torch-budget none": ["--inject", "--torch-budget", "none"],
+         "--torch=shim,inner,every": ["--inject", "--torch=shim,inner,every"], "-t torch": [],
+         "--torch=all": ["--torch=all"], "--torch=shapes": ["--torch=shapes"], "--torch=stacks": ["--torch=stacks"]}
 PROFILER = {"torch.profiler": "profile", "record_shapes": "shapes", "with_stack": "stacks"}
 
 

@@ -28,6 +28,10 @@ def exists(pid):
         return False
 
 
+# of every trace; and one that records what other options name
+NOT_BY_NAME = ("core", "functions")
+
+
 def families():
     text = subprocess.run([SONDE, "list", "families"], stdout=subprocess.PIPE, text=True, check=True).stdout
     return re.findall(r"^(\w+) +0x", text, re.M)
@@ -38,7 +42,7 @@ class Sonde:
 
     def __init__(self, path, options):
         self.path = path
-        self.command = [SONDE, "record", "-f", "-t", ",".join(f for f in families() if f != "core"), "-F", "49", "--off-cpu",
+        self.command = [SONDE, "record", "-f", "-t", ",".join(f for f in families() if f not in NOT_BY_NAME), "-F", "49", "--off-cpu",
                         *[f"--{f}=all" for f in EVERY_PROCESS], *options, "-o", path]
         self.log = open(path + ".log", "w+")
         self.child = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stderr=self.log)

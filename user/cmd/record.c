@@ -20,7 +20,7 @@ static const char help[] =
 	"                    [--step RANGE] [--schedule skip_first=N,wait=N,warmup=N,active=N,repeat=N]\n"
 	"                    [--capture-range RANGE] [--capture-range-end stop|repeat[:N]] [--no-args] [--no-source]\n"
 	"                    [--scope self|user|all] [--trusted-files] [--remote-files] [--FAMILY=OPTION]\n"
-	"                    [--FAMILY-OPTION NUMBER] [--cost-limit PERCENT|none] [--inject]\n"
+	"                    [--FAMILY-OPTION NUMBER] [--cost-limit PERCENT|none] [--inject] [--torch-budget 2%|none]\n"
 	"                    [--function MODULE:QUALNAME] [--functions-trace FILE]\n"
 	"                    [--print] [--report] [--rules FILE] [-q] [-- CMD ARGS]\n"
 	"\n"
@@ -89,7 +89,10 @@ static const char help[] =
 	"      --inject          record the times of GPU work, or the ranges of NVTX (-t nvtx), of running\n"
 	"                        processes: first load sonde's library into the processes of -p, and into those\n"
 	"                        with CUDA that the filters select (`sonde inject --help`); adds family gpu if -t\n"
-	"                        requests none that needs it\n"
+	"                        requests none that needs it. With -t torch the library also records PyTorch, for\n"
+	"                        much less than probes\n"
+	"      --torch-budget 2%|none  with -t torch --inject: record only as many steps of training as cost 2% of\n"
+	"                        the program's time (the default), or all\n"
 	"      --function NAME   record each call of this Python function, MODULE:QUALNAME (train:Model.forward);\n"
 	"                        repeatable. CPython from 3.8 on; running processes need --inject. --torch=functions:\n"
 	"                        each call of a torch.nn.Module with the shapes of its tensors, backward, and the\n"
@@ -430,6 +433,8 @@ static int parse(struct record_args *a, int argc, char **argv)
 		err = check_functions(a);
 	if (!err)
 		err = check_inject(a);
+	if (!err)
+		err = record_options__torch(a);
 	if (!err)
 		err = record_options__add_default_sampling(a);
 	record_options__default_cost_limit(a);

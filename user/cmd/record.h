@@ -53,6 +53,8 @@ int record_options__capture(struct record_args *a, const char *arg);
 int record_options__finish_capture(struct record_args *a);
 /* For which families processes have to have the shim (enum shim_need) */
 unsigned int record_options__shim_needs(const struct record_args *a);
+/* Do the shim or probes record PyTorch? */
+int record_options__torch(struct record_args *a);
 /* The value of --cost-limit, and its default */
 int record_options__cost_limit(struct record_args *a, const char *arg);
 void record_options__default_cost_limit(struct record_args *a);

@@ -67,7 +67,7 @@ static bool has_name(const struct record_args *a, u32 pid)
 }
 
 struct runtimes {
-	bool cuda, python;
+	bool cuda, python, torch;
 };
 
 static void note_runtime(const struct mapping *m, void *arg)
@@ -78,6 +78,7 @@ static void note_runtime(const struct mapping *m, void *arg)
 	if (!slash)
 		return;
 	r->cuda |= !strncmp(slash, "/libcuda.so", 11) || !strncmp(slash, "/libcudart.so", 13);
+	r->torch |= !strncmp(slash, "/libtorch_cpu.so", 16);
 	r->python |= !strncmp(slash, "/python3", 8) || !strncmp(slash, "/libpython3", 11);
 }
 
@@ -86,7 +87,7 @@ static bool has_runtime(const struct record_args *a, u32 pid)
 	struct runtimes r = {};
 
 	procs__each_mapping_of(pid, note_runtime, &r);
-	return r.cuda || (r.python && a->functions.text);
+	return r.cuda || r.torch || (r.python && a->functions.text);
 }
 
 /* Selects processes as the recording does: a process must pass each kind of filter that is given. */
@@ -187,7 +188,7 @@ static void print_waiting(u32 pid)
 /* What a process without the library lacks */
 static const char *records(const struct record_args *a)
 {
-	return shim__records(shim__needs(a->session.families));
+	return shim__records(record_options__shim_needs(a));
 }
 
 /* Loads the shim; returns false after printing why it could not. */
@@ -258,7 +259,7 @@ void record_inject__run(struct record_args *a)
 	}
 	find_processes(a, &pids);
 	if (!pids.n && (a->session.n_comms || a->session.n_cgroups || a->session.n_pids > !!a->launch.pid))
-		cmd__error("--inject: no process that the filters name maps libcuda or libcudart");
+		cmd__error("--inject: no process that the filters name maps libcuda, libcudart or libtorch");
 	inject_all(a, &pids, shim);
 	bounded__forget();
 	free(pids.list);

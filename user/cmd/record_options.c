@@ -12,6 +12,7 @@
 #include "cmd/shim.h"
 #include "probes/torch/torch.h"
 #include "util/array.h"
+#include "util/section.h"
 
 #define STEPS_MAX 1000000000 /* of a number of --schedule */
 
@@ -253,11 +254,59 @@ int record_options__finish_capture(struct record_args *a)
 	return record_options__add_family(a, "capture");
 }
 
+static bool has_choice(const struct record_args *a, const char *option)
+{
+	for (u32 i = 0; i < a->n_options; i++)
+		if (!strcmp(a->options[i], option))
+			return true;
+	return false;
+}
+
 unsigned int record_options__shim_needs(const struct record_args *a)
 {
 	bool has_ranges = a->session.step_range || (a->session.capture && a->capture.is_nvtx);
 
-	return shim__needs(a->session.families) | (has_ranges ? SHIM_NEED_NVTX : 0);
+	return shim__needs(a->session.families) | (has_ranges ? SHIM_NEED_NVTX : 0) |
+	       (has_choice(a, "torch=shim") ? SHIM_NEED_TORCH : 0);
+}
+
+static bool has_family(const struct record_args *a, const char *family)
+{
+	const char *list = a->session.families;
+	char name[64];
+
+	while (list && section__next_function(&list, name, sizeof(name)))
+		if (!strcmp(name + (*name == '+'), family))
+			return true;
+	return false;
+}
+
+/* These need probes in libtorch. */
+static bool torch_needs_probes(const struct record_args *a)
+{
+	return a->session.schedule || a->session.step || has_choice(a, "torch=all") || has_choice(a, "torch=shapes") ||
+	       has_choice(a, "torch=stacks");
+}
+
+int record_options__torch(struct record_args *a)
+{
+	bool by_shim = has_choice(a, "torch=shim");
+
+	if (!by_shim && a->inject && has_family(a, "torch") && !torch_needs_probes(a))
+		return add_option(a, "torch", "shim");
+	if (!by_shim)
+		return 0;
+	if (torch_needs_probes(a)) {
+		fprintf(stderr, "sonde record: --torch=shim can't be combined with --torch=all, shapes or stacks, "
+				"nor with --schedule or --step, which need probes in libtorch\n");
+		return -EINVAL;
+	}
+	if (!a->inject && !a->launch.argv) {
+		fprintf(stderr, "sonde record: --torch=shim needs --inject, which loads sonde's library into the "
+				"process; else put the command after --\n");
+		return -EINVAL;
+	}
+	return has_family(a, "torch") ? 0 : record_options__add_family(a, "torch");
 }
 
 int record_options__add_family(struct record_args *a, const char *name)
@@ -353,8 +402,23 @@ static int add_choices(struct record_args *a, const char *arg)
 	return err;
 }
 
+/* What the library in a process keeps to; another share would have to be passed to it. */
+static int add_budget(struct record_args *a, const char *value)
+{
+	if (value && !strcmp(value, "none"))
+		return add_option(a, "torch", "every");
+	if (value && (!strcmp(value, "2") || !strcmp(value, "2%")))
+		return 0;
+	fprintf(stderr, "sonde record: --torch-budget is 2%% or none, not '%s'\n", value ? value : "");
+	return -EINVAL;
+}
+
 int record_options__of_family(struct record_args *a, const char *arg, const char *next)
 {
+	if (arg && !strncmp(arg, "--torch-budget=", 15))
+		return add_budget(a, arg + 15);
+	if (arg && !strcmp(arg, "--torch-budget"))
+		return add_budget(a, next) ?: 1;
 	if (arg && !strncmp(arg, "--", 2) && strchr(arg + 2, '-') && !strchr(arg, '=') && next && *next != '-' &&
 	    a->n_options + 1 < ARRAY_LEN(a->options)) {
 		int err = add_option(a, arg + 2, next);

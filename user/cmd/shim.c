@@ -21,7 +21,9 @@ static const struct {
 	const char *records; /* what there will not be without the library */
 } needs_of[] = { { "gpu", "CUDA_INJECTION64_PATH", "device times" },
 		 { "nvtx", "NVTX_INJECTION64_PATH", "ranges of NVTX" },
-		 { "functions", NULL, "calls of Python functions" } };
+		 { "functions", NULL, "calls of Python functions" },
+		 /* by its option shim alone: record_options__shim_needs() */
+		 { "", NULL, "calls of PyTorch" } };
 
 unsigned int shim__needs(const char *families)
 {
@@ -95,9 +97,11 @@ void shim__set_environment(const char *path, unsigned int needs, const char *fun
 		char pid[32];
 
 		snprintf(pid, sizeof(pid), "%d", getpid());
-		setenv("SONDE_FUNCTIONS", functions, 1);
 		/* only the command itself waits for the probes */
 		setenv("SONDE_FUNCTIONS_PID", pid, 1);
+	}
+	if (functions || needs & SHIM_NEED_TORCH) {
+		setenv("SONDE_FUNCTIONS", functions ? functions : "", 1);
 		preload(path);
 	}
 	/* a user may have set another time */

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* Families whose records the library makes, as bits. */
-enum shim_need { SHIM_NEED_GPU = 1, SHIM_NEED_NVTX = 2, SHIM_NEED_FUNCTIONS = 4 };
+enum shim_need { SHIM_NEED_GPU = 1, SHIM_NEED_NVTX = 2, SHIM_NEED_FUNCTIONS = 4, SHIM_NEED_TORCH = 8 };
 /* Returns those that -t requests. */
 unsigned int shim__needs(const char *families);
 /* Finds the library beside this program or where `make install` puts it. Returns 0 or -ENOENT. */

@@ -45,6 +45,7 @@ void torch__free(struct torch *t)
 	}
 	MAPS_FREE(&t->numbers, &t->texts, &t->shapes, &t->threads, &t->memory);
 	free(t->formulas);
+	torch_rests__free(&t->rests);
 	free(t);
 }
 
@@ -58,6 +59,11 @@ const char *torch__name(const struct torch *t, u32 name)
 const char *torch__shapes(const struct torch *t, u32 shapes)
 {
 	return texts__text(&t->shapes, shapes);
+}
+
+const struct torch_rests *torch__rests(const struct torch *t)
+{
+	return &t->rests;
 }
 
 const struct torch_coverage *torch__coverage(const struct torch *t)
@@ -123,6 +129,10 @@ static int on_call(struct torch *t, enum torch_kind kind, const struct view *v)
 		return -ENOMEM;
 	if (c.start > c.end)
 		c.start = c.end;
+	if (torch_rests__overlap(&t->rests, c.pid, c.start, c.end)) {
+		t->coverage.in_rests++;
+		return 0;
+	}
 	err = torch_parts__take(t, &c);
 	if (err)
 		return err;
@@ -190,7 +200,7 @@ int torch__read(struct torch *t, int (*fn)(const struct torch_span *c, const str
 	const struct schema_event *kinds[ARRAY_LEN(names) + 1] = { 0 };
 	struct order *order = order__new(on_event, t);
 	u32 n = 0;
-	int err = order ? read_cost(t) : -ENOMEM;
+	int err = order ? read_cost(t) ?: torch_rests__read(&t->rests, t->q) : -ENOMEM;
 
 	t->fn = fn;
 	t->arg = arg;

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "model/query.h"
+#include "model/torch_rests.h"
 #include "util/map.h"
 
 enum torch_kind { TORCH_OPERATOR, TORCH_NODE, TORCH_RANGE };
@@ -77,5 +78,8 @@ struct torch_coverage {
 	u64 launches_dropped; /* whose work on GPUs belongs to no call, as there were too many */
 	u64 cost_ns; /* what was subtracted from the calls that are in no other */
 	bool has_shapes, has_memory, has_device;
+	u64 in_rests; /* calls and ranges that are left out because the library recorded only ranges meanwhile */
 };
 const struct torch_coverage *torch__coverage(const struct torch *t);
+/* After torch__read() */
+const struct torch_rests *torch__rests(const struct torch *t);

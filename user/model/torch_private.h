@@ -76,6 +76,7 @@ struct torch {
 	u64 cost_call, cost_own, cost_entry, cost_hit; /* ns, see event torch_cost */
 	u64 n_launches;
 	struct torch_coverage coverage;
+	struct torch_rests rests;
 	int (*fn)(const struct torch_span *c, const struct torch_span *parent, void *arg);
 	void *arg;
 };

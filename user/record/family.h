@@ -406,6 +406,8 @@ struct shim_user {
 	.tick = shim_user__tick, .has_more_records = shim_user__has_more
 void session__prepare_shims(struct session *s);
 bool shim_user__is_runtime(struct elf *elf, const char *path, bool hint);
+/* Are these the facts of a shim's file? */
+bool shim_user__has_sites(const void *facts);
 /* Fills the facts of a shim's file but lists no sites: they are probed separately in each process. */
 int shim_user__sites(struct session *s, struct elf *elf, const char *path, void *facts, struct site_list *out,
 		     char *why, size_t len);

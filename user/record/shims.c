@@ -86,6 +86,16 @@ struct shim_facts {
 };
 _Static_assert(sizeof(struct shim_facts) <= FAMILY_FACTS_MAX, "facts of a file");
 
+bool shim_user__has_sites(const void *facts)
+{
+	const struct shim_facts *f = facts;
+	bool has = false;
+
+	for (u32 i = 0; i < SHIM_GROUP_COUNT; i++)
+		has |= f->groups[i].slots > 0;
+	return has;
+}
+
 /* All slots of a symbol are contiguous in the file. */
 static bool has_slots(struct elf *elf, const struct elf_symbol *sym, u64 bytes, u32 *offset)
 {

@@ -229,6 +229,7 @@ static enum event_role role_of(const struct schema_event *e)
 		{ "torch_operator", EVENT_LISTS },
 		{ "torch_class", EVENT_LISTS },
 		{ "torch_cost", EVENT_LISTS },
+		{ "torch_shim", EVENT_DESCRIBES },
 		{ "proc_fork", EVENT_DESCRIBES },
 		{ "proc_exec", EVENT_DESCRIBES },
 		{ "proc_exit", EVENT_DESCRIBES },

@@ -38,7 +38,8 @@ struct finding_sites {
 
 static bool is_runtime(struct elf *elf, const char *path, bool hint)
 {
-	return torch_find__is_libtorch(elf) || torch_find__is_libtorch_python(elf);
+	return torch_find__is_libtorch(elf) || torch_find__is_libtorch_python(elf) ||
+	       shim_user__is_runtime(elf, path, hint);
 }
 
 /* cookie: of the entry. */
@@ -212,6 +213,10 @@ static int sites(struct session *s, struct elf *elf, const char *path, void *fac
 	};
 	int err;
 
+	if (shim_user__is_runtime(elf, path, false))
+		return shim_user__sites(s, elf, path, facts, out, why, len);
+	if (s && session__option(s, "torch", "shim"))
+		return 0;
 	p.placer = placer__new(elf, place__shadow_stack(elf));
 	if (!p.placer)
 		return -ENOMEM;
@@ -237,6 +242,32 @@ struct torch_state {
 	struct torch_schedule schedule;
 };
 
+static void ended(struct session *s, u32 pid)
+{
+	struct torch_dropped d = {
+		.event = { .time = session__now(s), .pid = pid, .tid = pid, .id = ID_torch_dropped },
+		.dropped.reason = TORCH_PROCESS_ENDED,
+	};
+
+	session__emit(s, &d, sizeof(d));
+}
+
+static const struct shim_user shim_user = {
+	.family = "torch", .control = "torch_control", .state = ID_torch_shim, .ended = ended
+};
+
+static void object_mapped(struct session *s, struct file_facts *file, const void *facts, const struct mapping *m)
+{
+	u32 groups = 1U << SHIM_TORCH;
+
+	if (session__option(s, "torch", "inner"))
+		groups |= 1U << SHIM_TORCH_INNER;
+	if (session__option(s, "torch", "every"))
+		groups |= 1U << SHIM_TORCH_EVERY;
+	if (session__option(s, "torch", "shim") && shim_user__has_sites(facts))
+		session__request_records(s, &shim_user, facts, m, groups);
+}
+
 static struct torch_state *state_of(const struct session *s)
 {
 	return session__state(s, EVENT_FAMILY(ID_torch_op));
@@ -247,6 +278,7 @@ static void event(struct session *s, const struct event *e, u32 size)
 	const struct torch_sample *sample = (const struct torch_sample *)e;
 	struct torch_state *state = state_of(s);
 
+	session__note_shim(s, &shim_user, e, size);
 	if (e->id == ID_torch_phase && size >= sizeof(struct torch_phase))
 		torch_schedule__event(s, &state->schedule, (const struct torch_phase *)e);
 	if (e->id != RAW_OF(EVENT_FAMILY(ID_torch_op)) || size < sizeof(*sample) || sample->kind >= TORCH_SAMPLES)
@@ -278,6 +310,8 @@ static bool has_more_records(struct session *s)
 		.hit = trap + quantile(state, TORCH_SAMPLE_HIT, 50),
 	};
 
+	if (session__option(s, "torch", "shim"))
+		return shim_user__has_more(s);
 	if (session__schedule(s))
 		torch_schedule__finish(s, &state->schedule);
 	if (state->is_reported || !state->samples[TORCH_SAMPLE_END].n || !trap)
@@ -298,6 +332,8 @@ static bool stays_attached(const char *program)
 
 static void tick(struct session *s, u64 now)
 {
+	if (session__option(s, "torch", "shim"))
+		shim_user__tick(s, now);
 	if (session__schedule(s))
 		torch_schedule__tick(s, &state_of(s)->schedule, now);
 }
@@ -320,6 +356,9 @@ FAMILY_HOST(torch_host) = {
 	.event = event,
 	.tick = tick,
 	.has_more_records = has_more_records,
+	.prepare = session__prepare_shims,
 	.is_runtime = is_runtime,
 	.sites = sites,
+	.object_mapped = object_mapped,
+	.cut = session__translate_tid,
 };

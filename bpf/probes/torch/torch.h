@@ -7,6 +7,8 @@
 
 #include "core/event.h"
 #include "core/schedule.h"
+#include "core/shim.h"
+#include "core/shim_torch.h"
 
 FAMILY(torch, 0x0e, FAMILY_ON_REQUEST, "PyTorch: operators, backward nodes, optimizer and data-loader steps");
 
@@ -99,7 +101,7 @@ struct torch_call {
 struct torch_op {
 	struct span span;
 	u64 handle UNIT(hex) DOC(
-		"of a boxed call: the operator that event torch_operator of this process names; 0: the probe has its name");
+		"of a boxed call, or with --torch=shim: the operator that event torch_operator of this process names; 0: the probe has its name");
 	s64 sequence
 		DOC("sequence number of the first backward node that this call made; -1: it made none, or not known");
 	u32 inner DOC("calls of this family that were recorded within it on its thread, at any depth");
@@ -119,7 +121,8 @@ struct torch_operator {
 
 struct torch_node {
 	struct span span;
-	u64 vtable UNIT(hex) DOC("of the node's class, which event torch_class of this process names");
+	u64 vtable UNIT(hex) DOC(
+		"of the node's class, which event torch_class of this process names, with --torch=shim torch_operator");
 	s64 sequence DOC("sequence number, which the operator's call that made it has, too; -1: it has none");
 	u32 inner DOC("as in torch_op");
 	u32 made_by DOC("the thread that made it, by the number that PyTorch gives threads; 0: not known");
@@ -213,12 +216,28 @@ struct torch_module {
 	char name[60] DOC("its class");
 } EVENT(torch_module, 0x0e0b, "an nn.Module is called, with --torch=stacks; from Python 3.11 on");
 
+struct torch_dropped {
+	struct event event;
+	struct shim_torch_dropped dropped;
+} EVENT(torch_dropped, 0x0e0c, "calls that the shim could not record, with --torch=shim");
+
+struct torch_shim {
+	struct event event;
+	struct shim_state shim;
+	char text[];
+} EVENT(torch_shim, 0x0e0d, "the shim began to record PyTorch, stopped, or can't, with --torch=shim");
+
+struct torch_rest {
+	struct span span;
+	struct shim_torch_rest rest;
+} EVENT(torch_rest, 0x0e0f, "only ranges were recorded, to keep within --torch-budget");
+
 struct torch_step {
 	struct span span;
 	u64 step DOC(
 		"its number, from 0 on: counted from the start of the process, or where that is older from the first end of a step that was recorded");
 	u32 cycle DOC("of --schedule, from 1 on; 0: without a schedule");
-} EVENT(torch_step, 0x0e10, "a step of a training loop, with --step or --schedule; it ends with a range");
+} EVENT(torch_step, 0x0e10, "a step of a training loop, with --step, --schedule or --torch=shim; it ends with a range");
 
 struct torch_phase {
 	struct event event;

@@ -3,6 +3,8 @@
 import collections
 import re
 
+from tap import ok
+
 # Of the profiler's events: the engine's own steps, the function `detach`, functions of TorchScript, and
 # autograd.Functions of Python, whose backward nodes all have the class PyNode here
 OTHERS = re.compile(r"autograd::engine::evaluate_function: |(detach|\[memory\]|torch::autograd::GraphRoot|body|Cube)$")
@@ -24,7 +26,8 @@ class Recorded:
         of = lambda kind: [e for e in trace.events(kind) if e["pid"] == pid]  # noqa: E731
         probes = {e["number"]: e["name_text"] for e in trace.events("meta_probe")}
         boxed = {e["handle"]: e["name"] for e in of("torch_operator")}
-        classes = {e["vtable"]: class_name(e["name"]) for e in of("torch_class")}
+        # the library in the process names classes as operators
+        classes = boxed | {e["vtable"]: class_name(e["name"]) for e in of("torch_class")}
         self.ops = of("torch_op")
         self.nodes = of("torch_node")
         self.named = [(e, boxed.get(e["handle"], "?") if e["handle"] else probes[e["probe"]].split(".")[0]) for e in self.ops]
@@ -41,3 +44,25 @@ def differences(found, expected):
     expected = {n: c for n, c in expected.items() if not OTHERS.match(n)}
     return [f"{n}: {found[n]} recorded, {expected.get(n, 0)} by torch.profiler" for n in sorted({*found, *expected})
             if found[n] != expected.get(n, 0)]
+
+
+def check_nesting(name, events):
+    """Calls of a thread lie within each other or one after the other, and `inner` is the number of those within."""
+    threads = collections.defaultdict(list)
+    for e in events:
+        threads[e["tid"]].append(e)
+    wrong = 0
+    for calls in threads.values():
+        calls.sort(key=lambda e: (e["start"], -e["time"]))
+        open_calls = []
+        found = {}
+        for e in calls:
+            while open_calls and open_calls[-1]["time"] <= e["start"]:
+                open_calls.pop()
+            wrong += bool(open_calls) and e["time"] > open_calls[-1]["time"]
+            for outer in open_calls:
+                found[id(outer)] += 1
+            found[id(e)] = 0
+            open_calls.append(e)
+        wrong += sum(found[id(e)] != e["inner"] for e in calls)
+    ok(not wrong, f"{name}: calls are nested, and the number of calls within each is right", wrong)

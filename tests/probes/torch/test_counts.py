@@ -7,35 +7,13 @@ import collections
 import json
 import os
 
-from recorded import OTHERS, Recorded, differences
+from recorded import OTHERS, Recorded, check_nesting, differences
 from tap import done, ok
 from torch_env import Recording, pythons, version_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 UNWOUND = 16
 PYTHON_NODE, NAME_IN_PYTHON = "torch::autograd::PyNode", "CubeBackward"
-
-
-def check_nesting(name, events):
-    """Calls of a thread lie within each other or one after the other, and `inner` is the number of those within."""
-    threads = collections.defaultdict(list)
-    for e in events:
-        threads[e["tid"]].append(e)
-    wrong = 0
-    for calls in threads.values():
-        calls.sort(key=lambda e: (e["start"], -e["time"]))
-        open_calls = []
-        found = {}
-        for e in calls:
-            while open_calls and open_calls[-1]["time"] <= e["start"]:
-                open_calls.pop()
-            wrong += bool(open_calls) and e["time"] > open_calls[-1]["time"]
-            for outer in open_calls:
-                found[id(outer)] += 1
-            found[id(e)] = 0
-            open_calls.append(e)
-        wrong += sum(found[id(e)] != e["inner"] for e in calls)
-    ok(not wrong, f"{name}: calls are nested, and the number of calls within each is right", wrong)
 
 
 def check(version, truth, recorded):

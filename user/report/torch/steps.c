@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "output/text.h"
+#include "report/torch/recorded_steps.h"
 #include "report/torch/steps.h"
 
 static const struct column loop_columns[] = {
@@ -151,16 +152,20 @@ static void fill(const struct torch_steps *s, const struct query *args, struct r
 
 static int run(const struct query *args, struct report_output *out)
 {
+	struct torch_rests rests = {};
 	struct torch_steps *s;
-	int err = torch_steps__new(&s, args);
+	int err = torch_steps__new(&s, args) ?: torch_rests__read(&rests, args);
 
 	if (!err)
 		fill(s, args, out);
+	if (!err && s->n)
+		recorded_steps__add(&rests, args, out);
 	if (!err && !s->n)
 		report__nothing(
 			args, out,
 			"No training step was recorded: a step takes two calls of an optimizer's step(), or two requests to a data loader",
 			"torch");
+	torch_rests__free(&rests);
 	torch_steps__free(s);
 	return err;
 }

@@ -12,6 +12,7 @@
 #include "model/torch_modules.h"
 #include "output/text.h"
 #include "report/report.h"
+#include "report/torch/recorded_steps.h"
 #include "util/map.h"
 #include "util/saturate.h"
 
@@ -274,12 +275,20 @@ static void fill_modules(const struct torch_report *r, struct table *t)
 	t->limit = 40;
 }
 
+/* The selected time without that in which only ranges of the process were recorded */
+static u64 recorded_ns(const struct torch_report *r, u32 pid)
+{
+	u64 all = query__duration(r->args), rests = torch_rests__sum(torch__rests(r->torch), r->args, pid);
+
+	return all > rests ? all - rests : 0;
+}
+
 static void fill_processes(struct torch_report *r, struct table *t)
 {
 	MAP_EACH_ENTRY(const struct process *p, const u32 *pid, &r->processes)
 		table__add(t, V_U64(*pid), V_TEXT(NAMES_TITLE(r->args->names, *pid, 0)), V_U64(p->calls),
 			   V_U64(p->nodes), V_U64(p->self_ns),
-			   V_DBL(table__percent(p->outer_ns, query__duration(r->args))));
+			   V_DBL(table__percent(p->outer_ns, recorded_ns(r, *pid))));
 	table__sort(t, "self_ns");
 	t->limit = 15;
 }
@@ -333,7 +342,9 @@ static void add_findings(const struct torch_report *r, struct report_output *out
 
 static void add_flops(const struct torch_report *r, struct report_output *out)
 {
-	double per_s = (double)r->flops * 1e9 / (double)query__duration(r->args), peak = r->args->peak_tflops * 1e12;
+	u64 rests = r->processes.n == 1 ? torch__rests(r->torch)->ns : 0;
+	double per_s = (double)r->flops * 1e9 / (double)(query__duration(r->args) - rests),
+	       peak = r->args->peak_tflops * 1e12;
 	char part[64] = "";
 
 	if (!r->flops)
@@ -382,6 +393,8 @@ static void add_notes(const struct torch_report *r, struct report_output *out)
 			out,
 			"The measured cost of the probes at the entries and ends of calls, %s in total, is subtracted from these times.",
 			TEXT_NS(covers->cost_ns));
+	else if (torch__rests(r->torch)->by_shim)
+		report_output__note(out, "Times include about 0.1 us for each call within, recorded or not.");
 	else
 		report_output__note(out, "Times include the cost of the probes, which the trace does not state.");
 	add_unknown_flops(r, out);
@@ -407,6 +420,15 @@ static void add_notes(const struct torch_report *r, struct report_output *out)
 			covers->open, text__s(covers->open));
 }
 
+static int on_dropped(const struct rows *rows, void *arg)
+{
+	u64 *dropped = arg;
+
+	ROWS_EACH(v, rows)
+		*dropped += (u64)view__get(&v, "records");
+	return 0;
+}
+
 static int run(const struct query *args, struct report_output *out)
 {
 	struct torch_report r = { .args = args, .grouping = grouping_of(args->group_by) };
@@ -416,6 +438,7 @@ static int run(const struct query *args, struct report_output *out)
 	struct table *operators =
 		REPORT_TABLE(out, "operators", "Operators, backward nodes and ranges by name", columns);
 	struct table *processes = REPORT_TABLE(out, "processes", "By process", process_columns);
+	u64 dropped = 0;
 	int err;
 
 	map__init(&r.names, sizeof(struct name), sizeof(struct sums));
@@ -426,7 +449,8 @@ static int run(const struct query *args, struct report_output *out)
 	if (!err && by_module)
 		err = torch_modules__read(&r.modules, args, r.stacks);
 	if (!err)
-		err = torch__read(r.torch, on_call, &r);
+		err = torch__read(r.torch, on_call, &r) ?:
+							  query__read_kind(args, "torch_dropped", on_dropped, &dropped);
 	if (!err && by_module)
 		err = torch_modules__finish(&r.modules);
 	if (!err) {
@@ -436,8 +460,12 @@ static int run(const struct query *args, struct report_output *out)
 		show_groups(&r, operators, out);
 		fill_processes(&r, processes);
 		add_findings(&r, out);
+		recorded_steps__add(torch__rests(r.torch), args, out);
 		add_flops(&r, out);
 		add_notes(&r, out);
+		if (dropped)
+			report_output__note(out, "%s call%s had no room in the process and are lost.",
+					    TEXT_COUNT(dropped), text__s(dropped));
 		if (!r.names.n)
 			report__nothing(args, out, "No call of PyTorch was recorded", "torch");
 	}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "model/torch_rests.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "util/array.h"
+#include "util/compare.h"
+#include "util/search.h"
+
+struct reading {
+	struct torch_rests *rests;
+	const struct query *q;
+};
+
+static int on_rests(const struct rows *rows, void *arg)
+{
+	struct reading *r = arg;
+
+	ROWS_EACH(v, rows) {
+		struct torch_rest_time rest = {
+			.pid = (u32)view__get(&v, "pid"),
+			.from = (u64)view__get(&v, "start"),
+			.to = (u64)view__get(&v, "time"),
+		};
+
+		if (rest.from >= rest.to)
+			continue;
+		if (!array__push(r->rests->list, r->rests->n, rest))
+			return -ENOMEM;
+		r->rests->steps += (u64)view__get(&v, "steps");
+		r->rests->cost_ns += (u64)view__get(&v, "cost");
+		r->rests->ns += query__inside(r->q, rest.from, rest.to);
+	}
+	return 0;
+}
+
+static int on_steps(const struct rows *rows, void *arg)
+{
+	struct torch_rests *r = arg;
+
+	ROWS_EACH(v, rows) {
+		r->recorded_steps++;
+		r->steps++;
+	}
+	return 0;
+}
+
+static int on_states(const struct rows *rows, void *arg)
+{
+	((struct torch_rests *)arg)->by_shim = true;
+	return 0;
+}
+
+COMPARE_BY(by_time, struct torch_rest_time, ASCENDING(pid), ASCENDING(from))
+
+int torch_rests__read(struct torch_rests *r, const struct query *q)
+{
+	struct reading reading = { r, q };
+	struct query all = { .trace = q->trace };
+	int err;
+
+	*r = (struct torch_rests){};
+	err = query__read_kind(&all, "torch_shim", on_states, r)	    ?:
+		      query__read_kind(q, "torch_rest", on_rests, &reading) ?:
+		      query__read_kind(q, "torch_step", on_steps, r);
+	if (r->n)
+		qsort(r->list, r->n, sizeof(*r->list), by_time);
+	return err;
+}
+
+void torch_rests__free(struct torch_rests *r)
+{
+	free(r->list);
+}
+
+bool torch_rests__overlap(const struct torch_rests *r, u32 pid, u64 from, u64 to)
+{
+	u32 i = (u32)SEARCH(r->n, k, r->list[k].pid < pid || (r->list[k].pid == pid && r->list[k].to <= from));
+
+	return i < r->n && r->list[i].pid == pid && r->list[i].from < to;
+}
+
+u64 torch_rests__sum(const struct torch_rests *r, const struct query *q, u32 pid)
+{
+	u64 sum = 0;
+
+	for (u32 i = 0; i < r->n; i++)
+		if (r->list[i].pid == pid)
+			sum += query__inside(q, r->list[i].from, r->list[i].to);
+	return sum;
+}
