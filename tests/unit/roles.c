@@ -12,9 +12,9 @@
 static bool is_of_a_series(const char *kind)
 {
 	static const char *const kinds[] = {
-		"syscall_short", "sample_clock", "gpu_memory",	 "gpu_pool",	"gpu_dropped",
-		"torch_alloc",	 "torch_shape",	 "torch_module", "torch_phase", "functions_dropped",
-		"nvtx_mark",	 "nvtx_counter", "nvtx_dropped",
+		"syscall_short", "sample_clock", "gpu_memory",	 "gpu_pool",	  "gpu_dropped",
+		"torch_alloc",	 "torch_shape",	 "torch_module", "torch_phase",	  "functions_dropped",
+		"nvtx_mark",	 "nvtx_counter", "nvtx_dropped", "torch_dropped",
 	};
 
 	for (u32 i = 0; i < ARRAY_LEN(kinds); i++)

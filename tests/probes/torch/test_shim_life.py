@@ -1,0 +1,193 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The library in a process that runs PyTorch: the budget records whole steps and counts the others, in programs with and without an optimizer;
+forked children are recorded; two recordings at once, one after the other, and one that is killed; nothing of it stays in PyTorch.
+test: timeout=300"""
+import collections
+import os
+import signal
+import subprocess
+
+from recording import workdir
+from sonde_cli import Sonde, tables
+from sonde_trace import Trace
+from tap import done, ok
+from torch_env import python
+from waiting import wait_for
+
+OPS = 300  # operators of a step
+
+PROGRAM = f"""
+import ctypes, os, sys, time
+import torch
+torch.set_num_threads(1)
+library = ctypes.CDLL(os.path.join(torch.__path__[0], "lib/libtorch_cpu.so"), os.RTLD_NOLOAD | os.RTLD_NOW)
+callbacks = library._ZN2at18hasGlobalCallbacksEv
+callbacks.restype = ctypes.c_bool
+x = torch.ones(4)
+optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1)
+
+def work():
+    for _ in range({OPS}):
+        torch.exp(x)
+
+print("ready", flush=True)
+for line in iter(sys.stdin.readline, ""):
+    word, seconds = line.split()
+    end = time.monotonic() + float(seconds)
+    if word == "fork":
+        pid = os.fork()
+        if not pid:
+            for _ in range(1000):
+                torch.cos(x)
+            time.sleep(0.5)
+            torch.cos(x)
+            time.sleep(0.5)  # without this _exit() would lose the last call
+            print("child", callbacks(), flush=True)
+            os._exit(0)
+        os.waitpid(pid, 0)
+        continue
+    steps = 0
+    while time.monotonic() < end:
+        work()
+        if word == "train":
+            optimizer.step()
+        steps += 1
+    print(word, steps, callbacks(), time.monotonic_ns(), flush=True)
+"""
+
+
+class Program:
+    def __init__(self):
+        self.p = subprocess.Popen([python(), "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.pid = self.p.pid
+        self.p.stdout.readline()
+
+    def send(self, line):
+        self.p.stdin.write(line + "\n")
+        self.p.stdin.flush()
+
+    def read(self):
+        return self.p.stdout.readline().split()
+
+    def do(self, line):
+        self.send(line)
+        return self.read()
+
+
+def record(program, name, *options):
+    return Sonde(os.path.join(workdir(), name + ".sonde"), "-t", "torch", "--inject", "-p", str(program.pid), *options)
+
+
+def finish(sonde):
+    status = sonde.end()
+    ok(status == 0, f"{os.path.basename(sonde.path)}: the recording ends in order", sonde.messages)
+    return Trace(sonde.path)
+
+
+def names(trace, pid):
+    """Calls of operators by name"""
+    known = {e["handle"]: e["name"] for e in trace.events("torch_operator") if e["pid"] == pid}
+    return collections.Counter(known.get(e["handle"], "?") for e in trace.events("torch_op") if e["pid"] == pid)
+
+
+def started(sonde):
+    ok(sonde.wait_trace(lambda t: any(e["state"] == 1 for e in t.events("torch_shim"))), "the library has begun to record")
+
+
+def clean(program, what):
+    answer = program.do("infer 0.05")
+    ok(answer[2] == "False", f"{what}: PyTorch has no observer any more", answer)
+
+
+def check_training(program):
+    s = record(program, "train")
+    started(s)
+    program.do("train 0.3")
+    _, steps, _, _ = program.do("train 3")
+    trace = finish(s)
+    recorded = sorted((e for e in trace.events("torch_step") if e["pid"] == program.pid), key=lambda e: e["start"])
+    rests = [e for e in trace.events("torch_rest") if e["pid"] == program.pid]
+    all_steps = len(recorded) + sum(e["steps"] for e in rests)
+    ok(recorded and rests and all_steps >= int(steps) > len(recorded), "training: some steps were recorded, and the others counted",
+       len(recorded), all_steps, steps)
+    ops = [e["start"] for e in trace.events("torch_op") if e["pid"] == program.pid]
+    per_step = collections.Counter(sum(r["start"] <= o < r["time"] for o in ops) for r in recorded)
+    # with what step() itself calls
+    ok(len(per_step) == 1 and min(per_step) >= OPS, "training: each recorded step has all operators", per_step)
+    span = max(e["time"] for e in rests) - recorded[0]["start"]
+    share = sum(e["cost"] for e in rests) / span
+    ok(share < 0.021, "training: the estimated cost is within the budget", f"{share:.4f}")
+    numbers = [e["step"] for e in recorded]
+    ok(numbers == sorted(set(numbers)) and numbers[-1] < all_steps + 1, "training: steps are numbered", numbers[:5], numbers[-1], all_steps)
+    loops = tables("report", s.path, "steps")["loops"]
+    ok(any(abs(row["steps"] - len(recorded)) <= 1 for row in loops), "training: `report steps` has them", loops)
+    clean(program, "training")
+
+
+def check_inference(program):
+    s = record(program, "infer")
+    started(s)
+    program.do("infer 4")
+    trace = finish(s)
+    rests = [e for e in trace.events("torch_rest") if e["pid"] == program.pid]
+    ok(len(rests) > 1 and not any(e["steps"] for e in rests), "inference: recorded some of the time", len(rests))
+    ops = sorted(e["start"] for e in trace.events("torch_op") if e["pid"] == program.pid)
+    inside = max(sum(r["start"] < o < r["time"] for o in ops) for r in rests)
+    ok(ops and inside <= 1, "inference: within a rest at most the call that was beginning", len(ops), inside)
+
+
+def check_all(program):
+    s = record(program, "all", "--torch-budget", "none")
+    started(s)
+    _, first, _, _ = program.do("infer 1")
+    other = record(program, "other", "--torch-budget", "none")
+    ok(other.wait_trace(lambda t: any(True for _ in t.events("torch_shim"))), "a second recording begins")
+    _, second, _, _ = program.do("infer 1")
+    trace = finish(other)
+    found = names(trace, program.pid)
+    ok(found["aten::exp"] == int(second) * OPS, "of two recordings the later has each call since it began", found, int(second) * OPS)
+    _, third, observed, _ = program.do("infer 1")
+    ok(observed == "True", "the other one goes on")
+    trace = finish(s)
+    found, expected = names(trace, program.pid), (int(first) + int(second) + int(third)) * OPS
+    ok(found["aten::exp"] == expected, "the earlier one has each call", found, expected)
+    clean(program, "two recordings")
+
+
+def check_fork(program):
+    s = record(program, "fork", "--torch-budget", "none")
+    started(s)
+    program.send("fork 0")
+    answer = program.read()
+    trace = finish(s)
+    children = {e["pid"] for e in trace.events("torch_op")} - {program.pid}
+    found = [names(trace, pid)["aten::cos"] for pid in children]
+    ok(answer == ["child", "True"] and found == [1001], "a forked child's calls are recorded", answer, found)
+    program.send("fork 0")
+    ok(program.read() == ["child", "False"], "a child that is forked later has no observer")
+
+
+def check_kill(program):
+    s = record(program, "kill", "--torch-budget", "none")
+    started(s)
+    os.kill(s.pid, signal.SIGKILL)
+    s.process.wait()
+    ok(wait_for(lambda: program.do("infer 0.05")[2] == "False", 20, 0.2), "the recording was killed: PyTorch has no observer any more")
+
+
+def main():
+    if os.geteuid():
+        raise SystemExit("1..0 # SKIP tracing needs root")
+    program = Program()
+    check_training(program)
+    check_inference(program)
+    check_all(program)
+    check_fork(program)
+    check_kill(program)
+    program.p.stdin.close()
+    ok(program.p.wait(timeout=60) == 0, "the program ends as usual")
+    done()
+
+
+main()
