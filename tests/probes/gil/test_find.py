@@ -21,7 +21,7 @@ def run(*command):
 
 def build_dumper(tmp):
     out = os.path.join(tmp, "dump")
-    sources = [TOP + "/user/site/place_shadow.c", TOP + "/user/util/array.c",
+    sources = [TOP + "/user/site/place_shadow.c", TOP + "/user/util/array.c", TOP + "/user/python/stripped.c",
                *glob.glob(TOP + "/user/elf/elf*.c"), *glob.glob(TOP + "/bpf/probes/gil/gil_find*.c")]
     run("gcc", "-D_GNU_SOURCE", "-std=gnu11", "-O1", "-g", "-Wall", "-fsanitize=address,undefined",
         "-I" + TOP + "/user", "-I" + TOP + "/bpf", "-I" + TOP + "/bpf/probes", HERE + "/built/gil_find_dump.c", *sources,
