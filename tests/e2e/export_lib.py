@@ -74,6 +74,10 @@ class Truth:
                 latest[who] = (e["time"], e["comm"].rstrip("\0"))
         return {who: clean(name) for who, (_, name) in latest.items()}
 
+    def titles(self):
+        """The processes' names in reports"""
+        return {r["pid"]: clean(r["name"].strip()) for r in tables("report", self.file, "processes")["processes"]}
+
     @staticmethod
     def thread(e):
         return (e["pid"], e["tid"]) if e["tid"] else None
@@ -111,9 +115,9 @@ class Truth:
         return [e for e in self.events if e["event"] in kinds]
 
     def drawn(self):
-        """Events that are shown on tracks of threads: all except the scheduler's and the trace's metadata."""
-        return [e for e in self.events if self.kind(e).id >> 8 and e["event"] not in (*INVENTORY, "sample_cpu") and
-                not e["event"].startswith("sched_")]
+        """Events that are shown on tracks of threads: all except threads' runs and waits, samples and the trace's metadata."""
+        return [e for e in self.events if self.kind(e).id >> 8 and
+                e["event"] not in (*INVENTORY, "sample_cpu", "sched_run", "sched_off")]
 
     def path(self, stack):
         """(function, file, line) of the stack's frames, outermost first"""
@@ -244,7 +248,7 @@ def check_names(truth, f, label):
     for e in sorted(truth.of("proc_image"), key=lambda e: e["time"]):
         commands[e["pid"]] = [clean(e["command_text"])] if e["command_text"] else []
     processes = [t.process for t in f.tracks.values() if t.HasField("process")]
-    titles = {r["pid"]: clean(r["name"].strip()) for r in tables("report", truth.file, "processes")["processes"]}
+    titles = truth.titles()
     wrong = [p for p in processes if clean(p.process_name) != titles.get(p.pid, "") or
              list(map(clean, p.cmdline)) != commands.get(p.pid, [])]
     ok(processes and not wrong or not threads, f"{label}: names and command lines of processes ({len(processes)})",

@@ -87,7 +87,8 @@ def check_nested(truth, engine, label):
 def check_processes(truth, engine, label):
     """Processes have the names of the reports; losses and costs of the recording are under one track."""
     names = {int(pid): name for pid, name in engine.query("SELECT pid, name FROM process WHERE name IS NOT NULL")}
-    want = {pid: truth.names.get((pid, pid)) for pid in names}
+    titles = truth.titles()
+    want = {pid: titles.get(pid) for pid in names}
     ok(names and names == want, f"{label}: engine: processes are named as in the reports", (names, want))
     own = engine.query("SELECT count(*) FROM track t JOIN track p ON p.id = t.parent_id WHERE p.name = 'sonde' AND "
                        "(t.name = 'losses' OR t.name = 'lost records' OR t.name LIKE 'sonde: %')")
