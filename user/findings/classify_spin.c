@@ -17,7 +17,7 @@ bool classify_spin__is_idle(const struct stacks *stacks, u32 stack)
 
 	if (parts.python || parts.waits_in_loop)
 		return false;
-	return parts.rule == FINDING_IDLE || lock_kind__of_stack(stacks, stack) == LOCK_KIND_QUEUE;
+	return parts.rule == FINDING_IDLE || lock_kind__is_idle_in_openmp(stacks, stack);
 }
 
 static int sum_samples(const struct finding_input *in, struct map *threads)

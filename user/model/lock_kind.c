@@ -170,8 +170,7 @@ bool lock_kind__is_mechanism(const struct stack_frame *f)
 	return f->kind == FRAME_KERNEL || is_rust_library(f->symbol) || strstr(f->source, "/c++/");
 }
 
-/* Does a thread of OpenMP wait for the next part of a loop? No code of the program has called it. */
-static bool is_idle_in_openmp(const struct stacks *s, u32 stack)
+bool lock_kind__is_idle_in_openmp(const struct stacks *s, u32 stack)
 {
 	const struct stack_frame *f;
 	bool is = false;
@@ -206,7 +205,7 @@ enum lock_kind lock_kind__of_stack(const struct stacks *s, u32 stack)
 			kind = add_native(kind, f);
 		}
 	}
-	if (kind == LOCK_KIND_BARRIER && is_idle_in_openmp(s, stack))
+	if (kind == LOCK_KIND_BARRIER && lock_kind__is_idle_in_openmp(s, stack))
 		return LOCK_KIND_QUEUE;
 	if (kind)
 		return kind;

@@ -24,6 +24,8 @@ enum lock_kind lock_kind__of_stack(const struct stacks *s, u32 stack);
  * as those of Python, may be used to signal something.
  */
 bool lock_kind__is_native_lock(const struct stacks *s, u32 stack);
+/* Does a thread of OpenMP wait for the next part of a loop? No code of the program has called it. */
+bool lock_kind__is_idle_in_openmp(const struct stacks *s, u32 stack);
 /* Does it wait until a channel of Rust has room for a message? */
 bool lock_kind__is_send(const struct stacks *s, u32 stack);
 /* Is it a function of libc, the C++ library, the interpreter and the like, which other code calls as a mechanism? */
