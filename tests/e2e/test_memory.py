@@ -12,7 +12,6 @@ import mmap
 import os
 import re
 import shutil
-import struct
 import subprocess
 import time
 
@@ -20,6 +19,7 @@ ROOT, B, SONDE, TMP = (os.environ[n] for n in ("ROOT", "B", "SONDE", "TMPDIR"))
 import proc_files
 from sonde_cli import Sonde, tables as tables_of
 from sonde_trace import Trace
+from sparse_library import sparse_library
 from tap import done, ok, skip
 from waiting import wait_for
 
@@ -148,21 +148,6 @@ def test_near_limit():
         return
     times = [e["text"] for e in Trace(path).events("meta_string")].count(program)
     ok(1 <= times <= 3, name, f"{program} is in the trace {times} times")
-
-
-def sparse_library(path, size):
-    """Writes a sparse ELF file whose symbol and string tables are `size` bytes of zeros each."""
-    size -= size % 24
-    section = struct.Struct("<IIQQQQIIQQ")
-    head = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack(
-        "<HHIQQQIHHHHHH", 3, 62, 1, 0, 64, 1024, 0, 64, 56, 1, 64, 4, 3)
-    head += struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, 4096, 4096, 4096)
-    head += bytes(1024 - len(head)) + bytes(64)
-    head += section.pack(1, 11, 0, 0, 4096, size, 2, 0, 8, 24)  # SHT_DYNSYM
-    head += 2 * section.pack(0, 3, 0, 0, 4096 + size, size, 0, 0, 1, 0)  # SHT_STRTAB
-    with open(path, "wb") as f:
-        f.write(head)
-        f.truncate(4096 + 2 * size)
 
 
 def test_sparse_files():

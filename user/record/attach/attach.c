@@ -319,8 +319,7 @@ static void attach_family(struct session *s, struct object *o, const struct exam
 	int err;
 
 	if (!o->id) {
-		session__left_out(s, o->path, o->account,
-				  "sonde already has probes in as many files as its limit allows");
+		object__leave_out(s, o, "sonde already has probes in as many files as its limit allows");
 		return;
 	}
 	strcpy(why, e->family.why);

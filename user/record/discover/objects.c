@@ -124,7 +124,7 @@ static void attach_object(struct session *s, struct object *o, const struct exam
 		o->id = 0;
 	}
 	if (x->end.over_budget)
-		session__left_out(s, o->path, o->account, "its tables exceed sonde's limit of memory for files");
+		object__leave_out(s, o, "its tables exceed sonde's limit of memory for files");
 }
 
 static int open_mapped(struct session *s, const struct mapping *m)

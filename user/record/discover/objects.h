@@ -36,6 +36,7 @@ struct objects {
 struct held_warning {
 	char *text;
 	bool is_lack; /* what was requested could not be attached */
+	bool is_left_out; /* the text is why sonde leaves the file out, which is a loss, too */
 };
 
 struct object {
@@ -153,6 +154,8 @@ void object__end_rest(struct object *o);
  */
 void object__warn(struct session *s, struct object *o, bool is_lack, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+/* The same of a file that sonde leaves out: also counts a loss then. */
+void object__leave_out(struct session *s, struct object *o, const char *why);
 /* Notes that a selected process maps the file. */
 void object__want(struct session *s, struct object *o);
 /* Reports that the object has the file name of the program's library, but is another one. */

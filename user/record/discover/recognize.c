@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "record/discover/objects.h"
 #include "record/parts.h"
@@ -12,22 +13,19 @@
 
 static void warn(struct session *s, const struct object *o, const struct held_warning *w)
 {
+	if (w->is_left_out) {
+		session__left_out(s, o->path, o->account, w->text);
+		return;
+	}
 	session__warn_of(s, o->account, "%s", w->text);
 	s->not_attached += w->is_lack;
 }
 
-void object__warn(struct session *s, struct object *o, bool is_lack, const char *fmt, ...)
+/* Warns, now or later. Takes the text. */
+static void warn_if_wanted(struct session *s, struct object *o, struct held_warning w)
 {
-	struct held_warning w = { .is_lack = is_lack };
 	bool is_held = false;
-	va_list ap;
-	int n;
 
-	va_start(ap, fmt);
-	n = vasprintf(&w.text, fmt, ap);
-	va_end(ap);
-	if (n < 0)
-		return;
 	/* no process maps yet what is probed ahead, but the program that will run does */
 	if (o->is_wanted || o->is_preattached)
 		warn(s, o, &w);
@@ -35,6 +33,27 @@ void object__warn(struct session *s, struct object *o, bool is_lack, const char 
 		is_held = o->n_held < HELD_MAX && array__push(o->held, o->n_held, w);
 	if (!is_held)
 		free(w.text);
+}
+
+void object__warn(struct session *s, struct object *o, bool is_lack, const char *fmt, ...)
+{
+	struct held_warning w = { .is_lack = is_lack };
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&w.text, fmt, ap);
+	va_end(ap);
+	if (n >= 0)
+		warn_if_wanted(s, o, w);
+}
+
+void object__leave_out(struct session *s, struct object *o, const char *why)
+{
+	struct held_warning w = { .text = strdup(why), .is_left_out = true };
+
+	if (w.text)
+		warn_if_wanted(s, o, w);
 }
 
 void object__want(struct session *s, struct object *o)

@@ -77,7 +77,7 @@ int examine__take_part(struct session *s, struct child *c, struct object *o, con
 /* Notes how an examination ended, and ends a child that takes no more requests. */
 void examine__end(struct session *s, struct child *c, u64 uid, u32 op, const struct examination *x, int err);
 /* Reports that an object's file could not be examined. */
-void examine__note_failure(struct session *s, const struct object *o, int err);
+void examine__note_failure(struct session *s, struct object *o, int err);
 /* pending.c: leaves a file to its child. x: taken over. Returns -EINPROGRESS, or -ENOMEM. */
 int pending_file__leave(struct session *s, struct child *c, const struct pending_file *p);
 /* Its child was ended for another reason. */

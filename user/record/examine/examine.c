@@ -293,14 +293,14 @@ const char *examine__why(int err)
 				   strerror(-err);
 }
 
-void examine__note_failure(struct session *s, const struct object *o, int err)
+void examine__note_failure(struct session *s, struct object *o, int err)
 {
 	char text[256];
 
 	if (err == -ETIMEDOUT && session__is_stopping(s))
 		return;
 	snprintf(text, sizeof(text), "%s: what programs do with this file is not traced", examine__why(err));
-	session__left_out(s, o->path, o->account, text);
+	object__leave_out(s, o, text);
 }
 
 int examine__object(struct session *s, struct object *o, const struct mapping *m, u64 hints, struct examination *x)
