@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 
+from ahead import ahead
 from case import FOLDER, finish, record, say, script, start
 from tap import ok, skip
 
@@ -87,7 +88,7 @@ for compiler, *flags in (("g++", "-O0"), ("g++", "-O0", NO_FOLDER), ("g++", "-O2
     if LATER in flags:
         later = os.stat(program).st_mtime + 1
         os.utime(SOURCE, times=(later, later))
-    running = start(program)
+    running = start(program, preexec_fn=ahead)
     trace = record("-d", "2", "-p", running.pid)
     found = json.loads(say("report", trace, "--format", "json"))["findings"][0]
     running.kill()
