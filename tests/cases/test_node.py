@@ -62,7 +62,7 @@ try:
     ok("hot0" in said and "hot1" in said and "JS:" not in said, "functions have the names of the perf map", said)
     say("export", trace, "--to", "sqlite", "-o", os.path.join(FOLDER, "x.db"))
     with sqlite3.connect(os.path.join(FOLDER, "x.db")) as db:
-        frames = set(db.execute("SELECT name, source, line FROM frames WHERE name LIKE 'hot%'"))
+        frames = set(db.execute("SELECT name, source, line FROM sonde_frames WHERE name LIKE 'hot%'"))
     ok(frames == {("hot0", "/srv/a b.js", None), ("hot1", "/srv/a b.js", 1)}, "and files and lines", frames)
     ok("overwritten" not in said and "without a file" not in said, "of several names of an address the last one counts", said)
     said = say("report", record("-F", "499", "--", "/usr/bin/python3", JIT, "file", "x", "4000", name="ended"), "stacks", "--format", "csv")

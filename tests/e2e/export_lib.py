@@ -422,8 +422,8 @@ def signed(v):
 def check_sqlite(truth, path, label):
     db = sqlite3.connect(path)
     for kind, n in sorted(truth.trace.counts().items()):
-        columns = [r[1] for r in db.execute(f'PRAGMA table_info("{kind}")')]
-        got = [tuple(clean(v) if isinstance(v, str) else v for v in row) for row in db.execute(f'SELECT * FROM "{kind}"')]
+        columns = [r[1] for r in db.execute(f'PRAGMA table_info("sonde_{kind}")')]
+        got = [tuple(clean(v) if isinstance(v, str) else v for v in row) for row in db.execute(f'SELECT * FROM "sonde_{kind}"')]
         want = []
         for e in truth.of(kind):
             words = {f.name: v for f, v in truth.fields(e)}
@@ -432,12 +432,12 @@ def check_sqlite(truth, path, label):
             want.append((*row, clean(truth.probes[e["probe"]]) if e["probe"] in truth.probes else None))
         ok(got == want and columns[-1] == "probe_name", f"{label}: sqlite: {kind} ({n})",
            [(g, w) for g, w in zip(got, want) if g != w][:3])
-    got = {i: (c or 0, clean(name)) for i, c, name in db.execute("SELECT id, caller, label FROM frames")}
+    got = {i: (c or 0, clean(name)) for i, c, name in db.execute("SELECT id, caller, label FROM sonde_frames")}
     ok(got == {i: (f["caller"], clean(truth.label(i))) for i, f in truth.frames.items()}, f"{label}: sqlite: frames")
-    names = {(p, t): clean(n) for p, t, n in db.execute("SELECT pid, tid, name FROM threads") if n}
+    names = {(p, t): clean(n) for p, t, n in db.execute("SELECT pid, tid, name FROM sonde_threads") if n}
     wrong = {k: v for k, v in names.items() if v != truth.names.get(k, truth.names.get((k[0], k[0])))}
     ok(not wrong, f"{label}: sqlite: names of {len(names)} threads", wrong)
-    lost = db.execute("SELECT coalesce(sum(count), 0) FROM losses").fetchone()[0]
+    lost = db.execute("SELECT coalesce(sum(count), 0) FROM sonde_losses").fetchone()[0]
     ok(lost == sum(e["count"] for e in truth.of("meta_loss")), f"{label}: sqlite: losses", lost)
     ok(db.execute("PRAGMA integrity_check").fetchall() == [("ok",)], f"{label}: sqlite: the integrity check passes")
     db.close()

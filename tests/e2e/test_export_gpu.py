@@ -220,7 +220,7 @@ def check_sqlite(scene, path):
     db = sqlite3.connect(out)
     got = [tuple(clean(v) if isinstance(v, str) else v for v in r) for r in db.execute(
         "SELECT kind, start, end, name, pid, gpu, stream, correlation, grid_y, registers, bytes, copy, queued, launch_function, "
-        "launch_tid, launch_start, launched_at, launch_gil, open FROM gpu_work WHERE NOT only_by_calls")]
+        "launch_tid, launch_start, launched_at, launch_gil, open FROM sonde_gpu_work WHERE NOT only_by_calls")]
     want = []
     for w in scene.work:
         launch = w["launch"] or {}
@@ -228,13 +228,13 @@ def check_sqlite(scene, path):
                      w.get("grid_y"), w.get("registers"), w.get("bytes"), "HtoD" if w["kind"] == "memcpy" else None,
                      w["queued"], launch.get("function"), launch.get("tid"), launch.get("start"),
                      LABEL if launch.get("stack") else None, launch.get("gil"), w.get("flags", 0)))
-    same("sqlite: gpu_work", got, want)
-    got = db.execute("SELECT kind, pid, gpu, start, bytes, copy, launch_function FROM gpu_work WHERE only_by_calls ORDER BY start").fetchall()
+    same("sqlite: sonde_gpu_work", got, want)
+    got = db.execute("SELECT kind, pid, gpu, start, bytes, copy, launch_function FROM sonde_gpu_work WHERE only_by_calls ORDER BY start").fetchall()
     ok(got == [("kernel", 200, None, scene.at(3000), None, None, "cudaLaunchKernel"),
                ("memcpy", 200, None, scene.at(3020), 4096, "DtoH", "cudaMemcpyAsync")], "sqlite: work known only from calls is marked", got)
-    got = db.execute("SELECT * FROM gpus ORDER BY gpu").fetchall()
+    got = db.execute("SELECT * FROM sonde_gpus ORDER BY gpu").fetchall()
     ok(got == [(i, MODEL, 80 << 30, 9, 0) for i in (0, 1)], "sqlite: gpus", got)
-    names = collections.Counter(clean(r[0]) for r in db.execute("SELECT name FROM gpu_kernel"))
+    names = collections.Counter(clean(r[0]) for r in db.execute("SELECT name FROM sonde_gpu_kernel"))
     ok(names == collections.Counter(clean(w["mangled"]) for w in scene.work if w["kind"] == "kernel"),
        "sqlite: kernels have their names in a table of their own", names)
 

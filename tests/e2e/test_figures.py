@@ -98,7 +98,7 @@ def check_length(path, messages):
     ok("when all probes were attached" in report, "the report mentions events outside the traced time", report)
     out = os.path.join(TMP, "figures.db")
     sonde("export", path, "--to", "sqlite", "-f", "-o", out)
-    db = dict(sqlite3.connect(out).execute("SELECT name, value FROM info"))
+    db = dict(sqlite3.connect(out).execute("SELECT name, value FROM sonde_info"))
     ok(db["stop"] - db["live"] == ns, "the length in sqlite is record's", db)
     out = os.path.join(TMP, "figures.pb.gz")
     sonde("export", path, "--to", "pprof", "-f", "-o", out)

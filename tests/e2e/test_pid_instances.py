@@ -125,9 +125,9 @@ def database(path):
     out = path + ".db"
     run("export", path, "--to", "sqlite", "-f", "-o", out)
     db = sqlite3.connect(out)
-    tables = [r[0] for r in db.execute("SELECT name FROM sqlite_master WHERE type='table'") if r[0] != "info"]
-    columns = {t: "pid, tid, name" if t == "threads" else "*" for t in tables}
-    joined = db.execute("SELECT t.name, sum(r.time - r.start) FROM sched_run r JOIN threads t ON t.pid = r.pid AND t.tid = r.tid "
+    tables = [r[0] for r in db.execute("SELECT name FROM sqlite_master WHERE type='table'") if r[0].startswith("sonde_") and r[0] != "sonde_info"]
+    columns = {t: "pid, tid, name" if t == "sonde_threads" else "*" for t in tables}
+    joined = db.execute("SELECT t.name, sum(r.time - r.start) FROM sonde_sched_run r JOIN sonde_threads t ON t.pid = r.pid AND t.tid = r.tid "
                         "AND r.start BETWEEN t.since AND t.until - 1 GROUP BY r.tid, t.since").fetchall()
     return {"joined": sorted(joined),
             **{t: sorted(renumbered(repr(r)) for r in db.execute(f'SELECT {columns[t]} FROM "{t}"')) for t in tables}}
@@ -135,7 +135,7 @@ def database(path):
 
 def check_sqlite(again, other, label):
     got, expected = database(again), database(other)
-    ok(got == expected and len(got["threads"]) >= 4, f"{label}: SQLite", [(t, got[t], expected[t]) for t in expected if got.get(t) != expected[t]][:2])
+    ok(got == expected and len(got["sonde_threads"]) >= 4, f"{label}: SQLite", [(t, got[t], expected[t]) for t in expected if got.get(t) != expected[t]][:2])
 
 
 def chrome(path):

@@ -69,7 +69,7 @@ def three_with_one_number():
        [("first", 1000000000), ("second-exec", 2000000000), ("third", 3000000000)], "also in the summary", rows)
     out = os.path.join(TMP, "three.db")
     subprocess.run([SONDE, "export", path, "--to", "sqlite", "-f", "-o", out], check=True)
-    got = sqlite3.connect(out).execute("SELECT count(*), count(DISTINCT start) FROM processes WHERE pid = 200").fetchone()
+    got = sqlite3.connect(out).execute("SELECT count(*), count(DISTINCT start) FROM sonde_processes WHERE pid = 200").fetchone()
     ok(got == (3, 3), "also in SQLite's table processes", got)
 
 

@@ -39,12 +39,12 @@ class Traced(Reported):
             db = sqlite3.connect(path)
             db.row_factory = sqlite3.Row
             for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
-                self.tables[name] = db.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]
+                self.tables[name.removeprefix("sonde_")] = db.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]
             for kind in KINDS[1:]:
                 if f"gpu_{kind}" in self.tables:
-                    for row in db.execute(f'SELECT * FROM "gpu_{kind}"'):
+                    for row in db.execute(f'SELECT * FROM "sonde_gpu_{kind}"'):
                         got[kind].append({k: NUMBERS.get(row[k], row[k]) for k in row.keys()})
-            self.losses = [dict(row) for row in db.execute("SELECT family, reason, count FROM losses")]
+            self.losses = [dict(row) for row in db.execute("SELECT family, reason, count FROM sonde_losses")]
             db.close()
         super().__init__(got)
         # a kernel's name is a text in this table already

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Writes an SQLite database: a table for each kind of event that occurs, a column for each field. Enums and interned
- * strings are text. SQLite's integers are signed: values from 2^63 on become negative. docs/exports.md has queries.
+ * Writes an SQLite database: Nsight Systems' tables (nsight.h), and those of sonde, whose names begin with "sonde_":
+ * one for each kind of event that occurs, with a column for each field. Enums and interned strings are text. SQLite's
+ * integers are signed: values from 2^63 on become negative. docs/exports.md has queries.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 
 #include "export/frame_text.h"
+#include "export/nsight.h"
 #include "export/sqlite.h"
 #include "export/value.h"
 #include "output/text.h"
@@ -89,10 +91,10 @@ static int put_head(const struct sqlite *s, const struct trace_facts *facts)
 {
 	const struct trace_head *h = facts->head;
 	sqlite3_stmt *insert;
-	int err = sqlite__execute(s, "CREATE TABLE info(name TEXT, value)");
+	int err = sqlite__execute(s, "CREATE TABLE sonde_info(name TEXT, value)");
 
 	if (!err)
-		err = sqlite__prepare(s, "INSERT INTO info VALUES(?, ?)", &insert);
+		err = sqlite__prepare(s, "INSERT INTO sonde_info VALUES(?, ?)", &insert);
 	if (err)
 		return err;
 	if (put_info(s, insert, "file", facts->file) || put_info(s, insert, "hostname", h->hostname) ||
@@ -152,8 +154,10 @@ static int begin(struct export *e)
 	if (open_database(s, e->fd))
 		return failed(s, e->path);
 	/* One process writes in one transaction, and an incomplete file is discarded, so no journal is needed. */
-	err = sqlite__execute(s,
-			      "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE; BEGIN");
+	err = sqlite__execute(s, "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE; "
+				 "PRAGMA temp_store=MEMORY; BEGIN");
+	if (!err)
+		err = nsight__new(&s->nsight, s);
 	return err ? err : put_head(s, e->facts);
 }
 
@@ -170,9 +174,9 @@ static const char *type_of(const struct schema_event *e, const struct schema_fie
 }
 
 /* Writes a quoted SQL name; the trace may contain any. */
-static void put_quoted(FILE *sql, const char *name)
+static void put_name(FILE *sql, const char *prefix, const char *name)
 {
-	putc('"', sql);
+	fprintf(sql, "\"%s", prefix);
 	for (; *name; name++) {
 		if (*name == '"')
 			putc('"', sql);
@@ -193,10 +197,10 @@ static int create_table(const struct sqlite *s, const struct schema_event *e, sq
 	if (!sql)
 		return -ENOMEM;
 	fputs("CREATE TABLE ", sql);
-	put_quoted(sql, e->name);
+	put_name(sql, "sonde_", e->name);
 	putc('(', sql);
 	for (i = 0; i < e->n; i++) {
-		put_quoted(sql, e->fields[i].name);
+		put_name(sql, "", e->fields[i].name);
 		fprintf(sql, " %s, ", type_of(e, &e->fields[i]));
 	}
 	fputs("\"probe_name\" TEXT)", sql);
@@ -207,7 +211,7 @@ static int create_table(const struct sqlite *s, const struct schema_event *e, sq
 	if (!sql)
 		return err ? err : -ENOMEM;
 	fputs("INSERT INTO ", sql);
-	put_quoted(sql, e->name);
+	put_name(sql, "sonde_", e->name);
 	fputs(" VALUES(", sql);
 	for (i = 0; i < e->n; i++)
 		fputs("?, ", sql);
@@ -247,6 +251,8 @@ static int rows(struct export *e, const struct rows *rows)
 
 	if (!err && !*insert)
 		err = create_table(s, v.event, insert);
+	if (!err)
+		err = nsight__rows(s->nsight, rows);
 	for (; !err && v.i < rows__count(rows); v.i++) {
 		key = (struct task_key){ (u32)view__s64(&v, f.pid), (u32)view__s64(&v, f.tid) };
 		if (key.tid && !map__get(&s->tasks, &key))
@@ -262,11 +268,11 @@ static int put_threads(const struct sqlite *s, const struct names *names)
 	u64 since, until;
 	sqlite3_stmt *insert;
 	int err = sqlite__execute(
-		s, "CREATE TABLE threads(pid INTEGER, tid INTEGER, name TEXT, since INTEGER, until INTEGER)");
+		s, "CREATE TABLE sonde_threads(pid INTEGER, tid INTEGER, name TEXT, since INTEGER, until INTEGER)");
 	u32 i;
 
 	if (!err)
-		err = sqlite__prepare(s, "INSERT INTO threads VALUES(?, ?, ?, ?, ?)", &insert);
+		err = sqlite__prepare(s, "INSERT INTO sonde_threads VALUES(?, ?, ?, ?, ?)", &insert);
 	if (err)
 		return err;
 	for (i = 0; !err && i < s->tasks.n; i++) {
@@ -278,6 +284,8 @@ static int put_threads(const struct sqlite *s, const struct names *names)
 		sqlite3_bind_int64(insert, 4, (sqlite3_int64)since);
 		sqlite3_bind_int64(insert, 5, until > INT64_MAX ? INT64_MAX : (sqlite3_int64)until);
 		err = sqlite__step(s, insert);
+		if (!err)
+			err = nsight__put_thread(s->nsight, key->pid, key->tid);
 	}
 	sqlite3_finalize(insert);
 	return err;
@@ -314,17 +322,19 @@ static void put_process(const struct task *t, void *arg)
 	sqlite__bind_known(p->insert, 7, t->start);
 	sqlite__bind_known(p->insert, 8, t->end);
 	p->err = sqlite__step(p->s, p->insert);
+	if (!p->err)
+		p->err = nsight__put_process(p->s->nsight, t);
 }
 
 static int put_processes(const struct sqlite *s, const struct names *names)
 {
 	struct process_pass p = { .s = s, .names = names };
 	int err = sqlite__execute(
-		s, "CREATE TABLE processes(pid INTEGER, ppid INTEGER, ns_pid INTEGER, name TEXT, exe TEXT, "
+		s, "CREATE TABLE sonde_processes(pid INTEGER, ppid INTEGER, ns_pid INTEGER, name TEXT, exe TEXT, "
 		   "command TEXT, start INTEGER, \"end\" INTEGER)");
 
 	if (!err)
-		err = sqlite__prepare(s, "INSERT INTO processes VALUES(?, ?, ?, ?, ?, ?, ?, ?)", &p.insert);
+		err = sqlite__prepare(s, "INSERT INTO sonde_processes VALUES(?, ?, ?, ?, ?, ?, ?, ?)", &p.insert);
 	if (err)
 		return err;
 	names__each_process(names, put_process, &p);
@@ -334,15 +344,17 @@ static int put_processes(const struct sqlite *s, const struct names *names)
 
 static int put_losses(const struct sqlite *s, const struct trace_facts *facts)
 {
+	struct loss_times times = trace_facts__times(facts);
 	const struct loss *l;
+	char text[512];
 	sqlite3_stmt *insert;
 	int err = sqlite__execute(
-		s, "CREATE TABLE losses(family TEXT, reason TEXT, count INTEGER, first INTEGER, last INTEGER, "
+		s, "CREATE TABLE sonde_losses(family TEXT, reason TEXT, count INTEGER, first INTEGER, last INTEGER, "
 		   "path TEXT)");
 	u32 i;
 
 	if (!err)
-		err = sqlite__prepare(s, "INSERT INTO losses VALUES(?, ?, ?, ?, ?, ?)", &insert);
+		err = sqlite__prepare(s, "INSERT INTO sonde_losses VALUES(?, ?, ?, ?, ?, ?)", &insert);
 	if (err)
 		return err;
 	for (i = 0; !err && i < facts->n_losses; i++) {
@@ -354,6 +366,9 @@ static int put_losses(const struct sqlite *s, const struct trace_facts *facts)
 		sqlite3_bind_int64(insert, 5, (sqlite3_int64)l->last);
 		sqlite__bind_text(insert, 6, l->path);
 		err = sqlite__step(s, insert);
+		losses__line(text, sizeof(text), facts->losses, facts->n_losses, i, &times);
+		if (!err && *text)
+			err = nsight__put_diagnostic(s->nsight, l->first, text);
 	}
 	sqlite3_finalize(insert);
 	return err;
@@ -366,12 +381,14 @@ static int put_frames(const struct sqlite *s, const struct stacks *stacks)
 	char label[STACK_LABEL];
 	sqlite3_stmt *insert;
 	int err = sqlite__execute(
-		s, "CREATE TABLE frames(id INTEGER PRIMARY KEY, caller INTEGER, depth INTEGER, label TEXT, "
-		   "name TEXT, file TEXT, source TEXT, line INTEGER)");
+		s,
+		"CREATE TABLE sonde_frames(id INTEGER PRIMARY KEY, caller INTEGER, depth INTEGER, label TEXT, "
+		"name TEXT, file TEXT, source TEXT, line INTEGER, symbolId INTEGER, moduleId INTEGER, isKernel INTEGER)");
+	s64 symbol, module;
 	u32 i, id;
 
 	if (!err)
-		err = sqlite__prepare(s, "INSERT INTO frames VALUES(?, ?, ?, ?, ?, ?, ?, ?)", &insert);
+		err = sqlite__prepare(s, "INSERT INTO sonde_frames VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", &insert);
 	if (err)
 		return err;
 	for (i = 0; !err && i < stacks__count(stacks); i++) {
@@ -385,7 +402,12 @@ static int put_frames(const struct sqlite *s, const struct stacks *stacks)
 		bind_bytes(insert, 6, f->file, strnlen(f->file, FRAME_TEXT_MAX));
 		sqlite__bind_text(insert, 7, *f->source ? f->source : NULL);
 		sqlite__bind_known(insert, 8, f->line);
-		err = sqlite__step(s, insert);
+		symbol = nsight__string(s->nsight, f->name);
+		module = nsight__string(s->nsight, f->file);
+		sqlite3_bind_int64(insert, 9, symbol);
+		sqlite3_bind_int64(insert, 10, module);
+		sqlite3_bind_int64(insert, 11, f->kind == FRAME_KERNEL);
+		err = symbol < 0 || module < 0 ? -ENOMEM : sqlite__step(s, insert);
 	}
 	sqlite3_finalize(insert);
 	return err;
@@ -404,6 +426,8 @@ static int finish(struct export *e)
 		err = put_frames(s, e->stacks);
 	if (!err)
 		err = sqlite__put_gpu_work(s);
+	if (!err)
+		err = nsight__put_facts(s->nsight);
 	return err ? err : sqlite__execute(s, "COMMIT");
 }
 
@@ -420,6 +444,7 @@ static int end(struct export *e)
 		err = finish(e);
 	for (i = 0; i < s->inserts.n; i++)
 		sqlite3_finalize(*(sqlite3_stmt **)map__value(&s->inserts, i));
+	nsight__free(s->nsight);
 	sqlite3_close(s->db);
 	MAPS_FREE(&s->inserts, &s->tasks);
 	free(s);
@@ -428,7 +453,7 @@ static int end(struct export *e)
 
 EXPORTER(sqlite) = {
 	.name = "sqlite",
-	.doc = "an SQLite database: a table for each kind of event, and one of GPU work with its launches",
+	.doc = "an SQLite database: the tables of Nsight Systems, and one for each kind of event",
 	.binary = true,
 	.needs_file = true,
 	.begin = begin,

@@ -7,10 +7,13 @@
 #include "export/export.h"
 #include "util/map.h"
 
+struct nsight;
+
 struct sqlite {
 	struct export *e;
 	sqlite3 *db;
 	struct map inserts; /* u16 id of a kind -> sqlite3_stmt * */
+	struct nsight *nsight;
 	struct map tasks; /* struct task_key -> u8 */
 };
 

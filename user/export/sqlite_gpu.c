@@ -4,11 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "export/gpus.h"
-#include "export/sqlite.h"
+#include "export/nsight.h"
 
 static const char create[] =
-	"CREATE TABLE gpu_work(kind TEXT, start INTEGER, \"end\" INTEGER, only_by_calls INTEGER, open INTEGER, name TEXT, "
+	"CREATE TABLE sonde_gpu_work(kind TEXT, start INTEGER, \"end\" INTEGER, only_by_calls INTEGER, open INTEGER, name TEXT, "
 	"mangled TEXT, pid INTEGER, device INTEGER, gpu INTEGER, context INTEGER, stream INTEGER, correlation INTEGER, "
 	"graph INTEGER, graph_node INTEGER, grid_x INTEGER, grid_y INTEGER, grid_z INTEGER, block_x INTEGER, "
 	"block_y INTEGER, block_z INTEGER, registers INTEGER, static_shared INTEGER, dynamic_shared INTEGER, "
@@ -20,7 +19,7 @@ enum { N_COLUMNS = 40 };
 struct pass {
 	const struct sqlite *s;
 	struct gpu_model *model;
-	struct gpus gpus;
+	struct gpus *gpus;
 	sqlite3_stmt *insert; /* NULL: no row yet */
 	int column;
 };
@@ -53,7 +52,7 @@ static void put_where(struct pass *p, const struct gpu_work *w)
 		skip(p, 5);
 	} else {
 		bind_value(p, w->device);
-		bind_value(p, gpus__number(&p->gpus, w->pid, w->device));
+		bind_value(p, gpus__number(p->gpus, w->pid, w->device));
 		bind_value(p, w->context);
 		bind_value(p, w->stream);
 		bind_value(p, w->correlation);
@@ -115,7 +114,7 @@ static void put_launch(struct pass *p, const struct gpu_work *w)
 
 static int prepare(struct pass *p)
 {
-	char sql[64 + 3 * N_COLUMNS] = "INSERT INTO gpu_work VALUES(?";
+	char sql[64 + 3 * N_COLUMNS] = "INSERT INTO sonde_gpu_work VALUES(?";
 	size_t len = strlen(sql);
 	int err = sqlite__execute(p->s, create);
 
@@ -145,23 +144,29 @@ static int on_work(const struct gpu_work *w, void *arg)
 	put_transfer(p, w);
 	put_launch(p, w);
 	put_known(p, w->stream_free);
-	return p->column == N_COLUMNS ? sqlite__step(p->s, p->insert) : -EINVAL;
+	err = p->column == N_COLUMNS ? sqlite__step(p->s, p->insert) : -EINVAL;
+	return err ? err : nsight__put_work(p->s->nsight, p->model, w);
+}
+
+static int on_call(const struct gpu_host_call *c, void *arg)
+{
+	return nsight__put_call(((struct pass *)arg)->s->nsight, c);
 }
 
 static int put_gpus(const struct pass *p)
 {
 	sqlite3_stmt *insert;
-	int err = p->gpus.n ? sqlite__execute(p->s, "CREATE TABLE gpus(gpu INTEGER, model TEXT, memory INTEGER, "
-						    "major INTEGER, minor INTEGER)") :
-			      0;
+	int err = p->gpus->n ? sqlite__execute(p->s, "CREATE TABLE sonde_gpus(gpu INTEGER, model TEXT, memory INTEGER, "
+						     "major INTEGER, minor INTEGER)") :
+			       0;
 
-	if (err || !p->gpus.n)
+	if (err || !p->gpus->n)
 		return err;
-	err = sqlite__prepare(p->s, "INSERT INTO gpus VALUES(?, ?, ?, ?, ?)", &insert);
+	err = sqlite__prepare(p->s, "INSERT INTO sonde_gpus VALUES(?, ?, ?, ?, ?)", &insert);
 	if (err)
 		return err;
-	for (u32 i = 0; !err && i < p->gpus.n; i++) {
-		const struct gpu *gpu = &p->gpus.list[i];
+	for (u32 i = 0; !err && i < p->gpus->n; i++) {
+		const struct gpu *gpu = &p->gpus->list[i];
 
 		if (!gpu->is_used)
 			continue;
@@ -178,18 +183,17 @@ static int put_gpus(const struct pass *p)
 
 int sqlite__put_gpu_work(const struct sqlite *s)
 {
-	const struct gpu_listener listener = { .work = on_work };
-	struct pass p = { .s = s };
-	int err = gpus__load(&p.gpus, s->e->trace);
+	const struct gpu_listener listener = { .work = on_work, .call = on_call };
+	struct pass p = { .s = s, .gpus = &s->nsight->gpus };
+	int err = gpu_model__new(&p.model, s->e->trace, s->e->names);
 
-	if (!err)
-		err = gpu_model__new(&p.model, s->e->trace, s->e->names);
 	if (!err)
 		err = gpu_model__read(p.model, 0, 0, NULL, &listener, &p, NULL);
 	if (!err)
 		err = put_gpus(&p);
+	if (!err)
+		err = nsight__join_calls(s->nsight);
 	sqlite3_finalize(p.insert);
 	gpu_model__free(p.model);
-	gpus__free(&p.gpus);
 	return err;
 }

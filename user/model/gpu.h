@@ -52,7 +52,10 @@ struct gpu_work {
 	const char *name; /* a kernel's mangled name; NULL: not known, or no kernel. Lives as long as the model */
 	u32 grid[3], block[3];
 	u32 registers, static_shared, dynamic_shared; /* of a thread; bytes of a block */
+	u32 local_memory; /* bytes of a thread */
+	bool cooperative; /* launched so that its blocks can wait for each other */
 	u64 bytes; /* of copies and sets */
+	u32 value; /* of sets */
 	u32 copy_kind; /* enum gpu_copy_kind of bpf/core/shim.h */
 	u32 from_memory, to_memory; /* enum gpu_memory_kind of bpf/core/shim.h; a set has to_memory only */
 	bool asynchronous;

@@ -32,6 +32,9 @@ enum row_kind { ROW_NONE, ROW_CALL, ROW_DRIVER, ROW_KERNEL, ROW_COPY, ROW_SET, R
 	X(registers)      \
 	X(static_shared)  \
 	X(dynamic_shared) \
+	X(local_memory)   \
+	X(launch_type)    \
+	X(value)          \
 	X(from_memory)    \
 	X(to_memory)      \
 	X(asynchronous)   \
@@ -225,6 +228,8 @@ static void fill_kernel(struct gpu_model *m, const struct gpu_fields *f, const s
 	w->registers = GET32(registers);
 	w->static_shared = GET32(static_shared);
 	w->dynamic_shared = GET32(dynamic_shared);
+	w->local_memory = GET32(local_memory);
+	w->cooperative = GET(launch_type) != 0;
 }
 
 static int take_work(struct gpu_model *m, const struct gpu_fields *f, const struct view *v, enum gpu_kind kind)
@@ -259,8 +264,10 @@ static int take_work(struct gpu_model *m, const struct gpu_fields *f, const stru
 		w->from_memory = GET32(from_memory);
 		w->to_memory = GET32(to_memory);
 	}
-	if (kind == GPU_SET)
+	if (kind == GPU_SET) {
 		w->to_memory = GET32(memory);
+		w->value = GET32(value);
+	}
 	return 0;
 }
 
