@@ -11,6 +11,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.environ["ROOT"], "tests", "probes", "gpu"))
 import export_lib
+import nsight_reports
 import perfetto_file
 import shim_lib
 import trace_processor
@@ -172,6 +173,19 @@ def check_counters(run, f, label):
         ok([v for _, v in got[:-1]] == want, f"{label}: GPU {gpu}'s memory ({len(want)} changes)", (got, want))
 
 
+def check_nsight(run, probed):
+    """The figures of reports of `nsys stats` by SQL are those of sonde's reports."""
+    out = run.path[:-6] + ".sqlite"
+    if export(run.path, "sqlite", out) is None:
+        return
+    db = nsight_reports.Database(out, run.path)
+    db.kernels()
+    db.trace_rows()
+    db.memory()
+    if probed:
+        db.calls()
+
+
 def check_lines(pb):
     """Checks the Python line and stack of each launch."""
     source = os.path.join(export_lib.ROOT, "tests", "workloads", "gpu_lines.py")
@@ -215,6 +229,7 @@ def main():
         check_launches(run, f, label, probed)
         check_processor(run, f, path, label)
         check_counters(run, f, label)
+        check_nsight(run, probed)
     run = Run("killed", "-d", "2", "-t", "2", "-n", "1500", "-p", "2000", kill=True)
     f, path = read(pb, run.path)
     if f:

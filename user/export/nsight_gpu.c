@@ -193,8 +193,8 @@ int nsight__put_work(struct nsight *n, struct gpu_model *model, const struct gpu
 
 int nsight__put_call(struct nsight *n, const struct gpu_host_call *c)
 {
-	/* Nsight does not record the driver's calls that the runtime makes, nor calls that do not return */
-	if (c->nested || c->open)
+	/* Nsight does not record the driver's calls that the runtime makes, nor calls without an end */
+	if (c->nested || c->untimed)
 		return 0;
 	return put_runtime(n, nsight__thread(n, c->pid, c->tid), c->start, c->end, c->function, c->ret, c->stack);
 }

@@ -70,6 +70,7 @@ struct gpu_host_call {
 	const struct schema_event *event; /* cuda_sync, cudadrv_launch.. */
 	s64 ret;
 	bool nested, open;
+	bool untimed; /* open, or its duration is not known */
 	u32 stack, gil;
 };
 

@@ -167,6 +167,7 @@ static int take_call(struct gpu_model *m, const struct gpu_fields *f, const stru
 		.kind = f->kind ? GET32(kind) : GET32(memory),
 		.device = f->device && view__s64(v, f->device) >= 0 ? GET32(device) : GPU_NO_DEVICE,
 		.open = t.flags & EVENT_OPEN,
+		.untimed = t.flags & (EVENT_OPEN | EVENT_RETURN_NOT_SEEN | EVENT_NO_DURATION),
 		.bytes = GET(bytes),
 		.span = {
 			.start = t.start,

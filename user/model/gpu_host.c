@@ -134,6 +134,7 @@ int gpu_host__emit(struct gpu_model *m, const struct gpu_host_item *c)
 		.ret = c->span.ret,
 		.nested = !is_same(outer, &c->span),
 		.open = c->open,
+		.untimed = c->untimed,
 		.stack = c->span.stack,
 		.gil = c->span.gil,
 	};

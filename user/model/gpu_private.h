@@ -77,6 +77,7 @@ struct gpu_host_item {
 	u32 device; /* the allocation's device if its event has it; else GPU_NO_DEVICE */
 	bool pushed; /* stored in its thread's spans */
 	bool open;
+	bool untimed; /* that, or its duration is not known */
 	u64 bytes;
 	u32 grid[3], block[3];
 	u32 shared;
