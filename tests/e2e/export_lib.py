@@ -424,6 +424,9 @@ def check_sqlite(truth, path, label):
     for kind, n in sorted(truth.trace.counts().items()):
         columns = [r[1] for r in db.execute(f'PRAGMA table_info("sonde_{kind}")')]
         got = [tuple(clean(v) if isinstance(v, str) else v for v in row) for row in db.execute(f'SELECT * FROM "sonde_{kind}"')]
+        if columns[-2] == "torch_name":
+            ok(all(row[-2] and not row[-2].startswith(("_Z", "N5torch")) for row in got), f"{label}: sqlite: {kind} has demangled names", got[:3])
+            got = [(*row[:-2], row[-1]) for row in got]
         want = []
         for e in truth.of(kind):
             words = {f.name: v for f, v in truth.fields(e)}

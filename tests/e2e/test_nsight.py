@@ -32,7 +32,10 @@ def check_rows(db):
     start = db.execute("SELECT value FROM sonde_info WHERE name = 'start'").fetchone()[0]
     got = db.execute("SELECT start, end, eventType, text, domainId, globalTid & 0xffffff, endGlobalTid & 0xffffff, category, int32Value "
                      "FROM NVTX_EVENTS ORDER BY start, eventType, text").fetchall()
-    at = lambda us: gpu_scene.Scene.at(us) - start
+
+    def at(us):
+        return gpu_scene.Scene.at(us) - start
+
     same("NVTX_EVENTS", got, [(at(0), at(400), 59, "step", 0, 101, None, 5, -1), (at(0), at(900), 59, "loader", 1, 101, None, 5, -1),
                                (at(0), None, 75, "data", 1, 101, None, None, None), (at(5), at(60), 60, "data", 0, 101, 100, None, None),
                                (at(2200), None, 59, "data", 0, 101, None, None, None), (at(9), None, 34, "step", 1, 101, None, None, None),

@@ -36,7 +36,7 @@ static void put_heading(struct export *e)
 		if (*unit_of(f))
 			fprintf(e->out, " (%s)", unit_of(f));
 	}
-	fputs(",probe_name", e->out);
+	fputs(event__has_torch_name(e->event) ? ",torch_name,probe_name" : ",probe_name", e->out);
 	for (i = 0; i < e->event->n; i++) {
 		if (!field__is_stack(&e->event->fields[i]))
 			continue;
@@ -69,8 +69,8 @@ static int put_line(const struct view *v, void *arg)
 {
 	struct export *e = arg;
 	struct field_value value;
-	char buf[TEXT_NUMBER];
-	const char *function;
+	char buf[TEXT_NUMBER], title[EVENT_TITLE];
+	const char *function, *name;
 	u32 i;
 
 	for (i = 0; i < v->event->n; i++) {
@@ -85,6 +85,11 @@ static int put_line(const struct view *v, void *arg)
 			fputs(text__double(buf, sizeof(buf), value.d), e->out);
 		else
 			fprintf(e->out, value.type == FIELD_IS_U64 ? "%llu" : "%lld", value.u);
+	}
+	name = event__has_torch_name(v->event) ? names__torch(e->names, v, title, sizeof(title)) : NULL;
+	if (event__has_torch_name(v->event)) {
+		putc(',', e->out);
+		put_text(e->out, name ? name : "", name ? strlen(name) : 0);
 	}
 	function = names__probe(e->names, (u16)view__get(v, "probe"));
 	putc(',', e->out);

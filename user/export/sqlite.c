@@ -203,7 +203,7 @@ static int create_table(const struct sqlite *s, const struct schema_event *e, sq
 		put_name(sql, "", e->fields[i].name);
 		fprintf(sql, " %s, ", type_of(e, &e->fields[i]));
 	}
-	fputs("\"probe_name\" TEXT)", sql);
+	fputs(event__has_torch_name(e) ? "torch_name TEXT, probe_name TEXT)" : "probe_name TEXT)", sql);
 	err = fclose(sql) ? -ENOMEM : sqlite__execute(s, text);
 	free(text);
 	text = NULL;
@@ -215,7 +215,7 @@ static int create_table(const struct sqlite *s, const struct schema_event *e, sq
 	fputs(" VALUES(", sql);
 	for (i = 0; i < e->n; i++)
 		fputs("?, ", sql);
-	fputs("?)", sql);
+	fputs(event__has_torch_name(e) ? "?, ?)" : "?)", sql);
 	err = fclose(sql) ? -ENOMEM : sqlite__prepare(s, text, insert);
 	free(text);
 	return err;
@@ -225,6 +225,7 @@ static int put_row(struct export *e, sqlite3_stmt *insert, const struct view *v,
 {
 	const struct sqlite *s = e->data;
 	struct field_value value;
+	char title[EVENT_TITLE];
 	int i;
 
 	for (i = 0; i < (int)v->event->n; i++) {
@@ -236,6 +237,8 @@ static int put_row(struct export *e, sqlite3_stmt *insert, const struct view *v,
 		else
 			sqlite3_bind_int64(insert, i + 1, value.s);
 	}
+	if (event__has_torch_name(v->event))
+		sqlite__bind_text(insert, ++i, names__torch(e->names, v, title, sizeof(title)));
 	sqlite__bind_text(insert, i + 1, names__probe(e->names, (u16)view__s64(v, f->probe)));
 	return sqlite__step(s, insert);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "model/nvtx.h"
+#include "util/array.h"
 
 static void set_text(struct field_value *out, const char *text)
 {
@@ -64,6 +65,16 @@ bool field__is_common(const struct schema_event *e, const struct schema_field *f
 bool field__is_stack(const struct schema_field *f)
 {
 	return (f->type == FIELD_UNSIGNED || f->type == FIELD_SIGNED) && !strcmp(f->unit, "stack");
+}
+
+bool event__has_torch_name(const struct schema_event *e)
+{
+	static const char *const kinds[] = { "torch_op", "torch_node", "torch_class" };
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (!strcmp(e->name, kinds[i]))
+			return true;
+	return false;
 }
 
 const char *event__title(const struct names *names, const struct view *v, u16 probe, char *buf, size_t size)

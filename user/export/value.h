@@ -23,6 +23,8 @@ void field_value__get(struct field_value *out, const struct names *names, const 
 bool field__is_common(const struct schema_event *e, const struct schema_field *f);
 /* Is f the id of a stack? */
 bool field__is_stack(const struct schema_field *f);
+/* Is the name of such events in none of their fields? names__torch() returns it. */
+bool event__has_torch_name(const struct schema_event *e);
 /* Buffer size for the title of an event */
 #define EVENT_TITLE 256
 /*

@@ -74,7 +74,7 @@ const char *names__torch(const struct names *n, const struct view *v, char *buf,
 
 	if (!strcmp(kind, "torch_op"))
 		return operator_name(n, v, buf, size);
-	if (!strcmp(kind, "torch_node"))
+	if (!strcmp(kind, "torch_node") || !strcmp(kind, "torch_class"))
 		return class_name(n, v, buf, size);
 	if (!strcmp(kind, "torch_collective")) {
 		text = names__probe(n, (u16)view__get(v, "probe"));
