@@ -222,9 +222,10 @@ def check_chrome(truth, path, library, label):
     with open(out, "rb") as file:
         engine = Engine(library, file.read())
     check_complaints(engine, f"{label}: chrome")
-    want = [(truth.title(e), e["start"], e["time"] - e["start"]) for e in truth.events
+    syncs = {1: "Event Sync", 2: "Stream Wait Event", 3: "Stream Sync", 4: "Context Sync"}
+    want = [(syncs.get(e["kind"], "Unknown Sync") if e["event"] == "gpu_sync" else truth.title(e), e["start"], e["time"] - e["start"]) for e in truth.events
             if truth.kind(e).id >> 8 and truth.is_span(e) and e["event"] not in LEFT_OUT]
-    got = [(clean(s[5]), s[1], s[2]) for s in engine.slices if s[6] in {*truth.family.values(), "cuda_runtime", "cuda_driver"}]
+    got = [(clean(s[5]), s[1], s[2]) for s in engine.slices if s[6] in {*truth.family.values(), "cuda_runtime", "cuda_driver", "cuda_sync"}]
     missing = collections.Counter(want) - collections.Counter(got)
     ok(not missing, f"{label}: chrome: engine: every span's name, start and duration ({len(want)})",
        (sum(missing.values()), list(missing.items())[:5]))

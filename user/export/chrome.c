@@ -15,6 +15,7 @@
 #include "output/json_writer.h"
 #include "output/text.h"
 #include "util/array.h"
+#include "util/path.h"
 
 struct task_key {
 	u32 pid, tid;
@@ -75,8 +76,14 @@ int chrome__put_names(struct export *e, u32 pid, u32 tid)
 		return 0;
 	*named = 1;
 	comm = names__comm(e->names, pid, tid);
+	if (comm && c->is_kineto) {
+		snprintf(room, sizeof(room), "thread %u (%s)", names__number(e->names, tid), comm);
+		comm = room;
+	}
 	if (comm)
 		chrome__put_name(e, "thread_name", pid, tid, comm);
+	if (c->is_kineto)
+		chrome_kineto__put_thread(e, pid, tid);
 	key.tid = 0;
 	named = map__get(&c->tasks, &key);
 	if (!named)
@@ -84,7 +91,10 @@ int chrome__put_names(struct export *e, u32 pid, u32 tid)
 	if (*named)
 		return 0;
 	*named = 1;
-	put_rank(e, pid);
+	if (c->is_kineto)
+		chrome_kineto__put_process(e, pid);
+	else
+		put_rank(e, pid);
 	comm = names__rank_title(e->names, room, sizeof(room), pid) ?:
 								      names__title(e->names, room, sizeof(room), pid, 0);
 	if (comm)
@@ -251,20 +261,27 @@ static const char *category_of(const struct export *e, const struct view *v)
 
 static int put_event(struct export *e, const struct view *v, const struct common_fields *f)
 {
-	const char *category = category_of(e, v);
+	struct chrome *c = e->data;
 	u32 pid = (u32)view__s64(v, f->pid), tid = (u32)view__s64(v, f->tid);
 	u64 time = (u64)view__s64(v, f->time), start = (u64)view__s64(v, f->start);
-	char buf[EVENT_TITLE];
+	char buf[EVENT_TITLE], room[EVENT_TITLE];
 	const char *title = event__title(e->names, v, (u16)view__s64(v, f->probe), buf, sizeof(buf));
 	u16 flags = (u16)view__s64(v, f->flags);
 	bool lasts = v->event->is_span && !(flags & EVENT_NO_DURATION);
 	const struct interval span = { start < time ? start : time, time };
+	const char *category = category_of(e, v);
+	struct kineto_row row = { tid, span.start, span.end, path__begins_with(category, "cuda"), NULL };
 	u32 stack = stack_of(v);
 
+	if (c->is_kineto && row.is_cuda) {
+		row.launch = kineto_ids__launch(&c->ids, tid, start);
+		title = chrome_kineto__title(&row, title, room, sizeof(room));
+		category = path__begins_with(title, "cuda") ? "cuda_runtime" : "cuda_driver";
+	}
 	if (chrome__put_names(e, pid, tid))
 		return -ENOMEM;
 	/* steps are no calls */
-	if (lasts && ((const struct chrome *)e->data)->is_kineto && strcmp(v->event->name, "torch_step") != 0 &&
+	if (lasts && c->is_kineto && strcmp(v->event->name, "torch_step") != 0 &&
 	    chrome_python__add(e, pid, tid, &span, stack))
 		return -ENOMEM;
 	if (lasts && chrome__place(e, pid, tid, v->event->name, meaning__of(v->event)->lane, &span, &tid))
@@ -284,7 +301,10 @@ static int put_event(struct export *e, const struct view *v, const struct common
 		chrome__put_dur(e, start, time);
 	putc(',', e->out);
 	put_stack(e, stack);
-	put_args(e, v, view__s64(v, f->cpu), flags);
+	if (c->is_kineto)
+		chrome_kineto__put_args(e, v, &row);
+	else
+		put_args(e, v, view__s64(v, f->cpu), flags);
 	if (chrome_torch__put_flow(e, v, &(struct chrome_place){ pid, tid, start }))
 		return -ENOMEM;
 	return ferror(e->out) ? -EIO : 0;
@@ -293,7 +313,7 @@ static int put_event(struct export *e, const struct view *v, const struct common
 /* Events that are not on a time line, metadata but losses, and GPU work, which chrome_gpu.c writes, are omitted. */
 static bool is_left_out(const struct schema_event *e)
 {
-	if (meaning__of(e)->is_part || !strcmp(e->name, "gpu_clock"))
+	if (meaning__of(e)->is_part || !strcmp(e->name, "gpu_clock") || !strcmp(e->name, "gpu_sync"))
 		return true;
 	return e->role == EVENT_LISTS && strcmp(e->name, "meta_loss") != 0;
 }
@@ -308,6 +328,11 @@ static bool is_module(const struct schema_event *e)
 	return !strcmp(e->name, "torch_module");
 }
 
+static bool is_shape(const struct schema_event *e)
+{
+	return !strcmp(e->name, "torch_shape");
+}
+
 static int on_event(const struct view *v, void *arg)
 {
 	struct export *e = arg;
@@ -319,6 +344,8 @@ static int on_event(const struct view *v, void *arg)
 	}
 	if (c->is_kineto && is_memory(v->event))
 		return chrome_torch__put_memory(e, v);
+	if (c->is_kineto && is_shape(v->event))
+		return chrome_kineto__add_shape(e, v);
 	if (is_module(v->event))
 		return chrome_python__add_module(e, v);
 	return put_event(e, v, &c->fields);
@@ -335,6 +362,7 @@ int chrome__open(struct export *e)
 	chrome__init_lanes(c);
 	chrome_torch__init(c);
 	chrome_python__init(c);
+	chrome_kineto__init(c);
 	c->order = order__new(on_event, e);
 	return c->order ? 0 : -ENOMEM;
 }
@@ -345,7 +373,7 @@ int chrome__only_kineto(struct export *e, u64 ahead)
 
 	c->is_kineto = true;
 	c->ahead = ahead;
-	return chrome_python__read_gaps(e);
+	return chrome_python__read_gaps(e) ?: kineto_ids__load(&c->ids, e);
 }
 
 static int begin(struct export *e)
@@ -376,10 +404,12 @@ bool chrome__is_kineto_family(const struct export *e, u8 id)
 	return false;
 }
 
+/* Kineto leaves out the driver's calls that only look up a kernel. */
 static bool is_in_kineto(const struct export *e, const struct schema_event *event)
 {
-	return is_memory(event) || is_module(event) ||
-	       (event->is_span && chrome__is_kineto_family(e, (u8)EVENT_FAMILY(event->id)));
+	return is_memory(event) || is_module(event) || is_shape(event) ||
+	       (event->is_span && strcmp(event->name, "cudadrv_function") != 0 &&
+		chrome__is_kineto_family(e, (u8)EVENT_FAMILY(event->id)));
 }
 
 /* Sorts events by time, because only then is known which spans nest. */
@@ -421,6 +451,7 @@ int chrome__end(struct export *e)
 	chrome__free_lanes(c);
 	chrome_torch__free(c);
 	chrome_python__free(c);
+	chrome_kineto__free(c);
 	free(c);
 	return err ? err : ferror(e->out) ? -EIO : 0;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "export/export.h"
+#include "export/kineto_ids.h"
 #include "export/lane.h"
 #include "export/torch_blocks.h"
 #include "model/meaning.h"
@@ -19,6 +20,8 @@ static inline u32 chrome__number(u32 id)
 {
 	return id < TRACE_TASK_IDS ? id : id - TRACE_TASK_IDS + CHROME_FIRST_AGAIN;
 }
+
+#define GPUS_FIRST_INDEX 5000000u /* Kineto sorts GPUs behind processes, by number */
 
 /* chrome_python.c: functions of Python, estimated from the stacks of calls */
 struct chrome_python {
@@ -42,6 +45,9 @@ struct chrome {
 	struct chrome_python python;
 	u64 flows; /* from operators to backward nodes */
 	u64 ahead; /* ns that are added to times */
+	struct kineto_ids ids; /* of format kineto */
+	struct map shapes; /* of chrome_kineto.c: tensors of calls that have not ended yet */
+	u64 others; /* rows of format kineto that were numbered and are not among ids */
 	bool is_kineto; /* only what torch.profiler has, too */
 	bool any;
 };
@@ -111,6 +117,32 @@ int chrome_python__add(struct export *e, u32 pid, u32 tid, const struct interval
 int chrome_python__add_module(struct export *e, const struct view *v);
 /* Writes all rows that are open. */
 void chrome_python__close(struct export *e);
+
+/* A row of the host in format kineto */
+struct kineto_row {
+	u32 tid;
+	u64 start, end;
+	bool is_cuda; /* a call of CUDA or the driver */
+	const struct kineto_launch *launch; /* NULL: it launched no work that was recorded */
+};
+
+/* chrome_kineto.c */
+void chrome_kineto__init(struct chrome *c);
+void chrome_kineto__free(struct chrome *c);
+/* Stores an event torch_shape until its call ends. 0 or -ENOMEM */
+int chrome_kineto__add_shape(struct export *e, const struct view *v);
+/* Returns the index ("Ev Idx") of a row that is no operator or range. */
+u64 chrome_kineto__next_index(struct chrome *c);
+/* Writes the first arguments of an operator or range; number 0: it is not among ids. */
+void chrome_kineto__put_ids(struct export *e, u32 number);
+/* Writes the member "args" and ends the row. */
+void chrome_kineto__put_args(struct export *e, const struct view *v, const struct kineto_row *row);
+/* Writes the name of a call of CUDA or the driver to buf, and returns it. */
+const char *chrome_kineto__title(const struct kineto_row *row, const char *title, char *buf, size_t size);
+/* Write what torch.profiler's files have beside the names of processes and threads. */
+void chrome_kineto__put_process(struct export *e, u32 pid);
+void chrome_kineto__put_thread(struct export *e, u32 pid, u32 tid);
+void chrome_kineto__put_stream(struct export *e, u32 gpu, u32 tid);
 
 /* chrome_gpu.c: writes GPU work, and launches that only CUPTI recorded; reads the trace once more. */
 int chrome__put_gpu_work(struct export *e);

@@ -195,7 +195,7 @@ static void put_row(struct export *e, const struct thread_key *at, const struct 
 	if (row->module)
 		fprintf(e->out, ",\"Python module id\":%u",
 			((const struct module_number *)map__value(&p->modules, row->module - 1))->of_class);
-	fputs(",\"estimated\":true}}", e->out);
+	fprintf(e->out, ",\"estimated\":true,\"Ev Idx\":%llu}}", chrome_kineto__next_index(e->data));
 }
 
 /* Writes the open rows from number `first` on, the innermost first. */

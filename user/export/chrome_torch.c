@@ -128,8 +128,8 @@ int chrome_torch__put_memory(struct export *e, const struct view *v)
 	chrome__put_time(e, time);
 	fprintf(e->out,
 		",\"args\":{\"Total Reserved\":0,\"Total Allocated\":%llu,\"Bytes\":%s%llu,\"Device Id\":-1,\"Device Type\":0,"
-		"\"Addr\":%llu}}",
-		block.live, block.is_release ? "-" : "", block.bytes, block.address);
+		"\"Addr\":%llu,\"finished\":false,\"Ev Idx\":%llu}}",
+		block.live, block.is_release ? "-" : "", block.bytes, block.address, chrome_kineto__next_index(c));
 	return ferror(e->out) ? -EIO : 0;
 }
 
@@ -146,7 +146,10 @@ static int put_step(struct export *e, const struct torch_loop *l, const struct t
 		step->number, chrome__number(l->pid), chrome__number(tid));
 	chrome__put_time(e, step->start);
 	chrome__put_dur(e, step->start, step->end);
-	fputs(",\"args\":{}}", e->out);
+	fputs(",\"args\":{", e->out);
+	if (((struct chrome *)e->data)->is_kineto)
+		chrome_kineto__put_ids(e, 0);
+	fputs("}}", e->out);
 	return 0;
 }
 

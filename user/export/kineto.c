@@ -6,10 +6,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "export/chrome.h"
 #include "model/rank_processes.h"
+#include "model/view.h"
 #include "output/json_writer.h"
+#include "util/array.h"
 
 #define BASE_SECONDS 7889238ull /* of Kineto: three months */
 #define NS	     1000000000ull
@@ -29,22 +32,119 @@ static int check(struct export *e)
 	return -EINVAL;
 }
 
+static int on_presence(const struct rows *rows, void *arg)
+{
+	*(bool *)arg = rows__count(rows) > 0;
+	return *(bool *)arg;
+}
+
+/* Has the process events of this kind? */
+static bool has(struct export *e, const char *kind)
+{
+	const struct schema_event *kinds[] = { schema__event(trace__schema(e->trace), kind), NULL };
+	const struct trace_filter filter = { .kinds = kinds, .pids = e->pids };
+	bool found = false;
+
+	if (kinds[0])
+		trace__read(e->trace, &filter, on_presence, &found);
+	return found;
+}
+
+/* What the process communicates by, as far as calls of it were recorded; NULL: not known */
+static const char *find_backend(struct export *e)
+{
+	static const char *const kinds[] = { "nccl_collective", "nccl_p2p", "nccl_comm" };
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (has(e, kinds[i]))
+			return "nccl";
+	return NULL;
+}
+
 /* Tools find the rank by a pattern with a space behind the colon. */
 static int put_rank(struct export *e, u32 pid)
 {
+	const char *backend = find_backend(e);
 	struct rank_processes ranks;
 	int err = rank_processes__list(&ranks, e->trace, e->names);
 
 	for (u32 i = 0; !err && i < ranks.n; i++) {
 		const struct rank_process *r = &ranks.list[i];
 
-		if (r->task->id == pid)
-			fprintf(e->out, "\"distributedInfo\":{\"rank\": %u,\"world_size\": %u,\"rank_from\":\"%s\"},",
-				r->rank, r->world_size,
-				r->is_guess ? "the order in which processes started" : "the environment");
+		if (r->task->id != pid)
+			continue;
+		fprintf(e->out, "\"distributedInfo\":{\"backend\":\"%s\",\"rank\": %u,\"world_size\": %u,",
+			backend ?: "unknown", r->rank, r->world_size);
+		fprintf(e->out, "\"rank_from\":\"%s\"},",
+			r->is_guess ? "the order in which processes started" : "the environment");
 	}
 	free(ranks.list);
 	return err;
+}
+
+struct devices {
+	struct export *e;
+	u32 n; /* written so far: device 0, 1, .. */
+};
+
+/* The member's name in Kineto's deviceProperties, and the field of gpu_device */
+static const struct {
+	const char *name, *field;
+} properties[] = {
+	{ "totalGlobalMem", "memory" },
+	{ "computeMajor", "major" },
+	{ "computeMinor", "minor" },
+	{ "maxThreadsPerBlock", "threads_per_block" },
+	{ "warpSize", "warp_size" },
+	{ "sharedMemPerBlock", "shared_per_block" },
+	{ "numSms", "multiprocessors" },
+	{ "regsPerMultiprocessor", "registers_per_sm" },
+	{ "sharedMemPerMultiprocessor", "shared_per_sm" },
+};
+
+/* Tools find a device by its position, so devices are written only while their numbers have no gap. */
+static int on_devices(const struct rows *rows, void *arg)
+{
+	struct devices *d = arg;
+	FILE *out = d->e->out;
+	const char *model;
+	u32 len;
+
+	ROWS_EACH(v, rows) {
+		if ((u32)view__get(&v, "device") != d->n)
+			continue;
+		model = view__text(&v, schema_event__field(v.event, "model"), &len);
+		fprintf(out, "%s{\"id\":%u,\"name\":", d->n ? "," : "", d->n);
+		json__print_text(out, model, strnlen(model, len));
+		for (size_t i = 0; i < ARRAY_LEN(properties); i++)
+			fprintf(out, ",\"%s\":%lld", properties[i].name, view__get(&v, properties[i].field));
+		fprintf(out, ",\"maxThreadsPerMultiprocessor\":%lld}",
+			view__get(&v, "warps_per_sm") * view__get(&v, "warp_size"));
+		d->n++;
+	}
+	return 0;
+}
+
+static int put_devices(struct export *e)
+{
+	const struct schema_event *kinds[] = { schema__event(trace__schema(e->trace), "gpu_device"), NULL };
+	const struct trace_filter filter = { .kinds = kinds, .pids = e->pids };
+	struct devices d = { .e = e };
+	int err;
+
+	fputs("\"deviceProperties\":[", e->out);
+	err = kinds[0] ? trace__read(e->trace, &filter, on_devices, &d) : 0;
+	fputs("],", e->out);
+	return err;
+}
+
+/* A number that is the same for each export of the process */
+static void put_trace_id(struct export *e)
+{
+	const struct trace_head *head = e->facts->head;
+
+	fprintf(e->out, "\"trace_id\":\"%016lX%016lX\",", XXH64(head->boot_id, strlen(head->boot_id), head->monotonic),
+		XXH64(head->hostname, strlen(head->hostname), head->realtime + e->pid));
 }
 
 static int begin(struct export *e)
@@ -60,10 +160,15 @@ static int begin(struct export *e)
 		err = chrome__only_kineto(e, head->realtime - head->monotonic - base);
 	if (err)
 		return err;
-	fputs("{\"schemaVersion\":1,\"deviceProperties\":[],\"host_name\":", e->out);
+	fputs("{\"schemaVersion\":1,", e->out);
+	err = put_devices(e);
+	put_trace_id(e);
+	fprintf(e->out, "%s%s\"host_name\":", has(e, "torch_shape") ? "\"record_shapes\":1," : "",
+		has(e, "torch_alloc") ? "\"profile_memory\":1," : "");
 	json__print_text(e->out, host, strlen(host));
 	putc(',', e->out);
-	err = put_rank(e, e->pid);
+	if (!err)
+		err = put_rank(e, e->pid);
 	fprintf(e->out, "\"displayTimeUnit\":\"ms\",\"baseTimeNanoseconds\":%llu,\"traceEvents\":[", base);
 	return err;
 }

@@ -29,6 +29,7 @@ struct gpu_launch {
 	u32 pid, tid; /* tid 0: not known */
 	u64 start, end; /* ns, CLOCK_MONOTONIC */
 	const char *function; /* "cudaLaunchKernel", "cuLaunchKernelEx"; NULL: not known */
+	const char *cupti_function; /* the same as CUPTI names it, also if a uprobe saw an inner call; NULL: not known */
 	bool probed; /* recorded by uprobes; else only by CUPTI, without a stack */
 	u32 stack; /* Python stack at the call, see model/stacks.h; 0: not known */
 	u32 gil; /* enum gil_held of bpf/core/gil_held.h */

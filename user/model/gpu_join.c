@@ -396,6 +396,7 @@ bool gpu_join__launch(struct gpu_model *m, const struct gpu_work_item *w, struct
 		.start = d->start,
 		.end = d->end,
 		.function = gpu_call__function(d->function),
+		.cupti_function = gpu_call__function(d->function),
 		.ret = d->result,
 	};
 	if (d->probed)
