@@ -38,9 +38,9 @@ def export(paths, *args):
     return subprocess.run([SONDE, "export", *paths, "--to", "kineto", *args], capture_output=True, text=True, check=False)
 
 
-def exported(paths, out):
+def exported(paths, out, *args):
     """The messages, and {folder of the rank: (file's name, JSON)}"""
-    result = export(paths, "-o", out + "/")
+    result = export(paths, "-o", out + "/", *args)
     files = {}
     for file in sorted(glob.glob(out + "/*/*")):
         with open(file) as f:
@@ -71,14 +71,35 @@ def environment(folder):
     ok(not export(path, "-fo", os.path.join(folder, "environment") + "/").returncode, "but with -f")
     alone = json.loads(export(path, "--event", "20").stdout)
     ok(alone["distributedInfo"]["rank"] == 1 and alone["traceEvents"], "one process alone", alone)
+    for option in (("-p", "20"), ("--rank", "1")):
+        ok(json.loads(export(path, *option).stdout) == alone, f"the same by {option[0]}")
+    ok("several are selected" in export(path, "-p", "20,30").stderr, "not two processes")
+    ok("no selected process has rank 2" in export(path, "--rank", "2").stderr, "a rank that no process has")
+    parts(path, os.path.join(folder, "parts"))
+
+
+def parts(path, out):
+    """--rank, -p and --time select files and what is in them; --rank is also for other formats."""
+    _, files = exported(path, out, "--rank", "1", "--time", "1.05..")
+    names = [e["name"] for e in files["rank_1"][1]["traceEvents"] if e["ph"] == "X"]
+    ok(list(files) == ["rank_1"] and names == ["c10d::Work::wait"], "--rank and --time with a folder", files)
+    ok(list(exported(path, out + "-p", "-p", "30")[1]) == ["rank_0"], "-p with a folder")
+    for fmt in ("text", "chrome", "sqlite", "perfetto"):
+        a, b = (subprocess.run([SONDE, "export", path, "--to", fmt, *option, "-fo", f"{out}.{option[0]}"], capture_output=True, text=True, check=False)
+                for option in (("-p", "30"), ("--rank", "0")))
+        same = not a.returncode and not b.returncode and open(out + ".-p", "rb").read() == open(out + ".--rank", "rb").read()
+        ok(same, f"{fmt}: --rank 0 writes what -p writes for its process", a.stderr, b.stderr)
 
 
 def spawned(folder):
     """As of torch.multiprocessing.spawn(): no rank is set. The processes started in the order 40, 20."""
-    result, files = exported(trace(folder, "spawned", rank(20, start=0.2), rank(40, start=0.1)), os.path.join(folder, "spawned"))
+    path = trace(folder, "spawned", rank(20, start=0.2), rank(40, start=0.1))
+    result, files = exported(path, os.path.join(folder, "spawned"))
     check_files(files, (40, 20), "processes without a rank")
     ok("guessed" in result.stderr and "order" in files["rank_0"][1]["distributedInfo"]["rank_from"], "the order of their starts is a guess, as it says",
        result.stderr)
+    alone = json.loads(export(path, "--rank", "1").stdout)
+    ok(alone == files["rank_1"][1], "--rank with a guessed number", alone["distributedInfo"])
 
 
 def none(folder):

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -13,11 +14,14 @@
 #include "cmd/table_options.h"
 #include "export/export.h"
 #include "model/merge.h"
+#include "model/rank_processes.h"
 #include "output/file.h"
+#include "util/array.h"
 #include "util/sudo.h"
 
 static const char usage[] =
 	"Usage: sonde export FILE.. --to FORMAT [-o OUT] [-f] [--event KIND] [--time A..B] [-p PIDS]\n"
+	"                          [--rank N]\n"
 	"\n"
 	"Converts a trace, or several merged into one time line, to one file. The formats:\n"
 	"\n";
@@ -30,11 +34,13 @@ static const char options_help[] =
 	"  --time A..B        only what happened from A to before B: seconds since the trace's start\n"
 	"                     (12.5..13, 12.5..) or local wall-clock time (14:03:07..14:03:09)\n"
 	"  -p, --pid PIDS     only these processes\n"
+	"  --rank N           only the process with this rank in distributed training\n"
 	"  --rules FILE       rules on functions of libraries, for findings: docs/adding-a-rule.md\n"
 	"  --event KIND       for csv: the kind of event to write; `sonde info FILE` lists those in a trace. For\n"
 	"                     folded, flame, pprof and speedscope: on-cpu, off-cpu, gil-wait, gil-blame, or a kind\n"
 	"                     of event with a stack, and its field if it has several (gil_drop, gil_wait:holder_stack);\n"
-	"                     for cycle: the number of a cycle of --schedule; for kineto: the pid of a process\n"
+	"                     for cycle: the number of a cycle of --schedule; for kineto: the pid of a process, which\n"
+	"                     -p and --rank name, too\n"
 	"\n"
 	"Exit status: 0 done, 1 failed, 2 wrong usage.\n"
 	"\n"
@@ -50,12 +56,15 @@ static const char options_help[] =
 	"  sonde export run.sonde --to sqlite -o run.db\n"
 	"  sonde export run.sonde --to kineto -o ranks/             a folder rank_N with torch.profiler's JSON for each rank\n";
 
+#define NO_RANK ~0u
+
 struct request {
 	char *const *files;
 	u32 n_files;
 	const char *out, *event;
 	const char *time; /* NULL: all of it */
 	struct pid_list pids;
+	u32 rank; /* NO_RANK: all */
 	const struct exporter *exporter;
 	bool force;
 };
@@ -73,16 +82,21 @@ static int help(void)
 	return EXIT_DONE;
 }
 
+static bool parse_rank(const char *text, u32 *rank)
+{
+	char *end;
+	unsigned long number = strtoul(text, &end, 10);
+
+	*rank = (u32)number;
+	return isdigit((unsigned char)*text) && !*end && number < NO_RANK;
+}
+
 static const struct option long_options[] = {
-	{ "to", required_argument, NULL, 't' },
-	{ "output", required_argument, NULL, 'o' },
-	{ "force", no_argument, NULL, 'f' },
-	{ "event", required_argument, NULL, 'e' },
-	{ "time", required_argument, NULL, 'T' },
-	{ "pid", required_argument, NULL, 'p' },
-	RULES_OPTION,
-	{ "help", no_argument, NULL, 'h' },
-	{ 0 },
+	{ "to", required_argument, NULL, 't' },	  { "output", required_argument, NULL, 'o' },
+	{ "force", no_argument, NULL, 'f' },	  { "event", required_argument, NULL, 'e' },
+	{ "time", required_argument, NULL, 'T' }, { "pid", required_argument, NULL, 'p' },
+	{ "rank", required_argument, NULL, 'r' }, RULES_OPTION,
+	{ "help", no_argument, NULL, 'h' },	  { 0 },
 };
 
 /* Returns an exit status, or -1 to continue. */
@@ -112,6 +126,10 @@ static int parse(struct request *r, int argc, char **argv)
 			if (!pid_list__add_option(&r->pids, "export", argv))
 				return EXIT_USAGE;
 			break;
+		case 'r':
+			if (!parse_rank(optarg, &r->rank))
+				return cmd__usage("export", "--rank takes a number from 0, not '%s'", optarg);
+			break;
 		case 'h':
 			return help();
 		default:
@@ -135,7 +153,8 @@ static int parse(struct request *r, int argc, char **argv)
 	if (!r->out && r->exporter->binary && isatty(STDOUT_FILENO))
 		return cmd__usage("export", "format %s is not for a terminal: name a file with -o", to);
 	if (r->out && r->out[strlen(r->out) - 1] == '/' && !strcmp(to, "kineto"))
-		return export_ranks__write(&(struct export_ranks){ r->files, r->n_files, r->out, r->force });
+		return export_ranks__write(&(struct export_ranks){ r->files, r->n_files, r->out, r->force, r->time,
+								   &r->pids, r->rank == NO_RANK ? -1 : (s64)r->rank });
 	if (r->event && !r->exporter->one_kind && !r->exporter->check)
 		return cmd__usage("export",
 				  "format %s takes no --event: csv, cycle, kineto and the formats made of stacks do",
@@ -289,41 +308,99 @@ static bool is_same_file(const struct request *r)
 	return same;
 }
 
+struct chosen {
+	u32 *list;
+	u32 n;
+};
+
+/* Lists the selected processes that have the rank of --rank. Returns 0 or negative errno. */
+static int find_rank(const struct request *r, const struct query *q, struct chosen *out)
+{
+	struct rank_processes ranks;
+	int err = rank_processes__list(&ranks, q->trace, q->names);
+
+	for (u32 i = 0; !err && i < ranks.n; i++)
+		if (ranks.list[i].rank == r->rank && trace_ids__have(&q->pids, ranks.list[i].task->id) &&
+		    !array__push(out->list, out->n, ranks.list[i].task->id))
+			err = -ENOMEM;
+	free(ranks.list);
+	return err;
+}
+
 /*
- * Replaces the trace by a copy in memory of what --time and -p select. Returns EXIT_DONE, or another status after
- * printing what is wrong; then *t is closed.
+ * Sets *pids to the processes that -p and --rank select, and of a format of one process e->pid instead. Returns
+ * EXIT_DONE, or EXIT_USAGE or EXIT_FAILED after printing what is wrong. Free out->list in any case.
  */
-static int cut(const struct request *r, struct trace **t)
+static int select_processes(struct export *e, const struct request *r, const struct query *q, struct chosen *out,
+			    struct trace_ids *pids)
+{
+	int err = r->rank == NO_RANK ? 0 : find_rank(r, q, out);
+
+	*pids = q->pids;
+	if (err) {
+		cmd__error("%s: cannot read its ranks: %s", r->files[0], cmd__reason(err));
+		return EXIT_FAILED;
+	}
+	if (r->rank != NO_RANK && !out->n)
+		return cmd__usage("export", "%s: no selected process has rank %u", r->files[0], r->rank);
+	if (r->rank != NO_RANK)
+		*pids = (struct trace_ids){ out->list, out->n };
+	if (!r->exporter->one_process || !pids->n)
+		return EXIT_DONE;
+	if (pids->n > 1)
+		return cmd__usage("export", "format %s has one process, but several are selected", r->exporter->name);
+	/* the numbers of guessed ranks depend on the other processes, which remain in the trace */
+	e->pid = pids->list[0];
+	*pids = (struct trace_ids){ 0 };
+	return EXIT_DONE;
+}
+
+/* Replaces the trace by a copy in memory of a part of it. Returns 0, or negative errno with a message in why. */
+static int copy_part(struct trace **t, const struct merge_part *part, char *why, size_t size)
+{
+	struct trace *copy = NULL;
+	int fd = memfd_create("sonde-part", MFD_CLOEXEC), err = fd < 0 ? -errno : 0;
+
+	snprintf(why, size, "cannot make a file in memory: %s", strerror(errno));
+	if (!err)
+		err = merge__part(*t, part, fd, why, size);
+	if (!err)
+		err = trace__open_fd(&copy, fd, why, size);
+	else if (fd >= 0)
+		close(fd);
+	trace__close(*t);
+	*t = copy;
+	return err;
+}
+
+/*
+ * Replaces the trace by a copy of what --time, -p and --rank select. Returns EXIT_DONE, or another status after
+ * printing what is wrong.
+ */
+static int cut(struct export *e, const struct request *r, struct trace **t)
 {
 	const struct selection_request request = {
 		.command = "export", .label = r->files[0], .time = r->time, .pids = &r->pids
 	};
-	struct trace *copy = NULL;
-	struct merge_part part;
+	struct merge_part part = { .time.to = ~0ULL };
+	struct chosen chosen = { 0 };
 	struct selection s;
 	char why[512];
-	int fd = -1, status = selection__load(&s, *t, &request), err = status;
+	int status = selection__load(&s, *t, &request);
 
 	/* spans are written as they were recorded, and a reader of the copy cuts them */
 	trace__set_windows(*t, NULL, 0);
-	part = (struct merge_part){ .time.to = ~0ULL, .pids = s.query.pids };
+	if (!status)
+		status = select_processes(e, r, &s.query, &chosen, &part.pids);
 	if (r->time)
 		part.time = (struct trace_window){ s.query.from, s.query.to ? s.query.to : ~0ULL };
-	if (!err) {
-		fd = memfd_create("sonde-part", MFD_CLOEXEC);
-		snprintf(why, sizeof(why), "cannot make a file in memory: %s", strerror(errno));
-		err = fd < 0 ? -errno : merge__part(*t, &part, fd, why, sizeof(why));
-	}
-	if (!err)
-		err = trace__open_fd(&copy, fd, why, sizeof(why));
-	else if (fd >= 0)
-		close(fd);
-	selection__free(&s);
-	trace__close(*t);
-	*t = copy;
-	if (err && !status)
+	if (!status && (r->time || part.pids.n) && copy_part(t, &part, why, sizeof(why))) {
 		cmd__error("%s: %s", r->files[0], why);
-	return status ? status : err ? EXIT_FAILED : EXIT_DONE;
+		status = EXIT_FAILED;
+	}
+	free(chosen.list);
+	selection__free(&s);
+	return status;
 }
 
 /* Gives up all rights, then reads and converts the traces. Returns the exit status. */
@@ -340,10 +417,12 @@ static int convert(struct export *e, const struct request *r, struct inputs *in)
 	free(notes);
 	if (!t)
 		return EXIT_FAILED;
-	if (r->time || r->pids.n) {
-		err = cut(r, &t);
-		if (err)
+	if (r->time || r->pids.n || r->rank != NO_RANK) {
+		err = cut(e, r, &t);
+		if (err) {
+			trace__close(t);
 			return err;
+		}
 	}
 	if (!choose_events(e, r, t)) {
 		trace__close(t);
@@ -385,7 +464,7 @@ static int convert_apart(struct export *e, const struct request *r, struct input
 
 static int cmd_export(int argc, char **argv)
 {
-	struct request r = { 0 };
+	struct request r = { .rank = NO_RANK };
 	int status = parse(&r, argc, argv);
 	struct export e = { .out = stdout };
 	struct output output = { .fd = -1, .dir = -1 };

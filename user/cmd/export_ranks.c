@@ -10,6 +10,7 @@
 #include "cmd/cmd.h"
 #include "cmd/subcommand.h"
 #include "model/rank_processes.h"
+#include "util/array.h"
 #include "util/folder.h"
 
 #define RANKS_MAX 4096
@@ -26,6 +27,13 @@ struct found {
 	} list[RANKS_MAX];
 };
 
+static bool is_selected(const struct export_ranks *x, const struct rank_process *r)
+{
+	if (x->rank >= 0 && r->rank != x->rank)
+		return false;
+	return !x->pids->n || array__has(x->pids->list, x->pids->n, r->task->pid);
+}
+
 static int list(struct found *f, struct trace *t)
 {
 	struct rank_processes ranks = { 0 };
@@ -37,12 +45,14 @@ static int list(struct found *f, struct trace *t)
 	if (!err)
 		err = rank_processes__list(&ranks, t, names);
 	f->time = trace__head(t)->realtime;
-	for (u32 i = 0; !err && i < ranks.n && i < RANKS_MAX; i++) {
+	for (u32 i = 0; !err && i < ranks.n && f->n < RANKS_MAX; i++) {
 		const struct rank_process *r = &ranks.list[i];
+		struct found_rank *at = &f->list[f->n];
 
-		f->list[i] = (struct found_rank){ r->task->id, r->task->pid, r->rank, r->is_guess, "" };
-		snprintf(f->list[i].host, sizeof(f->list[i].host), "%s",
-			 names__host(names, r->task, trace__head(t)->hostname));
+		if (!is_selected(f->args, r))
+			continue;
+		*at = (struct found_rank){ r->task->id, r->task->pid, r->rank, r->is_guess, "" };
+		snprintf(at->host, sizeof(at->host), "%s", names__host(names, r->task, trace__head(t)->hostname));
 		f->n++;
 	}
 	free(ranks.list);
@@ -100,9 +110,8 @@ static int write_one(const struct export_ranks *x, const struct found *f, const 
 				(char *)"--event",
 				pid,
 				(char *)(x->force ? "-fo" : "-o"),
-				name,
-				(char *)"--" };
-	u32 n = 9;
+				name };
+	u32 n = 8;
 	int status;
 
 	snprintf(pid, sizeof(pid), "%u", r->id);
@@ -112,6 +121,11 @@ static int write_one(const struct export_ranks *x, const struct found *f, const 
 	}
 	write_host(r, host, sizeof(host));
 	snprintf(name, sizeof(name), "%s/%s_%u.%llu.pt.trace.json", folder, host, r->pid, f->time);
+	if (x->time) {
+		argv[n++] = (char *)"--time";
+		argv[n++] = (char *)x->time;
+	}
+	argv[n++] = (char *)"--";
 	for (u32 i = 0; i < x->n_files; i++)
 		argv[n++] = x->files[i];
 	if (!make_folder(folder))
@@ -129,7 +143,7 @@ static int write_all(const struct export_ranks *x, const struct found *f)
 
 	if (!f->n) {
 		cmd__error(
-			"%s: no process of distributed training was recorded, neither with a rank nor with collectives; `--to kineto --event PID -o OUT` writes one process",
+			"%s: no process of distributed training was recorded or is selected, neither with a rank nor with collectives; `--to kineto -p PID -o OUT` writes one process",
 			x->files[0]);
 		return EXIT_FAILED;
 	}

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "cmd/pids.h"
 #include "core/types.h"
 
 struct export_ranks {
@@ -12,6 +13,9 @@ struct export_ranks {
 	u32 n_files;
 	const char *folder; /* ends in '/' */
 	bool force;
+	const char *time; /* value of --time; NULL: all of it */
+	const struct pid_list *pids; /* n 0: all */
+	s64 rank; /* -1: all */
 };
 
 /* Returns the exit status. */

@@ -22,7 +22,7 @@ struct export
 	const char *choice; /* value of --event, for a format with check; NULL: none */
 	struct trace_window part; /* the time to export, for a format whose check sets it */
 	struct trace_ids pids; /* the processes to export, for a format whose check sets them; n 0: all */
-	u32 pid; /* for pids.list of one process */
+	u32 pid; /* of a format of one_process: the one that -p or --rank names, 0: neither does; and for pids.list */
 	char note[256]; /* a note for the user about what was written */
 	char why[512]; /* reason for a failure, if the format knows more than errno */
 	void *data; /* private data of the exporter */
@@ -34,6 +34,7 @@ struct exporter {
 	bool binary; /* refused on a terminal */
 	bool one_kind; /* writes the single kind of event that --event names */
 	bool needs_file; /* can't be written to a pipe */
+	bool one_process; /* -p and --rank name the process that it writes */
 	bool reads_sources; /* opens files that the trace names, as some reports do */
 	/* Checks a format's own values of --event: 0, or -EINVAL and why. NULL: only one_kind takes --event */
 	int (*check)(struct export *e);

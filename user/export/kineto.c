@@ -22,13 +22,16 @@ static int check(struct export *e)
 	char *end;
 	unsigned long pid = e->choice ? strtoul(e->choice, &end, 10) : 0;
 
-	if (pid && !*end && pid <= ~0u) {
+	if (pid && !*end && pid <= ~0u)
 		e->pid = (u32)pid;
+	else if (e->choice)
+		e->pid = 0;
+	if (e->pid) {
 		e->pids = (struct trace_ids){ &e->pid, 1 };
 		return 0;
 	}
 	snprintf(e->why, sizeof(e->why),
-		 "which process? --event takes its pid; -o DIR/ writes all ranks of distributed training");
+		 "which process? -p PID or --rank N names it; -o DIR/ writes all ranks of distributed training");
 	return -EINVAL;
 }
 
@@ -175,7 +178,8 @@ static int begin(struct export *e)
 
 EXPORTER(kineto) = {
 	.name = "kineto",
-	.doc = "torch.profiler's JSON: one process, which --event PID names, or with -o DIR/ each rank of training",
+	.doc = "torch.profiler's JSON: one process, which -p PID or --rank N names, or with -o DIR/ each rank of training",
+	.one_process = true,
 	.check = check,
 	.begin = begin,
 	.rows = chrome__rows,
