@@ -6,9 +6,11 @@ test: smoke parallel"""
 import glob
 import json
 import os
+import random
 import re
 import subprocess
 import tempfile
+from decimal import Decimal
 
 from account import let_pass
 from planted import SONDE, make
@@ -125,6 +127,30 @@ def hosts(folder):
     ok(names == {f"rank_{i}": (f"node-{i}",) * 2 for i in range(2)}, "ranks of two machines", names)
 
 
+def touching(folder):
+    """Spans that touch, two months after Kineto's base, where doubles of us have a resolution of about 1 ns: for readers that use doubles and for
+    readers that round to ns, each ends where the next one begins or before, and none ends after the one around it."""
+    random.seed(4)
+    lines, pairs, now = ['proc_task time=@0 pid=10 tid=10 ppid=1 comm="python3"'], [], 5_000_000 * 10 ** 9
+    for _ in range(2000):
+        middle, end = now + random.randint(1, 9999), now + random.randint(10_000, 99_999)
+        pairs.append((now, middle, end))
+        # an operator, and two within it that begin and end with it
+        for a, b in ((now, middle), (middle, end), (now, end)):
+            lines.append(f"torch_op pid=10 tid=10 start=@{a // 10 ** 9}.{a % 10 ** 9:09} time=@{b // 10 ** 9}.{b % 10 ** 9:09} probe=1 sequence=-1")
+        now = end
+    path = trace(folder, "touching", lines)
+    rows = [e for e in json.loads(export(path, "--event", "10").stdout, parse_float=str)["traceEvents"] if e["ph"] == "X"]
+    for kind, start, length in (("doubles", lambda t: float(t["ts"]), lambda t: float(t["dur"])),
+                                ("ns", lambda t: round(Decimal(t["ts"]) * 1000), lambda t: round(Decimal(t["dur"]) * 1000))):
+        spans = [(start(e), start(e) + length(e)) for e in rows]
+        wrong = [(a, b, outer) for a, b, outer in zip(spans[::3], spans[1::3], spans[2::3]) if a[0] != outer[0] or a[1] > b[0] or b[1] > outer[1]]
+        wrong += [(a, b) for a, b in zip(spans[2::3], spans[5::3]) if a[1] > b[0]]
+        ok(len(spans) == 3 * len(pairs) and not wrong, f"spans that touch do not overlap as {kind}", len(spans), len(wrong), wrong[:2])
+    times = [round(Decimal(e["dur"]) * 1000) for e in rows]
+    ok(times == [b - a for s, m, e in pairs for a, b in ((s, m), (m, e), (s, e))], "durations, rounded to ns, are the true ones")
+
+
 def owner(folder):
     """As root by sudo: folders belong to the user behind it, and the owner of a link's target stays what it was."""
     if os.geteuid():
@@ -155,6 +181,7 @@ def main():
         spawned(folder)
         none(folder)
         hosts(folder)
+        touching(folder)
         owner(folder)
     done()
 

@@ -140,17 +140,26 @@ static double us_of(u64 ns)
 void chrome__put_dur(struct export *e, u64 start, u64 end)
 {
 	u64 ahead = ((const struct chrome *)e->data)->ahead, ns = end > start ? end - start : 0;
-	double from = us_of(start + ahead), to = us_of(start + ns + ahead), dur = us_of(ns);
+	double from = us_of(start + ahead), to = us_of(start + ns + ahead), dur = us_of(ns), exact;
 
 	fputs(",\"dur\":", e->out);
 	if (from + dur == to) {
 		chrome__put_us(e->out, ns);
 		return;
 	}
-	dur = to - from;
-	for (u32 i = 0; i < 4 && from + dur != to; i++)
-		dur = nextafter(dur, from + dur < to ? HUGE_VAL : 0);
-	fprintf(e->out, "%.17g", dur);
+	exact = to - from;
+	for (u32 i = 0; i < 4 && from + exact != to; i++)
+		exact = nextafter(exact, from + exact < to ? HUGE_VAL : 0);
+	/* of the durations with this end the one that is nearest to the true one, as other readers round to ns */
+	for (u32 i = 0; i < 16 && from + exact == to; i++) {
+		double middle = dur + (exact - dur) / 2;
+
+		if (from + middle == to)
+			exact = middle;
+		else
+			dur = middle;
+	}
+	fprintf(e->out, "%.17g", exact);
 }
 
 static void put_value(struct export *e, const struct view *v, const struct schema_field *f)
