@@ -56,12 +56,18 @@ static bool has(struct export *e, const char *kind)
 /* What the process communicates by, as far as calls of it were recorded; NULL: not known */
 static const char *find_backend(struct export *e)
 {
-	static const char *const kinds[] = { "nccl_collective", "nccl_p2p", "nccl_comm" };
+	return has(e, "nccl_collective") || has(e, "nccl_p2p") || has(e, "nccl_comm") ? "nccl" : NULL;
+}
 
-	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-		if (has(e, kinds[i]))
-			return "nccl";
-	return NULL;
+/* HTA states no reason when it fails. */
+static void note_missing_work(struct export *e)
+{
+	if (!has(e, "gpu_kernel") && !has(e, "gpu_memcpy") && !has(e, "gpu_memset") && !has(e, "gpu_graph"))
+		snprintf(
+			e->note, sizeof(e->note),
+			"no work of a GPU was recorded in process %u: HTA's analyses need some, and fail with IndexError "
+			"or ValueError; `sonde record --inject` records it",
+			names__number(e->names, e->pid));
 }
 
 /* Tools find the rank by a pattern with a space behind the colon. */
@@ -172,6 +178,7 @@ static int begin(struct export *e)
 	putc(',', e->out);
 	if (!err)
 		err = put_rank(e, e->pid);
+	note_missing_work(e);
 	fprintf(e->out, "\"displayTimeUnit\":\"ms\",\"baseTimeNanoseconds\":%llu,\"traceEvents\":[", base);
 	return err;
 }
