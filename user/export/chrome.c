@@ -452,6 +452,9 @@ int chrome__end(struct export *e)
 		snprintf(e->why, sizeof(e->why), "the trace has no process %u", e->pid);
 		err = -ESRCH;
 	}
+	if (c->is_kineto && !c->any)
+		snprintf(e->note, sizeof(e->note), "no calls of PyTorch or CUDA were recorded in process %u",
+			 names__number(e->names, e->pid));
 	fputs("\n]", e->out);
 	if (stacks__count(e->stacks))
 		put_frames(e);
