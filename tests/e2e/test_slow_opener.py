@@ -127,7 +127,8 @@ def main():
     status, output = sonde.end(), sonde.messages
     trace = Trace(path)
     counts = {pid: sum(e["pid"] == pid for e in trace.events("cuda_alloc")) for pid in callers}
-    ok(late.stops > 5, "the answers were late", late.stops)
+    # each stop is 0.12 s; how many there are depends on how fast the machine starts the programs
+    ok(late.stops > 2, "the answers were late", late.stops)
     ok(all(n == CALLS for n in counts.values()), f"each of {CALLS} calls in {COPIES} libraries is recorded", counts, output)
     strings = {e["string"]: e["text"] for e in trace.events("meta_string")}
     probed = sorted(strings[o["path"]] for o in trace.events("meta_object") if o["sites"])
