@@ -59,13 +59,15 @@ def on_cpu():
     truth = {k: int(v) for k, v in (line.split() for line in rec.output)}
     stacks, seen, odd, deep = Stacks(rec.trace), collections.Counter(), collections.Counter(), 0
     samples = rec.of("sample_cpu")
-    for e in samples:
+    working = 0
+    for n, e in enumerate(samples, 1):
         stack = [plain(f.name) for f in stacks.stack(e["stack"]) if f.kind != CUT]
         kind = next((k for k in KINDS if k in stack), None)
         if kind:
             seen[kind] += 1
         if stack[-1:] != ["burn"]:
             continue
+        working = n
         deep += "deep" in stack
         expected = {"seventy": ["main", "seventy", "burn"], "twenty": ["main", "twenty", "burn"],
                   "ten": ["main", "ten"] + ["deep"] * 101 + ["burn"]}.get(kind)
@@ -73,7 +75,8 @@ def on_cpu():
             odd[";".join(stack)[:200]] += 1
     distribution("shares of functions", seen, truth)
     ok(not odd and deep, f"every native stack is exact, {deep} samples of 104 frames", odd)
-    cut = cut_stacks(rec, stacks, samples)
+    # printf(), at the end, takes more of the stack than is copied, and libc has no frame pointers
+    cut = cut_stacks(rec, stacks, samples[:working])
     ok(not cut, "no stack is cut", cut)
     cpu_time("the sampled CPU time is the program's", rec, sum(seen.values()), sum(truth.values()))
 
