@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 
+from ahead import ahead
 from case import FOLDER, record
 from torch_env import python
 
@@ -15,8 +16,9 @@ class Job:
     def __init__(self, name, *launcher):
         self.name, self.path = name, os.path.join(FOLDER, name)
         self.set("none")
+        # jobs side by side share the CPUs evenly, and torchrun starts sessions of its own
         self.program = subprocess.Popen([*launcher, python(), WORK, self.path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                                        env={**os.environ, "OMP_NUM_THREADS": "1"}, start_new_session=True)
+                                        env={**os.environ, "OMP_NUM_THREADS": "1"}, preexec_fn=os.setsid if launcher else ahead)
         self.pids = {}
 
     def await_ranks(self):
