@@ -65,12 +65,9 @@ void functions__report(const struct function *f, enum function_state is, const c
 	lane__record_text(LANE_FUNCTIONS, FUNCTION_NAMED, &body, sizeof(body), why, strlen(why));
 }
 
-static void report_state(enum gpu_shim_state is, const char *text)
+static void report_state(enum gpu_shim_state state, const char *text)
 {
-	struct shim_state body = { .state = is, .groups = 1 };
-
-	lane__record_text(LANE_FUNCTIONS, FUNCTION_STATE, &body, sizeof(body), text, strlen(text));
-	lanes__flush(LANE_FUNCTIONS);
+	lane__report_state(LANE_FUNCTIONS, FUNCTION_STATE, state, text);
 }
 
 void functions__report_python(bool refused, const char *why)
@@ -78,23 +75,12 @@ void functions__report_python(bool refused, const char *why)
 	report_state(refused ? GPU_SHIM_REFUSED : GPU_SHIM_WAITING, why);
 }
 
-static void report_lost(uint64_t records, enum function_drop_reason reason)
-{
-	struct shim_function_dropped body = { .records = records, .reason = reason }, *at;
-
-	at = records ? lane__record(LANE_FUNCTIONS, FUNCTION_DROPPED, sizeof(*at), 0, shim__now()) : NULL;
-	if (!at)
-		return;
-	*at = body;
-	lane__commit(LANE_FUNCTIONS);
-}
-
 static void report_all_lost(void)
 {
 	uint64_t too_many, full = lanes__lost(LANE_FUNCTIONS, &too_many);
 
-	report_lost(full, FUNCTION_LANE_FULL);
-	report_lost(too_many, FUNCTION_TOO_MANY);
+	lane__report_lost(LANE_FUNCTIONS, FUNCTION_DROPPED, full, FUNCTION_LANE_FULL);
+	lane__report_lost(LANE_FUNCTIONS, FUNCTION_DROPPED, too_many, FUNCTION_TOO_MANY);
 }
 
 /* What the lanes had before is not this recording's. */

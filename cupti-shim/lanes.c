@@ -237,6 +237,24 @@ bool lane__record_text(enum lane_kind kind, uint16_t record_kind, const void *bo
 	return lane__record_text_at(kind, record_kind, shim__now(), body, size, text, len);
 }
 
+void lane__report_state(enum lane_kind kind, uint16_t record_kind, enum gpu_shim_state state, const char *text)
+{
+	struct shim_state body = { .state = state, .groups = 1 };
+
+	lane__record_text(kind, record_kind, &body, sizeof(body), text, strlen(text));
+	lanes__flush(kind);
+}
+
+void lane__report_lost(enum lane_kind kind, uint16_t record_kind, uint64_t records, uint32_t reason)
+{
+	struct shim_lost *body = records ? lane__record(kind, record_kind, sizeof(*body), 0, shim__now()) : NULL;
+
+	if (!body)
+		return;
+	*body = (struct shim_lost){ .records = records, .reason = reason };
+	lane__commit(kind);
+}
+
 void lanes__discard(enum lane_kind kind)
 {
 	for (struct lane_thread *t = threads; t; t = t->next) {

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/shim.h"
+
 #define LANES(X)                            \
 	X(NVTX, sonde_cupti_nvtx)           \
 	X(FUNCTIONS, sonde_cupti_functions) \
@@ -38,6 +40,10 @@ bool lane__record_text(enum lane_kind kind, uint16_t record_kind, const void *bo
 		       size_t len);
 /* By the shim's thread: */
 
+/* Hands over a record of this kind with the state of what the lanes are for, and all before it. */
+void lane__report_state(enum lane_kind kind, uint16_t record_kind, enum gpu_shim_state state, const char *text);
+/* Records how many records were lost, if any were, and why, as struct shim_lost. */
+void lane__report_lost(enum lane_kind kind, uint16_t record_kind, uint64_t records, uint32_t reason);
 /* What the lanes have from before the recording is discarded. */
 void lanes__discard(enum lane_kind kind);
 /* Hands over all records. Any thread may call it. */

@@ -30,21 +30,7 @@ bool nvtx__is_active(void)
 
 static void report_state(enum gpu_shim_state state, const char *text)
 {
-	struct shim_state body = { .state = state, .groups = 1 };
-
-	lane__record_text(LANE_NVTX, NVTX_STATE, &body, sizeof(body), text, strlen(text));
-	lanes__flush(LANE_NVTX);
-}
-
-static void report_lost(uint64_t records, enum nvtx_drop_reason reason)
-{
-	struct shim_nvtx_dropped *body =
-		records ? lane__record(LANE_NVTX, NVTX_DROPPED, sizeof(*body), 0, shim__now()) : NULL;
-
-	if (!body)
-		return;
-	*body = (struct shim_nvtx_dropped){ .records = records, .reason = reason };
-	lane__commit(LANE_NVTX);
+	lane__report_state(LANE_NVTX, NVTX_STATE, state, text);
 }
 
 static void report_all_lost(void)
@@ -52,9 +38,9 @@ static void report_all_lost(void)
 	uint64_t unknown, no_room, too_many, full = lanes__lost(LANE_NVTX, &too_many);
 
 	nvtx_ranges__lost(&unknown, &no_room);
-	report_lost(full, NVTX_LANE_FULL);
-	report_lost(too_many + no_room, NVTX_TOO_MANY);
-	report_lost(unknown, NVTX_BEGAN_BEFORE);
+	lane__report_lost(LANE_NVTX, NVTX_DROPPED, full, NVTX_LANE_FULL);
+	lane__report_lost(LANE_NVTX, NVTX_DROPPED, too_many + no_room, NVTX_TOO_MANY);
+	lane__report_lost(LANE_NVTX, NVTX_DROPPED, unknown, NVTX_BEGAN_BEFORE);
 }
 
 /* What the tables, ranges and lanes had before is not this recording's. */

@@ -28,29 +28,15 @@ bool torch__is_busy(void)
 
 static void report_state(enum gpu_shim_state state, const char *text)
 {
-	struct shim_state body = { .state = state, .groups = 1 };
-
-	lane__record_text(LANE_TORCH, SHIM_TORCH_STATE, &body, sizeof(body), text, strlen(text));
-	lanes__flush(LANE_TORCH);
-}
-
-static void report_lost(uint64_t records, enum torch_drop_reason reason)
-{
-	struct shim_torch_dropped *body =
-		records ? lane__record(LANE_TORCH, SHIM_TORCH_DROPPED, sizeof(*body), 0, shim__now()) : NULL;
-
-	if (!body)
-		return;
-	*body = (struct shim_torch_dropped){ .records = records, .reason = reason };
-	lane__commit(LANE_TORCH);
+	lane__report_state(LANE_TORCH, SHIM_TORCH_STATE, state, text);
 }
 
 static void report_all_lost(void)
 {
 	uint64_t too_many, full = lanes__lost(LANE_TORCH, &too_many);
 
-	report_lost(full, TORCH_LANE_FULL);
-	report_lost(too_many + torch_calls__lost(), TORCH_TOO_MANY);
+	lane__report_lost(LANE_TORCH, SHIM_TORCH_DROPPED, full, TORCH_LANE_FULL);
+	lane__report_lost(LANE_TORCH, SHIM_TORCH_DROPPED, too_many + torch_calls__lost(), TORCH_TOO_MANY);
 }
 
 static void remove_callbacks(void)

@@ -62,6 +62,13 @@ struct shim_lane_batch {
 	u64 at;
 };
 
+/* How the bodies of all kinds of records begin that say how many records of a lane were lost, and why. */
+struct shim_lost {
+	u64 records;
+	u32 reason; /* of the family */
+	u32 pad;
+};
+
 #define SHIM_STARTED_BEFORE 0x8000 /* added to a kind: the span began before the recording, at an unknown time */
 
 struct shim_record {

@@ -71,57 +71,46 @@ static int put(struct nsight *n, const struct nsight_event *e, const struct rang
 	return err ? err : put_row(n, e, r, number ? *number : 0);
 }
 
-/* name domain payload category color payload_kind kind end_ns_tid */
-int nsight__put_range(struct nsight *n, const struct nsight_event *e)
+/* name domain category payload color payload_kind kind end_ns_tid; marks have the first six, categories three */
+static struct range range_of(const struct nsight *n, const struct nsight_event *e, enum range_type type)
 {
 	const struct names *names = n->s->e->names;
-	bool is_started = e->value[6] == NVTX_STARTED;
-	struct range r = {
-		.type = is_started ? STARTED : PUSHED,
-		.end = e->is_open ? 0 : e->time,
-		.domain = (u64)e->value[1],
-		.domain_name = names__text(names, e->pid, (u64)e->value[1]),
-		.text = names__text(names, e->pid, (u64)e->value[0]),
-		.payload = e->value[2],
-		.category = e->value[3],
-		.color = e->value[4],
-		.payload_kind = e->value[5],
-	};
 
-	if (is_started && !e->is_open)
-		r.end_thread = nsight__thread(n, e->pid, names__thread_of(names, e->pid, (u32)e->value[7]));
-	return put(n, e, &r);
-}
-
-/* name domain payload category color payload_kind */
-int nsight__put_mark(struct nsight *n, const struct nsight_event *e)
-{
-	const struct names *names = n->s->e->names;
-	struct range r = {
-		.type = MARK,
-		.domain = (u64)e->value[1],
-		.domain_name = names__text(names, e->pid, (u64)e->value[1]),
-		.text = names__text(names, e->pid, (u64)e->value[0]),
-		.payload = e->value[2],
-		.category = e->value[3],
-		.color = e->value[4],
-		.payload_kind = e->value[5],
-	};
-
-	return put(n, e, &r);
-}
-
-/* name domain category */
-int nsight__put_category(struct nsight *n, const struct nsight_event *e)
-{
-	const struct names *names = n->s->e->names;
-	struct range r = {
-		.type = CATEGORY,
+	return (struct range){
+		.type = type,
 		.domain = (u64)e->value[1],
 		.domain_name = names__text(names, e->pid, (u64)e->value[1]),
 		.text = names__text(names, e->pid, (u64)e->value[0]),
 		.category = e->value[2],
+		.payload = e->value[3],
+		.color = e->value[4],
+		.payload_kind = e->value[5],
 	};
+}
+
+int nsight__put_range(struct nsight *n, const struct nsight_event *e)
+{
+	bool is_started = e->value[6] == NVTX_STARTED;
+	struct range r = range_of(n, e, is_started ? STARTED : PUSHED);
+
+	if (e->is_open)
+		return put(n, e, &r);
+	r.end = e->time;
+	if (is_started)
+		r.end_thread = nsight__thread(n, e->pid, names__thread_of(n->s->e->names, e->pid, (u32)e->value[7]));
+	return put(n, e, &r);
+}
+
+int nsight__put_mark(struct nsight *n, const struct nsight_event *e)
+{
+	struct range r = range_of(n, e, MARK);
+
+	return put(n, e, &r);
+}
+
+int nsight__put_category(struct nsight *n, const struct nsight_event *e)
+{
+	struct range r = range_of(n, e, CATEGORY);
 
 	return put(n, e, &r);
 }

@@ -397,8 +397,10 @@ struct shim_user {
 	const char *family;
 	const char *control; /* its program at the control functions, which never runs */
 	u16 state; /* id of its event that has a struct shim_state and a text behind its header */
-	/* The process ended while it was active: what it had not handed over yet is lost. */
+	/* The process ended while it was active: what it had not handed over yet is lost. NULL: as `dropped` says */
 	void (*ended)(struct session *s, u32 pid);
+	u16 dropped; /* id of its event that begins with a struct shim_lost */
+	u32 ended_reason; /* shim_lost.reason of that loss */
 };
 /* What the host code of such a family has beside its own functions and `parts`. */
 #define SHIM_HOST                                                                                          \

@@ -279,6 +279,23 @@ static void find_the_gone(struct session *s)
 	}
 }
 
+static void note_ended(struct session *s, const struct shim_target *t)
+{
+	const struct shim_user *u = t->user;
+	struct {
+		struct event event;
+		struct shim_lost lost;
+	} e = {
+		.event = { .time = session__now(s), .pid = t->pid, .tid = t->pid, .id = u->dropped },
+		.lost.reason = u->ended_reason,
+	};
+
+	if (u->ended)
+		u->ended(s, t->pid);
+	else
+		session__emit(s, &e, sizeof(e));
+}
+
 /*
  * The last records of a process, with GPU_SHIM_STOPPED, may have arrived while has_ended() waited for its answer. So
  * only a process that is still active after those were handled has ended without them.
@@ -293,7 +310,7 @@ static void remove_ended(struct session *s)
 
 		if (t->is_over && session__drained(s) > t->ended_drained) {
 			if (t->active)
-				t->user->ended(s, t->pid);
+				note_ended(s, t);
 			/* the kernel does not close a link when its process ends */
 			if (t->links && !g->dropped)
 				session__unlink_process(s, CONTROL_OBJECT(t->links));

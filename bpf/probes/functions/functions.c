@@ -16,18 +16,12 @@ struct functions {
 	u32 n_names, n_refused;
 };
 
-static void ended(struct session *s, u32 pid)
-{
-	struct functions_dropped d = {
-		.event = { .time = session__now(s), .pid = pid, .tid = pid, .id = ID_functions_dropped },
-		.dropped.reason = FUNCTION_PROCESS_ENDED,
-	};
-
-	session__emit(s, &d, sizeof(d));
-}
-
 static const struct shim_user user = {
-	.family = "functions", .control = "functions_control", .state = ID_functions_shim, .ended = ended
+	.family = "functions",
+	.control = "functions_control",
+	.state = ID_functions_shim,
+	.dropped = ID_functions_dropped,
+	.ended_reason = FUNCTION_PROCESS_ENDED,
 };
 
 static void object_mapped(struct session *s, struct file_facts *file, const void *facts, const struct mapping *m)

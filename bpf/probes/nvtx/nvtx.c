@@ -5,18 +5,12 @@
 
 #include "record/family.h"
 
-static void ended(struct session *s, u32 pid)
-{
-	struct nvtx_dropped d = {
-		.event = { .time = session__now(s), .pid = pid, .tid = pid, .id = ID_nvtx_dropped },
-		.dropped.reason = NVTX_PROCESS_ENDED,
-	};
-
-	session__emit(s, &d, sizeof(d));
-}
-
 static const struct shim_user user = {
-	.family = "nvtx", .control = "nvtx_control", .state = ID_nvtx_shim, .ended = ended
+	.family = "nvtx",
+	.control = "nvtx_control",
+	.state = ID_nvtx_shim,
+	.dropped = ID_nvtx_dropped,
+	.ended_reason = NVTX_PROCESS_ENDED,
 };
 
 static void object_mapped(struct session *s, struct file_facts *file, const void *facts, const struct mapping *m)

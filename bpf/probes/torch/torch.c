@@ -242,18 +242,12 @@ struct torch_state {
 	struct torch_schedule schedule;
 };
 
-static void ended(struct session *s, u32 pid)
-{
-	struct torch_dropped d = {
-		.event = { .time = session__now(s), .pid = pid, .tid = pid, .id = ID_torch_dropped },
-		.dropped.reason = TORCH_PROCESS_ENDED,
-	};
-
-	session__emit(s, &d, sizeof(d));
-}
-
 static const struct shim_user shim_user = {
-	.family = "torch", .control = "torch_control", .state = ID_torch_shim, .ended = ended
+	.family = "torch",
+	.control = "torch_control",
+	.state = ID_torch_shim,
+	.dropped = ID_torch_dropped,
+	.ended_reason = TORCH_PROCESS_ENDED,
 };
 
 static void object_mapped(struct session *s, struct file_facts *file, const void *facts, const struct mapping *m)

@@ -66,3 +66,15 @@ def check_nesting(name, events):
             open_calls.append(e)
         wrong += sum(found[id(e)] != e["inner"] for e in calls)
     ok(not wrong, f"{name}: calls are nested, and the number of calls within each is right", wrong)
+
+
+def check_sequences(version, events, truth):
+    """Backward nodes have the numbers that torch.profiler counts, and one operator each has made them."""
+    nodes = [e for e, _ in events if e["event"] == "torch_node"]
+    numbered = [e for e in nodes if e["sequence"] >= 0]
+    ok(len(numbered) == truth["sequences"] > 0, f"{version}: nodes have the profiler's sequence numbers, or none",
+       len(numbered), truth["sequences"])
+    made = collections.Counter(e["sequence"] for e, _ in events if e["event"] == "torch_op" and e["sequence"] >= 0)
+    joined = sum(e["sequence"] in made for e in numbered)
+    ok(joined == len(numbered) and set(made.values()) == {1}, f"{version}: each numbered node is joined with the operator that made it",
+       f"{joined} of {len(numbered)}")

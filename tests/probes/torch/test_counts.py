@@ -7,7 +7,7 @@ import collections
 import json
 import os
 
-from recorded import OTHERS, Recorded, check_nesting, differences
+from recorded import OTHERS, Recorded, check_nesting, check_sequences, differences
 from tap import done, ok
 from torch_env import Recording, pythons, version_of
 
@@ -53,14 +53,7 @@ def check_version(interpreter):
         ok(not other, f"{version}: {name}: every call returned", other[:5])
     ok(len({e["tid"] for e, _ in events["Threads"]}) >= 4, f"{version}: the calls of at least four threads are recorded")
 
-    nodes = [e for e, _ in events["Training"] if e["event"] == "torch_node"]
-    numbered = [e for e in nodes if e["sequence"] >= 0]
-    ok(len(numbered) == truths["Training"]["sequences"] > 0, f"{version}: nodes have the profiler's sequence numbers, or none",
-       len(numbered), truths["Training"]["sequences"])
-    made = collections.Counter(e["sequence"] for e, _ in events["Training"] if e["event"] == "torch_op" and e["sequence"] >= 0)
-    joined = sum(e["sequence"] in made for e in numbered)
-    ok(joined == len(numbered) and set(made.values()) == {1}, f"{version}: each numbered node is joined with the operator that made it",
-       f"{joined} of {len(numbered)}")
+    check_sequences(version, events["Training"], truths["Training"])
 
 
 for interpreter in pythons():

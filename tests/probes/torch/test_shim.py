@@ -7,7 +7,7 @@ import collections
 import json
 import os
 
-from recorded import Recorded, check_nesting
+from recorded import Recorded, check_nesting, check_sequences
 from tap import done, ok
 from torch_env import Recording, pythons, version_of
 
@@ -36,14 +36,7 @@ def check_version(interpreter):
     events = {name: check(version, truth, recorded) for name, truth in truths.items()}
     dropped = list(r.trace.events("torch_dropped"))
     ok(not dropped, f"{version}: no record is lost", dropped)
-    nodes = [e for e, _ in events["Training"] if e["event"] == "torch_node"]
-    numbered = [e for e in nodes if e["sequence"] >= 0]
-    ok(len(numbered) == truths["Training"]["sequences"] > 0, f"{version}: nodes have the profiler's sequence numbers, or none",
-       len(numbered), truths["Training"]["sequences"])
-    made = collections.Counter(e["sequence"] for e, _ in events["Training"] if e["event"] == "torch_op" and e["sequence"] >= 0)
-    joined = sum(e["sequence"] in made for e in numbered)
-    ok(joined == len(numbered) and set(made.values()) == {1}, f"{version}: each numbered node is joined with the operator that made it",
-       f"{joined} of {len(numbered)}")
+    check_sequences(version, events["Training"], truths["Training"])
 
 
 for interpreter in pythons():
