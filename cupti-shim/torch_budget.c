@@ -48,10 +48,16 @@ static void drop_lock(void)
 	__atomic_store_n(&budget.lock, 0, __ATOMIC_RELEASE);
 }
 
-static void begin_to_record(uint64_t now)
+/* The cost is that of calls from now on. */
+static void set_base(uint64_t now)
 {
 	budget.since = now;
 	torch_calls__count(&budget.passed, &budget.recorded);
+}
+
+static void begin_to_record(uint64_t now)
+{
+	set_base(now);
 	budget.operators = torch_find__add(false);
 }
 
@@ -104,7 +110,8 @@ static void decide(uint64_t now)
 		budget.rest = REST_MAX;
 	torch_library.remove(budget.operators);
 	budget.operators = 0;
-	budget.since = now;
+	/* meanwhile other threads may have begun calls that are recorded */
+	budget.since = shim__now();
 	budget.steps_in_rest = 0;
 }
 
@@ -115,7 +122,11 @@ void torch_budget__step_ended(uint64_t now)
 	if (budget.operators && budget.step_is_whole)
 		report_step(now);
 	budget.steps_in_rest += !budget.operators;
-	decide(now);
+	/* the first step: the program may have been idle before, which is no reason to record more */
+	if (budget.operators && !budget.step_is_whole)
+		set_base(now);
+	else
+		decide(now);
 	budget.step += !!budget.step_began;
 	budget.step_began = now;
 	budget.step_is_whole = budget.operators;
