@@ -18,6 +18,7 @@ struct record_args {
 	struct scope scope;
 	double delay; /* seconds before the recording begins */
 	bool has_cost_limit; /* --cost-limit was given */
+	bool has_torch_budget; /* --torch-budget was given */
 	bool delay_signal; /* the recording begins with SIGUSR1 */
 	struct step_schedule schedule; /* session.schedule points to it if it was given */
 	struct capture_range step_range; /* session.step_range points to it if it was given */

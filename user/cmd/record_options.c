@@ -294,6 +294,11 @@ int record_options__torch(struct record_args *a)
 
 	if (!by_shim && a->inject && has_family(a, "torch") && !torch_needs_probes(a))
 		return add_option(a, "torch", "shim");
+	if (!by_shim && (a->has_torch_budget || has_choice(a, "torch=inner"))) {
+		fprintf(stderr, "sonde record: --torch-budget and --torch=inner need -t torch --inject without options "
+				"that need probes in libtorch: --torch=all, shapes, stacks, --schedule, --step\n");
+		return -EINVAL;
+	}
 	if (!by_shim)
 		return 0;
 	if (torch_needs_probes(a)) {
@@ -405,6 +410,7 @@ static int add_choices(struct record_args *a, const char *arg)
 /* What the library in a process keeps to; another share would have to be passed to it. */
 static int add_budget(struct record_args *a, const char *value)
 {
+	a->has_torch_budget = true;
 	if (value && !strcmp(value, "none"))
 		return add_option(a, "torch", "every");
 	if (value && (!strcmp(value, "2") || !strcmp(value, "2%")))

@@ -9,7 +9,7 @@ import signal
 import subprocess
 
 from recording import workdir
-from sonde_cli import Sonde, tables
+from sonde_cli import SONDE, Sonde, tables
 from sonde_trace import Trace
 from tap import done, ok
 from torch_env import python
@@ -85,10 +85,10 @@ def finish(sonde):
     return Trace(sonde.path)
 
 
-def names(trace, pid):
-    """Calls of operators by name"""
+def names(trace, pid, since=0):
+    """Calls of operators by name that began after a time (CLOCK_MONOTONIC, ns)"""
     known = {e["handle"]: e["name"] for e in trace.events("torch_operator") if e["pid"] == pid}
-    return collections.Counter(known.get(e["handle"], "?") for e in trace.events("torch_op") if e["pid"] == pid)
+    return collections.Counter(known.get(e["handle"], "?") for e in trace.events("torch_op") if e["pid"] == pid and e["start"] > since)
 
 
 def started(sonde):
@@ -140,12 +140,13 @@ def check_inference(program):
 def check_all(program):
     s = record(program, "all", "--torch-budget", "none")
     started(s)
-    _, first, _, _ = program.do("infer 1")
+    _, first, _, first_end = program.do("infer 1")
     other = record(program, "other", "--torch-budget", "none")
     ok(other.wait_trace(lambda t: any(True for _ in t.events("torch_shim"))), "a second recording begins")
     _, second, _, _ = program.do("infer 1")
     trace = finish(other)
-    found = names(trace, program.pid)
+    # the program may not have handed over its last calls when the recording began
+    found = names(trace, program.pid, int(first_end))
     ok(found["aten::exp"] == int(second) * OPS, "of two recordings the later has each call since it began", found, int(second) * OPS)
     _, third, observed, _ = program.do("infer 1")
     ok(observed == "True", "the other one goes on")
@@ -176,10 +177,19 @@ def check_kill(program):
     ok(wait_for(lambda: program.do("infer 0.05")[2] == "False", 20, 0.2), "the recording was killed: PyTorch has no observer any more")
 
 
+def check_options(program):
+    """What would have no effect is refused."""
+    for options in (["--torch-budget", "2%"], ["--torch=inner"], ["--inject", "--torch=shapes", "--torch-budget=none"],
+                    ["--inject", "--torch-budget", "5%"], ["--torch=shim"], ["--inject", "--torch=shim,all"]):
+        run = subprocess.run([SONDE, "record", "-t", "torch", *options, "-p", str(program.pid)], capture_output=True, text=True)
+        ok(run.returncode == 2 and "--torch" in run.stderr, f"refused: {' '.join(options)}", run.returncode, run.stderr)
+
+
 def main():
     if os.geteuid():
         raise SystemExit("1..0 # SKIP tracing needs root")
     program = Program()
+    check_options(program)
     check_training(program)
     check_inference(program)
     check_all(program)
