@@ -137,7 +137,8 @@ static char *version_of(const struct snapshot *l, char *buf, size_t size)
 
 	for (u32 i = 0; i < l->n_runtimes; i++)
 		n += (size_t)snprintf(buf + n, size - n, "%s%u.%u", i ? " and " : "",
-				      l->runtimes[i].layout.version >> 8, l->runtimes[i].layout.version & 0xff);
+				      (u32)l->runtimes[i].layout.version >> 8,
+				      (u32)l->runtimes[i].layout.version & 0xff);
 	return buf;
 }
 

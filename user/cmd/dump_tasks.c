@@ -234,14 +234,12 @@ void dump_tasks__print(const struct tasks *t)
 {
 	u32 *words = calloc(3 * (size_t)t->n_list + 1, sizeof(*words));
 	bool *is_awaited = calloc(t->n_list + 1, sizeof(*is_awaited));
-	struct tree tree = {
-		.t = t,
-		.node_of = words,
-		.placed = words + t->n_list,
-		.awaits = words + 2 * (size_t)t->n_list,
-	};
+	struct tree tree = { .t = t };
 
 	if (t->all && words && is_awaited) {
+		tree.node_of = words;
+		tree.placed = words + t->n_list;
+		tree.awaits = words + 2 * (size_t)t->n_list;
 		printf("\n%u asyncio task%s, of which %u wait%s\n", t->all, text__s(t->all), t->waiting,
 		       t->waiting == 1 ? "s" : "");
 		build(&tree, is_awaited);

@@ -158,8 +158,10 @@ int functions__add_file(struct functions *f, const char *path)
 {
 	char *text = calloc(1, FILE_MAX + 1);
 	int fd = file__open_regular(path), err = fd < 0 ? fd : text ? 0 : -ENOMEM;
-	ssize_t n = err ? 0 : read(fd, text, FILE_MAX);
+	ssize_t n = 0;
 
+	if (fd >= 0 && text)
+		n = read(fd, text, FILE_MAX);
 	if (n < 0)
 		err = -errno;
 	else if (n == FILE_MAX)

@@ -184,6 +184,7 @@ static int find_unrecorded(void *arg)
 /* Adds the process at which the chain of waits ends because it was not recorded. false: there is none. */
 static bool add_unrecorded(struct why_args *a, char *path)
 {
+	/* cppcheck-suppress invalidFunctionArg */
 	struct search *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	char pid[16] = "";
 	u32 before = a->pids.n;

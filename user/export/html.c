@@ -58,14 +58,14 @@ static int put_about(struct html *h)
 
 static int put_light(struct html *h)
 {
-	for (enum finding_colour i = 0; i < FINDING_COLOURS; i++)
+	for (u32 i = 0; i < FINDING_COLOURS; i++)
 		fprintf(h->e->out, " --%u: %s;", i, finding_colour__text(i)->light);
 	return 0;
 }
 
 static int put_dark(struct html *h)
 {
-	for (enum finding_colour i = 0; i < FINDING_COLOURS; i++)
+	for (u32 i = 0; i < FINDING_COLOURS; i++)
 		fprintf(h->e->out, " --%u: %s;", i, finding_colour__text(i)->dark);
 	return 0;
 }

@@ -136,7 +136,7 @@ static void write_short(const char *name, char *buf, size_t size)
 
 char *stack_frame__native(const struct stack_frame *f, char *buf, size_t size)
 {
-	if (!stack_frame__is_address(f)) {
+	if (!f || !stack_frame__is_address(f)) {
 		char name[192];
 
 		if (!f || strlen(f->name) < LONG_NAME || !strchr(f->name, '<'))

@@ -36,7 +36,8 @@ static int use_groups(uid_t uid, gid_t gid)
 	struct passwd entry, *user = NULL;
 	char text[4096];
 
-	getpwuid_r(uid, &entry, text, sizeof(text), &user);
+	if (getpwuid_r(uid, &entry, text, sizeof(text), &user))
+		user = NULL;
 	return (user ? initgroups(user->pw_name, gid) : setgroups(1, &gid)) ? -errno : 0;
 }
 
