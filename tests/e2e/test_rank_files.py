@@ -100,6 +100,9 @@ def spawned(folder):
     check_files(files, (40, 20), "processes without a rank")
     ok("guessed" in result.stderr and "order" in files["rank_0"][1]["distributedInfo"]["rank_from"], "the order of their starts is a guess, as it says",
        result.stderr)
+    result = export(path)
+    listed = {word.strip(",") for word in result.stderr.split()}
+    ok(result.returncode == 2 and {"20", "40"} <= listed, "no process is named: the message lists those with calls", result.stderr)
     alone = json.loads(export(path, "--rank", "1").stdout)
     ok(alone == files["rank_1"][1], "--rank with a guessed number", alone["distributedInfo"])
 
@@ -109,10 +112,12 @@ def none(folder):
                                   "torch_op pid=10 tid=10 start=@1.000001 time=@1.000002 probe=1 sequence=-1 inner=0"])
     result, files = exported(path, os.path.join(folder, "none"))
     ok(result.returncode and not files and "no process of distributed training" in result.stderr, "a trace without ranks", result.stderr)
-    result = export(path)
-    ok(result.returncode and "which process?" in result.stderr, "no process is named", result.stderr)
-    ok("distributedInfo" not in json.loads(export(path, "--event", "10").stdout), "a process that is no rank")
+    result = export(path, "--event", "10")
+    ok("distributedInfo" not in json.loads(result.stdout), "a process that is no rank")
+    ok(export(path).stdout == result.stdout, "no process is named, and one has calls of PyTorch")
     path = trace(folder, "empty", ['proc_task time=@0 pid=10 tid=10 ppid=1 comm="bash"'])
+    result = export(path)
+    ok(result.returncode == 2 and "which process?" in result.stderr, "no process is named, and none has calls", result.stderr)
     result = export(path, "-p", "10")
     ok("no calls of PyTorch or CUDA" in result.stderr and not json.loads(result.stdout)["traceEvents"], "a process without calls", result.stderr)
     path = make(folder, "unnamed", "torch_op pid=10 tid=10 start=@1.000001 time=@1.000002 probe=1 sequence=-1 inner=0\n", "torch.schema.json", "torch")

@@ -223,6 +223,15 @@ def check_calls(folder):
        "the nodes that the last of them created are in no module", found["notes"])
 
 
+def check_flames(folder):
+    loop = Loop()
+    since = loop.at
+    path, _ = loop.operators(3, 10).wait(5).named(since, "epoch").operators(2, 20, name="aten::mm").path(folder, "flames")
+    lines = dict(line.rsplit(" ", 1) for line in say("export", path, "--to", "folded", "--event", "torch").splitlines())
+    ok(lines == {"python3 10;epoch": "5000", "python3 10;epoch;aten::linear": "30000", "python3 10;aten::mm": "40000"},
+       "folded stacks have the own time of operators and ranges", lines)
+
+
 def check_old_trace(folder):
     """A trace without probes_ns: torch_cost.entry is a median there, so that every second call is above it."""
     with open(os.path.join(GOLDEN, "torch.schema.json")) as f:
@@ -320,6 +329,7 @@ with tempfile.TemporaryDirectory() as tmp:
     check_shapes(tmp)
     check_findings(tmp)
     check_calls(tmp)
+    check_flames(tmp)
     check_old_trace(tmp)
     check_modules(tmp)
     check_memory(tmp)

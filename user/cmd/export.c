@@ -379,9 +379,12 @@ static int copy_part(struct trace **t, const struct merge_part *part, char *why,
  */
 static int cut(struct export *e, const struct request *r, struct trace **t)
 {
-	const struct selection_request request = {
-		.command = "export", .label = r->files[0], .time = r->time, .pids = &r->pids
-	};
+	const struct selection_request request = { .command = "export",
+						   .label = r->files[0],
+						   .time = r->time,
+						   .pids = &r->pids,
+						   /* a format of one process refuses it */
+						   .may_lack = r->exporter->one_process };
 	struct merge_part part = { .time.to = ~0ULL };
 	struct chosen chosen = { 0 };
 	struct selection s;

@@ -6,6 +6,7 @@
 #include "export/kineto_ids.h"
 #include "export/lane.h"
 #include "export/torch_blocks.h"
+#include "model/gpu.h"
 #include "model/meaning.h"
 #include "model/order.h"
 #include "util/map.h"
@@ -143,6 +144,19 @@ const char *chrome_kineto__title(const struct kineto_row *row, const char *title
 void chrome_kineto__put_process(struct export *e, u32 pid);
 void chrome_kineto__put_thread(struct export *e, u32 pid, u32 tid);
 void chrome_kineto__put_stream(struct export *e, u32 gpu, u32 tid);
+
+/* chrome_annotations.c */
+struct chrome_annotations {
+	struct map list; /* struct key -> struct annotation */
+};
+
+void chrome_annotations__init(struct chrome_annotations *a);
+void chrome_annotations__free(struct chrome_annotations *a);
+/* Adds work that ended at `end` to the ranges in which it was launched. at: where it is drawn. 0 or -ENOMEM */
+int chrome_annotations__add(struct chrome_annotations *a, const struct kineto_ids *ids, const struct gpu_launch *l,
+			    const struct chrome_place *at, u64 end);
+/* Writes their rows. 0 or negative errno */
+int chrome_annotations__put(struct export *e, struct chrome_annotations *a);
 
 /* chrome_gpu.c: writes GPU work, and launches that only CUPTI recorded; reads the trace once more. */
 int chrome__put_gpu_work(struct export *e);

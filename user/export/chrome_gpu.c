@@ -45,6 +45,7 @@ struct pass {
 	struct map streams; /* struct stream_key -> struct stream_lane */
 	struct map devices; /* struct context_key -> u32: device plus one */
 	struct map threads; /* struct drawn_thread -> u32: number of streams that share it */
+	struct chrome_annotations annotations; /* of format kineto */
 };
 
 static bool is_kineto(const struct pass *p)
@@ -256,6 +257,10 @@ static int on_work(const struct gpu_work *w, void *arg)
 	put_where(p, t.gpu, t.tid, span.start);
 	chrome__put_dur(p->e, span.start, span.end);
 	put_args(p, w);
+	if (l && l->tid && is_kineto(p) &&
+	    chrome_annotations__add(&p->annotations, &((const struct chrome *)p->e->data)->ids, l,
+				    &(struct chrome_place){ t.gpu, t.tid, span.start }, span.end))
+		return -ENOMEM;
 	if (l && l->tid) {
 		put_head(p, "f", "ac2g", "ac2g");
 		put_where(p, t.gpu, t.tid, span.start);
@@ -357,6 +362,7 @@ int chrome__put_gpu_work(struct export *e)
 	map__init(&p.devices, sizeof(struct context_key), sizeof(u32));
 	map__init(&p.streams, sizeof(struct stream_key), sizeof(struct stream_lane));
 	map__init(&p.threads, sizeof(struct drawn_thread), sizeof(u32));
+	chrome_annotations__init(&p.annotations);
 	err = gpus__load(&p.gpus, e->trace);
 	if (!err)
 		err = gpu_model__new(&p.model, e->trace, e->names);
@@ -366,6 +372,9 @@ int chrome__put_gpu_work(struct export *e)
 				      &p, NULL);
 	if (!err)
 		err = put_syncs(&p);
+	if (!err)
+		err = chrome_annotations__put(e, &p.annotations);
+	chrome_annotations__free(&p.annotations);
 	gpu_model__free(p.model);
 	gpus__free(&p.gpus);
 	gpu_launches__free(&p.launches);

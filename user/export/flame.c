@@ -124,7 +124,7 @@ static int end(struct export *e)
 
 EXPORTER(flame) = {
 	.name = "flame",
-	.doc = "a page with flame graphs, one HTML file: on-CPU, off-CPU, GIL wait and blame",
+	.doc = "a page with flame graphs, one HTML file: on-CPU, off-CPU, GIL wait and blame, PyTorch",
 	.check = profiles__check,
 	.begin = profiles__begin,
 	.rows = profiles__rows,

@@ -65,7 +65,7 @@ static int end(struct export *e)
 
 EXPORTER(folded) = {
 	.name = "folded",
-	.doc = "folded stacks, for flamegraph.pl and others: --event on-cpu, off-cpu, gil-wait, gil-blame",
+	.doc = "folded stacks, for flamegraph.pl and others: --event on-cpu, off-cpu, gil-wait, gil-blame, torch",
 	.check = profiles__check,
 	.begin = profiles__begin,
 	.rows = profiles__rows,

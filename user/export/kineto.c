@@ -12,10 +12,55 @@
 #include "model/rank_processes.h"
 #include "model/view.h"
 #include "output/json_writer.h"
+#include "output/text.h"
 #include "util/array.h"
 
 #define BASE_SECONDS 7889238ull /* of Kineto: three months */
 #define NS	     1000000000ull
+#define LISTED	     5 /* processes that a message names */
+
+static int on_process(const struct rows *rows, void *arg)
+{
+	FIELDS_OF(rows__event(rows), pid);
+
+	for (u32 i = 0; i < rows__count(rows); i++) {
+		u32 id = (u32)rows__u64(rows, pid, i);
+
+		if (!map__get(arg, &id))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Chooses the only process with calls of PyTorch or work of a GPU. If there are others, lists them in e->why. */
+static int find_only(struct export *e)
+{
+	const struct schema *schema = trace__schema(e->trace);
+	const struct schema_event *kinds[] = { schema__event(schema, "torch_op"), schema__event(schema, "torch_range"),
+					       schema__event(schema, "gpu_kernel"), NULL };
+	const struct schema_event *present[ARRAY_LEN(kinds)] = { NULL };
+	struct text_buffer why = { .buf = e->why, .size = sizeof(e->why) };
+	struct map pids; /* u32 -> u8 */
+	u32 n = 0;
+
+	for (u32 i = 0; i < ARRAY_LEN(kinds); i++)
+		if (kinds[i])
+			present[n++] = kinds[i];
+	map__init(&pids, sizeof(u32), sizeof(u8));
+	if (n)
+		trace__read(e->trace, &(struct trace_filter){ .kinds = present }, on_process, &pids);
+	n = pids.n;
+	if (n == 1)
+		e->pid = *(const u32 *)map__key(&pids, 0);
+	text__add(&why, "which process? -p PID or --rank N names it; -o DIR/ writes all ranks of distributed training");
+	for (u32 i = 0; i < n && i < LISTED; i++)
+		text__add(&why, "%s%u", i ? ", " : "; calls of PyTorch and work of GPUs are of ",
+			  *(const u32 *)map__key(&pids, i));
+	if (n > LISTED)
+		text__add(&why, " and %u others", n - LISTED);
+	map__free(&pids);
+	return n == 1 ? 0 : -EINVAL;
+}
 
 static int check(struct export *e)
 {
@@ -26,13 +71,10 @@ static int check(struct export *e)
 		e->pid = (u32)pid;
 	else if (e->choice)
 		e->pid = 0;
-	if (e->pid) {
-		e->pids = (struct trace_ids){ &e->pid, 1 };
-		return 0;
-	}
-	snprintf(e->why, sizeof(e->why),
-		 "which process? -p PID or --rank N names it; -o DIR/ writes all ranks of distributed training");
-	return -EINVAL;
+	if (!e->pid && find_only(e))
+		return -EINVAL;
+	e->pids = (struct trace_ids){ &e->pid, 1 };
+	return 0;
 }
 
 static int on_presence(const struct rows *rows, void *arg)
@@ -185,7 +227,7 @@ static int begin(struct export *e)
 
 EXPORTER(kineto) = {
 	.name = "kineto",
-	.doc = "torch.profiler's JSON: one process, which -p PID or --rank N names, or with -o DIR/ each rank of training",
+	.doc = "torch.profiler's JSON of one process (-p PID, --rank N), or with -o DIR/ of each rank of training",
 	.one_process = true,
 	.check = check,
 	.begin = begin,

@@ -48,7 +48,7 @@ static int on_ops(const struct rows *rows, void *arg)
 	return 0;
 }
 
-static bool is_on_time_line(const struct schema_event *e)
+bool kineto_ids__is_on_time_line(const struct schema_event *e)
 {
 	return e->is_span;
 }
@@ -57,7 +57,7 @@ static int read_ops(struct pass *p)
 {
 	const struct schema *s = trace__schema(p->e->trace);
 	const struct schema_event *kinds[KINDS_MAX + 1] = { 0 };
-	struct trace_filter filter = { .kinds = kinds, .pids = p->e->pids, .in_windows = is_on_time_line };
+	struct trace_filter filter = { .kinds = kinds, .pids = p->e->pids, .in_windows = kineto_ids__is_on_time_line };
 	u32 n_all, n = 0;
 	const struct kind_summary *all = trace__kinds(p->e->trace, &n_all);
 
@@ -175,6 +175,16 @@ u32 kineto_ids__around(const struct kineto_ids *k, u32 tid, u64 time)
 
 	while (i && (k->ops[i - 1].end < time || k->ops[i - 1].is_range))
 		i = k->ops[i - 1].around;
+	return i ? k->ops[i - 1].number : 0;
+}
+
+u32 kineto_ids__range(const struct kineto_ids *k, u32 tid, u64 time, u32 *at)
+{
+	u32 i = *at ? k->ops[*at - 1].around : last_begun(k, tid, time);
+
+	while (i && (k->ops[i - 1].end < time || !k->ops[i - 1].is_range))
+		i = k->ops[i - 1].around;
+	*at = i;
 	return i ? k->ops[i - 1].number : 0;
 }
 

@@ -38,5 +38,9 @@ void kineto_ids__free(struct kineto_ids *k);
 u32 kineto_ids__number(const struct kineto_ids *k, u32 tid, u64 start, u64 end);
 /* Returns the number of the innermost operator of the thread at that time; 0: there is none. */
 u32 kineto_ids__around(const struct kineto_ids *k, u32 tid, u64 time);
+/* Returns the number of the next range around that time, the innermost first; *at is 0 at first. 0: no further one */
+u32 kineto_ids__range(const struct kineto_ids *k, u32 tid, u64 time, u32 *at);
+/* For trace_filter.in_windows */
+bool kineto_ids__is_on_time_line(const struct schema_event *e);
 /* Returns the launch that a thread's call with this start is; NULL: it is none whose work was recorded. */
 const struct kineto_launch *kineto_ids__launch(const struct kineto_ids *k, u32 tid, u64 start);

@@ -18,6 +18,8 @@ static const struct profile_kind kinds[PROFILES] = {
 	  "waits for the GIL by what waited (family gil)" },
 	{ "gil-blame", "GIL blame", "gil_wait", "stack", PROFILE_GIL_SEGMENTS,
 	  "waits for the GIL by what waited, and above it, upside down, what held it (family gil)" },
+	{ "torch", "PyTorch", "torch_op", "stack", PROFILE_TORCH,
+	  "time of PyTorch's operators, backward nodes and ranges, without the calls within (family torch)" },
 };
 
 static const struct schema_field *stack_field(const struct schema_event *e, const char *name)
@@ -83,7 +85,7 @@ static int add_profile(struct profiles *p, const struct profile_kind *kind, bool
 	const struct schema_field *stack = stack_field(e, kind->stack);
 
 	*new = (struct stack_profile){ .kind = *kind };
-	if (stack) {
+	if (stack || (e && kind->from == PROFILE_TORCH)) {
 		new->event = e;
 		new->stack = stack;
 		new->reason = kind->event && !strcmp(kind->event, "sample_off") ? schema_event__field(e, "reason") :
@@ -128,8 +130,7 @@ void profiles__free(struct profiles *p)
 	map__free(&p->processes);
 }
 
-/* Returns the node of a process beneath the root, and adds it if necessary. */
-static int process_node(struct profiles *p, struct call_tree *t, u32 pid, u32 *out)
+int profiles__process(struct profiles *p, struct call_tree *t, u32 pid, u32 *out)
 {
 	u32 *known = map__get(&p->processes, &pid), function;
 	char label[64] = "kernel";
@@ -201,19 +202,24 @@ static u64 weight(const struct profiles *p, const struct stack_profile *profile,
 	return inside(p, rows__u64(rows, f->start, i), rows__u64(rows, f->time, i));
 }
 
-static void add_amount(struct stack_profile *profile, u32 node, u32 stack, u64 amount)
+void profiles__add_amount(struct stack_profile *profile, u32 node, u64 amount)
 {
 	profile->tree.nodes[node].self += amount;
 	profile->tree.nodes[node].count++;
 	profile->total += amount;
-	profile->without_stack += stack ? 0 : amount;
 	profile->events++;
+}
+
+static void add_amount(struct stack_profile *profile, u32 node, u32 stack, u64 amount)
+{
+	profiles__add_amount(profile, node, amount);
+	profile->without_stack += stack ? 0 : amount;
 }
 
 /* Finds or adds the node of a stack beneath its process. */
 static int find_node(struct profiles *p, struct stack_profile *profile, u32 pid, u32 stack, u32 *node)
 {
-	int err = process_node(p, &profile->tree, pid, node);
+	int err = profiles__process(p, &profile->tree, pid, node);
 
 	return err ? err : call_tree__stack(&profile->tree, *node, stack, node);
 }
@@ -281,9 +287,12 @@ int profiles__finish(struct profiles *p)
 		.on_segment = find_profile(p, PROFILE_GIL_SEGMENTS) ? on_segment : NULL,
 	};
 
-	return listener.on_wait || listener.on_segment ?
-		       gil_model__read(p->e->trace, p->e->facts->live, p->e->facts->stop, NULL, &listener, p, NULL) :
-		       0;
+	struct stack_profile *torch = find_profile(p, PROFILE_TORCH);
+	int err = 0;
+
+	if (listener.on_wait || listener.on_segment)
+		err = gil_model__read(p->e->trace, p->e->facts->live, p->e->facts->stop, NULL, &listener, p, NULL);
+	return err || !torch ? err : profiles__add_torch(p, torch);
 }
 
 int profiles__add(struct profiles *p, const struct rows *rows)

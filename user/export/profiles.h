@@ -15,8 +15,9 @@ struct profile_kind {
 	enum {
 		PROFILE_EVENTS,
 		PROFILE_GIL_WAITS,
-		PROFILE_GIL_SEGMENTS
-	} from; /* single events, or what model/gil.h derives */
+		PROFILE_GIL_SEGMENTS,
+		PROFILE_TORCH,
+	} from; /* single events, or what model/gil.h or model/torch.h derives */
 	const char *doc; /* what is summed, and how to record it */
 };
 
@@ -33,7 +34,7 @@ struct stack_profile {
 	struct call_tree tree;
 };
 
-#define PROFILES 4
+#define PROFILES 5
 
 struct profiles {
 	const struct export *e;
@@ -51,6 +52,10 @@ int profiles__init(struct profiles *p, const struct export *e, bool lines);
 int profiles__add(struct profiles *p, const struct rows *rows);
 /* Call after all rows: adds what needs the whole trace. */
 int profiles__finish(struct profiles *p);
+/* For profiles_torch.c: returns the node of a process beneath the root, adds an amount to a node, reads the calls. */
+int profiles__process(struct profiles *p, struct call_tree *t, u32 pid, u32 *node);
+void profiles__add_amount(struct stack_profile *profile, u32 node, u64 amount);
+int profiles__add_torch(struct profiles *p, struct stack_profile *profile);
 /*
  * Merges the smallest nodes of each tree into their callers, so that at most `nodes` of them are left, and drops
  * functions without nodes. After profiles__finish; nothing can be added from then on. 0 or -ENOMEM.

@@ -96,7 +96,7 @@ static int end(struct export *e)
 
 EXPORTER(speedscope) = {
 	.name = "speedscope",
-	.doc = "stacks for https://www.speedscope.app: on-CPU, off-CPU, GIL wait and blame",
+	.doc = "stacks for https://www.speedscope.app: on-CPU, off-CPU, GIL wait and blame, PyTorch",
 	.check = profiles__check,
 	.begin = profiles__begin,
 	.rows = profiles__rows,

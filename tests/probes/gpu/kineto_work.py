@@ -70,9 +70,11 @@ optimizer = torch.optim.SGD(model.parameters())
 print("ready", flush=True)
 sys.stdin.readline()
 for _ in range(int(sys.argv[2])):
-    model(torch.ops.double.gemm(torch.ones(2, 16))).sum().backward()
-    time.sleep(0.002 * RANK)
-    launch(REDUCE, streams[1])
+    with torch.profiler.record_function("pass"):
+        with torch.profiler.record_function("compute"):
+            model(torch.ops.double.gemm(torch.ones(2, 16))).sum().backward()
+        time.sleep(0.002 * RANK)
+        launch(REDUCE, streams[1])
     for s in streams:
         assert not cuda.cudaStreamSynchronize(s)
     optimizer.step()

@@ -69,6 +69,28 @@ def check_ids(label, content):
     ok([d["name"] for d in content["deviceProperties"]] == ["Simulated GPU"] * 2, f"{label}: properties of the GPUs", content["deviceProperties"])
 
 
+def check_annotations(label, content):
+    """A row on the GPU for each range and stream: from the first to the last work of the calls within the range"""
+    events = content["traceEvents"]
+    work = {e["args"]["correlation"]: e for e in events if e.get("cat") in WORK}
+    calls = [e for e in events if e.get("cat") in ("cuda_runtime", "cuda_driver") and e["args"].get("correlation") in work]
+    want = collections.Counter()
+    for r in events:
+        # sonde adds the steps, no range of the program
+        if r.get("cat") != "user_annotation" or r["name"].startswith("ProfilerStep#"):
+            continue
+        launched = collections.defaultdict(list)
+        for c in calls:
+            if c["tid"] == r["tid"] and r["ts"] <= c["ts"] <= r["ts"] + r["dur"]:
+                w = work[c["args"]["correlation"]]
+                launched[w["pid"], w["tid"]].append(w)
+        for at, list_of in launched.items():
+            want[r["name"], r["args"]["External id"], at, round(min(w["ts"] for w in list_of), 3), round(max(w["ts"] + w["dur"] for w in list_of), 3)] += 1
+    got = collections.Counter((e["name"], e["args"]["External id"], (e["pid"], e["tid"]), round(e["ts"], 3), round(e["ts"] + e["dur"], 3))
+                              for e in events if e.get("cat") == "gpu_user_annotation")
+    ok(got == want and got, f"{label}: ranges on GPUs ({len(got)})", got - want, want - got)
+
+
 def report(path, pid, name, table):
     result = subprocess.run([SONDE, "report", path, name, "-p", str(pid), "--format", "json"], capture_output=True, text=True, check=True)
     return json.loads(result.stdout)["tables"][table]
@@ -133,6 +155,7 @@ def main():
     for rank, content in enumerate(contents):
         ok(content["distributedInfo"]["rank"] == rank and content["distributedInfo"]["world_size"] == 2, f"rank {rank}: distributedInfo")
         check_ids(f"rank {rank}", content)
+        check_annotations(f"rank {rank}", content)
     check_readers(r, files, [int(os.path.basename(f).split("_")[1].split(".")[0]) for f in files])
     done()
 
