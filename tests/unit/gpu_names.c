@@ -28,6 +28,13 @@ TEST(demangles)
 	CHECK_TEXT(gpu_model__short_name(m,
 					 "_ZN7cutlass7Kernel2I37cutlass_80_simt_sgemm_128x64_8x5_tn_1EEvNT_6ParamsE"),
 		   "cutlass_80_simt_sgemm_128x64_8x5_tn_1");
+	/* an operator() within the template arguments is not the name */
+	CHECK_TEXT(
+		gpu_model__short_name(
+			m,
+			"_ZN2at6native18elementwise_kernelILi128ELi2EZNS0_22gpu_kernel_impl_nocastIZZZNS0_23direct_copy_k"
+			"ernel_cudaERNS_18TensorIteratorBaseEENKUlvE1_clEvENKUlvE5_clEvEUlfE_EEvS4_RKT_EUliE_EEviT1_"),
+		"elementwise_kernel");
 	CHECK_TEXT(gpu_model__short_name(m, "_ZN1aplERKS_"), "operator+");
 	CHECK_TEXT(gpu_model__short_name(m, "_ZN1altERKS_"), "operator<");
 	CHECK_TEXT(gpu_model__short_name(m, "_ZN12_GLOBAL__N_13addEPf"), "add");

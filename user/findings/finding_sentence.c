@@ -63,7 +63,9 @@ static void write_launches(struct text_buffer *s, const struct finding *f, const
 
 	text__add(s, "%s launched %s kernels a second", names__label(q->names, label, sizeof(label), f->pid, 0),
 		  TEXT_COUNT((u64)((double)f->times * 1e9 / (double)query__duration(q))));
-	finding_code__add(s, " in ", &f->code);
+	if (*f->detail)
+		text__add(s, ", %s", f->detail);
+	finding_code__add(s, *f->detail ? ", others mostly in " : " in ", &f->code);
 	text__add(s, ", and hardly did anything else:" CLAUSE "each takes %s of CPU time, %s of that in %s",
 		  TEXT_NS(f->lost_ns / f->times), TEXT_NS(f->call_ns / f->call_times), f->call);
 }

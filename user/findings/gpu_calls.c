@@ -92,17 +92,21 @@ static bool is_in_call(const struct stacks *stacks, u32 stack, const char *funct
 	return false;
 }
 
-void gpu_calls__fill_code(const struct finding_input *in, u32 pid, const char *function, struct finding_code *code)
+double gpu_calls__fill_code(const struct finding_input *in, u32 pid, const char *function, struct finding_code *code)
 {
-	u64 most = 0, *sum;
+	u64 most = 0, all = 0, *sum;
 	u32 stack = 0;
 	struct map lines;
 
 	map__init(&lines, sizeof(u32), sizeof(u64));
 	MAP_EACH_ENTRY(const struct profile_sample *s, const struct profile_sample_key *key, &in->profile->samples) {
-		u32 user = key->thread.pid == pid ? stack_parts__of(in->stacks, key->stack).user : 0;
+		u32 user;
 
-		sum = user && is_in_call(in->stacks, key->stack, function) ? map__get(&lines, &user) : NULL;
+		if (key->thread.pid != pid || !is_in_call(in->stacks, key->stack, function))
+			continue;
+		all += s->ns;
+		user = stack_parts__of(in->stacks, key->stack).user;
+		sum = user ? map__get(&lines, &user) : NULL;
 		if (!sum)
 			continue;
 		*sum += s->ns;
@@ -114,6 +118,7 @@ void gpu_calls__fill_code(const struct finding_input *in, u32 pid, const char *f
 	map__free(&lines);
 	if (stack)
 		finding_code__fill(code, in->stacks, stack);
+	return table__percent(most, all);
 }
 
 static int add_sum(struct map *sums, u32 pid, u32 id, enum call_class class, const struct cuda_group *g)
@@ -267,6 +272,27 @@ static bool has_busy_gpu(const struct finding_input *in, u32 pid)
 	return false;
 }
 
+/* States which thread made most launches if most have not the finding's code: PyTorch's engine has no Python code. */
+static void add_launcher(const struct calls *c, struct finding *f)
+{
+	const struct calls_sum *most = NULL;
+	const struct task *task;
+	u32 tid = 0;
+
+	MAP_EACH_ENTRY(const struct calls_sum *s, const struct calls_key *key, &c->threads) {
+		if (key->pid != f->pid || key->class != CALLS_LAUNCH || (most && s->times <= most->times))
+			continue;
+		most = s;
+		tid = key->id;
+	}
+	if (!most || f->threads < 2 || gpu_calls__fill_code(c->in, f->pid, f->call, &f->code) >= 50)
+		return;
+	task = names__task(c->in->q->names, f->pid, tid);
+	snprintf(f->detail, sizeof(f->detail), "%.0f%% of them in thread %u (%s)",
+		 table__percent(most->times, f->times), names__number(c->in->q->names, tid),
+		 task ? task__name(task) : "?");
+}
+
 static int add_launches(const struct calls *c, const struct calls_key *key, struct calls_sum s, struct findings *out)
 {
 	u64 duration = query__measured(c->in->q);
@@ -281,6 +307,7 @@ static int add_launches(const struct calls *c, const struct calls_key *key, stru
 	if (!f)
 		return -ENOMEM;
 	f->is_measured_part = true;
+	add_launcher(c, f);
 	snprintf(f->advice, sizeof(f->advice), "%s",
 		 "Larger or fused kernels (`torch.compile`) and CUDA graphs need fewer launches.");
 	return 0;

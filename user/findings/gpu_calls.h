@@ -6,5 +6,8 @@
 
 /* Returns how many kernels the thread launched. */
 u64 gpu_calls__launches(const struct finding_input *in, struct thread_key thread);
-/* Fills code with the user's code that most samples in calls of this function have; without one it stays as it is. */
-void gpu_calls__fill_code(const struct finding_input *in, u32 pid, const char *function, struct finding_code *code);
+/*
+ * Fills code with the user's code that most samples in calls of this function have; without one it stays as it is.
+ * Returns the percentage of such samples which have this code.
+ */
+double gpu_calls__fill_code(const struct finding_input *in, u32 pid, const char *function, struct finding_code *code);

@@ -65,6 +65,23 @@ static char *first_argument(const char *text, size_t len)
 	return n > start ? strndup(text + start, n - start) : NULL;
 }
 
+/*
+ * Returns where the function is "operator<" or the like, whose brackets have no counterpart; len: it is none. One
+ * within brackets is of a parameter.
+ */
+static size_t operator_in(const char *text, size_t len)
+{
+	int depth = 0;
+
+	for (size_t i = 0; i + 8 < len; i++) {
+		if (!depth && !memcmp(text + i, "operator", 8) && (!i || text[i - 1] == ':' || text[i - 1] == ' ') &&
+		    strchr("<>=(", text[i + 8]))
+			return i;
+		depth += strchr("<([{", text[i]) ? 1 : strchr(">)]}", text[i]) ? -1 : 0;
+	}
+	return len;
+}
+
 /* Returns the short name: "gemm" for "void a::b<int>::gemm<128>(float*) const [clone .x]". */
 static char *brief_of(const char *text)
 {
@@ -78,11 +95,9 @@ static char *brief_of(const char *text)
 		if (ends_with(text, len, tails[i]))
 			len -= strlen(tails[i]);
 	len = cut_brackets(text, len, ')');
-	/* the brackets of "operator<" and the like have no counterpart */
-	for (start = 0; start + 8 < len; start++)
-		if (!memcmp(text + start, "operator", 8) &&
-		    (!start || text[start - 1] == ':' || text[start - 1] == ' ') && strchr("<>=(", text[start + 8]))
-			return strndup(text + start, len - start);
+	start = operator_in(text, len);
+	if (start < len)
+		return strndup(text + start, len - start);
 	end = len;
 	len = cut_brackets(text, len, '>');
 	for (start = len; start && !strchr(" :>)", text[start - 1]); start--)

@@ -302,7 +302,7 @@ char *losses__outside_text(char *buf, size_t size, const struct loss *list, u32 
 	else
 		snprintf(
 			buf, size,
-			"%s record%s lost while probes were being attached or detached, outside of the traced time: no count and no sum lacks %s",
+			"%s record%s lost while probes were attached or detached, outside of the traced time: no figure lacks %s",
 			TEXT_COUNT(sum), sum == 1 ? " was" : "s were", sum == 1 ? "it" : "them");
 	return buf;
 }

@@ -134,7 +134,7 @@ static int on_call(const struct torch_span *c, const struct torch_span *parent, 
 	struct thread thread = { c->pid, c->tid };
 	struct reading *r = arg;
 	const u32 *number = map__find(&r->loops, &thread);
-	struct torch_loop *l = number ? &r->steps->loops[*number - 1] : NULL;
+	struct torch_loop *l = number && *number ? &r->steps->loops[*number - 1] : NULL;
 	struct torch_step *step;
 	struct torch_gap *gaps;
 	u32 i;
@@ -146,7 +146,7 @@ static int on_call(const struct torch_span *c, const struct torch_span *parent, 
 	if (i == l->n || c->start < l->steps[i].start)
 		return 0;
 	step = &l->steps[i];
-	l->probes_ns += c->probes_ns;
+	l->probes_ns += c->tid == l->tid ? c->probes_ns : 0;
 	if (i == l->slowest)
 		err = add_part(l, 0, c);
 	if (!err && i == l->typical)
@@ -158,6 +158,8 @@ static int on_call(const struct torch_span *c, const struct torch_span *parent, 
 	if (err || c->kind == TORCH_NODE)
 		return err;
 	step->calls += c->kind == TORCH_OPERATOR;
+	if (c->tid != l->tid)
+		return 0;
 	gaps = r->gaps->list + step->first_gap;
 	i = (u32)SEARCH(step->n_gaps, k, gaps[k].end <= c->start);
 	if (i == step->n_gaps || c->start < gaps[i].start)
@@ -169,6 +171,18 @@ static int on_call(const struct torch_span *c, const struct torch_span *parent, 
 	return 0;
 }
 
+/* Calls of this thread are of the loop; those of a thread that two loops have are of neither. 0 or -ENOMEM. */
+static int add_thread(struct reading *r, u32 loop, u32 tid)
+{
+	struct thread thread = { r->steps->loops[loop].pid, tid };
+	bool is_shared = map__find(&r->loops, &thread) != NULL;
+	u32 *number = map__get(&r->loops, &thread);
+
+	if (number)
+		*number = is_shared ? 0 : loop + 1;
+	return number ? 0 : -ENOMEM;
+}
+
 int torch_forward__read(struct torch_steps *s, struct torch_gaps *gaps)
 {
 	struct reading r = { .steps = s, .gaps = gaps };
@@ -177,13 +191,9 @@ int torch_forward__read(struct torch_steps *s, struct torch_gaps *gaps)
 	map__init(&r.copies, sizeof(u32), sizeof(u32));
 	map__init(&r.loops, sizeof(struct thread), sizeof(u32));
 	for (u32 i = 0; !err && i < s->n; i++) {
-		struct thread thread = { s->loops[i].pid, s->loops[i].tid };
-		u32 *number = map__get(&r.loops, &thread);
-
-		if (number)
-			*number = i + 1;
-		else
-			err = -ENOMEM;
+		err = add_thread(&r, i, s->loops[i].tid);
+		for (u32 k = 0; !err && k < s->loops[i].n_engines; k++)
+			err = add_thread(&r, i, s->loops[i].engines[k]);
 	}
 	if (!err)
 		err = torch__read(s->torch, on_call, &r);

@@ -171,6 +171,8 @@ static int collect(struct making *m, const struct torch_marks *all, u32 from, u3
 		if (!i || !is_same_thread(mark, mark - 1)) {
 			is_process = mark->pid == all->list[from].pid;
 			engine = is_process && is_engine(all, i);
+			if (engine && !array__push(m->loop->engines, m->loop->n_engines, mark->tid))
+				return -ENOMEM;
 		}
 		is_added |= engine || (is_process && !has_backward && mark->phase == PHASE_BACKWARD);
 		if (mark->marked || !is_added)
@@ -322,6 +324,7 @@ static int make_loop(struct torch_steps *s, const struct torch_marks *all, u32 f
 	free(m.marks);
 	if (err || !loop.n || !array__push(s->loops, s->n, loop)) {
 		free(loop.steps);
+		free(loop.engines);
 		return err ? err : loop.n ? -ENOMEM : 0;
 	}
 	return 0;
@@ -444,6 +447,7 @@ void torch_steps__free(struct torch_steps *s)
 		return;
 	for (u32 i = 0; i < s->n; i++) {
 		free(s->loops[i].steps);
+		free(s->loops[i].engines);
 		MAPS_FREE(&s->loops[i].parts[0], &s->loops[i].parts[1], &s->loops[i].fallbacks);
 	}
 	free(s->loops);

@@ -28,7 +28,7 @@ struct torch_step {
 	u64 number; /* as the recording or the program counts steps; else from 1 on */
 	u64 phase_ns[PHASES]; /* they add up to the step */
 	u64 collectives; /* waits for a collective; one within another does not count */
-	u64 calls; /* operators, at any depth */
+	u64 calls; /* operators, at any depth, also those that backward nodes call in the engine's threads */
 	u64 operators, operators_ns; /* of the forward pass: operators that are in no other, and the time in them */
 	u64 distances,
 		between_ns; /* times between two of these that are short, and their sum without the cost of probes */
@@ -62,6 +62,7 @@ struct torch_fallback {
 /* The steps of a thread */
 struct torch_loop {
 	u32 pid, tid;
+	u32 *engines, n_engines; /* other threads of its process that only evaluate backward nodes */
 	bool is_marked; /* the recording or the program marked its steps */
 	bool by_optimizer; /* false: by the data loader, or is_marked */
 	char boundary[104]; /* the range that ends its steps: "Optimizer.step#SGD.step" */

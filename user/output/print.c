@@ -205,8 +205,7 @@ static void print_finding(FILE *file, const struct output_options *options, cons
 		print_card(file, options, f);
 		return;
 	}
-	print__clean(file, f->text);
-	putc('\n', file);
+	print_note(file, options, f->text);
 }
 
 static void print_people(const struct report_output *out, const struct output_options *options, FILE *file)

@@ -110,8 +110,8 @@ static void add_host_finding(struct kern_report *r, struct report_output *out)
 	}
 	if (top)
 		report_output__finding(out, "%s kernel%s launched, most often %s (%s); when they ran is not known.",
-				       TEXT_COUNT(n), n == 1 ? " was" : "s were", cuda_work__name(&r->work, top->name),
-				       TEXT_COUNT(top->time.count));
+				       TEXT_COUNT(n), n == 1 ? " was" : "s were",
+				       cuda_work__short_name(&r->work, top->name), TEXT_COUNT(top->time.count));
 }
 
 static void add_findings(struct kern_report *r, struct report_output *out)
@@ -135,7 +135,7 @@ static void add_findings(struct kern_report *r, struct report_output *out)
 	}
 	report_output__finding(out, "%.1f%% of %s of kernel time is %s: %s time%s, %s on average.",
 			       table__percent(top->time.total, r->total), TEXT_NS(r->total),
-			       cuda_work__name(&r->work, top->name), TEXT_COUNT(top->time.count),
+			       cuda_work__short_name(&r->work, top->name), TEXT_COUNT(top->time.count),
 			       text__s(top->time.count), TEXT_NS(saturate__round(top->time.mean)));
 	line = line_of(r, map__key(&r->kernels, at), &ns);
 	if (line)
@@ -155,7 +155,7 @@ static void add_running_finding(const struct kern_report *r, struct report_outpu
 {
 	if (r->running_ns)
 		report_output__finding(out, "When the trace ended %s had run for %s.",
-				       cuda_work__name(&r->work, r->running), TEXT_NS(r->running_ns));
+				       cuda_work__short_name(&r->work, r->running), TEXT_NS(r->running_ns));
 }
 
 static int run(const struct query *args, struct report_output *out)

@@ -51,6 +51,11 @@ const char *cuda_work__name(const struct cuda_work *c, const char *mangled)
 	return mangled ? gpu_model__demangled(c->model, mangled) : "[kernel without a name]";
 }
 
+const char *cuda_work__short_name(const struct cuda_work *c, const char *mangled)
+{
+	return mangled ? gpu_model__short_name(c->model, mangled) : "[kernel without a name]";
+}
+
 u32 cuda_work__line(struct cuda_work *c, const struct gpu_launch *l)
 {
 	u32 line = l && l->stack ? stacks__top_user(c->stacks, l->stack) : 0;

@@ -36,6 +36,8 @@ void cuda_work__free(struct cuda_work *c);
 bool cuda_work__is_whole(const struct gpu_work *w);
 /* Returns the demangled name, or a text for an unknown name. */
 const char *cuda_work__name(const struct cuda_work *c, const char *mangled);
+/* The same without types, parameters and namespaces, for sentences */
+const char *cuda_work__short_name(const struct cuda_work *c, const char *mangled);
 /* Returns the innermost frame of the launch in the user's code, one id for each line; 0: not known. */
 u32 cuda_work__line(struct cuda_work *c, const struct gpu_launch *l);
 /* Adds notes on what the figures omit and how exact they are. nothing: the finding if there is no work, else NULL. */

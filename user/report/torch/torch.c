@@ -322,14 +322,15 @@ static void add_findings(const struct torch_report *r, struct report_output *out
 	if (most) {
 		report_output__finding(
 			out,
-			"%s call%s of PyTorch operators and backward nodes took %s; %.1f%% of that in %s itself: %s call%s, %s each.",
+			"%s call%s of PyTorch operators and backward nodes took %s; %s itself took longest: %s (%.1f%% of the time of calls and ranges), %s call%s of %s.",
 			TEXT_COUNT(covers->calls + covers->nodes), text__s(covers->calls + covers->nodes),
-			TEXT_NS(r->calls_ns), table__percent(most->self_ns, r->calls_ns), torch__name(r->torch, name),
-			TEXT_COUNT(most->calls), text__s(most->calls), TEXT_NS(most->self_ns / most->calls));
+			TEXT_NS(r->calls_ns), torch__name(r->torch, name), TEXT_NS(most->self_ns),
+			table__percent(most->self_ns, r->self_ns), TEXT_COUNT(most->calls), text__s(most->calls),
+			TEXT_NS(most->self_ns / most->calls));
 		REPORT_FIGURES(out, FIGURE("calls", V_U64(covers->calls + covers->nodes)),
 			       FIGURE("self_ns", V_U64(r->calls_ns)),
 			       FIGURE("name", V_TEXT(torch__name(r->torch, name))),
-			       FIGURE("self_percent", V_DBL(table__percent(most->self_ns, r->calls_ns))));
+			       FIGURE("self_percent", V_DBL(table__percent(most->self_ns, r->self_ns))));
 	}
 	most = largest(r, true, &name);
 	if (most)
