@@ -45,6 +45,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [HERE, os.path.join(ROOT, "tests/lib")]
 from lib import incident  # noqa: E402
 from cards import cards  # noqa: E402
+from marks import write_between_marks  # noqa: E402
 import pip_packages  # noqa: E402
 import tap  # noqa: E402
 
@@ -328,18 +329,6 @@ def markdown(rows, skipped, args, summary):
                     + line.replace("|", "\\|").replace("<", "&lt;") + " |")
     text += [f"| {name} | | skipped: {why} | | |" for name, why in skipped.items()]
     return f"`{command}`{', ten bystanders beside' if args.bystanders else ''}: {summary}\n\n" + "\n".join(text) + "\n"
-
-
-def write_between_marks(path, key, text):
-    """Replaces the text between `<!-- KEY -->` and `<!-- /KEY -->` in FILE, or the whole file if it has no such marks."""
-    begin, end, old = f"<!-- {key} -->\n", f"<!-- /{key} -->\n", ""
-    if os.path.exists(path):
-        with open(path) as f:
-            old = f.read()
-    if begin in old and end in old:
-        text = old[:old.index(begin)] + begin + text + old[old.index(end):]
-    with open(path, "w") as f:
-        f.write(text)
 
 
 def arguments():
