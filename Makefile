@@ -282,6 +282,10 @@ real: all
 	$(ALONE) tests/real/python.py
 	$(ALONE) tests/real/pytorch.py
 
+# Packages of PyTorch, recorded in two ways, name by name beside torch.profiler: the last part of `make real`
+real-torch: all
+	$(ALONE) tests/real/pytorch.py
+
 # Programs with one planted cause each, judged by the first lines of the report, into docs/incidents.md; N='NAME..' runs
 # some
 incidents: all
@@ -360,5 +364,5 @@ deps-build: FORCE
 -include $(shell find $(B)/bpf $(B)/obj $(B)/tests $(B)/fuzz -name '*.d' 2>/dev/null)
 
 FORCE:
-.PHONY: all docs deps-build checks fuzzers fuzz benches workloads test test-gate test-smoke test-some gate check-all stress bench demo readme real incidents fresh vm lint format compile_commands.json install uninstall dist clean FORCE
+.PHONY: all docs deps-build checks fuzzers fuzz benches workloads test test-gate test-smoke test-some gate check-all stress bench demo readme real real-torch incidents fresh vm lint format compile_commands.json install uninstall dist clean FORCE
 .DELETE_ON_ERROR:

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.." || exit
 . scripts/parts.sh
 export WERROR=1
 
-uncounted=" incidents stress "
+uncounted=" torch incidents stress "
 parts=(
 	"lint|5|all static checks, with cppcheck|lint"
 	"live|40|all tests, the live ones one after the other|test T=all"
@@ -15,6 +15,7 @@ parts=(
 	"fresh|6|the README's commands in a new Debian 12 root, and the packages there|fresh T=gate"
 	"distros|15|packages, build and smoke tests in Debian 12, 13 and sid|distros"
 	"vm|30|Debian's kernels 5.10 to the newest|vm"
+	"torch|10|packages of PyTorch, name by name beside torch.profiler|real-torch"
 	"incidents|15|programs with a planted cause, judged by the first three lines of the summary|incidents N=--keep=build/incidents"
 	"stress|12|ten minutes of churn|stress M=10"
 )

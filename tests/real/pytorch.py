@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Programs of PyTorch's users under sonde: tests/real/pytorch.py [--python FILE] [--keep DIR] [--families LIST] [--lite] [NAME..]
+"""Programs of PyTorch's users under sonde: tests/real/pytorch.py [--python FILE] [--keep DIR] [--families LIST] [--by LIST] [--lite] [NAME..]
 
-Runs each program of torch_programs.py under `sonde record -t +torch --torch=all -p`, and compares the number of calls by name with what torch.profiler
-counts: for the work alone and for the same work under the profiler. Prints a row of a table for each, and what differs. The traces and their reports are
-left in build/real/torch. `make real` runs it.
+Records each program of torch_programs.py with `-t +torch`, by probes (--torch=all) and by the library in the process (--inject), and compares the number
+of calls by name with what torch.profiler counts: for the work alone and for the same work under the profiler. Prints a row of a table for each, what
+differs, and which of the profiler's names are not recorded. The traces and their reports are left in build/real/torch. `make real` and `make check-all`
+run it.
 
-As root. Without --python the packages are installed into build/real/venv. --lite records without --torch=all and compares nothing."""
+As root. Without --python the packages are installed into build/real/venv. --lite records by the default options and compares nothing."""
 import argparse
 import collections
 import json
@@ -22,44 +23,52 @@ os.environ.setdefault("ROOT", ROOT)
 os.environ.setdefault("SONDE", os.path.join(B, "sonde"))
 sys.dont_write_bytecode = True
 sys.path[:0] = [os.path.join(ROOT, "tests/lib"), os.path.join(ROOT, "tests/probes/torch")]
-import pip_packages  # noqa: E402
 from recorded import OTHERS, Recorded  # noqa: E402
 from sonde_cli import SONDE, tables  # noqa: E402
 from torch_env import Recording  # noqa: E402
+from torch_packages import install, version  # noqa: E402
 
-VENV = os.path.join(B, "real/venv")
-PROGRAMS = ("Torchvision", "Transformers", "Bert", "Trainer", "Lightning", "Accelerate", "Compile", "Script", "Workers", "Ddp", "Fsdp")
+PROGRAMS = ("Torchvision", "Transformers", "Bert", "Trainer", "Lightning", "Accelerate", "Compile", "Script", "Vmap", "Lbfgs", "Workers", "Ddp", "Fsdp")
 PACKAGES = {"Torchvision": ("torchvision",), "Transformers": ("transformers",), "Bert": ("transformers",), "Trainer": ("transformers", "accelerate"),
             "Lightning": ("lightning",), "Accelerate": ("accelerate",)}
 REPORTS = ("summary", "torch", "steps")
-# Of the profiler's events, those that no function of a library can show: functions of TorchScript, the in-place form of
-# the function `detach`, autograd.Functions, ranges that C++ code opens, and operators of c10d that C++ calls
-NOT_RECORDED = re.compile(r"(forward|detach_|CompiledFunction|Pregraph bytecode|PythonSubclass|AOTDispatcher Runtime Wrapper Prologue|"
-                          r"TorchDynamo Cache Lookup)$|## Call CompiledFxGraph |Torch-Compiled Region: |c10d::|gloo:|"
-                          r"torch\.distributed\.ddp\.reducer::|torch::distributed::reducer::")
-# Nodes of autograd.Functions have one class here.
+# Of the profiler's events, those that no function of a library can show: functions of TorchScript, the in-place
+# form of the function `detach`, autograd.Functions, ranges that C++ code opens, and operators of c10d that C++ calls
+NO_FUNCTION = re.compile(r"(forward|detach_|CompiledFunction|Pregraph bytecode|PythonSubclass|AOTDispatcher Runtime Wrapper Prologue|"
+                         r"TorchDynamo Cache Lookup)$|## Call CompiledFxGraph |Torch-Compiled Region: |c10d::|gloo:|"
+                         r"torch\.distributed\.ddp\.reducer::|torch::distributed::reducer::")
+# torch.compile opens these only while torch.profiler runs.
+BY_PROFILER = re.compile(r"## Call CompiledFxGraph |(AOTDispatcher Runtime Wrapper Prologue|Pregraph bytecode)$")
+# To probes, nodes of autograd.Functions have one class.
 PYTHON_NODE, NAME_IN_PYTHON = "torch::autograd::PyNode", "CompiledFunctionBackward"
-# DTensor calls the operators of local tensors by a copy of the dispatcher's code that is inlined in libtorch_python.
-INLINED = {"Fsdp": {"aten::add_"}}
 
 
-def install():
-    python = os.path.join(VENV, "bin/python")
-    pip_packages.install_torch(python)
-    pip_packages.install(python, "pillow", "transformers", "accelerate", "lightning")
-    # its own operators are not used, so it need not be of the same build
-    pip_packages.install(python, "--no-deps", "torchvision")
-    return python
+class Probes:
+    options, lite = ["--torch=all"], []
+    # DTensor calls operators of local tensors by a copy of the dispatcher's code that is inlined in libtorch_python.
+    differ = {"Fsdp": {"aten::add_"}}
+
+    @staticmethod
+    def is_left_out(name):
+        return bool(OTHERS.match(name) or NO_FUNCTION.match(name))
 
 
-def version(python, package):
-    code = f"import importlib.metadata as m; print(m.version({package!r}))"
-    return subprocess.run([python, "-c", code], capture_output=True, text=True).stdout.strip()
+class Inject:
+    options, lite = ["--inject", "--torch=shim,inner,every"], ["--inject"]
+    differ = {}
+
+    @staticmethod
+    def is_left_out(name):
+        return name == "[memory]"
 
 
-def compare(truth, recorded, window):
+WAYS = {"probes": Probes, "inject": Inject}
+
+
+def compare(truth, recorded, window, way):
     """How many calls of how many names there are, and what differs"""
-    expected = collections.Counter({n: c for n, c in truth["counts"].items() if not OTHERS.match(n) and not NOT_RECORDED.match(n)})
+    expected = collections.Counter({n: c for n, c in truth["counts"].items()
+                                    if not way.is_left_out(n) and not (window == "alone" and BY_PROFILER.match(n))})
     found = collections.Counter(NAME_IN_PYTHON if name == PYTHON_NODE else name for _, name in recorded.within(*truth[window]))
     wrong = {n: (found[n], expected[n]) for n in {*found, *expected} if found[n] != expected[n]}
     return sum(found.values()), len(found), wrong
@@ -75,13 +84,17 @@ def first_line(path):
     return subprocess.run([SONDE, "report", path], capture_output=True, text=True, check=True).stdout.splitlines()[0]
 
 
-def measure(name, python, args):
-    r = Recording([python, f"{HERE}/torch_programs.py", name], *([] if args.lite else ["--torch=all"]), families=args.families)
-    path = os.path.join(args.keep, name + ".sonde")
+def lost(trace):
+    return sum(e["count"] for e in trace.events("meta_loss") if e["family"] == 0x0e) + sum(e["records"] for e in trace.events("torch_dropped"))
+
+
+def measure(name, by, python, args):
+    way = WAYS[by]
+    r = Recording([python, f"{HERE}/torch_programs.py", name], *(way.lite if args.lite else way.options), families=args.families)
+    path = os.path.join(args.keep, f"{name}-{by}.sonde")
     os.replace(r.path, path)
     reports(path)
     truths = [json.loads(line) for line in r.output if line.startswith('{"name"')]
-    lost = sum(e["count"] for e in r.trace.events("meta_loss") if e["family"] == 0x0e)
     versions = ", ".join(f"{p} {version(python, p)}" for p in PACKAGES.get(name, ()))
     loops = tables("report", path, "steps").get("loops", [])
     steps = ", ".join(str(loop["steps"]) for loop in loops) or "none"
@@ -89,11 +102,14 @@ def measure(name, python, args):
     for truth in truths:
         recorded = Recorded(r.trace, truth["pid"])
         for window in ("alone", "profiled"):
-            calls, names, wrong = compare(truth, recorded, window)
-            print(f"| {name} | {versions} | {window} | {calls} | {names} | {len(wrong)} | {lost} | {truth['steps']}: {steps} |", flush=True)
+            calls, names, wrong = compare(truth, recorded, window, way)
+            print(f"| {name} | {versions} | {by} | {window} | {calls} | {names} | {len(wrong)} | {lost(r.trace)} | {truth['steps']}: {steps} |", flush=True)
             for n, (found, expected) in sorted(wrong.items()):
                 print(f"    {n}: {found} recorded, {expected} by torch.profiler")
-            ok = ok and (not wrong.keys() - INLINED.get(name, set()) or args.lite)
+            ok = ok and (not wrong.keys() - way.differ.get(name, set()) or args.lite)
+    missing = {n for truth in truths for n in truth["counts"] if way.is_left_out(n)}
+    if missing:
+        print(f"    not recorded: {', '.join(sorted(missing))}")
     print(f"    {first_line(path)}", flush=True)
     if not truths:
         print(f"{name}: it did not run: {r.messages}")
@@ -105,6 +121,7 @@ def main():
     parser.add_argument("--python")
     parser.add_argument("--keep", default=os.path.join(B, "real/torch"))
     parser.add_argument("--families", default="+torch")
+    parser.add_argument("--by", default=",".join(WAYS), help="%(default)s")
     parser.add_argument("--lite", action="store_true")
     parser.add_argument("programs", nargs="*", metavar="NAME", help=", ".join(PROGRAMS))
     args = parser.parse_args()
@@ -120,7 +137,7 @@ def main():
         if missing:
             print(f"{name}: left out, as {', '.join(missing)} can't be installed")
         else:
-            results.append(measure(name, python, args))
+            results += [measure(name, by, python, args) for by in args.by.split(",")]
     sys.exit(not all(results))
 
 

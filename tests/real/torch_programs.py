@@ -24,6 +24,8 @@ torch.set_num_threads(1)
 torch.manual_seed(1)
 RANKS = 2
 RUNS = 10
+SCALE = int(os.environ.get("TORCH_PROGRAMS_SCALE", "1"))  # of the widths of the small networks and their batches
+FEATURES, BATCH = 16 * SCALE, 8 * SCALE
 # torchvision's own operators need a libtorch of the same build. Its models use none of them, but importing it fails
 # where these are not declared.
 TORCHVISION = torch.library.Library("torchvision", "FRAGMENT")
@@ -37,7 +39,7 @@ def batches(n, *shape):
 
 
 def small_network():
-    return nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
+    return nn.Sequential(nn.Linear(FEATURES, 2 * FEATURES), nn.ReLU(), nn.Linear(2 * FEATURES, 4))
 
 
 def train(model, optimizer, data):
@@ -63,7 +65,7 @@ class Torchvision:
 
 def gpt2():
     from transformers import GPT2Config, GPT2LMHeadModel
-    return GPT2LMHeadModel(GPT2Config(n_layer=2, n_head=2, n_embd=32, n_positions=32, vocab_size=128, bos_token_id=0, eos_token_id=0))
+    return GPT2LMHeadModel(GPT2Config(n_layer=2, n_head=2, n_embd=32 * SCALE, n_positions=32, vocab_size=128, bos_token_id=0, eos_token_id=0))
 
 
 class Transformers:
@@ -148,10 +150,10 @@ class Lightning:
             def configure_optimizers(self):
                 return torch.optim.Adam(self.parameters())
 
-        data = torch.utils.data.TensorDataset(torch.randn(8 * self.steps, 16), torch.randint(0, 4, (8 * self.steps,)))
+        data = torch.utils.data.TensorDataset(torch.randn(BATCH * self.steps, FEATURES), torch.randint(0, 4, (BATCH * self.steps,)))
         trainer = lightning.Trainer(max_epochs=1, accelerator="cpu", devices=1, logger=False, enable_checkpointing=False,
                                     enable_progress_bar=False, enable_model_summary=False)
-        trainer.fit(Module(), torch.utils.data.DataLoader(data, batch_size=8))
+        trainer.fit(Module(), torch.utils.data.DataLoader(data, batch_size=BATCH))
 
 
 class Accelerate:
@@ -162,9 +164,9 @@ class Accelerate:
         from accelerate import Accelerator
         self.accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)
         model = small_network()
-        data = torch.utils.data.TensorDataset(torch.randn(16 * self.steps, 16), torch.randint(0, 4, (16 * self.steps,)))
+        data = torch.utils.data.TensorDataset(torch.randn(2 * BATCH * self.steps, FEATURES), torch.randint(0, 4, (2 * BATCH * self.steps,)))
         self.model, self.optimizer, self.loader = self.accelerator.prepare(
-            model, torch.optim.SGD(model.parameters(), lr=0.1), torch.utils.data.DataLoader(data, batch_size=8))
+            model, torch.optim.SGD(model.parameters(), lr=0.1), torch.utils.data.DataLoader(data, batch_size=BATCH))
 
     def __call__(self):
         for x, y in self.loader:
@@ -183,7 +185,7 @@ class Compile:
     def __init__(self):
         self.model = torch.compile(small_network())
         self.optimizer = torch.optim.Adam(self.model.parameters())
-        self.data = batches(self.steps, 8, 16)
+        self.data = batches(self.steps, BATCH, FEATURES)
 
     def __call__(self):
         train(self.model, self.optimizer, self.data)
@@ -194,7 +196,7 @@ class Script:
     packages, steps = (), 0
 
     def __init__(self):
-        self.x = torch.randn(4, 16)
+        self.x = torch.randn(4, FEATURES)
         self.models = [torch.jit.script(small_network()), torch.jit.trace(small_network(), self.x)]
         for _ in range(4):
             self()
@@ -206,12 +208,52 @@ class Script:
                     model(self.x)
 
 
+class Vmap:
+    """Gradients of single samples by torch.func: vmap over grad of a model"""
+    packages, steps = (), 0
+
+    def __init__(self):
+        model = small_network()
+        self.parameters = dict(model.named_parameters())
+
+        def loss(parameters, x, y):
+            return nn.functional.cross_entropy(torch.func.functional_call(model, parameters, (x[None],)), y[None])
+        self.gradients = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))
+        self.data = batches(5, BATCH, FEATURES)
+
+    def __call__(self):
+        for x, y in self.data:
+            self.gradients(self.parameters, x, y)
+
+
+class Lbfgs:
+    """LBFGS, whose step() calls a closure with forward and backward. Each time it begins with the same parameters, so that it evaluates as often."""
+    packages, steps = (), 3
+
+    def __init__(self):
+        self.model = small_network()
+        self.begin = {name: p.clone() for name, p in self.model.state_dict().items()}
+        self.x, self.y = batches(1, BATCH, FEATURES)[0]
+
+    def __call__(self):
+        self.model.load_state_dict(self.begin)
+        optimizer = torch.optim.LBFGS(self.model.parameters(), lr=0.1, max_iter=4, line_search_fn="strong_wolfe")
+
+        def closure():
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(self.model(self.x), self.y)
+            loss.backward()
+            return loss
+        for _ in range(self.steps):
+            optimizer.step(closure)
+
+
 class Items(torch.utils.data.Dataset):
     def __len__(self):
         return 64
 
     def __getitem__(self, i):
-        return torch.full((16,), float(i)) / 64, i % 4
+        return torch.full((FEATURES,), float(i)) / 64, i % 4
 
 
 class Workers:
@@ -233,7 +275,7 @@ class Ddp:
     def __init__(self):
         self.model = nn.parallel.DistributedDataParallel(small_network())
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
-        self.data = batches(self.steps, 8, 16)
+        self.data = batches(self.steps, BATCH, FEATURES)
 
     def __call__(self):
         train(self.model, self.optimizer, self.data)
@@ -246,10 +288,11 @@ class Fsdp(Ddp):
         from torch.distributed.fsdp import fully_shard
         self.model = fully_shard(small_network(), mesh=init_device_mesh("cpu", (RANKS,)))
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
-        self.data = batches(self.steps, 8, 16)
+        self.data = batches(self.steps, BATCH, FEATURES)
 
 
-PROGRAMS = {p.__name__: p for p in (Torchvision, Transformers, Bert, Trainer, Lightning, Accelerate, Compile, Script, Workers, Ddp, Fsdp)}
+PROGRAMS = {p.__name__: p for p in (Torchvision, Transformers, Bert, Trainer, Lightning, Accelerate, Compile, Script, Vmap, Lbfgs, Workers, Ddp,
+                                  Fsdp)}
 
 
 def warmed_up(program):
@@ -301,6 +344,7 @@ def run_ranks(program):
                 ready.acquire()
 
         wait_for_all()
+        print("pids", *ranks.pids(), flush=True)
         print("ready", flush=True)
         sys.stdin.readline()
         start.set()
