@@ -121,7 +121,7 @@ directions() {
 declare -A owner=(
 	[load]="load/ attach/ examine/ drain/ hosts metadata session" [refused]="load/" [targets]="select/" [filter]="select/"
 	[objects]="discover/" [preattach]="discover/" [shares]="discover/" [hung]="discover/" [remote]="discover/"
-	[examiner]="examine/" [site_links]="attach/" [slices]="attach/" [suspension]="suspension" [shims]="shims" [own_tids]="own_tids" [drain]="drain/"
+	[examiner]="examine/" [site_links]="attach/" [slices]="attach/" [suspension]="suspension" [shims]="shims" [own_tids]="own_tids" [meters]="meters" [drain]="drain/"
 	[losses]="drain/" [stacks]="stacks/" [python]="stacks/" [native]="stacks/" [tasks]="stacks/" [hosts]="hosts"
 	[memory]="memory" [warnings]="warnings"
 )

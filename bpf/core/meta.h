@@ -52,6 +52,8 @@ enum loss_reason {
 	16,
 	LOSS_RATE = 17, /* more stacks were to be read than the option --FAMILY-rate allows */
 	LOSS_LATE = 18, /* the recording ended before sonde had handled the record */
+	LOSS_SOURCE =
+		19, /* a library or process outside of sonde that is read at intervals failed; count is readings */
 	LOSS_REASONS
 };
 

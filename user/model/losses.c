@@ -36,6 +36,7 @@ const char *loss__reason(s64 reason)
 		[LOSS_NESTED] = "the thread's stack was already being read",
 		[LOSS_RATE] = "more stacks than an option of the family allows to be read",
 		[LOSS_LATE] = "the recording ended before sonde had handled it",
+		[LOSS_SOURCE] = "what is read at intervals could not be read",
 		[LOSS_BUDGET] = "left out, as it exceeds sonde's limit of memory or can't be parsed",
 		[LOSS_UNPROBED] = "functions of the library have no probes",
 		[LOSS_UNKNOWN] = "the process had just started or had ended, or its Python's stacks can't be read",
@@ -84,6 +85,8 @@ enum loss_effect loss__effect(const struct loss *l)
 		return EFFECT_GAP;
 	case LOSS_UNPROBED:
 		return EFFECT_UNPROBED;
+	case LOSS_SOURCE:
+		return EFFECT_READINGS;
 	case LOSS_NESTED:
 	case LOSS_RATE:
 	case LOSS_UNKNOWN:
@@ -111,7 +114,8 @@ u64 loss__records(const struct loss *l)
 
 double loss__percent(const struct loss *l)
 {
-	if (l->outside)
+	/* a reading has several records */
+	if (l->outside || l->reason == LOSS_SOURCE)
 		return 0;
 	double lost = (double)loss__records(l), there = (double)l->recorded;
 
@@ -180,6 +184,9 @@ char *loss__consequence(char *buf, size_t size, const struct loss *l, const stru
 	case EFFECT_GAP:
 		snprintf(buf, size, "%s of the traced time, calls that began later are all there", share);
 		break;
+	case EFFECT_READINGS:
+		snprintf(buf, size, "the values that were read hold");
+		break;
 	case EFFECT_UNPROBED:
 		snprintf(buf, size, "figures of other libraries hold");
 		break;
@@ -199,6 +206,8 @@ static const char *noun_of(const struct loss *l)
 		return one ? "mapping" : "mappings";
 	case EFFECT_LENGTH:
 		return one ? "end" : "ends";
+	case EFFECT_READINGS:
+		return one ? "reading" : "readings";
 	default:
 		return one ? "record" : "records";
 	}

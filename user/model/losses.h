@@ -26,6 +26,7 @@ enum loss_effect {
 	EFFECT_STACK, /* events are recorded without their stack */
 	EFFECT_MAPPING, /* a library may not have been probed */
 	EFFECT_GAP, /* calls before a library was probed are missing */
+	EFFECT_READINGS, /* values of a time are missing that are read at intervals: those before it hold */
 	EFFECT_UNPROBED, /* calls of a library's functions that have no probes are missing */
 };
 

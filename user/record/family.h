@@ -12,6 +12,7 @@
 #include "elf/elf.h"
 #include "process/process.h"
 #include "record/active.h"
+#include "record/meter.h"
 #include "record/tables.h"
 #include "util/registry.h"
 
@@ -316,6 +317,8 @@ void session__add_probing(struct session *s, u64 run_ns, u64 cost_ns);
 int session__image(struct session *s, u32 pid, struct process_image *out);
 /* The account of a process (util/account.h); ~0: it has ended. */
 u32 session__user(struct session *s, u32 pid);
+/* May the trace name this process, which it need not record? Not that of another user with --scope user. */
+bool session__may_name(struct session *s, u32 pid);
 /* Opens /proc/PID/maps for reading; NULL: failed. */
 FILE *session__maps(struct session *s, u32 pid);
 /*

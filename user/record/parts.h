@@ -16,6 +16,7 @@
 #include "record/load/load.h"
 #include "record/load/refused.h"
 #include "record/memory.h"
+#include "record/meters.h"
 #include "record/own_tids.h"
 #include "record/select/filter.h"
 #include "record/select/targets.h"
@@ -59,6 +60,9 @@ struct session {
 	struct own_tids own_tids;
 	struct capture capture;
 	struct control control;
+
+	/* values that no probe records */
+	struct meters meters;
 
 	/* in record/drain/ and record/stacks/: what the probes record */
 	struct drain drain;

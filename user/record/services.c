@@ -223,6 +223,11 @@ int session__image(struct session *s, u32 pid, struct process_image *out)
 	return 0;
 }
 
+bool session__may_name(struct session *s, u32 pid)
+{
+	return !s->args->one_user || session__user(s, pid) == s->args->user;
+}
+
 FILE *session__maps(struct session *s, u32 pid)
 {
 	char *text;

@@ -233,6 +233,7 @@ static void tick(struct session *s, u64 now)
 	int err;
 
 	hosts__tick(s, now);
+	meters__tick(s, now);
 	capture__tick(s, now);
 	slices__tick(s, now);
 	if (s->native)
@@ -371,6 +372,7 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 	/* NULL: stopped before the start */
 	if (s->attacher) {
 		stop_families(s);
+		meters__finish(s);
 		capture__finish(s);
 		session__write_pause(s, s->time.stopped);
 		slices__stop(s);
@@ -413,6 +415,7 @@ void session__free(struct session *s)
 		return;
 	features__finish(&s->features);
 	preattach__free(s);
+	meters__free(s);
 	examiner__free(s->examiner);
 	task_samples__free(s->tasks);
 	attacher__free(s->attacher);

@@ -58,5 +58,12 @@ int privileges__user(void);
  * paths for reading. A root that can't become another user (in a user namespace) stays root without capabilities.
  */
 int privileges__reader(bool sources);
+/*
+ * For code of others that reads devices: changes to the worker's account, keeps no capability, opens no file for
+ * writing but those that match the patterns `write`, reads only below the folders `read` (both end with NULL), and
+ * installs a filter of system calls. Measures that this system does not support are left out: the worker lacks them,
+ * too, and reports it, except for the limits on files, for which Linux has Landlock.
+ */
+int privileges__meter(const char *const *read, const char *const *write);
 /* After EPERM or EACCES: why this process may not read another one, and what helps. Returns buf. */
 char *privileges__refusal(char *buf, size_t len);

@@ -264,6 +264,16 @@ static int add_injector(scmp_filter_ctx ctx)
 	return err ? err : add_opens(ctx, O_CREAT | O_TRUNC);
 }
 
+/* A library of a driver: which requests it makes by ioctl() is not known. Landlock limits which files it opens. */
+static int add_meter(scmp_filter_ctx ctx)
+{
+	int err = add(ctx, SCMP_ACT_ALLOW, lookups);
+
+	if (!err && !SANITIZED)
+		err = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 0);
+	return err ? err : add_opens(ctx, O_CREAT | O_TRUNC);
+}
+
 /* Opens files for reading, creates links and iterators, updates maps, starts perf events. */
 static int add_attacher(scmp_filter_ctx ctx, bool perf_events)
 {
@@ -299,6 +309,8 @@ static int add_role(scmp_filter_ctx ctx, enum syscalls_role role)
 		return add_attacher(ctx, role == SYSCALLS_PERF);
 	case SYSCALLS_INJECTOR:
 		return add_injector(ctx);
+	case SYSCALLS_METER:
+		return add_meter(ctx);
 	case SYSCALLS_READER:
 	case SYSCALLS_SOURCES:
 	case SYSCALLS_OBSERVER:

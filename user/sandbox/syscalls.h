@@ -17,6 +17,7 @@ enum syscalls_role {
 	SYSCALLS_READER, /* reads traces that are already open, and prints */
 	SYSCALLS_SOURCES, /* the same, and opens files by their paths for reading */
 	SYSCALLS_OBSERVER, /* doctor: opens files by their paths for reading, reads processes */
+	SYSCALLS_METER, /* runs a vendor's library: opens existing files, and uses ioctl() on devices */
 	SYSCALLS_INJECTOR, /* traces a process and opens files, for writing, too; it creates none */
 };
 
