@@ -215,6 +215,7 @@ test-some:
 	@scripts/nccl.sh $(if $(filter gate,$(T)),2.32.3) || true
 	@scripts/cupti.sh 12 13 || true
 	@scripts/nvtx.sh || true
+	@scripts/nvml.sh || true
 	@tests/run $(if $(filter-out all,$(T)),'$(T)')
 
 # The gate on a clone of HEAD, as a landing runs it. Its output is stored in build/gate/COMMIT

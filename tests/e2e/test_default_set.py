@@ -12,7 +12,7 @@ from tap import done, ok, skip_all
 
 SONDE = os.environ["SONDE"]
 LEAN = {"proc", "cuda", "gil", "nccl", "cudadrv", "cublas"}
-USUAL = LEAN | {"sched", "sample"}
+USUAL = LEAN | {"sched", "sample", "nvml"}
 WORK = """
 import gc, sys, time
 print("ready", flush=True)
