@@ -240,7 +240,7 @@ static int run(const struct query *args, struct report_output *out)
 		if (!has_work(&r))
 			report__nothing(args, out, "No work of a GPU was recorded", "gpu");
 		err = findings__add_about(&in, findings__find_gpu, out);
-		gpu_report__add_host_findings(&r, out);
+		err = err ?: gpu_report__add_host_findings(&r, out);
 		fill(&r, out);
 		gpu_report__add_notes(&r, out);
 	}

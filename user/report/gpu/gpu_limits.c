@@ -1,22 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What report gpu cannot know, and the limits of its figures. */
+#include "model/gpu_refusals.h"
 #include "output/text.h"
 #include "report/gpu/cuda_work.h"
 #include "report/gpu/gpu.h"
 
-/* Adds a finding for each process without device records, as it is not known whether its devices were busy. */
-void gpu_report__add_host_findings(const struct gpu_report *r, struct report_output *out)
+static void add_host_finding(const struct gpu_report *r, struct report_output *out, u32 pid,
+			     const struct gpu_host_work *a, const char *refused)
 {
-	char who[64];
+	const char *advice = refused ? gpu_refusal__advice(refused) : "";
+	char who[64], text[256];
 
-	MAP_EACH_ENTRY(const struct gpu_host_work *a, const u32 *pid, &r->busy.host_work)
+	snprintf(text, sizeof(text), "%s launched kernels %s times and copies or sets %s times",
+		 names__label(r->busy.args->names, who, sizeof(who), pid, 0), TEXT_COUNT(a->kernels + a->graphs),
+		 TEXT_COUNT(a->copies + a->sets));
+	if (refused)
+		report_output__finding(out, "%s; what its GPU did in the meantime is not known: %s.%s%s", text, refused,
+				       *advice ? " " : "", advice);
+	else
 		report_output__finding(
 			out,
-			"%s launched kernels %s times and copies or sets %s times; what its GPU did in the meantime is not "
+			"%s; what its GPU did in the meantime is not "
 			"known, because sonde's CUPTI library is not loaded. `sonde record -t +gpu -- COMMAND` loads it; `sonde doctor` "
 			"shows other ways to load it.",
-			names__label(r->busy.args->names, who, sizeof(who), *pid, 0),
-			TEXT_COUNT(a->kernels + a->graphs), TEXT_COUNT(a->copies + a->sets));
+			text);
+}
+
+/* Adds a finding for each process without device records, as it is not known whether its devices were busy. */
+int gpu_report__add_host_findings(const struct gpu_report *r, struct report_output *out)
+{
+	struct gpu_refusals refusals;
+	int err = gpu_refusals__read(&refusals, r->busy.args);
+
+	if (!err)
+		MAP_EACH_ENTRY(const struct gpu_host_work *a, const u32 *pid, &r->busy.host_work)
+			add_host_finding(r, out, *pid, a, gpu_refusals__of(&refusals, *pid));
+	gpu_refusals__free(&refusals);
+	return err;
 }
 
 void gpu_report__add_notes(const struct gpu_report *r, struct report_output *out)

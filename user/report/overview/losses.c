@@ -5,6 +5,7 @@
 
 #include "core/meta.h"
 #include "model/facts.h"
+#include "model/gpu_refusals.h"
 #include "output/text.h"
 #include "report/origin.h"
 #include "report/report.h"
@@ -178,6 +179,26 @@ static void add_refused(const struct trace_facts *f, struct report_output *out)
 			       text__s(f->n_refused), f->n_refused == 1 ? "it" : "them");
 }
 
+/* Adds why processes have no device times. 0 or negative errno */
+static int add_refusals(const struct query *args, struct report_output *out)
+{
+	struct gpu_refusals r;
+	int err = gpu_refusals__read(&r, args);
+	char who[64];
+
+	for (u32 i = 0; !err && i < r.reasons.n; i++) {
+		u32 pid = *(const u32 *)map__key(&r.reasons, i);
+		const char *why = gpu_refusals__of(&r, pid), *advice = why ? gpu_refusal__advice(why) : "";
+
+		if (why)
+			report_output__finding(out, "%s has no device times: %s.%s%s",
+					       names__label(args->names, who, sizeof(who), pid, 0), why,
+					       *advice ? " " : "", advice);
+	}
+	gpu_refusals__free(&r);
+	return err;
+}
+
 /* Each output ends with the first warnings. */
 static void add_warnings(const struct trace_facts *f, struct report_output *out)
 {
@@ -224,6 +245,7 @@ static int run(const struct query *args, struct report_output *out)
 	table__sort(l.skipped, "skipped");
 	add_findings(&l, out);
 	add_refused(f, out);
+	err = err ?: add_refusals(args, out);
 	add_warnings(f, out);
 	return err;
 }
