@@ -7,6 +7,7 @@
 
 /* Each needs the field of finding_input that is named here; NULL: it finds nothing. */
 int findings__find_gpu(const struct finding_input *in, struct findings *out); /* gaps */
+int findings__find_gpu_metrics(const struct finding_input *in, struct findings *out); /* none */
 int findings__find_cuda(const struct finding_input *in, struct findings *out); /* cuda */
 int findings__find_nccl(const struct finding_input *in, struct findings *out); /* nccl */
 int findings__find_net(const struct finding_input *in, struct findings *out); /* net */

@@ -88,6 +88,9 @@ struct finding_colour_text {
 	X(FINDING_IDLE, "idle", "was idle", "", 0.001, COLOUR_IDLE)                                             \
 	X(FINDING_GPU_IDLE, "gpu-idle", "had an idle GPU in", "", 1, COLOUR_RUN)                                \
 	X(FINDING_GPU_ENDED, "gpu-ended", "had a GPU without work in", "", 1, COLOUR_RUN)                       \
+	X(FINDING_GPU_CLOCK, "gpu-clock", "had a GPU at lower clocks in", "", 1, COLOUR_RUN)                    \
+	X(FINDING_GPU_SHARED, "gpu-shared", "used the GPU of another process in", "", 0, COLOUR_RUN)            \
+	X(FINDING_GPU_ERRORS, "gpu-errors", "had errors of a GPU in", "", 0, COLOUR_RUN)                        \
 	X(FINDING_GPU_KERNEL, "gpu-kernel", "ran a kernel on GPUs in", "", 1, COLOUR_RUN)                       \
 	X(FINDING_COPIES, "copies", "requested small copies in", "", 1, COLOUR_RUN)                             \
 	X(FINDING_CALLS, "calls", "was in calls of a library in", "", 0.4, COLOUR_RUN)                          \
@@ -147,7 +150,7 @@ struct finding {
 	double weight; /* by which findings are ranked: lost_ns times the factor of the kind */
 	bool is_notice; /* no time was lost to it directly, but the user should know of it */
 	bool has_device; /* the time is that of a GPU, not of threads */
-	u32 device; /* the GPU's number in the process */
+	u32 device; /* the GPU's number in the process; without a process NVML's */
 	bool is_measured_part; /* the times are of slices of time (record --cost-limit); findings.c scales the weight */
 	/* asyncio tasks that waited while their thread was in the event loop, on average, and of how many; 0: none */
 	double tasks, all_tasks;

@@ -47,6 +47,13 @@ static void write_gpu_kernel(struct text_buffer *s, const struct finding *f, con
 		  TEXT_NS((f->lost_ns + f->times / 2) / f->times));
 }
 
+/* Of a GPU as a whole, which is of no process: the module has written it. */
+static void write_gpu_metrics(struct text_buffer *s, const struct finding *f, const struct query *q)
+{
+	(void)q;
+	text__add(s, "%s", f->detail);
+}
+
 static void write_copies(struct text_buffer *s, const struct finding *f, const struct query *q)
 {
 	char label[64];
@@ -155,13 +162,22 @@ bool finding__write_sentence(struct text_buffer *s, const struct finding *f, con
 {
 	static void (*const writers[FINDING_KINDS])(struct text_buffer *, const struct finding *,
 						    const struct query *) = {
-		[FINDING_GPU_IDLE] = write_gpu_idle,	 [FINDING_GPU_ENDED] = write_gpu_ended,
-		[FINDING_GPU_KERNEL] = write_gpu_kernel, [FINDING_COPIES] = write_copies,
-		[FINDING_LAUNCHES] = write_launches,	 [FINDING_CALLS] = write_calls,
-		[FINDING_STUCK] = write_stuck,		 [FINDING_ERRORS] = write_errors,
-		[FINDING_RESENT] = write_resent,	 [FINDING_FAULTS] = write_faults,
-		[FINDING_GROWTH] = write_growth,	 [FINDING_UNRECORDED] = write_unrecorded,
+		[FINDING_GPU_IDLE] = write_gpu_idle,
+		[FINDING_GPU_ENDED] = write_gpu_ended,
+		[FINDING_GPU_KERNEL] = write_gpu_kernel,
+		[FINDING_COPIES] = write_copies,
+		[FINDING_LAUNCHES] = write_launches,
+		[FINDING_CALLS] = write_calls,
+		[FINDING_STUCK] = write_stuck,
+		[FINDING_ERRORS] = write_errors,
+		[FINDING_RESENT] = write_resent,
+		[FINDING_FAULTS] = write_faults,
+		[FINDING_GROWTH] = write_growth,
+		[FINDING_UNRECORDED] = write_unrecorded,
 		[FINDING_STRAGGLER] = write_straggler,
+		[FINDING_GPU_CLOCK] = write_gpu_metrics,
+		[FINDING_GPU_SHARED] = write_gpu_metrics,
+		[FINDING_GPU_ERRORS] = write_gpu_metrics,
 	};
 
 	if (!writers[f->kind])

@@ -242,6 +242,7 @@ static int run(const struct query *args, struct report_output *out)
 		err = findings__add_about(&in, findings__find_gpu, out);
 		err = err ?: gpu_report__add_host_findings(&r, out);
 		fill(&r, out);
+		err = err ?: gpu_report__add_metrics(args, out);
 		gpu_report__add_notes(&r, out);
 	}
 	gpu_report__free(&r);
@@ -251,6 +252,6 @@ static int run(const struct query *args, struct report_output *out)
 REPORT(gpu) = {
 	.name = "gpu",
 	.doc = "how busy GPUs were, and what the launching threads did while they were idle",
-	.kinds = "gpu_kernel,gpu_memcpy,gpu_memset,gpu_graph",
+	.kinds = "gpu_kernel,gpu_memcpy,gpu_memset,gpu_graph,nvml_value",
 	.run = run,
 };

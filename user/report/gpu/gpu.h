@@ -15,5 +15,7 @@ int gpu_report__read(struct gpu_report *r, const struct query *args, u32 max);
 void gpu_report__free(struct gpu_report *r);
 /* gpu_limits.c: adds a finding for each process that has no device records, with the reason. 0 or negative errno */
 int gpu_report__add_host_findings(const struct gpu_report *r, struct report_output *out);
+/* gpu_metrics.c: adds what NVML reported: findings, metrics, limits of clocks, processes. 0 or negative errno */
+int gpu_report__add_metrics(const struct query *args, struct report_output *out);
 /* Adds notes on the limits of these figures. */
 void gpu_report__add_notes(const struct gpu_report *r, struct report_output *out);
