@@ -14,7 +14,7 @@ import time
 import gpu_scene
 import perfetto_file
 import trace_processor
-from export_lib import SONDE, TMP, B, clean, export, from_cell, same, split_frames
+from export_lib import ROOT, SONDE, TMP, B, clean, export, from_cell, same, split_frames
 from gpu_scene import LABEL, MODEL
 from tap import done, ok, skip
 
@@ -279,6 +279,23 @@ def check_million():
     ok(not status and peak < 300, "a million launches are exported in bounded memory", peak)
 
 
+def check_metrics(pb):
+    """NVML's metrics are counters of the GPU whose work a shim recorded, although its process has another number for it."""
+    golden, path, out = os.path.join(ROOT, "tests/golden"), os.path.join(TMP, "nvml.sonde"), os.path.join(TMP, "nvml.pftrace")
+    subprocess.run([os.path.join(B, "tests", "golden", "make_trace"), os.path.join(golden, "nvml.schema.json"),
+                    os.path.join(golden, "nvml.events"), path], check=True)
+    if not pb or export(path, "perfetto", out) is None:
+        return
+    with open(out, "rb") as file:
+        f = perfetto_file.PerfettoFile(pb, file.read())
+    clock, power, second = f.gpu_counter(0, "SM clock"), f.gpu_counter(0, "power"), f.gpu_counter(1, "temperature")
+    begin = clock[0][0]
+    ok([(t - begin, v) for t, v in clock] == [(0, 1005), (10**9, 1005), (2 * 10**9, 300), (3 * 10**9, 0)] and not f.errors,
+       "metrics: each clock until its time", clock)
+    ok([v for _, v in power] == [299, 301, 0] and [v for _, v in second] == [31, 0], "metrics: units, and two GPUs", power, second)
+    ok([k.gpu for k in f.work] == [0], "metrics: device 1 of the process is the GPU that NVML calls 0", [k.gpu for k in f.work])
+
+
 def main():
     check_million()
     pb, why = perfetto_file.classes()
@@ -292,6 +309,7 @@ def main():
     check_sqlite(scene, path)
     check_lines(scene, path)
     check_many(pb)
+    check_metrics(pb)
     done()
 
 

@@ -446,7 +446,7 @@ int chrome__end(struct export *e)
 	if (!err)
 		err = ferror(e->out) ? -EIO : chrome_torch__put_steps(e);
 	if (!err)
-		err = chrome__put_gpu_work(e);
+		err = chrome__put_gpu_work(e) ?: chrome__put_gpu_metrics(e);
 	/* events were only sorted until now; a trace without family proc names no process */
 	if (!err && c->is_kineto && !c->any && !names__task(e->names, e->pid, e->pid)) {
 		snprintf(e->why, sizeof(e->why), "the trace has no process %u", e->pid);

@@ -160,3 +160,5 @@ int chrome_annotations__put(struct export *e, struct chrome_annotations *a);
 
 /* chrome_gpu.c: writes GPU work, and launches that only CUPTI recorded; reads the trace once more. */
 int chrome__put_gpu_work(struct export *e);
+/* chrome_gpu_metrics.c: writes what NVML reported as counters. 0 or negative errno */
+int chrome__put_gpu_metrics(struct export *e);

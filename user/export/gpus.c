@@ -91,7 +91,8 @@ static int take_device(struct gpus *g, const struct view *v)
 		return -ENOMEM;
 	*known = number + 1;
 	gpu = &g->list[number];
-	if (gpu->is_described)
+	/* NVML does not report the compute capability */
+	if (gpu->is_described && (gpu->major || !view__get(v, "major")))
 		return 0;
 	gpu->is_described = true;
 	model = view__text(v, schema_event__field(v->event, "model"), &len);
@@ -118,7 +119,7 @@ static int take_clock(struct gpus *g, const struct view *v)
 
 static int on_rows(const struct rows *rows, void *arg)
 {
-	bool is_device = !strcmp(rows__event(rows)->name, "gpu_device");
+	bool is_device = strcmp(rows__event(rows)->name, "gpu_clock") != 0;
 	int err = 0;
 
 	ROWS_WHILE(!err, v, rows)
@@ -131,13 +132,16 @@ int gpus__load(struct gpus *g, struct trace *t)
 	const struct schema_event *kinds[] = { schema__event(trace__schema(t), "gpu_device"),
 					       schema__event(trace__schema(t), "gpu_clock"), NULL };
 	struct trace_filter filter = { .kinds = kinds };
+	int err;
 
 	*g = (struct gpus){ 0 };
 	map__init(&g->by_uuid, sizeof(struct uuid_key), sizeof(u32));
 	map__init(&g->by_device, sizeof(struct device_key), sizeof(u32));
 	map__init(&g->clock_errors, sizeof(u32), sizeof(u64));
 	map__init(&g->streams, sizeof(struct stream_key), sizeof(struct interval));
-	return kinds[0] ? trace__read(t, &filter, on_rows, g) : 0;
+	/* first, so that the numbers are NVML's, as in nvidia-smi */
+	err = trace__read_kind(t, "nvml_device", on_rows, g);
+	return !err && kinds[0] ? trace__read(t, &filter, on_rows, g) : err;
 }
 
 void gpus__free(struct gpus *g)

@@ -3,7 +3,8 @@
  * Numbers and names of GPUs, for exports of GPU work.
  *
  * A process numbers its devices itself: device 0 of one may be device 3 of another (CUDA_VISIBLE_DEVICES). So GPUs are
- * identified by UUID and numbered anew: each gets the number that its first process uses, if that is free.
+ * identified by UUID and numbered anew: each gets NVML's number (event nvml_device), or else the number that its first
+ * process uses, if that is free.
  */
 #pragma once
 
@@ -15,7 +16,7 @@
 
 struct gpu {
 	bool is_used; /* a device has this number */
-	bool is_described; /* a shim recorded its description */
+	bool is_described; /* a shim or NVML recorded its description */
 	char model[65]; /* untrusted, "" if not known */
 	u32 major, minor; /* compute capability; 0: not known */
 	u64 memory; /* bytes; 0: not known */
@@ -33,7 +34,7 @@ struct gpus {
 /* Returns 0 or negative errno. */
 int gpus__load(struct gpus *g, struct trace *t);
 void gpus__free(struct gpus *g);
-/* Returns the number of a process's device, GPUS_MAX without memory. */
+/* Returns the number of a process's device (pid 0: of NVML's), GPUS_MAX without memory. */
 u32 gpus__number(struct gpus *g, u32 pid, u32 device);
 /* Returns "NVIDIA H100 80GB HBM3", with the number if several have this model, or "GPU 3" without a name. */
 char *gpus__name(const struct gpus *g, u32 number, char *buf, size_t size);

@@ -61,6 +61,11 @@ static int gpu_shim(struct perfetto *p, const struct view *v)
 	return 0;
 }
 
+static int nvml_value(struct perfetto *p, const struct view *v)
+{
+	return perfetto__gpu_metric(p, v);
+}
+
 static int forked(struct perfetto *p, const struct view *v)
 {
 	int err = perfetto__fork(p, v);
@@ -97,6 +102,7 @@ static const struct drawing {
 	{ "gpu_clock", gpu_clock },
 	{ "gpu_dropped", gpu_dropped },
 	{ "gpu_shim", gpu_shim },
+	{ "nvml_value", nvml_value },
 };
 
 static const struct drawing *drawing_of(const struct schema_event *e)

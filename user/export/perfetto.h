@@ -239,6 +239,8 @@ int perfetto__gpu_host_time(struct perfetto *p, const struct gpu_work *w);
 void perfetto__gpu_clock(struct perfetto *p, const struct view *v);
 void perfetto__gpu_dropped(struct perfetto *p, const struct view *v);
 void perfetto__gpu_shim(struct perfetto *p, const struct view *v);
+/* Writes a value of event nvml_value as a counter of its GPU. 0 or -ENOMEM */
+int perfetto__gpu_metric(struct perfetto *p, const struct view *v);
 void perfetto__finish_gpu_counters(struct perfetto *p, const struct gpu_coverage *coverage);
 void perfetto__free_gpu_counters(struct perfetto *p);
 

@@ -14,6 +14,7 @@
 
 #include "core/shim.h"
 #include "export/perfetto.h"
+#include "model/gpu_metrics.h"
 #include "util/array.h"
 
 #define WINDOW	 2000000000ull /* ns */
@@ -30,7 +31,8 @@ enum { SPEC_ID = 1, SPEC_NAME = 2, SPEC_DESCRIPTION = 3, SPEC_UNIT = 7, UNIT_BYT
 enum { COUNTER_EVENT_VALUE = 2, COUNTER_EVENT_GPU = 3, COUNTER_EVENT_IID = 4 };
 enum { VALUE_ID = 1, VALUE_INT = 2, VALUE_DOUBLE = 3 };
 
-enum gpu_counter { GPU_COUNTER_BUSY = 1, GPU_COUNTER_MEMORY };
+/* The metrics of NVML follow, by enum nvml_metric. */
+enum gpu_counter { GPU_COUNTER_BUSY = 1, GPU_COUNTER_MEMORY, GPU_COUNTER_METRICS };
 
 struct busy {
 	struct interval *recent; /* by time, disjoint */
@@ -169,7 +171,7 @@ void perfetto__gpu_busy(struct perfetto *p, u32 gpu, const struct interval *span
 		merge(b, rest);
 }
 
-static void put_spec(struct perfetto *p, enum gpu_counter counter, const char *name, const char *doc, u64 unit)
+static void put_spec(struct perfetto *p, u64 counter, const char *name, const char *doc, u64 unit)
 {
 	size_t at = pb__begin(&p->interned, DESCRIPTOR_SPEC);
 
@@ -178,6 +180,37 @@ static void put_spec(struct perfetto *p, enum gpu_counter counter, const char *n
 	pb__text(&p->interned, SPEC_DESCRIPTION, doc, strlen(doc));
 	pb__int(&p->interned, SPEC_UNIT, unit);
 	pb__end(&p->interned, at);
+}
+
+/* Perfetto's MeasureUnit */
+static u64 unit_of(const char *unit)
+{
+	static const struct {
+		const char *unit;
+		u64 number;
+	} units[] = { { "%", UNIT_PERCENT }, { "MiB", 9 }, { "MHz", 15 }, { "W", 29 }, { "C", 34 } };
+
+	for (size_t i = 0; i < ARRAY_LEN(units); i++)
+		if (!strcmp(unit, units[i].unit))
+			return units[i].number;
+	return 0;
+}
+
+static const struct gpu_metric *drawn_metric(u64 number)
+{
+	const struct gpu_metric *m = gpu_metric__of(number);
+
+	return m && !m->is_of_process && !m->is_constant ? m : NULL;
+}
+
+static void put_metric_specs(struct perfetto *p)
+{
+	for (u64 i = 0; i < GPU_METRICS_MAX; i++) {
+		const struct gpu_metric *m = drawn_metric(i);
+
+		if (m)
+			put_spec(p, GPU_COUNTER_METRICS + i, m->title, *m->unit ? m->unit : "count", unit_of(m->unit));
+	}
 }
 
 /* Returns the number of a GPU's counters; valid in this packet. */
@@ -194,6 +227,8 @@ static u64 put_descriptor(struct perfetto *p, u32 gpu)
 	at = pb__begin(&p->interned, COUNTERS_DESCRIPTOR);
 	put_spec(p, GPU_COUNTER_BUSY, "busy", "share of the time in which anything ran on it", UNIT_PERCENT);
 	put_spec(p, GPU_COUNTER_MEMORY, "memory", "allocated while traced", UNIT_BYTE);
+	if (trace__has(p->e->trace, "nvml_value"))
+		put_metric_specs(p);
 	pb__end(&p->interned, at);
 	pb__int(&p->interned, COUNTERS_GPU, gpu);
 	pb__end(&p->interned, interned);
@@ -201,7 +236,7 @@ static u64 put_descriptor(struct perfetto *p, u32 gpu)
 }
 
 /* Writes the counter's value from its last event until time, as the format requires; the first value is ignored. */
-static void put_value_until(struct perfetto *p, u64 time, u32 gpu, enum gpu_counter counter, double value)
+static void put_value_until(struct perfetto *p, u64 time, u32 gpu, u64 counter, double value)
 {
 	size_t event, at;
 
@@ -215,6 +250,22 @@ static void put_value_until(struct perfetto *p, u64 time, u32 gpu, enum gpu_coun
 	pb__int(&p->packet, COUNTER_EVENT_IID, put_descriptor(p, gpu));
 	pb__end(&p->packet, event);
 	packet__end(p, true);
+}
+
+int perfetto__gpu_metric(struct perfetto *p, const struct view *v)
+{
+	u64 metric = (u64)view__get(v, "metric");
+	const struct gpu_metric *m = drawn_metric(metric);
+	u32 gpu;
+
+	if (!m)
+		return 0;
+	gpu = counters_of(p) ? gpus__number(&p->gpus, 0, (u32)view__get(v, "device")) : GPUS_MAX;
+	if (gpu == GPUS_MAX)
+		return -ENOMEM;
+	put_value_until(p, (u64)view__get(v, "time"), gpu, GPU_COUNTER_METRICS + metric,
+			gpu_metric__value(m, (u64)view__get(v, "value")));
+	return 0;
 }
 
 static void put_busy(struct perfetto *p, u32 gpu, const struct busy *b)
