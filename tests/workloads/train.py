@@ -21,6 +21,9 @@ class Simulated:
         import ctypes as c
 
         path = sorted(glob.glob(os.path.join(directory, "libcudart.so.*")))[-1]
+        # as PyTorch's libraries, which need CUPTI: the shim uses the one that is loaded, whatever CUPTI ld.so.conf has
+        for cupti in glob.glob(os.path.join(directory, "libcupti.so.*")):
+            c.CDLL(cupti)
         # like PyTorch: launches keep the GIL, waits release it
         self.with_gil, self.without_gil, self.c = c.PyDLL(path), c.CDLL(path), c
 
