@@ -51,8 +51,13 @@ static const char *script_of(const char *command, char *buf, size_t size)
 /* "python3.11 serve.py" */
 static void write_name(struct session *s, char *buf, size_t size, const struct process_image *image)
 {
-	char script[256], text[512];
-	const char *exe = path__file_name(image->exe);
+	char script[256], text[512], first[256] = "";
+	const char *exe;
+
+	/* the opener can't read the link of each process */
+	if (!*image->exe && !session__no_args(s))
+		snprintf(first, sizeof(first), "%.*s", (int)strcspn(image->command, " "), image->command);
+	exe = path__file_name(*image->exe ? image->exe : first);
 
 	if (path__is_interpreter(image->exe) && !session__no_args(s))
 		snprintf(text, sizeof(text), "%.255s %s", exe, script_of(image->command, script, sizeof(script)));

@@ -98,7 +98,8 @@ def check_processes(tmp):
     ok(len(found[0, "process_busy", me]) == 1, "a share of more than 100% is left out")
     ok((0, "process_memory", 4194303) not in found and found[0, "process", 4194303], "memory that is not known is left out")
     names = {e["process"]: e["text"] for e in trace.events("nvml_process")}
-    ok(names.get(me, "").startswith("python3") and names[me].endswith("test_values.py"), "processes have names", names)
+    ok(names.get(me, "").startswith("python3") and names[me].endswith("test_values.py") and names.get(1), "processes have names",
+       names)
     ok(4194303 not in names and [e["process"] for e in trace.events("nvml_process")].count(me) == 1, "each once, and only those that run")
 
 
