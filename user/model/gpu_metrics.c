@@ -300,5 +300,7 @@ const char *gpu_metrics__process(const struct gpu_metrics *m, const struct query
 
 bool gpu_metrics__is_other(const struct query *q, u32 pid)
 {
+	if (!query__has_family(q, "proc"))
+		return false;
 	return !names__task(q->names, pid, 0) || (q->pids.n && !trace_ids__have(&q->pids, pid));
 }

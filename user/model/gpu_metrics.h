@@ -68,5 +68,5 @@ double gpu_metric_sum__mean(const struct gpu_metric_sum *s);
 const char *gpu_metrics__process(const struct gpu_metrics *m, const struct query *q, u32 pid, char *buf, size_t size);
 /* Returns the number that a process with a shim gives NVML's device; -1: not known. */
 s64 gpu_metrics__own_device(const struct gpu_metrics *m, u32 device, u32 pid);
-/* Is it a process that the recording did not select? */
+/* Is it a process that the recording did not select? false if that is not known, without family proc. */
 bool gpu_metrics__is_other(const struct query *q, u32 pid);

@@ -72,11 +72,14 @@ static void fill_users(const struct gpu_metrics *m, const struct query *q, struc
 
 	MAP_EACH_ENTRY(const struct gpu_user *u, const struct gpu_user_key *key, &m->users) {
 		const char *name = gpu_metrics__process(m, q, key->pid, buf, sizeof(buf));
+		const char *recorded = gpu_metrics__is_other(q, key->pid) ? "no" : "yes";
 		s64 own = gpu_metrics__own_device(m, key->device, key->pid);
 
-		table__add(t, V_U64(key->device), V_U64(key->pid), V_TEXT_IF(name),
-			   V_TEXT(gpu_metrics__is_other(q, key->pid) ? "no" : "yes"), own < 0 ? V_NONE : V_S64(own),
-			   u->memory.n ? V_U64(u->memory.most) : V_NONE,
+		/* without family proc it is not known */
+		if (!query__has_family(q, "proc"))
+			recorded = NULL;
+		table__add(t, V_U64(key->device), V_U64(key->pid), V_TEXT_IF(name), V_TEXT(recorded),
+			   own < 0 ? V_NONE : V_S64(own), u->memory.n ? V_U64(u->memory.most) : V_NONE,
 			   u->busy.n ? V_DBL(gpu_metric_sum__mean(&u->busy)) : V_NONE);
 	}
 }
