@@ -61,6 +61,19 @@ def by_link(tmp, version, cuda, marker):
        "a link through a folder that any user can replace: nothing is loaded", r.status, r.got["shim"])
 
 
+def demo(tmp, version):
+    """The demo's program with doubles in a folder that other users can write to, and another CUPTI where the loader searches"""
+    shared, installed = os.path.join(tmp, "doubles"), os.path.join(tmp, "installed")
+    shutil.copytree(os.path.join(DOUBLES, version), shared)
+    os.chmod(shared, 0o777)
+    os.mkdir(installed)
+    shutil.copy(os.path.join(tmp, "planted.so"), os.path.join(installed, f"libcupti.so.{version}"))
+    train = os.path.join(os.environ["ROOT"], "tests/workloads/train.py")
+    r = Shimmed(version, train, shared, "1", program="/usr/bin/python3", LD_LIBRARY_PATH=installed)
+    ok(r.status == 0 and r.states() == [STARTED, STOPPED] and r.got["kernel"], "the demo's GPU is traced beside any installed CUPTI",
+       r.status, r.got["shim"])
+
+
 def main():
     version = versions()[-1]
     with tempfile.TemporaryDirectory(prefix="sonde-path-") as tmp:
@@ -91,6 +104,7 @@ def main():
         own_libraries(folder, marker)
         beside(tmp, version, cuda, marker)
         by_link(tmp, version, cuda, marker)
+        demo(tmp, version)
         os.chdir("/")
     done()
 
