@@ -253,8 +253,7 @@ struct stream *machine__new_stream(uint32_t context)
 	return s;
 }
 
-/* Puts work into a stream: behind what is there, and not before now. */
-void machine__enqueue(struct stream *s, struct fake_record *r, uint64_t ns)
+static void place(struct stream *s, struct fake_record *r)
 {
 	uint64_t now = fake__now() + machine.latency;
 
@@ -262,6 +261,36 @@ void machine__enqueue(struct stream *s, struct fake_record *r, uint64_t ns)
 	r->context = machine.contexts[s->owner].id;
 	r->stream = s->id;
 	r->start = s->available > now ? s->available : now;
+}
+
+void machine__enqueue_waiting(struct stream *s, struct fake_record *r, const struct fake_kernel *k)
+{
+	place(s, r);
+	k->end(k, r->start);
+	s->waiting = k;
+	s->waiting_record = *r;
+}
+
+void machine__settle(struct stream *s)
+{
+	struct fake_record *r = &s->waiting_record;
+	uint64_t end = 0;
+
+	while (s->waiting && !(end = s->waiting->end(s->waiting, r->start)))
+		usleep(200);
+	pthread_mutex_lock(&machine.lock);
+	if (s->waiting && end) {
+		s->waiting = NULL;
+		r->end = s->available = end;
+		machine__tell(r);
+	}
+	pthread_mutex_unlock(&machine.lock);
+}
+
+/* Puts work into a stream: behind what is there, and not before now. */
+void machine__enqueue(struct stream *s, struct fake_record *r, uint64_t ns)
+{
+	place(s, r);
 	r->end = r->start + ns;
 	s->available = r->end;
 	machine__tell(r);

@@ -13,6 +13,8 @@ struct stream {
 	uint32_t device, id;
 	uint32_t owner; /* of machine.contexts */
 	uint64_t available; /* when what was put into it will have ended */
+	const struct fake_kernel *waiting; /* its last kernel, whose end is not known yet; NULL: none */
+	struct fake_record waiting_record;
 };
 
 struct event {
@@ -68,6 +70,10 @@ struct stream *machine__new_stream(uint32_t context);
 /* The context and all in it ends; CUPTI gets to know it. */
 void machine__destroy(uint32_t context);
 void machine__enqueue(struct stream *s, struct fake_record *r, uint64_t ns);
+/* The same for a kernel that waits for other processes. */
+void machine__enqueue_waiting(struct stream *s, struct fake_record *r, const struct fake_kernel *k);
+/* Waits until the end of such a kernel is known. Without the lock. */
+void machine__settle(struct stream *s);
 void machine__wait_until(uint64_t moment);
 uint64_t machine__busy_until(uint32_t context);
 /* How long a kernel that is launched with these parameters runs. */

@@ -31,6 +31,11 @@ struct fake_kernel {
 	const char *name; /* mangled */
 	uint64_t ns;
 	uint32_t ns_parameter; /* or which of the launch's parameters says it, from 1; only libcuda's */
+	/*
+	 * Or when it ends, if it starts then, 0: not known yet, as it waits for kernels of other processes. It is
+	 * called when the kernel is launched, and again until it is known.
+	 */
+	uint64_t (*end)(const struct fake_kernel *k, uint64_t start);
 };
 
 enum fake_op {

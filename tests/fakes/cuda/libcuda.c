@@ -166,19 +166,23 @@ CUresult cuStreamCreate(CUstream *out, unsigned int flags)
 CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
 			unsigned int by, unsigned int bz, unsigned int shared, CUstream s, void **params, void **extra)
 {
-	struct call c = enter(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel);
+	struct stream *stream = stream_of(s);
+	struct call c;
 	const struct fake_kernel *k = (const struct fake_kernel *)f;
-	struct fake_record r = { .op = FAKE_KERNEL,
-				 .tid = fake__tid(),
-				 .correlation = c.correlation,
-				 .grid = { gx, gy, gz },
-				 .block = { bx, by, bz },
-				 .shared = shared };
+	struct fake_record r = {
+		.op = FAKE_KERNEL, .tid = fake__tid(), .grid = { gx, gy, gz }, .block = { bx, by, bz }, .shared = shared
+	};
 
+	machine__settle(stream);
+	c = enter(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel);
+	r.correlation = c.correlation;
 	if (!k || !k->name || !gx || !bx)
 		return leave(&c, CUDA_ERROR_INVALID_VALUE);
 	r.name = k->name;
-	machine__enqueue(stream_of(s), &r, kernel__ns(k, params));
+	if (k->end)
+		machine__enqueue_waiting(stream, &r, k);
+	else
+		machine__enqueue(stream, &r, kernel__ns(k, params));
 	return leave(&c, CUDA_SUCCESS);
 }
 
@@ -320,6 +324,9 @@ CUresult cuStreamSynchronize(CUstream s)
 {
 	struct call c = enter(CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize);
 
+	pthread_mutex_unlock(&machine.lock);
+	machine__settle(stream_of(s));
+	pthread_mutex_lock(&machine.lock);
 	synchronize(&c, 3, stream_of(s), stream_of(s)->available);
 	return leave(&c, CUDA_SUCCESS);
 }

@@ -20,7 +20,10 @@ $(B)/$(FAKE_CUDA)/$(1)/libcupti.so.$(1): $(addprefix $(B)/$(FAKE_CUDA)/$(1)/,lib
 	$$(call say,LINK)$$(CC) -shared -Wl,-soname,libcupti.so.$(1) -Wl,-rpath,'$$$$ORIGIN' $$^ -lpthread -o $$@
 $(B)/$(FAKE_CUDA)/$(1)/fake_training: $(addprefix $(B)/$(FAKE_CUDA)/$(1)/,fake_training.o libcudart.so.$(1) libcuda.so.1)
 	$$(call say,LINK)$$(CC) -Wl,-rpath,'$$$$ORIGIN' $$^ -lpthread -o $$@
-CUDA_DOUBLES += $(addprefix $(B)/$(FAKE_CUDA)/$(1)/,libcuda.so.1 libcudart.so.$(1) libcupti.so.$(1) fake_training)
+$(B)/$(FAKE_CUDA)/$(1)/fake_ranks: $(addprefix $(B)/$(FAKE_CUDA)/$(1)/,fake_ranks.o libcudart.so.$(1) libcuda.so.1)
+	$$(call say,LINK)$$(CC) -Wl,-rpath,'$$$$ORIGIN' $$^ -ldl -o $$@
+CUDA_DOUBLES += $(addprefix $(B)/$(FAKE_CUDA)/$(1)/,libcuda.so.1 libcudart.so.$(1) libcupti.so.$(1) fake_training \
+	fake_ranks)
 endef
 $(foreach v,12 13,$(if $(and $(wildcard $(CUPTI)/$(v)/include/cupti.h),$(wildcard $(CUDA)/$(v)/include/cuda.h)), \
 	$(eval $(call fake_cuda_rules,$(v)))))
