@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The rank of distributed training that all others wait for, by their waits (slow_rank.h). PyTorch's operators, if they
- * were recorded, add how much of a step it takes in which phase, and find it where the scheduler was not recorded.
+ * The rank of distributed training that all others wait for, by their waits (slow_rank.h). Collectives of PyTorch and
+ * of NCCL, if they were recorded (model/ranks.h), add in how many it is last, and the phase of a step that takes it
+ * longest. They alone find it where no waits were recorded (with NCCL, GPUs wait), and find a rank that never comes.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,23 +14,29 @@
 #include "output/table.h"
 #include "output/text.h"
 
-/* Fewer steps may be those of a start. */
-#define STEPS_MIN 4
+/* Fewer collectives may be those of a start. */
+#define COMPARED_MIN 4
 /* A rank that makes the others wait for a smaller part of its time explains nothing. */
 #define SHARE_MIN 10
 
-/* Adds how long a step the rank is late, and the phase that takes it longest. */
-static void add_steps(const struct ranks *r, const struct rank *k, struct finding *f)
+/* Adds in how many collectives the rank is late, and with steps the phase that takes it longest. */
+static void add_collectives(const struct ranks *r, const struct rank *k, struct finding *f)
 {
 	u64 own_ns, others_ns;
-	enum torch_phase phase = ranks__slow_phase(r, k, &own_ns, &others_ns);
+	enum torch_phase phase;
 	char text[sizeof(f->detail)];
 
+	if (!k->loop) {
+		snprintf(text, sizeof(text), "it was last in %llu of %llu collectives", k->last, k->compared);
+		finding__add_detail(f, text);
+		return;
+	}
+	phase = ranks__slow_phase(r, k, &own_ns, &others_ns);
 	snprintf(text, sizeof(text),
-		 "it delayed each step by %s on average, and was last in %llu of %llu steps;" CLAUSE
+		 "it delayed each step by %s on average, and was last in %llu of %llu collectives;" CLAUSE
 		 "on average it needs %s of a step for %s, the others %s",
-		 TEXT_NS(k->delayed_ns / k->loop->n), k->last_steps, k->compared, TEXT_NS(own_ns),
-		 torch_phase__name(phase), TEXT_NS(others_ns));
+		 TEXT_NS(k->delayed_ns / k->loop->n), k->last, k->compared, TEXT_NS(own_ns), torch_phase__name(phase),
+		 TEXT_NS(others_ns));
 	finding__add_detail(f, text);
 }
 
@@ -101,45 +108,74 @@ static void add_thread_activity(const struct finding_input *in, struct finding *
 	*self = (struct finding_counterpart){ 0 };
 }
 
-static struct finding *add_by_steps(const struct finding_input *in, const struct ranks *r, const struct rank *k,
-				    struct findings *out)
+static struct finding *add_rank(const struct finding_input *in, const struct rank *k, u32 others, u64 lost_ns,
+				struct findings *out)
 {
 	struct finding *f = findings__add(out, FINDING_STRAGGLER);
 	char label[64];
 
 	if (!f)
 		return NULL;
-	f->pid = k->loop->pid;
-	f->tid = k->loop->tid;
-	f->processes = f->threads = others_of(r, k);
-	f->lost_ns = k->delayed_ns;
-	f->wall_ns = k->loop->total_ns > k->delayed_ns ? k->loop->total_ns : k->delayed_ns;
-	f->weight = (double)f->lost_ns * finding_kind__weight(FINDING_STRAGGLER);
+	f->pid = k->pid;
+	f->tid = k->tid;
+	f->processes = f->threads = others;
+	f->lost_ns = lost_ns;
+	f->wall_ns = k->total_ns > lost_ns ? k->total_ns : lost_ns;
+	/* each of the others loses this time */
+	f->weight = (double)f->lost_ns * others * finding_kind__weight(FINDING_STRAGGLER);
 	names__label(in->q->names, label, sizeof(label), f->pid, 0);
-	if (k->has_number)
-		snprintf(f->object, sizeof(f->object), "rank %u (%s)", k->task->rank, label);
+	if (k->number >= 0)
+		snprintf(f->object, sizeof(f->object), "rank %lld (%s)", (long long)k->number, label);
 	else
 		snprintf(f->object, sizeof(f->object), "a rank (%s)", label);
 	snprintf(f->call, sizeof(f->call), "collective operations");
+	snprintf(f->report, sizeof(f->report), "ranks");
 	add_thread_activity(in, f);
 	return f;
 }
 
-/* Adds what the steps show: if the ranks' waits were recorded (s->ranks), only about the rank that these show. */
-static void add_of_steps(const struct finding_input *in, const struct slow_ranks *s, const struct ranks *r,
-			 struct finding *of_waits, struct findings *out)
+/*
+ * Adds what the collectives show: if the ranks' waits were recorded (s->ranks), only about the rank that these show.
+ * Calls of NCCL alone do not show that a GPU waits.
+ */
+static void add_of_collectives(const struct finding_input *in, const struct slow_ranks *s, const struct ranks *r,
+			       struct finding *of_waits, struct findings *out)
 {
 	const struct rank *k = ranks__straggler(r);
 	struct finding *f = of_waits;
 
-	if (!k || k->compared < STEPS_MIN || (f && f->pid != k->loop->pid))
+	if (!k || k->compared < COMPARED_MIN || r->lacks_kernels || (f && f->pid != k->pid))
 		return;
-	if (!f && s->ranks.n < 2 && table__percent(k->delayed_ns, k->loop->total_ns) >= SHARE_MIN)
-		f = add_by_steps(in, r, k, out);
+	if (!f && s->ranks.n < 2 && table__percent(k->delayed_ns, k->total_ns) >= SHARE_MIN)
+		f = add_rank(in, k, others_of(r, k), k->delayed_ns, out);
 	if (f) {
 		snprintf(f->report, sizeof(f->report), "ranks");
-		add_steps(r, k, f);
+		add_collectives(r, k, f);
 	}
+}
+
+/* Adds the rank that had not come to a collective when the trace ended. */
+static void add_absent(const struct finding_input *in, const struct ranks *r, struct finding *of_waits,
+		       struct findings *out)
+{
+	const struct communicator *c = ranks__stuck(r);
+	const struct rank *k = c ? ranks__absent(r, c) : NULL;
+	struct finding *f = of_waits;
+	char text[128];
+
+	if (!k || (f && f->pid != k->pid))
+		return;
+	if (!f) {
+		f = add_rank(in, k, c->n - c->absent, c->stuck_ns, out);
+		if (!f)
+			return;
+		f->wall_ns = k->total_ns + c->stuck_ns;
+	}
+	snprintf(f->report, sizeof(f->report), "ranks");
+	snprintf(text, sizeof(text),
+		 "it had not come to collective %lld when the trace ended, for which they had waited for %s",
+		 (long long)c->stuck + 1, TEXT_NS(c->stuck_ns));
+	finding__add_detail(f, text);
 }
 
 static int find(const struct finding_input *in, struct findings *out)
@@ -151,11 +187,12 @@ static int find(const struct finding_input *in, struct findings *out)
 
 	for (u32 i = 0; !err && i < s.n; i++)
 		f = add(in, &s.list[i], out);
-	if (!err && in->torch) {
-		err = ranks__new(&r, in->torch, in->q->names);
-		if (!err)
-			add_of_steps(in, &s, r, f, out);
-	}
+	if (!err)
+		err = ranks__new(&r, in->q, in->torch);
+	if (!err && ranks__stuck(r))
+		add_absent(in, r, f, out);
+	else if (!err)
+		add_of_collectives(in, &s, r, f, out);
 	ranks__free(r);
 	slow_ranks__free(&s);
 	return err;

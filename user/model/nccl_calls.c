@@ -124,20 +124,74 @@ static struct nccl_rank *rank_of(struct nccl_calls *a, u32 pid, u64 comm, u64 ti
 	return &h->list[i];
 }
 
+/* Of the functions that create communicators, each has one of these in its name. */
+static bool is_creating(const char *function)
+{
+	return strstr(function, "Init") || strstr(function, "Split") || strstr(function, "Shrink") ||
+	       strstr(function, "Grow");
+}
+
+/* The call at `time` has created it: its description followed. */
+static void mark_new(struct nccl_calls *a, u32 pid, u64 comm, u64 time)
+{
+	struct nccl_handle key = { .comm = comm, .pid = pid };
+	struct nccl_handles *h = map__find(&a->comms, &key);
+
+	for (u32 i = 0; h && i < h->n; i++) {
+		if (h->list[i].since < time)
+			continue;
+		h->list[i].is_new = true;
+		return;
+	}
+}
+
 struct call_fields {
 	struct common_fields common;
 	const struct schema_field *bytes, *comm;
 	bool transfer; /* it is a collective or point to point */
+	bool is_collective;
 };
 
 /* A call to be counted. */
 struct seen {
 	u32 pid, tid, function;
 	u16 flags;
-	u64 time, ns, bytes, comm;
+	u64 start, time, ns, bytes, comm;
 	s32 ret;
-	bool returned, failed;
+	bool returned, failed, is_collective;
 };
+
+/* Stores a call from which what the ranks did can be joined. */
+static int list_call(struct nccl_calls *a, const struct seen *c, const struct nccl_rank *rank)
+{
+	const char *name = nccl_calls__function_name(a, c->function);
+	bool is_open = c->flags & EVENT_OPEN, is_end = !strcmp(name, "ncclGroupEnd");
+
+	if (rank && !c->failed)
+		return array__push(a->ops, a->n_ops,
+				   (struct nccl_op){
+					   .start = c->start,
+					   .end = c->time,
+					   .bytes = c->bytes,
+					   .comm = c->comm,
+					   .rank = rank,
+					   .pid = c->pid,
+					   .tid = c->tid,
+					   .function = c->function,
+					   .is_collective = c->is_collective,
+					   .is_open = is_open,
+				   }) ?
+			       0 :
+			       -ENOMEM;
+	if (!is_end && strcmp(name, "ncclGroupStart"))
+		return 0;
+	return array__push(
+		       a->marks, a->n_marks,
+		       (struct nccl_mark){
+			       .start = c->start, .end = c->time, .pid = c->pid, .tid = c->tid, .is_end = is_end }) ?
+		       0 :
+		       -ENOMEM;
+}
 
 static int count_rank(struct nccl_calls *a, const struct seen *c, struct nccl_rank **out)
 {
@@ -199,6 +253,8 @@ static int count_call(struct nccl_calls *a, const struct seen *c, bool transfer)
 		err = count_failure(a, c);
 	if (!err && (c->flags & EVENT_OPEN))
 		err = add_open(a, c, r);
+	if (!err)
+		err = list_call(a, c, transfer ? r : NULL);
 	if (err)
 		return err;
 	a->calls++;
@@ -218,13 +274,15 @@ static int inspect_call(struct nccl_calls *a, const struct view *v, const struct
 		.pid = (u32)view__s64(v, f->common.pid),
 		.tid = (u32)view__s64(v, f->common.tid),
 		.flags = (u16)view__s64(v, f->common.flags),
+		.start = (u64)view__s64(v, f->common.start),
+		.is_collective = f->is_collective,
 		.time = (u64)view__s64(v, f->common.time),
 		.bytes = f->transfer ? (u64)view__s64(v, f->bytes) : 0,
 		.comm = (u64)view__s64(v, f->comm),
 		.ret = (s32)view__s64(v, f->common.ret),
 	};
 
-	c->ns = c->time - (u64)view__s64(v, f->common.start);
+	c->ns = c->time - c->start;
 	c->returned = !(c->flags & (EVENT_OPEN | EVENT_RETURN_NOT_SEEN | EVENT_NO_DURATION));
 	c->failed = c->returned && c->ret && c->ret != IN_PROGRESS;
 	return function_of(a, v->event, (u16)view__s64(v, f->common.probe), &c->function);
@@ -239,7 +297,8 @@ static int on_calls(const struct rows *rows, void *arg)
 
 	f.comm = schema_event__field(v.event, "comm");
 	f.bytes = schema_event__field(v.event, "bytes");
-	f.transfer = !strcmp(v.event->name, "nccl_collective") || !strcmp(v.event->name, "nccl_p2p");
+	f.is_collective = !strcmp(v.event->name, "nccl_collective");
+	f.transfer = f.is_collective || !strcmp(v.event->name, "nccl_p2p");
 	for (; !err && v.i < rows__count(rows); v.i++) {
 		err = inspect_call(arg, &v, &f, &c);
 		if (!err)
@@ -267,6 +326,23 @@ static int read_calls(struct nccl_calls *a, const struct query *args)
 	return err;
 }
 
+/* Reads the whole trace, as read_communicators. */
+static int on_comm_calls(const struct rows *rows, void *arg)
+{
+	struct nccl_calls *a = arg;
+
+	ROWS_EACH(v, rows) {
+		const char *name = names__probe(a->names, (u16)view__get(&v, "probe"));
+
+		if (name && is_creating(name))
+			mark_new(a, (u32)view__get(&v, "pid"), (u64)view__get(&v, "comm"), (u64)view__get(&v, "start"));
+	}
+	return 0;
+}
+
+COMPARE_BY(by_thread, struct nccl_op, ASCENDING(pid), ASCENDING(tid), ASCENDING(start), DESCENDING(end))
+COMPARE_BY(mark_by_thread, struct nccl_mark, ASCENDING(pid), ASCENDING(tid), ASCENDING(start), DESCENDING(end))
+
 int nccl_calls__read(struct nccl_calls *a, const struct query *args)
 {
 	int err;
@@ -277,7 +353,15 @@ int nccl_calls__read(struct nccl_calls *a, const struct query *args)
 	map__init(&a->comms, sizeof(struct nccl_handle), sizeof(struct nccl_handles));
 	map__init(&a->failures, sizeof(struct nccl_failure_key), sizeof(u64));
 	err = read_communicators(a, args);
-	return err ? err : read_calls(a, args);
+	if (!err)
+		err = trace__read_kind(args->trace, "nccl_comm", on_comm_calls, a);
+	if (!err)
+		err = read_calls(a, args);
+	if (a->n_ops)
+		qsort(a->ops, a->n_ops, sizeof(*a->ops), by_thread);
+	if (a->n_marks)
+		qsort(a->marks, a->n_marks, sizeof(*a->marks), mark_by_thread);
+	return err;
 }
 
 void nccl_calls__free(struct nccl_calls *a)
@@ -290,6 +374,8 @@ void nccl_calls__free(struct nccl_calls *a)
 		free(((struct nccl_handles *)map__value(&a->comms, i))->list);
 	MAPS_FREE(&a->probes, &a->functions, &a->comms, &a->failures);
 	free(a->open);
+	free(a->ops);
+	free(a->marks);
 }
 
 /* As in nccl.h of NCCL 2.32 */

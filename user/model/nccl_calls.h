@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Counts NCCL calls by function and communicator. */
+/* Counts NCCL calls by function and communicator, and lists collectives and transfers between two ranks. */
 #pragma once
 
 #include "model/stats.h"
@@ -16,6 +16,7 @@ struct nccl_rank {
 	u64 since; /* when it was first described; 0: never */
 	u64 hash;
 	s32 rank, size, device; /* size 0: not known */
+	bool is_new; /* a recorded call created it, so all its collectives were recorded */
 	u64 calls, bytes, errors, open;
 	u64 ns; /* duration of its calls */
 };
@@ -48,6 +49,23 @@ struct nccl_open {
 	u64 ns;
 };
 
+/* A call of a collective or of a transfer between two ranks that did not fail */
+struct nccl_op {
+	u64 start, end; /* of the call */
+	u64 bytes; /* as the event has them: docs/nccl.md */
+	u64 comm;
+	const struct nccl_rank *rank;
+	u32 pid, tid, function;
+	bool is_collective, is_open;
+};
+
+/* A call of ncclGroupStart or ncclGroupEnd */
+struct nccl_mark {
+	u64 start, end;
+	u32 pid, tid;
+	bool is_end;
+};
+
 struct nccl_calls {
 	struct stats_pool pool;
 	struct map probes; /* probe, or 0x10000 | event's id -> function: one number for all with the same name */
@@ -55,10 +73,12 @@ struct nccl_calls {
 	struct map comms; /* struct nccl_handle -> struct nccl_handles */
 	struct map failures; /* struct nccl_failure_key -> u64 */
 	struct nccl_open *open;
+	struct nccl_op *ops; /* by thread and start */
+	struct nccl_mark *marks; /* by thread and start */
 	const struct schema *schema;
 	struct names *names;
 	u64 calls, total, errors; /* total: ns */
-	u32 n_open;
+	u32 n_open, n_ops, n_marks;
 };
 
 /* Returns 0 or negative errno; call nccl_calls__free in any case. */

@@ -7,44 +7,88 @@
 
 #include "model/job.h"
 #include "util/array.h"
-#include "util/search.h"
+#include "util/compare.h"
 
-static bool has_process(const struct ranks *r, u32 pid)
+static struct rank *rank_of(const struct ranks *r, u32 pid)
 {
-	for (u32 i = 0; i < r->n; i++)
-		if (r->list[i].loop->pid == pid)
-			return true;
-	return false;
+	const u32 *index = map__find(&r->by_pid, &pid);
+
+	return index ? &r->list[*index] : NULL;
 }
 
-/* The loop of a process with the longest steps is the one that trains. */
-static int list_processes(struct ranks *r, const struct torch_steps *steps, const struct names *names)
+static int index_pids(struct ranks *r)
 {
-	for (u32 i = 0; i < steps->n; i++) {
-		const struct torch_loop *l = &steps->loops[i];
-		struct rank rank = { .loop = l, .task = names__task(names, l->pid, 0) };
+	map__free(&r->by_pid);
+	for (u32 i = 0; i < r->n; i++) {
+		u32 *index = map__get(&r->by_pid, &r->list[i].pid);
 
-		rank.names = names;
-		rank.has_number = rank.task && rank.task->world_size;
-		rank.has_collectives = l->phase_total_ns[PHASE_COLLECTIVE];
-		/* other training on the machine has neither a rank nor collectives */
-		if (has_process(r, l->pid) || (!rank.has_number && !rank.has_collectives))
-			continue;
-		if (!array__push(r->list, r->n, rank))
+		if (!index)
 			return -ENOMEM;
+		*index = i;
 	}
 	return 0;
 }
 
-static int compare_u32(u32 a, u32 b)
+static int add_process(struct ranks *r, const struct query *q, u32 pid, u32 tid, const struct torch_loop *l)
 {
-	return a < b ? -1 : a > b;
+	struct rank rank = { .pid = pid, .tid = tid, .loop = l, .task = names__task(q->names, pid, 0), .number = -1 };
+	u32 *index = map__get(&r->by_pid, &pid);
+
+	if (!index)
+		return -ENOMEM;
+	rank.names = q->names;
+	rank.total_ns = l ? l->total_ns : 0;
+	rank.has_number = rank.task && rank.task->world_size;
+	rank.number = rank.has_number ? (s64)rank.task->rank : -1;
+	*index = r->n;
+	return array__push(r->list, r->n, rank) ? 0 : -ENOMEM;
+}
+
+static int list_processes(struct ranks *r, const struct query *q, const struct torch_steps *steps)
+{
+	struct rank *rank;
+	int err = 0;
+
+	for (u32 i = 0; steps && !err && i < steps->n; i++) {
+		const struct torch_loop *l = &steps->loops[i];
+
+		if (!rank_of(r, l->pid))
+			err = add_process(r, q, l->pid, l->tid, l);
+	}
+	for (u32 i = 0; !err && i < r->collectives.n; i++) {
+		const struct collective_rank *c = &r->collectives.list[i];
+
+		if (!rank_of(r, c->pid))
+			err = add_process(r, q, c->pid, c->tid, NULL);
+		rank = rank_of(r, c->pid);
+		if (err || !rank)
+			break;
+		rank->has_collectives = true;
+		rank->is_nccl |= c->is_nccl;
+		if (c->size <= rank->size)
+			continue;
+		rank->size = c->size;
+		if (!rank->has_number)
+			rank->number = c->rank;
+	}
+	return err;
+}
+
+/* Drops other training on the machine, which has neither a rank nor collectives. */
+static void drop_others(struct ranks *r)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < r->n; i++)
+		if (r->list[i].has_number || r->list[i].has_collectives)
+			r->list[n++] = r->list[i];
+	r->n = n;
 }
 
 /* Returns 0 if the two are ranks of the same job. */
 static int compare_job(const struct rank *x, const struct rank *y)
 {
-	int order = job__compare(x->names, x->loop->pid, y->loop->pid);
+	int order = job__compare(x->names, x->pid, y->pid);
 
 	if (order)
 		return order;
@@ -52,11 +96,11 @@ static int compare_job(const struct rank *x, const struct rank *y)
 		return y->has_number - x->has_number;
 	if (x->has_collectives != y->has_collectives)
 		return y->has_collectives - x->has_collectives;
-	order = compare_u32(x->task->world_size, y->task->world_size);
+	order = COMPARE(x->task->world_size, y->task->world_size);
 	if (!order && x->is_ambiguous)
-		order = compare_u32(x->task->host, y->task->host);
+		order = COMPARE(x->task->host, y->task->host);
 	if (!order && x->is_ambiguous)
-		order = compare_u32(x->task->ppid, y->task->ppid);
+		order = COMPARE(x->task->ppid, y->task->ppid);
 	return order;
 }
 
@@ -65,9 +109,8 @@ static int by_job(const void *a, const void *b)
 	const struct rank *x = a, *y = b;
 	int order = compare_job(x, y);
 
-	if (!order && x->has_number)
-		order = compare_u32(x->task->rank, y->task->rank);
-	return order ? order : compare_u32(x->loop->pid, y->loop->pid);
+	order = order ? order : COMPARE(x->number, y->number);
+	return order ? order : COMPARE(x->pid, y->pid);
 }
 
 /* Returns the number of ranks from list[from] on that are of one job. */
@@ -103,135 +146,156 @@ static void sort(struct ranks *r)
 	qsort(r->list, r->n, sizeof(*r->list), by_job);
 }
 
-static bool is_numbered(const struct torch_loop *l)
+/* Numbers the jobs of processes with collectives. */
+static void set_jobs(struct ranks *r)
 {
-	return !strcmp(l->boundary, "ProfilerStep#N");
-}
+	u32 job = 0, n;
 
-/*
- * Numbers that the program counts are the same in all ranks. Others begin where the recording did, which may be one
- * step later in one rank than in another, so the step in the middle of a loop belongs to the one of the first rank that
- * ended at the nearest time.
- */
-static s64 ahead_of(const struct torch_loop *first, const struct torch_loop *l)
-{
-	u32 middle = l->n / 2, at;
-	u64 end = l->steps[middle].end;
+	for (u32 i = 0; i < r->n; i += n) {
+		struct rank *list = &r->list[i];
+		bool is_unknown;
 
-	if (is_numbered(first) && is_numbered(l))
-		return (s64)l->steps[0].number - (s64)first->steps[0].number;
-	at = (u32)SEARCH(first->n, i, first->steps[i].end < end);
-	if (at == first->n || (at && end - first->steps[at - 1].end < first->steps[at].end - end))
-		at--;
-	return (s64)at - middle;
-}
-
-/* Returns the rank's step that belongs to step i of the first rank; NULL: it has none. */
-static const struct torch_step *step_of(const struct rank *rank, u32 i)
-{
-	s64 index = (s64)i - rank->ahead;
-
-	return index >= 0 && index < rank->loop->n ? &rank->loop->steps[index] : NULL;
-}
-
-static u64 most_collectives(const struct rank *list, u32 n, u32 step)
-{
-	u64 most = 0;
-
-	for (u32 k = 0; k < n; k++) {
-		const struct torch_step *s = step_of(&list[k], step);
-
-		most = s && s->collectives > most ? s->collectives : most;
-	}
-	return most;
-}
-
-/*
- * Compares a step between the ranks of a job that have as many collectives in it as any other. Returns false if these
- * are fewer than two.
- */
-static bool compare_step(struct rank *list, u32 n, u32 step)
-{
-	u64 least = ~0ull, second = ~0ull, collectives = most_collectives(list, n, step);
-	struct rank *last = NULL;
-	u32 compared = 0;
-
-	for (u32 k = 0; collectives && k < n; k++) {
-		const struct torch_step *s = step_of(&list[k], step);
-
-		if (!s || s->collectives < collectives)
+		n = job_length(r, i);
+		is_unknown = list->is_ambiguous && (n != list->task->world_size || has_rank_twice(list, n));
+		if (!list->has_collectives)
 			continue;
-		compared++;
-		if (s->phase_ns[PHASE_COLLECTIVE] < least) {
-			second = least;
-			least = s->phase_ns[PHASE_COLLECTIVE];
-			last = &list[k];
-		} else if (s->phase_ns[PHASE_COLLECTIVE] < second) {
-			second = s->phase_ns[PHASE_COLLECTIVE];
+		job++;
+		for (u32 k = 0; k < n; k++) {
+			/* a communicator of NCCL has a hash, so its ranks are known all the same */
+			list[k].job = is_unknown && !list[k].is_nccl ? 0 : job;
+			r->is_ambiguous |= !list[k].job;
 		}
 	}
-	if (compared < 2)
-		return false;
-	if (second > least) {
-		last->last_steps++;
-		last->delayed_ns += second - least;
-		last->delayed_squares += (double)(second - least) * (double)(second - least);
-	}
-	for (u32 k = 0; k < n; k++) {
-		const struct torch_step *s = step_of(&list[k], step);
+	for (u32 i = 0; i < r->collectives.n; i++) {
+		const struct rank *rank = rank_of(r, r->collectives.list[i].pid);
 
-		if (s && s->collectives == collectives)
-			list[k].waited_ns += s->phase_ns[PHASE_COLLECTIVE] - least;
+		r->collectives.list[i].job = rank ? rank->job : 0;
 	}
-	return true;
 }
 
-static void compare_job_steps(struct ranks *r, struct rank *list, u32 n, u32 job)
+/* Returns 0 if the two are ranks of the same communicator. */
+static int compare_communicator(const struct collective_rank *x, const struct collective_rank *y,
+				const struct names *names)
 {
-	u64 compared = 0;
+	int order = COMPARE(x->is_nccl, y->is_nccl);
 
-	if (list->is_ambiguous && (n != list->task->world_size || has_rank_twice(list, n))) {
-		r->is_ambiguous = true;
-		return;
-	}
-	for (u32 i = 1; i < n; i++)
-		list[i].ahead = ahead_of(list->loop, list[i].loop);
-	for (u32 i = 0; i < list->loop->n; i++)
-		compared += compare_step(list, n, i);
-	for (u32 i = 0; i < n; i++) {
-		list[i].job = job;
-		list[i].compared = compared;
-	}
-	r->compared += compared;
+	if (order)
+		return order;
+	if (!x->is_nccl)
+		order = COMPARE(x->job, y->job);
+	else
+		order = COMPARE(x->hash, y->hash);
+	if (order || (x->is_nccl && x->hash))
+		return order ? order : job__compare(names, x->pid, y->pid);
+	if (!x->is_nccl && x->job)
+		return 0;
+	order = COMPARE(x->pid, y->pid);
+	return order ? order : COMPARE(x->comm, y->comm);
 }
 
-int ranks__new(struct ranks **out, const struct torch_steps *steps, const struct names *names)
+static int by_communicator(const void *a, const void *b, void *names)
+{
+	const struct collective_rank *x = a, *y = b;
+	int order = compare_communicator(x, y, names);
+
+	order = order ? order : COMPARE(x->rank, y->rank);
+	return order ? order : COMPARE(x->pid, y->pid);
+}
+
+/* Adds what a communicator showed of one of its ranks. */
+static void add_sums(struct ranks *r, const struct communicator *c, const struct collective_rank *from)
+{
+	struct rank *to = rank_of(r, from->pid);
+	u64 ns;
+
+	if (!to)
+		return;
+	if (from->n) {
+		ns = from->list[from->n - 1].end - from->list[0].call;
+		to->total_ns = ns > to->total_ns ? ns : to->total_ns;
+	}
+	to->compared += from->compared;
+	to->last += from->last;
+	to->delayed_ns += from->delayed_ns;
+	to->delayed_squares += from->delayed_squares;
+	to->waited_ns += c->n > 1 ? from->waited_ns : collective_rank__excess(from);
+	to->is_estimated |= c->n == 1 && from->is_nccl && from->size != 1;
+}
+
+static int compare_communicators(struct ranks *r, const struct query *q)
+{
+	struct collective_rank *list = r->collectives.list;
+	u64 end = query__window(q).to;
+	int err = 0;
+
+	if (r->collectives.n)
+		qsort_r(list, r->collectives.n, sizeof(*list), by_communicator, q->names);
+	for (u32 i = 0, n; !err && i < r->collectives.n; i += n) {
+		struct communicator c;
+
+		for (n = 1; i + n < r->collectives.n && !compare_communicator(&list[i], &list[i + n], q->names);)
+			n++;
+		err = communicator__compare(&c, &list[i], n, q->names, end);
+		for (u32 k = 0; k < n; k++)
+			add_sums(r, &c, &list[i + k]);
+		r->compared += c.compared;
+		r->lacks_kernels |= c.compared && list[i].is_nccl && !c.has_device;
+		if (!err && !array__push(r->communicators, r->n_communicators, c))
+			err = -ENOMEM;
+	}
+	return err;
+}
+
+int ranks__new(struct ranks **out, const struct query *q, const struct torch_steps *steps)
 {
 	struct ranks *r = calloc(1, sizeof(*r));
-	u32 n, job = 0;
 	int err;
 
 	*out = r;
 	if (!r)
 		return -ENOMEM;
-	err = list_processes(r, steps, names);
+	map__init(&r->by_pid, sizeof(u32), sizeof(u32));
+	err = collective_ranks__read(&r->collectives, q);
+	if (!err)
+		err = list_processes(r, q, steps);
+	drop_others(r);
 	if (err || !r->n)
 		return err;
 	sort(r);
-	for (u32 i = 0; i < r->n; i += n) {
-		n = job_length(r, i);
-		if (r->list[i].has_collectives)
-			compare_job_steps(r, &r->list[i], n, ++job);
-	}
-	return 0;
+	err = index_pids(r);
+	if (err)
+		return err;
+	set_jobs(r);
+	return compare_communicators(r, q);
 }
 
 void ranks__free(struct ranks *r)
 {
 	if (!r)
 		return;
+	collective_ranks__free(&r->collectives);
+	map__free(&r->by_pid);
+	free(r->communicators);
 	free(r->list);
 	free(r);
+}
+
+const struct communicator *ranks__stuck(const struct ranks *r)
+{
+	const struct communicator *found = NULL;
+
+	for (const struct communicator *c = r->communicators; c < r->communicators + r->n_communicators; c++)
+		if (c->stuck >= 0 && (!found || c->stuck_ns > found->stuck_ns))
+			found = c;
+	return found;
+}
+
+const struct rank *ranks__absent(const struct ranks *r, const struct communicator *c)
+{
+	for (u32 i = 0; i < c->n; i++)
+		if (collective_rank__is_absent(&c->ranks[i], c->stuck))
+			return rank_of(r, c->ranks[i].pid);
+	return NULL;
 }
 
 /*
@@ -269,7 +333,7 @@ const struct rank *ranks__straggler(const struct ranks *r)
 
 static u64 average(const struct rank *rank, enum torch_phase phase)
 {
-	return rank->loop->phase_total_ns[phase] / rank->loop->n;
+	return rank->loop ? rank->loop->phase_total_ns[phase] / rank->loop->n : 0;
 }
 
 /* Returns the average of a phase's averages in the other ranks of the job. */
@@ -279,7 +343,7 @@ static u64 others_average(const struct ranks *r, const struct rank *rank, enum t
 	u32 n = 0;
 
 	for (u32 i = 0; i < r->n; i++) {
-		if (&r->list[i] == rank || r->list[i].job != rank->job)
+		if (&r->list[i] == rank || r->list[i].job != rank->job || !r->list[i].loop)
 			continue;
 		sum += average(&r->list[i], phase);
 		n++;
@@ -296,7 +360,7 @@ enum torch_phase ranks__slow_phase(const struct ranks *r, const struct rank *ran
 	for (u32 p = 0; p < PHASES; p++) {
 		u64 own = average(rank, p), others = others_average(r, rank, p);
 
-		if (p == PHASE_COLLECTIVE || own <= others + most)
+		if (p == PHASE_COLLECTIVE || !own || own <= others + most)
 			continue;
 		most = own - others;
 		*own_ns = own;

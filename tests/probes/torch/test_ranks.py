@@ -38,11 +38,11 @@ def check(where):
     collectives = [(e["start"], e["time"]) for e in recording.trace.events("torch_collective") if e["pid"] == truth[0]["pid"]]
     began = [t[2] for t in truth[1]["times"][1:]]
     waits = [[at - start for start, end in collectives if start < at < end] for at in began]
-    least, most = sum(min(w) for w in waits if w), sum(t[3] - t[2] for t in truth[0]["times"][1:])
+    least, most = sum(min(w) for w in waits if w), sum(t[3] - t[2] for t in truth[0]["times"])
     ok(0 < least <= rows[0]["waited_ns"] <= most, f"{where}: rank 0 waited for rank 1", least, rows[0], most)
     found, text = result["findings"][0]["figures"], result["findings"][0]["text"]
-    ok(found["rank"] == 1 and found["phase"] == PHASES[where] and found["last_steps"] >= sum(map(bool, waits)), f"{where}: rank 1 makes the other one wait",
-       text, found)
+    ok(found["rank"] == 1 and found["phase"] == PHASES[where] and found["last_collectives"] >= sum(map(bool, waits)),
+       f"{where}: rank 1 makes the other one wait", text, found)
     # the phase of rank 1 contains the delay; the finding may have its time or how much longer it is than that of rank 0
     first = list(PHASES).index(where)
     phases = [statistics.mean(t[first + 1] - t[first] for t in truth[rank]["times"][1:]) for rank in (0, 1)]

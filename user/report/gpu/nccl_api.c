@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Report nccl-api: NCCL calls by function and communicator, failures, and calls that had not returned. */
 #include "findings/about.h"
-#include "model/nccl_calls.h"
+#include "model/nccl_bandwidth.h"
 #include "output/text.h"
 #include "report/report.h"
 
@@ -34,6 +34,23 @@ static const struct column failure_columns[] = {
 	{ "pid", "PID", VALUE_U64, SHOW_PLAIN },	{ "tid", "TID", VALUE_U64, SHOW_PLAIN },
 	{ "name", "Function", VALUE_TEXT, SHOW_PLAIN }, { "ret", "Returned", VALUE_S64, SHOW_PLAIN },
 	{ "error", "Error", VALUE_TEXT, SHOW_PLAIN },	{ "calls", "Calls", VALUE_U64, SHOW_COUNT },
+};
+
+/* Bandwidths by the definitions of nccl-tests (model/nccl_bandwidth.h) */
+static const struct column speed_columns[] = {
+	{ "name", "Function", VALUE_TEXT, SHOW_PLAIN },
+	{ "bytes", "Bytes", VALUE_U64, SHOW_BYTES },
+	{ "size", "Ranks", VALUE_S64, SHOW_PLAIN },
+	{ "algorithm", "Algorithm", VALUE_TEXT, SHOW_PLAIN },
+	{ "protocol", "Protocol", VALUE_TEXT, SHOW_PLAIN },
+	{ "calls", "Calls", VALUE_U64, SHOW_COUNT },
+	{ "kernels", "Kernels", VALUE_U64, SHOW_COUNT },
+	{ "gpu_ns", "On GPU", VALUE_U64, SHOW_NS },
+	{ "avg_ns", "Avg", VALUE_DOUBLE, SHOW_NS },
+	{ "min_ns", "Min", VALUE_U64, SHOW_NS },
+	{ "algorithm_bytes_per_s", "Alg. GB/s", VALUE_DOUBLE, SHOW_GIGA },
+	{ "bus_bytes_per_s", "Bus GB/s", VALUE_DOUBLE, SHOW_GIGA },
+	{ "fastest_bus_bytes_per_s", "Fastest bus GB/s", VALUE_DOUBLE, SHOW_GIGA },
 };
 
 static void fill_functions(struct nccl_calls *a, struct table *t)
@@ -102,6 +119,52 @@ static void fill_failures(struct nccl_calls *a, struct table *t)
 	table__sort(t, "calls");
 }
 
+static void add_speed(struct nccl_calls *a, const struct nccl_speed_key *k, const struct nccl_speed *s, struct table *t)
+{
+	bool is_group = k->function == NCCL_OPERATIONS_DIFFER;
+	double per_second = s->ns ? s->size * (double)s->kernels / ((double)s->ns / 1e9) : 0;
+	double fastest = s->shortest ? s->factor * s->size / ((double)s->shortest / 1e9) : 0;
+
+	table__add(t, V_TEXT(is_group ? "several in a group" : nccl_calls__function_name(a, k->function)),
+		   V_U64(k->bytes), k->ranks ? V_S64(k->ranks) : V_NONE, V_TEXT_IF(k->algorithm),
+		   V_TEXT_IF(k->protocol), V_U64(k->fused * s->kernels), V_U64(s->kernels), V_U64(s->ns),
+		   V_DBL((double)s->ns / (double)s->kernels), V_U64(s->shortest),
+		   per_second > 0 ? V_DBL(per_second) : V_NONE, per_second > 0 ? V_DBL(per_second * s->factor) : V_NONE,
+		   fastest > 0 ? V_DBL(fastest) : V_NONE);
+}
+
+/* Adds the table of what ran on devices, if that was recorded. */
+static int add_speeds(const struct query *args, struct nccl_calls *a, struct report_output *out)
+{
+	struct nccl_kernels kernels;
+	struct map speeds;
+	struct table *t;
+	u64 fused = 0;
+	int err = nccl_kernels__read(&kernels, a, args);
+
+	map__init(&speeds, sizeof(struct nccl_speed_key), sizeof(struct nccl_speed));
+	if (!err)
+		err = nccl_bandwidth__sum(&speeds, a, &kernels);
+	t = REPORT_TABLE(out, "speeds", "Collectives and point to point on GPUs", speed_columns);
+	t->limit = 30;
+	MAP_EACH_ENTRY(const struct nccl_speed *s, const struct nccl_speed_key *k, &speeds) {
+		add_speed(a, k, s, t);
+		fused += k->fused > 1 ? s->kernels : 0;
+	}
+	table__sort(t, "gpu_ns");
+	if (fused)
+		report_output__note(
+			out,
+			"%s kernel%s executed all calls of a group: a row has the sum of their bytes, and the kernel once.",
+			TEXT_COUNT(fused), text__s(fused));
+	if (kernels.unjoined)
+		report_output__note(out, "Of %s of NCCL's kernels the call is not known: no row has them.",
+				    TEXT_COUNT(kernels.unjoined));
+	map__free(&speeds);
+	nccl_kernels__free(&kernels);
+	return err;
+}
+
 struct unread {
 	const struct query *args;
 	struct report_output *out;
@@ -153,6 +216,8 @@ static int run(const struct query *args, struct report_output *out)
 	unknown = fill_ranks(&a, ranks);
 	fill_open(&a, open);
 	fill_failures(&a, failures);
+	if (!err)
+		err = add_speeds(args, &a, out);
 	if (!a.calls)
 		report__nothing(args, out, "No NCCL calls were recorded", "nccl");
 	if (!err)
@@ -167,7 +232,7 @@ static int run(const struct query *args, struct report_output *out)
 
 REPORT(nccl_api) = {
 	.name = "nccl-api",
-	.doc = "calls of NCCL: count, time, bytes and errors by function and communicator, and what hangs",
+	.doc = "calls of NCCL: count, time, bytes and errors by function and communicator, what hangs, and bandwidths",
 	.kinds = "nccl_collective,nccl_p2p,nccl_comm,nccl_query,nccl_memory,nccl_reduction,nccl_call,nccl_other",
 	.run = run,
 	.groups = "nvtx",

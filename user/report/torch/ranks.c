@@ -22,9 +22,22 @@ static const struct column rank_columns[] = {
 	{ "optimizer_ns", "Optimizer", VALUE_U64, SHOW_NS },
 	{ "other_ns", "Other", VALUE_U64, SHOW_NS },
 	{ "collective_ns", "Collectives", VALUE_U64, SHOW_NS },
-	{ "waited_ns", "of these waiting for others", VALUE_U64, SHOW_NS },
-	{ "last_steps", "Steps it was last in", VALUE_U64, SHOW_COUNT },
+	{ "waited_ns", "Waited for others", VALUE_U64, SHOW_NS },
+	{ "collectives", "Compared", VALUE_U64, SHOW_COUNT },
+	{ "last_collectives", "Last in", VALUE_U64, SHOW_COUNT },
 	{ "delayed_ns", "All others waited for it", VALUE_U64, SHOW_NS },
+};
+
+static const struct column communicator_columns[] = {
+	{ "hash", "Hash", VALUE_U64, SHOW_HEX },
+	{ "library", "Library", VALUE_TEXT, SHOW_PLAIN },
+	{ "size", "Ranks", VALUE_S64, SHOW_PLAIN },
+	{ "recorded", "Recorded", VALUE_U64, SHOW_PLAIN },
+	{ "collectives", "Compared", VALUE_U64, SHOW_COUNT },
+	{ "skew_ns", "Avg skew", VALUE_DOUBLE, SHOW_NS },
+	{ "by", "Arrival of", VALUE_TEXT, SHOW_PLAIN },
+	{ "stuck_ns", "Waits at the end", VALUE_U64, SHOW_NS },
+	{ "absent", "Ranks absent", VALUE_U64, SHOW_COUNT },
 };
 
 /* The others wait for a rank if it delayed all of them by this part of its time. */
@@ -37,25 +50,52 @@ static void fill(const struct ranks *r, const struct query *args, struct report_
 	for (u32 i = 0; i < r->n; i++) {
 		const struct rank *k = &r->list[i];
 		const struct torch_loop *l = k->loop;
-		const u64 *ns = l->phase_total_ns;
+		struct value phases[PHASES];
 
-		table__add(t, k->has_number ? V_U64(k->task->rank) : V_NONE,
-			   V_TEXT(k->has_number ? names__string(args->names, k->task->host) : ""), V_U64(l->pid),
-			   V_TEXT(NAMES_TITLE(args->names, l->pid, 0)), V_U64(l->n), V_DBL((double)l->median_ns),
-			   V_U64(l->steps[l->slowest].end - l->steps[l->slowest].start), V_U64(ns[PHASE_DATA]),
-			   V_U64(ns[PHASE_FORWARD]), V_U64(ns[PHASE_BACKWARD]), V_U64(ns[PHASE_OPTIMIZER]),
-			   V_U64(ns[PHASE_OTHER]), V_U64(ns[PHASE_COLLECTIVE]), V_U64(k->waited_ns),
-			   V_U64(k->last_steps), V_U64(k->delayed_ns));
+		for (u32 p = 0; p < PHASES; p++)
+			phases[p] = l ? V_U64(l->phase_total_ns[p]) : V_NONE;
+		table__add(t, k->number >= 0 ? V_U64((u64)k->number) : V_NONE,
+			   V_TEXT(k->has_number ? names__string(args->names, k->task->host) : ""), V_U64(k->pid),
+			   V_TEXT(NAMES_TITLE(args->names, k->pid, 0)), l ? V_U64(l->n) : V_NONE,
+			   l ? V_DBL((double)l->median_ns) : V_NONE,
+			   l ? V_U64(l->steps[l->slowest].end - l->steps[l->slowest].start) : V_NONE,
+			   phases[PHASE_DATA], phases[PHASE_FORWARD], phases[PHASE_BACKWARD], phases[PHASE_OPTIMIZER],
+			   phases[PHASE_OTHER], phases[PHASE_COLLECTIVE], V_U64(k->waited_ns), V_U64(k->compared),
+			   V_U64(k->last), V_U64(k->delayed_ns));
+	}
+}
+
+static void fill_communicators(const struct ranks *r, struct report_output *out)
+{
+	struct table *t = REPORT_TABLE(out, "communicators", "Communicators: how far apart ranks come to a collective",
+				       communicator_columns);
+
+	t->limit = 30;
+	for (const struct communicator *c = r->communicators; c < r->communicators + r->n_communicators; c++) {
+		const struct collective_rank *first = c->ranks;
+		bool has_operations = false;
+
+		for (u32 i = 0; i < c->n; i++)
+			has_operations |= c->ranks[i].n;
+		if (!has_operations)
+			continue;
+		table__add(t, V_U64_IF(first->hash), V_TEXT(first->is_nccl ? "NCCL" : "c10d"),
+			   first->size ? V_S64(first->size) : V_NONE, V_U64(c->n), V_U64(c->compared),
+			   c->compared ? V_DBL((double)c->skew_ns / (double)c->compared) : V_NONE,
+			   V_TEXT(c->has_device	 ? "kernels" :
+				  first->is_nccl ? "calls" :
+						   "threads"),
+			   c->stuck >= 0 ? V_U64(c->stuck_ns) : V_NONE, c->stuck >= 0 ? V_U64(c->absent) : V_NONE);
 	}
 }
 
 /*
- * Writes " Its thread was longest in read_image (train.py:27)", by the samples and waits of the rank's thread in its
- * steps, if this is at least half of the time that its phase took more than that of the others.
+ * Writes " Its thread was longest in read_image (train.py:27)", by the samples and waits of the rank's thread from
+ * `from` to `to`, if this took at least least_ns.
  */
-static int write_code(const struct query *args, const struct rank *k, u64 more_ns, struct text_buffer *text)
+static int write_code(const struct query *args, const struct rank *k, u64 from, u64 to, u64 least_ns,
+		      struct text_buffer *text)
 {
-	const struct torch_loop *l = k->loop;
 	struct query q = *args;
 	struct finding_code code, most = { 0 };
 	struct map codes; /* the function and its file -> u64 ns */
@@ -63,9 +103,9 @@ static int write_code(const struct query *args, const struct rank *k, u64 more_n
 	u64 most_ns = 0;
 	int err;
 
-	q.tids = (struct trace_ids){ &l->tid, 1 };
-	q.from = l->steps[0].start;
-	q.to = l->steps[l->n - 1].end;
+	q.tids = (struct trace_ids){ &k->tid, 1 };
+	q.from = from;
+	q.to = to;
 	map__init(&codes, sizeof(code), sizeof(u64));
 	err = sampled__read(&s, &q);
 	for (u32 i = 0; !err && i < s.by_stack.n; i++) {
@@ -86,7 +126,7 @@ static int write_code(const struct query *args, const struct rank *k, u64 more_n
 			most = code;
 		}
 	}
-	if (!err && most_ns >= more_ns / 2 * l->n)
+	if (!err && most_ns >= least_ns)
 		finding_code__add(text, " Its thread was longest in ", &most);
 	if (text->len)
 		text__add(text, ".");
@@ -98,46 +138,204 @@ static int write_code(const struct query *args, const struct rank *k, u64 more_n
 static void write_name(const struct query *args, const struct rank *k, char *buf, size_t size)
 {
 	char title[64];
+	struct text_buffer s = { .buf = buf, .size = size };
 
-	if (k->has_number)
-		snprintf(buf, size, "Rank %u (%s on %s)", k->task->rank,
-			 names__label(args->names, title, sizeof(title), k->loop->pid, 0),
-			 names__string(args->names, k->task->host));
+	names__label(args->names, title, sizeof(title), k->pid, 0);
+	if (k->number < 0)
+		text__add(&s, "%s", title);
 	else
-		names__label(args->names, buf, size, k->loop->pid, 0);
+		text__add(&s, "Rank %lld (%s", (long long)k->number, title);
+	if (k->has_number)
+		text__add(&s, " on %s", names__string(args->names, k->task->host));
+	if (k->number >= 0)
+		text__add(&s, ")");
+}
+
+/* " (ncclAllReduce, 4.00 MiB)" */
+static void add_operation(struct text_buffer *s, const struct collective *one)
+{
+	if (one && one->function)
+		text__add(s, " (%s, %s)", one->function, TEXT_BYTES(one->bytes));
+}
+
+/* Returns the operation as one of the ranks called it; NULL: none did. */
+static const struct collective *operation_of(const struct communicator *c, s64 number)
+{
+	const struct collective *one = NULL;
+
+	for (u32 i = 0; i < c->n && !one; i++)
+		one = collective_rank__operation(&c->ranks[i], number);
+	return one;
+}
+
+/* Returns when the rank's last operation ended; the begin of the selected time if it had none. */
+static u64 last_end(const struct communicator *c, const struct rank *k, const struct query *args)
+{
+	u64 end = query__window(args).from;
+
+	for (u32 i = 0; i < c->n; i++)
+		if (c->ranks[i].pid == k->pid && c->ranks[i].n)
+			end = c->ranks[i].list[c->ranks[i].n - 1].end;
+	return end;
+}
+
+/* The ranks wait for one that has not come. */
+static int add_stuck(const struct ranks *r, const struct query *args, struct report_output *out)
+{
+	const struct communicator *c = ranks__stuck(r);
+	const struct rank *k = c ? ranks__absent(r, c) : NULL;
+	char who[256] = "", what[128] = "", code[512] = "", waiters[48];
+	struct text_buffer operation = { .buf = what, .size = sizeof(what) };
+	struct text_buffer where = { .buf = code, .size = sizeof(code) };
+	u64 from, to = query__window(args).to;
+	u32 others = c ? c->n - c->absent : 0;
+	int err = 0;
+
+	if (!c)
+		return 0;
+	text__add(&operation, "collective %lld", (long long)c->stuck + 1);
+	add_operation(&operation, operation_of(c, c->stuck));
+	if (k) {
+		write_name(args, k, who, sizeof(who));
+		if (others == 1)
+			snprintf(waiters, sizeof(waiters), "the other rank");
+		else
+			snprintf(waiters, sizeof(waiters), "the %u other ranks", others);
+		from = last_end(c, k, args);
+		err = write_code(args, k, from, to, (to - from) / 2, &where);
+		report_output__finding(out, "%s%s had not come to %s when the trace ended: %s had waited for %s.%s",
+				       who, c->absent > 1 ? " and others" : "", what, waiters, TEXT_NS(c->stuck_ns),
+				       code);
+	} else {
+		report_output__finding(
+			out,
+			"%u recorded rank%s of %d had waited for %s in %s when the trace ended, for a rank that was not recorded.",
+			c->n, text__s(c->n), c->ranks->size, TEXT_NS(c->stuck_ns), what);
+	}
+	REPORT_FIGURES(out, FIGURE("pid", k ? V_U64(k->pid) : V_NONE),
+		       FIGURE("rank", k && k->number >= 0 ? V_U64((u64)k->number) : V_NONE),
+		       FIGURE("collective", V_U64((u64)c->stuck + 1)), FIGURE("absent", V_U64(c->absent)),
+		       FIGURE("stuck_ns", V_U64(c->stuck_ns)));
+	return err;
+}
+
+/* "ncclAllReduce of 4.00 MiB in rank 0" */
+static void add_call(struct text_buffer *s, const struct collective_rank *k, const struct collective *one)
+{
+	text__add(s, "%s of %s in rank %d", one->function, TEXT_BYTES(one->bytes), k->rank);
+}
+
+/* Ranks of a communicator call different collectives. */
+static void add_mismatch(const struct communicator *c, struct report_output *out)
+{
+	const struct collective_rank *first = NULL;
+	char calls[256] = "";
+	struct text_buffer text = { .buf = calls, .size = sizeof(calls) };
+
+	for (const struct collective_rank *k = c->ranks; k < c->ranks + c->n; k++) {
+		const struct collective *one = collective_rank__operation(k, c->mismatch), *other;
+
+		if (!one || !one->function)
+			continue;
+		if (!first) {
+			first = k;
+			add_call(&text, k, one);
+			continue;
+		}
+		other = collective_rank__operation(first, c->mismatch);
+		if (other->bytes == one->bytes && !strcmp(other->function, one->function))
+			continue;
+		text__add(&text, ", and ");
+		add_call(&text, k, one);
+		break;
+	}
+	report_output__finding(out, "Ranks of communicator 0x%llx call different collectives: collective %lld is %s.",
+			       (unsigned long long)c->ranks->hash, (long long)c->mismatch + 1, calls);
+}
+
+static void add_mismatches(const struct ranks *r, struct report_output *out)
+{
+	for (u32 i = 0; i < r->n_communicators; i++)
+		if (r->communicators[i].mismatch >= 0)
+			add_mismatch(&r->communicators[i], out);
+}
+
+/* What one rank's kernels alone show */
+static void add_estimates(const struct ranks *r, const struct query *args, struct report_output *out)
+{
+	char who[256];
+
+	for (u32 i = 0; i < r->n; i++) {
+		const struct rank *k = &r->list[i];
+
+		if (!k->is_estimated || table__percent(k->waited_ns, k->total_ns) < DELAY_PERCENT)
+			continue;
+		write_name(args, k, who, sizeof(who));
+		report_output__finding(
+			out,
+			"%s waited for another rank for %s, %.0f%% of its time: so much longer than the fastest one did its kernels of NCCL run. No other rank of the communicator was recorded.",
+			who, TEXT_NS(k->waited_ns), table__percent(k->waited_ns, k->total_ns));
+	}
+}
+
+static bool is_straggler(const struct rank *k)
+{
+	return k && table__percent(k->delayed_ns, k->total_ns) >= DELAY_PERCENT;
+}
+
+/* "40.000 ms a step on average, ", of a rank with steps */
+static void write_delay(const struct rank *k, char *buf, size_t size)
+{
+	if (k->loop)
+		snprintf(buf, size, "%s a step on average, ", TEXT_NS(k->delayed_ns / k->loop->n));
 }
 
 static int add_straggler(const struct ranks *r, const struct query *args, struct report_output *out)
 {
 	const struct rank *k = ranks__straggler(r);
-	char who[256], buf[512] = "";
-	struct text_buffer text = { .buf = buf, .size = sizeof(buf) };
-	u64 own_ns, others_ns, per_step;
-	enum torch_phase phase;
+	const struct torch_loop *l = is_straggler(k) ? k->loop : NULL;
+	char who[256], code[512] = "", steps[192] = "", delay[64] = "";
+	struct text_buffer where = { .buf = code, .size = sizeof(code) };
+	u64 own_ns = 0, others_ns = 0;
+	enum torch_phase phase = PHASE_OTHER;
 	int err;
 
-	if (!k || table__percent(k->delayed_ns, k->loop->total_ns) < DELAY_PERCENT) {
-		if (r->compared)
-			report_output__finding(
-				out,
-				"No rank makes the others wait for %u%% of its time or more and at least twice as long as any other rank does.",
-				DELAY_PERCENT);
+	if (!is_straggler(k))
 		return 0;
+	if (l) {
+		phase = ranks__slow_phase(r, k, &own_ns, &others_ns);
+		snprintf(steps, sizeof(steps), " On average it needs %s of a step for %s, the others %s.",
+			 TEXT_NS(own_ns), torch_phase__name(phase), TEXT_NS(others_ns));
 	}
-	phase = ranks__slow_phase(r, k, &own_ns, &others_ns);
-	per_step = k->delayed_ns / k->loop->n;
-	err = write_code(args, k, own_ns - others_ns, &text);
+	err = write_code(args, k, l ? l->steps[0].start : args->from, l ? l->steps[l->n - 1].end : args->to,
+			 l ? (own_ns - others_ns) / 2 * l->n : k->delayed_ns / 2, &where);
 	write_name(args, k, who, sizeof(who));
+	write_delay(k, delay, sizeof(delay));
 	report_output__finding(
-		out,
-		"%s makes the others wait %s a step on average, %.0f%% of its time; it was last in %llu of %llu steps. On average it needs %s of a step for %s, the others %s.%s",
-		who, TEXT_NS(per_step), table__percent(k->delayed_ns, k->loop->total_ns), k->last_steps, k->compared,
-		TEXT_NS(own_ns), torch_phase__name(phase), TEXT_NS(others_ns), buf);
-	REPORT_FIGURES(out, FIGURE("pid", V_U64(k->loop->pid)),
-		       FIGURE("rank", k->has_number ? V_U64(k->task->rank) : V_NONE),
-		       FIGURE("delayed_ns", V_U64(k->delayed_ns)), FIGURE("last_steps", V_U64(k->last_steps)),
-		       FIGURE("phase", V_TEXT(torch_phase__name(phase))), FIGURE("phase_ns", V_U64(own_ns)),
-		       FIGURE("others_ns", V_U64(others_ns)));
+		out, "%s makes the others wait %s%.0f%% of its time; it was last in %llu of %llu collectives.%s%s", who,
+		delay, table__percent(k->delayed_ns, k->total_ns), k->last, k->compared, steps, code);
+	REPORT_FIGURES(out, FIGURE("pid", V_U64(k->pid)),
+		       FIGURE("rank", k->number >= 0 ? V_U64((u64)k->number) : V_NONE),
+		       FIGURE("delayed_ns", V_U64(k->delayed_ns)), FIGURE("last_collectives", V_U64(k->last)),
+		       FIGURE("phase", l ? V_TEXT(torch_phase__name(phase)) : V_NONE),
+		       FIGURE("phase_ns", l ? V_U64(own_ns) : V_NONE),
+		       FIGURE("others_ns", l ? V_U64(others_ns) : V_NONE));
+	return err;
+}
+
+static int add_findings(const struct ranks *r, const struct query *args, struct report_output *out)
+{
+	int err = add_stuck(r, args, out);
+
+	add_mismatches(r, out);
+	if (!err)
+		err = add_straggler(r, args, out);
+	add_estimates(r, args, out);
+	if (r->compared && !is_straggler(ranks__straggler(r)) && !ranks__stuck(r))
+		report_output__finding(
+			out,
+			"No rank makes the others wait for %u%% of its time or more and at least twice as long as any other rank does.",
+			DELAY_PERCENT);
 	return err;
 }
 
@@ -159,7 +357,11 @@ static void add_notes(const struct ranks *r, struct report_output *out)
 	if (r->n && !has_collectives)
 		report_output__note(
 			out,
-			"No thread waited on a CPU for a collective, so it is not known which rank the others wait for: with NCCL, the GPUs wait.");
+			"No thread waited on a CPU for a collective, and no call of NCCL was recorded, so it is not known which rank the others wait for.");
+	if (r->lacks_kernels)
+		report_output__note(
+			out,
+			"NCCL's kernels were not recorded (-t +gpu): ranks are compared by their calls on the host, which need not wait when they are early.");
 	if (lacks_rank)
 		report_output__note(
 			out,
@@ -173,16 +375,18 @@ static int run(const struct query *args, struct report_output *out)
 	int err = torch_steps__new(&steps, args);
 
 	if (!err)
-		err = ranks__new(&r, steps, args->names);
+		err = ranks__new(&r, args, steps);
 	if (!err)
-		err = add_straggler(r, args, out);
+		err = add_findings(r, args, out);
 	if (!err) {
 		fill(r, args, out);
+		fill_communicators(r, out);
 		add_notes(r, out);
 		if (!r->n)
-			report__nothing(args, out,
-					"No training step of a process with a rank or with collectives was recorded",
-					"torch");
+			report__nothing(
+				args, out,
+				"No collective operation, and no training step of a process with a rank, was recorded",
+				"torch");
 	}
 	ranks__free(r);
 	torch_steps__free(steps);
@@ -191,7 +395,7 @@ static int run(const struct query *args, struct report_output *out)
 
 REPORT(ranks) = {
 	.name = "ranks",
-	.doc = "distributed training with PyTorch: the steps of each rank, and which rank the others wait for",
-	.kinds = "torch_collective,proc_rank",
+	.doc = "distributed training: the steps of each rank, which rank the others wait for, and which never came",
+	.kinds = "torch_collective,proc_rank,nccl_collective",
 	.run = run,
 };
