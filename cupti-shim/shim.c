@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The shim's only thread. Without a tracer it reads a few semaphores once a second and does nothing else: it makes no
- * call of CUPTI and has no subscription. While a tracer asks for records it makes CUPTI return its buffers ten times
- * a second, and hands over their contents.
+ * The shim's only thread. Without a tracer it reads a few semaphores once a second, or when a tracer wakes it, and does
+ * nothing else: it makes no call of CUPTI and has no subscription. While a tracer asks for records it makes CUPTI
+ * return its buffers ten times a second, and hands over their contents.
+ *
+ * A tracer can't wake the thread by the semaphores: the kernel writes them in the process's own copy of their page. So
+ * the thread waits at the first word of the shim's file, which nothing writes, as a futex: the kernel identifies it by
+ * the file, and a tracer that maps the file wakes all processes with it (attach/semaphores.c). Any other program can
+ * do that, too, so for some ms after it was woken the thread waits elsewhere.
  */
 #define _GNU_SOURCE
 #include "libc.h"
@@ -13,7 +18,9 @@
 #include "torch.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <errno.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -24,8 +31,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* at first after 1, 2, 4 ms ..: a tracer comes either when the library is loaded or much later */
+/*
+ * At first after 1, 2, 4 ms ..: a tracer comes either when the library is loaded or much later. So it is after the
+ * thread was woken, up to WOKEN_MS: the requests for a tracer's families come one after the other.
+ */
 #define DORMANT_MS	 1000
+#define WOKEN_MS	 16
 #define ACTIVE_MS	 100
 #define DORMANT_SLACK_NS 50000000UL
 #define RETRY_MS	 10000 /* after another profiler was using CUPTI */
@@ -34,6 +45,8 @@
 #define INHERITED_NS	 2000000000ULL /* for which a forked child goes on recording until a tracer requests it */
 
 SHIM_EXPORT int InitializeInjection(void);
+/* by the linker: the begin of the file */
+extern const uint32_t __ehdr_start[] __attribute__((visibility("hidden")));
 
 static struct {
 	pthread_mutex_t lock; /* protects CUPTI, clock, names and batch */
@@ -178,22 +191,50 @@ static bool is_active(void)
 	return shim.active || nvtx__is_active() || functions__is_busy() || torch__is_busy();
 }
 
+static void sleep_ms(long ms)
+{
+	struct timespec t = shim__in_ms(ms);
+
+	prctl(PR_SET_TIMERSLACK, 0);
+	sem_timedwait(&shim.wake, &t);
+}
+
+/* Returns whether a tracer has woken the thread. */
+static bool sleep_dormant(void)
+{
+	struct timespec t = { .tv_sec = shim.look_ms / 1000, .tv_nsec = shim.look_ms % 1000 * 1000000 };
+	uint32_t word;
+
+	memcpy(&word, ELFMAG, sizeof(word));
+	/* the check may be delayed if that saves the machine a wake-up */
+	prctl(PR_SET_TIMERSLACK, DORMANT_SLACK_NS);
+	if (!syscall(SYS_futex, __ehdr_start, FUTEX_WAIT, word, &t, NULL, 0))
+		return true;
+	/* not on this kernel */
+	if (errno != ETIMEDOUT && errno != EINTR)
+		sleep_ms(shim.look_ms);
+	return false;
+}
+
 static void *run(void *arg)
 {
-	long ms, first = 1; /* ms */
-	struct timespec t;
+	long ms, first = 1, longest = shim.look_ms; /* ms */
 
 	prctl(PR_SET_NAME, "sonde-cupti");
 	while (!shim.ending) {
 		pthread_mutex_lock(&shim.lock);
 		step();
-		ms = is_active() ? ACTIVE_MS : first < shim.look_ms ? first : shim.look_ms;
-		first += first < shim.look_ms ? first : 0;
+		ms = is_active() ? ACTIVE_MS : longest;
 		pthread_mutex_unlock(&shim.lock);
-		/* the check may be delayed if that saves the machine a wake-up */
-		prctl(PR_SET_TIMERSLACK, ms == shim.look_ms ? DORMANT_SLACK_NS : 0);
-		t = shim__in_ms(ms);
-		sem_timedwait(&shim.wake, &t);
+		if (first < ms) {
+			sleep_ms(first);
+			first *= 2;
+		} else if (is_active()) {
+			sleep_ms(ms);
+		} else if (sleep_dormant()) {
+			first = 1;
+			longest = WOKEN_MS;
+		}
 	}
 	pthread_mutex_lock(&shim.lock);
 	nvtx__stop();

@@ -139,7 +139,10 @@ static int serve_sites(struct server *s)
 	err = ownership__check(s->ownership, s->file, is_undeclared(p));
 	if (err)
 		return err;
-	return attach_sites(s, p, &sites);
+	err = attach_sites(s, p, &sites);
+	if (!err && r->counters)
+		semaphores__wake(s->file);
+	return err;
 }
 
 /* Does the program run at perf events: at major page faults, or at the ticks of a clock? */

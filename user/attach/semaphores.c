@@ -2,7 +2,11 @@
 #include "attach/semaphores.h"
 
 #include <elf.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/shim.h"
@@ -61,4 +65,15 @@ bool semaphores__are(int fd, const u64 *offsets, u32 n)
 		    !(has_usdt && offsets[i] >= from && offsets[i] - from <= size - sizeof(u16)))
 			return false;
 	return true;
+}
+
+void semaphores__wake(int fd)
+{
+	void *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+
+	if (page == MAP_FAILED)
+		return;
+	/* only the kernel reads the page: one that is missing is no fault of this process */
+	syscall(SYS_futex, page, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	munmap(page, 4096);
 }

@@ -9,3 +9,8 @@
  * or in an ELF section .probes, which contains those of USDT. The attacher checks this for every request.
  */
 bool semaphores__are(int fd, const u64 *offsets, u32 n);
+/*
+ * Wakes the shims that were loaded from this file and wait for a tracer (cupti-shim/shim.c): their futex is the file's
+ * first word.
+ */
+void semaphores__wake(int fd);

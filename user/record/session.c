@@ -163,6 +163,7 @@ int session__start(struct session *s, char *err, size_t len)
 	while (s->args->command_pid && s->preattach)
 		preattach__attach_next(s);
 	timing__step("libraries on disk probed");
+	shims__await(s);
 	/*
 	 * Losses until here affect no figure, and are counted separately; the records are handled later. The rings are
 	 * read even if they were just read: one that is full would lose records of the traced time.

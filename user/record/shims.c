@@ -13,6 +13,8 @@
 
 #include "attach/library.h"
 #include "core/shim.h"
+#include "record/discover/objects.h"
+#include "record/drain/losses.h"
 #include "record/family.h"
 #include "record/parts.h"
 #include "util/array.h"
@@ -27,6 +29,8 @@
 #define CONTROL_FIRST	       0x8000
 #define CONTROL_LAST	       0xffff
 #define CHECK_EVERY	       250000000 /* ns */
+#define AWAIT_NS	       150000000
+#define AWAIT_LOOK_US	       500
 
 bool shim_user__is_runtime(struct elf *elf, const char *path, bool hint)
 {
@@ -200,6 +204,8 @@ void session__request_records(struct session *s, const struct shim_user *user, c
 			t->dev = m->dev;
 			t->ino = m->ino;
 			t->links = links;
+			t->is_early = !s->time.started;
+			t->has_answered = false;
 		}
 		return;
 	}
@@ -236,6 +242,17 @@ struct state_event {
 	char text[];
 };
 
+/* The GPU's work before that is counted by its launches. */
+static void note_gap(struct session *s, const struct shim_target *t, const struct event *e)
+{
+	struct mapping m = { .dev = t->dev, .ino = t->ino };
+	const struct object *o = objects__find(s->objects, &m);
+
+	if (t->is_early && !t->has_answered && t->user->dropped && s->time.started && e->time > s->time.started)
+		losses__add_of(s, t->pid, EVENT_FAMILY(t->user->state), LOSS_ATTACH_GAP, 1, s->time.started, e->time,
+			       o ? o->id : 0);
+}
+
 void session__note_shim(struct session *s, const struct shim_user *user, const struct event *e, u32 size)
 {
 	const struct state_event *r = (const struct state_event *)e;
@@ -247,6 +264,10 @@ void session__note_shim(struct session *s, const struct shim_user *user, const s
 	t = find(g, user, e->pid);
 	if (!t)
 		t = add(g, user, e->pid);
+	if (t && r->shim.state == GPU_SHIM_STARTED)
+		note_gap(s, t, e);
+	if (t)
+		t->has_answered = true;
 	/* GPU_SHIM_LEFT of another tracer does not concern this one; its own means the end */
 	if (t && (r->shim.state != GPU_SHIM_LEFT || g->dropped))
 		t->active = r->shim.state == GPU_SHIM_STARTED || r->shim.state == GPU_SHIM_IMPAIRED;
@@ -330,6 +351,24 @@ void shim_user__tick(struct session *s, u64 now)
 		return;
 	g->next_check = now + CHECK_EVERY;
 	find_the_gone(s);
+}
+
+static bool is_any_silent(const struct shims *g)
+{
+	for (u32 i = 0; i < g->n; i++)
+		if (g->list[i].links && g->list[i].user->state && !g->list[i].has_answered)
+			return true;
+	return false;
+}
+
+void shims__await(struct session *s)
+{
+	u64 end = session__now(s) + AWAIT_NS;
+
+	while (is_any_silent(&s->shims) && session__now(s) < end && !session__is_stopping(s)) {
+		drain__rings(s);
+		usleep(AWAIT_LOOK_US);
+	}
 }
 
 /* Closes the control links first: the shims then stop, flush, and report that they are done. */

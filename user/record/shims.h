@@ -17,6 +17,8 @@ struct shim_target {
 	u64 dev, ino; /* the shim's file that the links belong to; after an exec the process may map another one */
 	u32 links; /* the number of its links; 0: it has none */
 	bool active; /* it will send more records when it stops */
+	bool is_early; /* it was requested before the traced time began */
+	bool has_answered; /* it has reported a state */
 	bool is_over; /* it has ended; records that it sent may still be unread */
 	u64 ended_drained; /* session__drained() when its end was noticed */
 };
@@ -33,4 +35,9 @@ struct shims {
 	int slot_fd; /* holds the lock that reserves the slot */
 };
 
+/*
+ * Waits until the shims of the processes that were there at the start have begun to record. A shim that is older than
+ * attach/semaphores.c may need a second; then what it did not record is counted as a gap.
+ */
+void shims__await(struct session *s);
 void shims__free(struct shims *s);

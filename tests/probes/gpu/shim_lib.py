@@ -2,6 +2,7 @@
 """Shared by the tests of the shim and of family gpu: the doubles, the events that they log (the truth), the shim's records."""
 import collections
 import os
+import shutil
 import struct
 import subprocess
 import tempfile
@@ -145,6 +146,13 @@ class Shimmed:
 
     def states(self):
         return [e["state"] for e in self.got["shim"]]
+
+
+def sleeping_copy():
+    """A copy of the shim under another name, in a folder of its own: other recordings on this machine neither recognize it nor wake it."""
+    path = os.path.join(tempfile.mkdtemp(prefix="sonde-dormant-"), "asleep.so")
+    shutil.copy(SHIM, path)
+    return path
 
 
 class States:

@@ -4,16 +4,14 @@
 # test: timeout=240 parallel waits
 import os
 import shutil
-import tempfile
 import time
 
-from shim_lib import CONSUMER, DOUBLES, SHIM, Shimmed, versions
+from shim_lib import CONSUMER, DOUBLES, Shimmed, sleeping_copy, versions
 import proc_files
 from tap import done, ok
 from waiting import wait_for
 
-# The shim under another file name, so that no tracer of this machine recognizes it and wakes it
-ASLEEP = os.path.join(tempfile.mkdtemp(prefix="sonde-dormant-"), "asleep.so")
+ASLEEP = sleeping_copy()
 SECONDS = int(os.environ.get("DORMANT", 60))
 NAME = "sonde-cupti"
 
@@ -62,7 +60,6 @@ def check(label, r, before, after, passed, calls):
 
 
 version = versions()[-1]
-shutil.copy(SHIM, ASLEEP)
 alone = begin(version)
 # linked to the program, as in PyTorch
 linked = begin(version, os.path.join(DOUBLES, version, f"libcupti.so.{version}"))

@@ -11,6 +11,7 @@ import time
 
 from shim_lib import (
     ALL,
+    CONSUMER,
     GRAPHS,
     KERNELS,
     LEFT,
@@ -23,6 +24,7 @@ from shim_lib import (
     States,
     compare,
     setting,
+    sleeping_copy,
     training,
     versions,
 )
@@ -152,7 +154,9 @@ def is_quiet(pid):
 
 
 def dormant(version):
-    r = Shimmed(version, "-w", "-n", "10", wait=False, SHIM_LATER="1", SONDE_CUPTI_WAIT="")
+    asleep = sleeping_copy()
+    r = Shimmed(version, "-w", "-n", "10", wait=False, SHIM_LATER="1", SONDE_CUPTI_WAIT="", LD_PRELOAD=f"{asleep}:{CONSUMER}",
+                CUDA_INJECTION64_PATH=asleep)
     r.child.stdout.readline()
     # at first the shim looks for a tracer more often
     wait_for(lambda: is_quiet(r.child.pid), 60)
@@ -168,6 +172,7 @@ def dormant(version):
     r.child.stdin.write("\n")
     r.finish()
     ok(r.status == 0 and not any(r.got.values()), "dormant: no batch is passed to the probe site", dict(r.got))
+    shutil.rmtree(os.path.dirname(asleep))
 
 
 def finding(version):

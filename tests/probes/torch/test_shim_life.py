@@ -1,13 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The library in a process that runs PyTorch: the budget records whole steps and counts the others, in programs with and without an optimizer;
-forked children are recorded; two recordings at once, one after the other, and one that is killed; nothing of it stays in PyTorch.
+forked children are recorded; two recordings at once, one after the other, and one that is killed; a recording of a process that has the library
+already begins at once; nothing of it stays in PyTorch.
 test: timeout=300"""
+import bisect
 import collections
 import os
 import signal
 import subprocess
 
+import proc_files
 from recording import workdir
 from sonde_cli import SONDE, Sonde, tables
 from sonde_trace import Trace
@@ -47,13 +50,15 @@ for line in iter(sys.stdin.readline, ""):
             os._exit(0)
         os.waitpid(pid, 0)
         continue
-    steps = 0
+    steps, begins = 0, [time.monotonic_ns()]
     while time.monotonic() < end:
         work()
         if word == "train":
             optimizer.step()
         steps += 1
-    print(word, steps, callbacks(), time.monotonic_ns(), flush=True)
+        if word == "log":
+            begins.append(time.monotonic_ns())
+    print(word, steps, callbacks(), time.monotonic_ns(), *begins[1:], flush=True)
 """
 
 
@@ -156,6 +161,31 @@ def check_all(program):
     clean(program, "two recordings")
 
 
+def is_dormant(pid):
+    """Does the library's thread wait for a tracer at the first word of its file?"""
+    calls = [(proc_files.read(f"/proc/{pid}/task/{tid}/syscall") or "").split() for tid in proc_files.threads(pid)]
+    return any(call[0] == "202" and call[3] == "0x464c457f" for call in calls if len(call) > 4)
+
+
+def check_again(program):
+    """The traced time is one second, and the program logs when each of its steps ends."""
+    ok(wait_for(lambda: is_dormant(program.pid), 20, 0.05), "the library waits for a tracer")
+    program.send("log 4")
+    s = record(program, "again", "--torch-budget", "none", "-d", "1")
+    status = s.end(None)
+    ends = [int(ns) for ns in program.read()[4:]]
+    trace = Trace(s.path)
+    cost, stop = next(trace.events("meta_cost")), next(trace.events("meta_end"))["stop"]
+    live = cost["time"] - cost["wall"]
+    steps = [(a, b) for a, b in zip(ends, ends[1:]) if live <= a and b <= stop]
+    calls = sorted(e["start"] for e in trace.events("torch_op") if e["pid"] == program.pid)
+    wrong = [(a, b) for a, b in steps if bisect.bisect(calls, b) - bisect.bisect(calls, a) != OPS]
+    ok(status == 0 and steps and not wrong, f"recorded again, at once: all calls of the {len(steps)} steps in the traced time",
+       len(wrong), live, wrong[:3])
+    gaps = [e for e in trace.events("meta_loss") if e["reason_name"] == "LOSS_ATTACH_GAP" and e["last"] > live]
+    ok(not gaps, "recorded again: no time is counted as a gap", gaps)
+
+
 def check_fork(program):
     s = record(program, "fork", "--torch-budget", "none")
     started(s)
@@ -195,6 +225,7 @@ def main():
     check_all(program)
     check_fork(program)
     check_kill(program)
+    check_again(program)
     program.p.stdin.close()
     ok(program.p.wait(timeout=60) == 0, "the program ends as usual")
     done()
