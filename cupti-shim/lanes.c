@@ -21,6 +21,7 @@ struct lane {
 	uint64_t next; /* head, once the record that is being written is complete */
 	uint32_t reading; /* 1: a thread hands over what is between tail and head */
 	uint32_t own_flushes, seen_flushes; /* by the thread itself; those at the last lanes__collect() */
+	uint64_t flush_ns; /* in own_flushes */
 	uint64_t lost;
 	uint8_t *data; /* NULL: none yet */
 	uint8_t *room; /* of the owner of this kind */
@@ -103,6 +104,11 @@ struct lane_thread *lane__thread(void)
 uint32_t lane_thread__tid(const struct lane_thread *t)
 {
 	return t->tid;
+}
+
+uint64_t lane_thread__flush_ns(const struct lane_thread *t, enum lane_kind kind)
+{
+	return t->lanes[kind].flush_ns;
 }
 
 void *lane_thread__room(struct lane_thread *t, size_t bytes, enum lane_kind kind)
@@ -205,13 +211,16 @@ void *lane__record(enum lane_kind kind, uint16_t record_kind, size_t body, uint6
 void lane__commit(enum lane_kind kind)
 {
 	struct lane *l = &own->lanes[kind];
+	uint64_t before;
 
 	__atomic_store_n(&l->head, l->next, __ATOMIC_RELEASE);
 	own->busy = 0;
 	if (l->head - __atomic_load_n(&l->tail, __ATOMIC_RELAXED) <= LANE_BYTES / 2)
 		return;
 	__atomic_store_n(&l->own_flushes, l->own_flushes + 1, __ATOMIC_RELAXED);
+	before = shim__now();
 	flush(l, kind);
+	l->flush_ns += shim__now() - before;
 }
 
 bool lane__record_text_at(enum lane_kind kind, uint16_t record_kind, uint64_t time, const void *body, size_t size,

@@ -24,6 +24,8 @@ struct lane_thread;
 /* The calling thread's own number, and its buffers; NULL: there are too many threads. */
 struct lane_thread *lane__thread(void);
 uint32_t lane_thread__tid(const struct lane_thread *t);
+/* The time in which the thread has handed over records itself, ns. */
+uint64_t lane_thread__flush_ns(const struct lane_thread *t, enum lane_kind kind);
 /* Zeroed memory for the use of the lane's owner in this thread, which outlives no thread. */
 void *lane_thread__room(struct lane_thread *t, size_t bytes, enum lane_kind kind);
 /*

@@ -98,6 +98,7 @@ static void stop(void)
 		return;
 	remove_callbacks();
 	report_all_lost();
+	torch_calls__report_cost();
 	report_state(GPU_SHIM_STOPPED, "");
 	texts__set_recording(LANE_TORCH, false);
 	control.is_busy = false;
@@ -125,8 +126,10 @@ void torch__step(uint32_t requested, bool came, bool left)
 	}
 	report_all_lost();
 	lanes__collect(LANE_TORCH);
-	if (left)
+	if (left) {
+		torch_calls__report_cost();
 		report_state(GPU_SHIM_LEFT, "");
+	}
 }
 
 void torch__end(void)
@@ -136,6 +139,7 @@ void torch__end(void)
 	torch_budget__stop();
 	torch_calls__set_recording(false, false);
 	report_all_lost();
+	torch_calls__report_cost();
 	report_state(GPU_SHIM_STOPPED, "");
 	control.is_busy = false;
 }

@@ -48,8 +48,21 @@ void **torch_calls__begin(void **context, const struct record_function *f);
 void torch_calls__end(const struct record_function *f, void *context);
 /* inner: also operators that operators call */
 void torch_calls__set_recording(bool records, bool inner);
-/* Calls since the recording began: all that PyTorch passed, and those that were recorded. Others may change them. */
-void torch_calls__count(uint64_t *passed, uint64_t *recorded);
+/*
+ * Estimated ns that PyTorch takes for a call that it passes to the shim: it makes an object for it, and calls the shim
+ * twice. Measured by bench_torch_durations.
+ */
+#define TORCH_PASS_NS 100
+
+/* Calls since the recording began, which other threads may change meanwhile. */
+struct torch_count {
+	uint64_t passed; /* all that PyTorch passed */
+	uint64_t recorded;
+	uint64_t record_ns; /* what the shim itself takes for a recorded one */
+};
+void torch_calls__count(struct torch_count *count);
+/* Reports what a call takes, as measured since the recording began. */
+void torch_calls__report_cost(void);
 /* Calls lost since the last call because too many were within each other. */
 uint64_t torch_calls__lost(void);
 

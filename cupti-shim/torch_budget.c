@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Keeps what recording PyTorch costs within a share of the program's time: after some recorded steps of training the
- * callback for operators is removed for as long as their cost requires, and added again when a step ends. Without it
- * PyTorch calls the shim for ranges alone, of which there are few. In a program without steps, such as inference, the
- * shim's thread does the same by time.
+ * Keeps what recording PyTorch costs within a share of the program's time: after a block of recorded steps of training
+ * the callback for operators is removed for as long as their cost requires, and added again when a step ends. Without
+ * it PyTorch calls the shim for ranges alone, of which there are few. In a program without steps, such as inference,
+ * the shim's thread does the same by time.
  *
- * The cost is estimated: CALL_NS for each call that PyTorch passes to the shim, RECORD_NS more for one that is recorded
- * and handed over. docs/torch.md has the measurement.
+ * The cost of a block is that of its calls, of which torch_calls.c measures a part, that of the ranges in the rest
+ * before it, and that of its begin and end: the time that PyTorch takes to add and remove the callback, and TOGGLE_NS,
+ * an estimate of what is slower afterwards: each thread then makes its list of callbacks anew, and code and data of
+ * recording are in no cache. So blocks of short steps have many of them. docs/torch.md has the measurements.
  */
 #define _GNU_SOURCE
 #include "torch.h"
@@ -17,8 +19,8 @@
 #include "core/shim_torch.h"
 
 #define PERCENT	    2
-#define CALL_NS	    120
-#define RECORD_NS   400
+#define TOGGLE_NS   100000ULL
+#define BLOCK_NS    20000000ULL /* of steps, at least */
 #define REST_MAX    1900000000ULL /* ns: at least five steps in ten seconds */
 #define NO_STEPS_NS 1000000000ULL /* without any step so far: by time */
 #define SLICE_NS    100000000ULL /* recorded at a time then */
@@ -29,8 +31,9 @@ static struct {
 	uint64_t operators; /* handle of their callback; 0: none, a rest */
 	uint64_t since; /* CLOCK_MONOTONIC, ns: when operators began to be recorded, or the rest began */
 	uint64_t rest; /* ns: how long it is to be */
-	uint64_t passed, recorded; /* calls at `since` */
-	uint64_t cost; /* ns: of the calls before the rest */
+	struct torch_count base; /* calls at `since` */
+	uint64_t extra; /* ns: what ranges in the rest before the block took, and the rest's begin and end */
+	uint64_t cost; /* ns: of the block before the rest */
 	uint64_t started; /* CLOCK_MONOTONIC, ns */
 	uint64_t step; /* number of the step that is running */
 	uint64_t step_began; /* 0: not known */
@@ -52,13 +55,14 @@ static void drop_lock(void)
 static void set_base(uint64_t now)
 {
 	budget.since = now;
-	torch_calls__count(&budget.passed, &budget.recorded);
+	torch_calls__count(&budget.base);
 }
 
 static void begin_to_record(uint64_t now)
 {
 	set_base(now);
 	budget.operators = torch_find__add(false);
+	budget.extra += TOGGLE_NS + shim__now() - now;
 }
 
 static void report_rest(uint64_t now)
@@ -83,35 +87,41 @@ static void report_step(uint64_t end)
 
 static uint64_t cost_since(void)
 {
-	uint64_t passed, recorded;
+	struct torch_count all;
 
-	torch_calls__count(&passed, &recorded);
-	return (passed - budget.passed) * CALL_NS + (recorded - budget.recorded) * RECORD_NS;
+	torch_calls__count(&all);
+	return (all.passed - budget.base.passed) * TORCH_PASS_NS +
+	       (all.recorded - budget.base.recorded) * all.record_ns;
 }
 
-/* Begins a rest if what was recorded cost more than its share, or ends one that was long enough. */
-static void decide(uint64_t now)
+/* Begins a rest if a block cost more than its share, or ends a rest that was long enough. */
+static void decide(uint64_t now, uint64_t block)
 {
-	uint64_t took = now - budget.since;
+	uint64_t took = now - budget.since, cost;
 
 	if (!budget.operators) {
 		if (took < budget.rest && !budget.every)
 			return;
+		budget.extra += cost_since();
 		report_rest(now);
 		begin_to_record(now);
 		return;
 	}
-	budget.cost = cost_since();
-	budget.rest = budget.cost * 100 / PERCENT;
-	if (budget.every || budget.rest <= took)
+	if (took < block)
 		return;
-	budget.rest -= took;
+	cost = cost_since();
+	/* the other costs are no reason to begin again */
+	if (budget.every || cost * 100 / PERCENT <= took)
+		return;
+	budget.cost = cost + budget.extra;
+	budget.rest = budget.cost * 100 / PERCENT - took;
 	if (budget.rest > REST_MAX)
 		budget.rest = REST_MAX;
 	torch_library.remove(budget.operators);
 	budget.operators = 0;
 	/* meanwhile other threads may have begun calls that are recorded */
-	budget.since = shim__now();
+	set_base(shim__now());
+	budget.extra = budget.since - now;
 	budget.steps_in_rest = 0;
 }
 
@@ -126,7 +136,7 @@ void torch_budget__step_ended(uint64_t now)
 	if (budget.operators && !budget.step_is_whole)
 		set_base(now);
 	else
-		decide(now);
+		decide(now, BLOCK_NS);
 	budget.step += !!budget.step_began;
 	budget.step_began = now;
 	budget.step_is_whole = budget.operators;
@@ -140,7 +150,7 @@ void torch_budget__tick(void)
 
 	if (!budget.runs || budget.step_began || now < budget.started + NO_STEPS_NS || !is_due || !take_lock())
 		return;
-	decide(now);
+	decide(now, SLICE_NS);
 	drop_lock();
 }
 
@@ -153,7 +163,7 @@ void torch_budget__start(bool every)
 {
 	budget.started = shim__now();
 	budget.every = every;
-	budget.step = budget.step_began = budget.steps_in_rest = 0;
+	budget.step = budget.step_began = budget.steps_in_rest = budget.extra = 0;
 	budget.step_is_whole = false;
 	begin_to_record(budget.started);
 	budget.runs = true;

@@ -2,6 +2,9 @@
 /*
  * The calls that are open in a thread, and their records, which are made when they end. A backward node has its number
  * from the thread's counter, so the innermost call during which the counter rose has made the node.
+ *
+ * What the shim takes of the program's time is measured in one of SAMPLE_EVERY calls, and whenever records are handed
+ * over.
  */
 #define _GNU_SOURCE
 #include "torch.h"
@@ -14,7 +17,13 @@
 
 #include <string.h>
 
-#define DEPTH_MAX 256
+#define DEPTH_MAX    256
+#define SAMPLE_EVERY 61 /* a prime: calls of a loop take turns */
+#define SAMPLE_MAX   10000 /* ns; in a longer one the thread was interrupted */
+#define SAMPLES_MIN  50
+#define RECORD_NS    400 /* until there are so many samples */
+/* Of TORCH_PASS_NS and a reading of the clock, what lies between both readings */
+#define OWN_NS 30
 
 struct open_call {
 	const struct record_function *f;
@@ -22,6 +31,7 @@ struct open_call {
 	uint64_t name;
 	int64_t sequence; /* of the first backward node that it made; -1: none */
 	uint32_t inner; /* recorded calls within it */
+	uint32_t hits; /* see struct shim_torch_call */
 	bool is_operator; /* the dispatcher called it; what it calls is inner */
 };
 
@@ -32,6 +42,8 @@ struct stack {
 	uint32_t era; /* of the recording: older calls are not there any more */
 	int64_t sequence; /* the thread's counter when it was last seen */
 	uint64_t passed, recorded; /* calls */
+	uint64_t samples, sampled_ns; /* of begins and ends, half a call each */
+	uint64_t flush_ns; /* in which records were handed over, since the recording began */
 	struct open_call calls[DEPTH_MAX];
 };
 
@@ -61,7 +73,8 @@ static struct stack *own_stack(void)
 
 	if (s && s->era != state.era) {
 		s->depth = s->operators = s->over = 0;
-		s->passed = s->recorded = 0;
+		s->passed = s->recorded = s->samples = s->sampled_ns = 0;
+		s->flush_ns = 0;
 		s->era = state.era;
 		s->sequence = torch_library.next_sequence();
 	}
@@ -93,8 +106,22 @@ static bool is_left_out(const struct stack *s, const struct record_function *f)
 	return s->operators && !state.inner && byte_at(f, torch_library.scope) == TORCH_SCOPE_FUNCTION;
 }
 
+static bool is_sampled(const struct stack *s)
+{
+	return s->recorded % SAMPLE_EVERY == 0;
+}
+
+static void add_sample(struct stack *s, uint64_t ns)
+{
+	if (ns > SAMPLE_MAX)
+		return;
+	s->samples++;
+	s->sampled_ns += ns;
+}
+
 void **torch_calls__begin(void **context, const struct record_function *f)
 {
+	uint64_t entered;
 	struct stack *s;
 	struct open_call *c;
 
@@ -104,13 +131,16 @@ void **torch_calls__begin(void **context, const struct record_function *f)
 	if (!state.records || !(s = own_stack()))
 		return context;
 	s->passed++;
-	if (is_left_out(s, f))
+	if (is_left_out(s, f)) {
+		s->calls[s->depth - 1].hits++;
 		return context;
+	}
 	if (s->depth == DEPTH_MAX) {
 		s->over++;
 		__atomic_fetch_add(&state.lost, 1, __ATOMIC_RELAXED);
 		return context;
 	}
+	entered = is_sampled(s) ? shim__now() : 0;
 	note_nodes(s);
 	c = &s->calls[s->depth++];
 	*c = (struct open_call){
@@ -121,6 +151,8 @@ void **torch_calls__begin(void **context, const struct record_function *f)
 	};
 	s->operators += c->is_operator;
 	c->start = shim__now();
+	if (entered)
+		add_sample(s, c->start - entered);
 	return context;
 }
 
@@ -151,6 +183,7 @@ static void record(const struct open_call *c, uint64_t end)
 	r->name = c->name;
 	r->sequence = is_node ? word_at(c->f, torch_library.sequence) : c->sequence;
 	r->inner = c->inner;
+	r->hits = c->hits;
 	if (is_node)
 		r->thread = (uint32_t)word_at(c->f, torch_library.forward_thread);
 	else if (c->sequence >= 0)
@@ -173,7 +206,7 @@ void torch_calls__end(const struct record_function *f, void *context)
 {
 	struct open_call *c;
 	struct stack *s;
-	uint64_t end;
+	uint64_t end, flush_ns;
 	int i;
 
 	if (!state.records || !(s = own_stack()))
@@ -196,30 +229,65 @@ void torch_calls__end(const struct record_function *f, void *context)
 	c = &s->calls[i];
 	if (i)
 		s->calls[i - 1].inner += c->inner + 1;
-	s->recorded++;
+	flush_ns = lane_thread__flush_ns(lane__thread(), LANE_TORCH);
 	record(c, end);
+	flush_ns = lane_thread__flush_ns(lane__thread(), LANE_TORCH) - flush_ns;
+	s->flush_ns += flush_ns;
+	if (is_sampled(s) && !flush_ns)
+		add_sample(s, shim__now() - end);
+	s->recorded++;
 	if (byte_at(f, torch_library.scope) == TORCH_SCOPE_USER && !strncmp(text__of(c->name), "Optimizer.step#", 15))
 		torch_budget__step_ended(end);
 }
 
+struct sums {
+	struct torch_count count;
+	uint64_t samples, sampled_ns, flush_ns;
+};
+
 static void add_counts(struct lane_thread *t, void *room, void *arg)
 {
 	const struct stack *s = room;
-	uint64_t *counts = arg;
+	struct sums *sums = arg;
 
 	if (s->era != state.era)
 		return;
-	counts[0] += __atomic_load_n(&s->passed, __ATOMIC_RELAXED);
-	counts[1] += __atomic_load_n(&s->recorded, __ATOMIC_RELAXED);
+	sums->count.passed += __atomic_load_n(&s->passed, __ATOMIC_RELAXED);
+	sums->count.recorded += __atomic_load_n(&s->recorded, __ATOMIC_RELAXED);
+	sums->samples += __atomic_load_n(&s->samples, __ATOMIC_RELAXED);
+	sums->sampled_ns += __atomic_load_n(&s->sampled_ns, __ATOMIC_RELAXED);
+	sums->flush_ns += __atomic_load_n(&s->flush_ns, __ATOMIC_RELAXED);
 }
 
-void torch_calls__count(uint64_t *passed, uint64_t *recorded)
+static void add_up(struct sums *sums)
 {
-	uint64_t counts[2] = { 0 };
+	memset(sums, 0, sizeof(*sums));
+	lanes__each(LANE_TORCH, add_counts, sums);
+	sums->count.record_ns = RECORD_NS;
+	if (sums->samples >= SAMPLES_MIN && sums->count.recorded)
+		sums->count.record_ns = 2 * sums->sampled_ns / sums->samples + sums->flush_ns / sums->count.recorded;
+}
 
-	lanes__each(LANE_TORCH, add_counts, counts);
-	*passed = counts[0];
-	*recorded = counts[1];
+void torch_calls__count(struct torch_count *count)
+{
+	struct sums sums;
+
+	add_up(&sums);
+	*count = sums.count;
+}
+
+void torch_calls__report_cost(void)
+{
+	struct sums sums;
+	struct shim_torch_cost *c = lane__record(LANE_TORCH, SHIM_TORCH_COST, sizeof(*c), 0, shim__now());
+
+	if (!c)
+		return;
+	add_up(&sums);
+	*c = (struct shim_torch_cost){ .call = TORCH_PASS_NS + sums.count.record_ns,
+				       .own = OWN_NS,
+				       .hit = TORCH_PASS_NS };
+	lane__commit(LANE_TORCH);
 }
 
 void torch_calls__set_recording(bool records, bool inner)

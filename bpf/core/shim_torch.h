@@ -13,6 +13,7 @@ enum shim_torch_kind {
 	SHIM_TORCH_NAME = 0x02,
 	SHIM_TORCH_NODE = 0x03,
 	SHIM_TORCH_RANGE = 0x05,
+	SHIM_TORCH_COST = 0x08,
 	SHIM_TORCH_DROPPED = 0x0c,
 	SHIM_TORCH_STATE = 0x0d,
 	SHIM_TORCH_REST = 0x0f,
@@ -24,6 +25,13 @@ struct shim_torch_call {
 	s64 sequence; /* -1: none */
 	u32 inner; /* recorded calls within it */
 	u32 thread; /* PyTorch's number of the thread that made the node with this sequence number; 0: none */
+	u32 hits; /* calls within it, but not within a recorded call in it, that are not recorded */
+	u32 pad;
+};
+
+/* What recording takes, measured in this process, ns; as in event torch_cost. */
+struct shim_torch_cost {
+	u64 call, own, entry, hit;
 };
 
 #define SHIM_TORCH_NAME_MAX 95 /* characters; a longer name is cut */
@@ -35,7 +43,8 @@ struct shim_torch_range {
 /* A time for which only ranges are recorded, so that all stays within the budget. */
 struct shim_torch_rest {
 	u64 steps DOC("of training that ended in it");
-	u64 cost UNIT(ns) DOC("of the calls recorded since the last rest, estimated");
+	u64 cost UNIT(ns) DOC(
+		"of the calls recorded since the last rest, of ranges in the last rest, and of beginning to record, estimated");
 };
 
 struct shim_torch_step {

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """bench_torch_durations [OPTION..]: durations of operators as `sonde record -t torch [OPTION..]` has them after correction, compared with those of
-a C++ program's own clock without probes. Environment: RUNS (40), ROUNDS (25) of a run.
+a C++ program's own clock without probes, or, with --inject, without sonde's library. Environment: RUNS (40), ROUNDS (25) of a run. Without options:
+none, --torch=all, and the library with and without the operators that operators call.
 
 Two processes of the program (torch_durations.cc) run in turns, on one CPU and with a real-time priority, so that other programs do not interrupt
 them. The second one uses copies of libtorch and libc10 that sonde does not recognize, because a byte of their names (DT_SONAME) is another one.
@@ -26,6 +27,7 @@ from sonde_trace import Trace
 RUNS, ROUNDS = int(os.environ.get("RUNS", "40")), int(os.environ.get("ROUNDS", "25"))
 SOURCE = os.path.join(pairs.ROOT, "tests/bench/torch_durations.cc")
 COLD_TRAP, COLD_MAX_NS = 5, 1000
+LIBRARY = ["--inject", "--torch-budget", "none"]
 OTHERS = {"libtorch_cpu.so": "libtorch_cpx.so", "libc10.so": "libc1x.so"}
 
 
@@ -95,6 +97,10 @@ def durations(recorded, run, names, cost):
         for call in around:
             call["cost"] += e["hits"] * (cost["own"] + cold) + 2 * (cost["own"] + cold)
         e["cost"] = cost["own"] + e["probes_ns"] + e["hits"] * (cost["own"] + cold)
+        if not e["probes_ns"]:  # by the library
+            for call in around:
+                call["cost"] += cost["call"] - 2 * cost["own"] + e["hits"] * (cost["hit"] - cost["own"])
+            e["cost"] += e["hits"] * (cost["hit"] - cost["own"])
         if not around:
             outer.append(e)
         around.append(e)
@@ -112,6 +118,8 @@ def compare(programs, options, out):
     (_, other), runs = in_turns(programs, RUNS)
     pairs.end(p)
     trace = Trace(out)
+    if not list(trace.events("torch_cost")):
+        raise SystemExit(f"the trace has no event torch_cost: {out}")
     cost, recorded, found = next(iter(trace.events("torch_cost"))), Recorded(trace, programs[0].p.pid), collections.defaultdict(list)
     for run in runs:
         for name, *d in durations(recorded, run, list(run["times"]), cost):
@@ -139,7 +147,7 @@ def main():
         sys.exit(77)
     with tempfile.TemporaryDirectory() as folder:
         paths = build(folder, torch[0])
-        for options in [sys.argv[1:]] if sys.argv[1:] else ([], ["--torch=all"]):
+        for options in [sys.argv[1:]] if sys.argv[1:] else ([], ["--torch=all"], LIBRARY, [*LIBRARY, "--torch=inner"]):
             programs = [Program(path) for path in paths]
             compare(programs, options, os.path.join(folder, "out.sonde"))
             for program in programs:

@@ -380,6 +380,7 @@ static const struct shim_form shim_forms[FORMS] = {
 	[SHIM_TORCH_NAME] = { FORM_REST(torch_operator, event) },
 	[SHIM_TORCH_NODE] = { FORM_REST(torch_node, span) },
 	[SHIM_TORCH_RANGE] = { FORM_REST(torch_range, span) },
+	[SHIM_TORCH_COST] = { FORM_REST(torch_cost, event) },
 	[SHIM_TORCH_REST] = { FORM_SPAN(shim_torch_rest) },
 	[SHIM_TORCH_STEP] = { FORM_REST(torch_step, span) },
 	[SHIM_TORCH_DROPPED] = { FORM_EVENT(shim_torch_dropped) },

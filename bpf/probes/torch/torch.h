@@ -106,7 +106,8 @@ struct torch_op {
 		DOC("sequence number of the first backward node that this call made; -1: it made none, or not known");
 	u32 inner DOC("calls of this family that were recorded within it on its thread, at any depth");
 	u32 thread DOC("of the node with this sequence number: its torch_node.made_by; 0: not known");
-	u32 hits DOC("hits of the family's other probes within it, but not within a call in it");
+	u32 hits DOC(
+		"hits of the family's other probes within it, but not within a call in it; with --torch=shim calls that are not recorded");
 	u32 entry_ns UNIT(ns) DOC("what the program at its entry took before start");
 	u32 stack UNIT(stack) DOC("Python stack at the call, with --torch=stacks; 0: not known");
 	u64 probes_ns UNIT(ns) DOC("what the programs of all probes that were hit within it took, without the traps");
@@ -197,12 +198,16 @@ struct torch_shape {
 
 struct torch_cost {
 	struct event event;
-	u64 call UNIT(ns) DOC("what the probes of a call take: two traps, and the median run time of both programs");
-	u64 own UNIT(ns) DOC("what they add to its own duration: one trap, with the kernel's code in the CPU's caches");
+	u64 call UNIT(ns) DOC(
+		"what the probes of a call take: two traps, and the median run time of both programs; with --torch=shim what recording a call takes");
+	u64 own UNIT(ns) DOC(
+		"what they add to its own duration: one trap, with the kernel's code in the CPU's caches; with --torch=shim a part of the call");
 	u64 entry UNIT(ns) DOC(
 		"entry_ns of a call whose program had its memory in the CPU's caches: of 5% it was lower; 0 with --torch=stacks");
-	u64 hit UNIT(ns) DOC("what a hit of another probe of the family takes");
-} EVENT(torch_cost, 0x0e08, "the cost of a recorded call on this machine, for the correction of durations");
+	u64 hit UNIT(ns)
+		DOC("what a hit of another probe of the family takes, or with --torch=shim a call that is not recorded");
+} EVENT(torch_cost, 0x0e08,
+	"the cost of a recorded call on this machine, with --torch=shim in this process, for the correction of durations");
 
 struct torch_collective {
 	struct span span;

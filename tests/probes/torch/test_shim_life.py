@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The library in a process that runs PyTorch: the budget records whole steps and counts the others, in programs with and without an optimizer;
+"""The library in a process that runs PyTorch: the budget records blocks of whole steps and counts the others, in programs with and without an optimizer;
 forked children are recorded; two recordings at once, one after the other, and one that is killed; a recording of a process that has the library
 already begins at once; nothing of it stays in PyTorch.
 test: timeout=300"""
@@ -19,6 +19,7 @@ from torch_env import python
 from waiting import wait_for
 
 OPS = 300  # operators of a step
+BLOCK_NS = 20_000_000  # BLOCK_NS of cupti-shim/torch_budget.c
 
 PROGRAM = f"""
 import ctypes, os, sys, time
@@ -27,7 +28,7 @@ torch.set_num_threads(1)
 library = ctypes.CDLL(os.path.join(torch.__path__[0], "lib/libtorch_cpu.so"), os.RTLD_NOLOAD | os.RTLD_NOW)
 callbacks = library._ZN2at18hasGlobalCallbacksEv
 callbacks.restype = ctypes.c_bool
-x = torch.ones(4)
+x, matrix = torch.ones(4), torch.ones(4, 4)
 optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1)
 
 def work():
@@ -50,6 +51,9 @@ for line in iter(sys.stdin.readline, ""):
             os._exit(0)
         os.waitpid(pid, 0)
         continue
+    if word == "einsum":
+        for _ in range(100):
+            torch.einsum("ij,jk->ik", matrix, matrix)
     steps, begins = 0, [time.monotonic_ns()]
     while time.monotonic() < end:
         work()
@@ -112,7 +116,7 @@ def check_training(program):
     _, steps, _, _ = program.do("train 3")
     trace = finish(s)
     recorded = sorted((e for e in trace.events("torch_step") if e["pid"] == program.pid), key=lambda e: e["start"])
-    rests = [e for e in trace.events("torch_rest") if e["pid"] == program.pid]
+    rests = sorted((e for e in trace.events("torch_rest") if e["pid"] == program.pid), key=lambda e: e["start"])
     all_steps = len(recorded) + sum(e["steps"] for e in rests)
     ok(recorded and rests and all_steps >= int(steps) > len(recorded), "training: some steps were recorded, and the others counted",
        len(recorded), all_steps, steps)
@@ -120,8 +124,11 @@ def check_training(program):
     per_step = collections.Counter(sum(r["start"] <= o < r["time"] for o in ops) for r in recorded)
     # with what step() itself calls
     ok(len(per_step) == 1 and min(per_step) >= OPS, "training: each recorded step has all operators", per_step)
-    span = max(e["time"] for e in rests) - recorded[0]["start"]
-    share = sum(e["cost"] for e in rests) / span
+    blocks = [after["start"] - before["time"] for before, after in zip(rests, rests[1:])]
+    ok(blocks and min(blocks) >= BLOCK_NS, "training: what is recorded at a time is as long as a block", min(blocks, default=0))
+    # the recording ends in the last rest
+    span = rests[-2]["time"] - recorded[0]["start"]
+    share = sum(e["cost"] for e in rests[:-1]) / span
     ok(share < 0.021, "training: the estimated cost is within the budget", f"{share:.4f}")
     numbers = [e["step"] for e in recorded]
     ok(numbers == sorted(set(numbers)) and numbers[-1] < all_steps + 1, "training: steps are numbered", numbers[:5], numbers[-1], all_steps)
@@ -159,6 +166,22 @@ def check_all(program):
     found, expected = names(trace, program.pid), (int(first) + int(second) + int(third)) * OPS
     ok(found["aten::exp"] == expected, "the earlier one has each call", found, expected)
     clean(program, "two recordings")
+
+
+def check_hits(program):
+    """Calls within a call are counted in it, whether they are recorded or not: durations are corrected by that."""
+    within = []
+    for name, options in (("outer", []), ("inner", ["--torch=inner"])):
+        s = record(program, name, "--torch-budget", "none", *options)
+        started(s)
+        program.do("einsum 0")
+        trace = finish(s)
+        handles = {e["handle"] for e in trace.events("torch_operator") if e["name"] == "aten::einsum"}
+        within.append([e["inner"] + e["hits"] for e in trace.events("torch_op") if e["handle"] in handles])
+        costs = list(trace.events("torch_cost"))
+        ok(costs and all(e["call"] > e["hit"] > e["own"] for e in costs), f"{name} operators: what a call costs was measured", costs)
+    ok(len(within[0]) == 100 and set(within[0]) == set(within[1]) != {0}, "calls within a call are counted, recorded or not",
+       [set(w) for w in within])
 
 
 def is_dormant(pid):
@@ -226,6 +249,7 @@ def main():
     check_fork(program)
     check_kill(program)
     check_again(program)
+    check_hits(program)
     program.p.stdin.close()
     ok(program.p.wait(timeout=60) == 0, "the program ends as usual")
     done()

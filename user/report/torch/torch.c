@@ -390,10 +390,10 @@ static void add_notes(const struct torch_report *r, struct report_output *out)
 	if (!r->names.n)
 		return;
 	if (covers->is_corrected)
-		report_output__note(
-			out,
-			"The measured cost of the probes at the entries and ends of calls, %s in total, is subtracted from these times.",
-			TEXT_NS(covers->cost_ns));
+		report_output__note(out, "The measured cost of %s, %s in total, is subtracted from these times.",
+				    torch__rests(r->torch)->by_shim ? "recording calls in the process" :
+								      "the probes at the entries and ends of calls",
+				    TEXT_NS(covers->cost_ns));
 	else if (torch__rests(r->torch)->by_shim)
 		report_output__note(out, "Times include about 0.1 us for each call within, recorded or not.");
 	else
