@@ -42,8 +42,10 @@ struct ring {
 	u8 data[];
 };
 
-/* The last record may extend beyond the data by this much, in whole cache lines. */
-#define RING_SLACK (RECORD_MAX + 64)
+/* Bytes of the largest record: one with a batch of the shim (core/shim.h). A multiple of a cache line. */
+#define RING_RECORD_MAX 16448
+/* The last record may extend beyond the data by this much. */
+#define RING_SLACK (RING_RECORD_MAX + 64)
 /* Bytes of a whole ring. */
 #define RING_BYTES(size) (sizeof(struct ring) + (size) + RING_SLACK)
 /* Bytes of data that a record takes. */

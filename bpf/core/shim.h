@@ -12,6 +12,7 @@
 #pragma once
 
 #include "event.h"
+#include "ring.h"
 
 #define SHIM_MAGIC	   0x65646e73 /* "snde" */
 #define SHIM_VERSION	   1
@@ -61,6 +62,17 @@ struct shim_lane_batch {
 	struct shim_batch batch;
 	u64 at;
 };
+
+/* A batch on its way from BPF to the worker, a raw record (core/stack.h) with the id RAW_SECOND_OF() its family. */
+struct shim_raw {
+	struct event event; /* time: when it was handed over; the thread that did so */
+	u64 started; /* CLOCK_MONOTONIC, ns: when the process started */
+	s64 shift; /* offset of CLOCK_MONOTONIC in the process's time namespace */
+	u32 own_tid; /* of a lane: the thread's number in its own pid namespace; else 0 */
+	u32 records;
+	u8 data[];
+};
+_Static_assert(sizeof(struct shim_raw) + SHIM_BATCH_MAX <= RING_RECORD_MAX, "a ring has room for a batch");
 
 /* How the bodies of all kinds of records begin that say how many records of a lane were lost, and why. */
 struct shim_lost {

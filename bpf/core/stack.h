@@ -17,7 +17,10 @@ enum raw_record {
 	RAW_CODE,
 };
 
-/* A family can have three kinds of raw record. They are passed to the function `event` of its host code. */
+/*
+ * A family can have three kinds of raw record. They are passed to the function `event` of its host code. The second is
+ * a batch of the shim.
+ */
 #define RAW_FAMILIES	      0xff40
 #define RAW_OF(family)	      (RAW_FAMILIES + (family))
 #define RAW_SECOND_OF(family) (RAW_FAMILIES + FAMILY_MAX + (family))

@@ -396,9 +396,28 @@ bool session__option(struct session *s, const char *family, const char *option);
 u64 session__number(struct session *s, const char *family, const char *option);
 
 /* For families whose records are made by the shim in targets (core/shim.h, record/shims.c) */
+
+/*
+ * The layout of a kind's event: what precedes the record's body, the known size of the body, and whether a text
+ * follows. Without a text together with its head at most RECORD_MAX bytes, with one SHIM_RECORD_MAX less than that.
+ */
+struct shim_form {
+	u16 head, body;
+	bool text;
+};
+
+#define FORM_SPAN(type)	 sizeof(struct span), sizeof(struct type), false
+#define FORM_EVENT(type) sizeof(struct event), sizeof(struct type), false
+#define FORM_TEXT(type)	 sizeof(struct event), sizeof(struct type), true
+/* The body is what follows the header of an event. */
+#define FORM_REST(type, header) sizeof(struct header), sizeof(struct type) - sizeof(struct header), false
+#define SHIM_FORMS(list)	.forms = (list), .n_forms = sizeof(list) / sizeof(*(list))
+
 struct shim_user {
 	const char *family;
 	const char *control; /* its program at the control functions, which never runs */
+	const struct shim_form *forms; /* by kind of record; without a body: there is no such kind */
+	u32 n_forms;
 	u16 state; /* id of its event that has a struct shim_state and a text behind its header */
 	/* The process ended while it was active: what it had not handed over yet is lost. NULL: as `dropped` says */
 	void (*ended)(struct session *s, u32 pid);
@@ -422,7 +441,10 @@ void shim_user__sizes(const struct session *s, table_size_fn *fn, void *arg);
 /* Requests groups of records (bits by enum shim_group) from a process that maps the shim. */
 void session__request_records(struct session *s, const struct shim_user *user, const void *facts,
 			      const struct mapping *m, u32 groups);
-/* To be called for each event of the family: notes the states that the shims report. */
+/*
+ * To be called for each record of the family: makes events of the batches of the shims, and notes the states that they
+ * report.
+ */
 void session__note_shim(struct session *s, const struct shim_user *user, const struct event *e, u32 size);
 /* Copies a text of `size` bytes that a shim has passed, without characters that control a terminal. */
 void shim_user__copy_text(char *to, size_t len, const char *text, u32 size);

@@ -13,10 +13,12 @@
 
 #include "attach/library.h"
 #include "core/shim.h"
+#include "core/stack.h"
 #include "record/discover/objects.h"
 #include "record/drain/losses.h"
 #include "record/family.h"
 #include "record/parts.h"
+#include "record/shim_batches.h"
 #include "util/array.h"
 #include "util/lock.h"
 
@@ -253,12 +255,34 @@ static void note_gap(struct session *s, const struct shim_target *t, const struc
 			       o ? o->id : 0);
 }
 
+static void take_event(void *session, void *event, u32 size)
+{
+	struct session *s = session;
+
+	if (host__cut(s, event, size))
+		drain__append(s, event, size);
+}
+
+static void take_batch(struct session *s, const struct shim_user *user, const struct event *e, u32 size)
+{
+	u16 family = RAW_FAMILY(e->id);
+	u32 lost = shim_batch__each((const struct shim_raw *)e, size, user->forms, user->n_forms, (u8)family,
+				    take_event, s);
+
+	if (lost)
+		losses__add(s, family, LOSS_READ, lost, e->time, e->time, 0);
+}
+
 void session__note_shim(struct session *s, const struct shim_user *user, const struct event *e, u32 size)
 {
 	const struct state_event *r = (const struct state_event *)e;
 	struct shims *g = &s->shims;
 	struct shim_target *t;
 
+	if (e->id == RAW_SECOND_OF(RAW_FAMILY(e->id)) && size >= sizeof(struct shim_raw)) {
+		take_batch(s, user, e, size);
+		return;
+	}
 	if (e->id != user->state || size < sizeof(*r))
 		return;
 	t = find(g, user, e->pid);

@@ -16,9 +16,18 @@ struct functions {
 	u32 n_names, n_refused;
 };
 
+static const struct shim_form forms[] = {
+	[FUNCTION_CALL] = { FORM_SPAN(shim_function_call) },
+	[FUNCTION_TEXT] = { FORM_TEXT(shim_function_text) },
+	[FUNCTION_NAMED] = { FORM_TEXT(shim_function_named) },
+	[FUNCTION_DROPPED] = { FORM_EVENT(shim_function_dropped) },
+	[FUNCTION_STATE] = { FORM_TEXT(shim_state) },
+};
+
 static const struct shim_user user = {
 	.family = "functions",
 	.control = "functions_control",
+	SHIM_FORMS(forms),
 	.state = ID_functions_shim,
 	.dropped = ID_functions_dropped,
 	.ended_reason = FUNCTION_PROCESS_ENDED,

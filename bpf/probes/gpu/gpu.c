@@ -17,7 +17,24 @@ static void ended(struct session *s, u32 pid)
 	session__emit(s, &d, sizeof(d));
 }
 
-static const struct shim_user user = { .family = "gpu", .control = "gpu_control", .state = ID_gpu_shim, .ended = ended };
+static const struct shim_form forms[] = {
+	[SHIM_KERNEL] = { FORM_SPAN(shim_kernel) },  [SHIM_MEMCPY] = { FORM_SPAN(shim_memcpy) },
+	[SHIM_MEMSET] = { FORM_SPAN(shim_memset) },  [SHIM_SYNCHRONIZATION] = { FORM_SPAN(shim_sync) },
+	[SHIM_GRAPH] = { FORM_SPAN(shim_graph) },    [SHIM_ALLOCATION] = { FORM_EVENT(shim_allocation) },
+	[SHIM_POOL] = { FORM_EVENT(shim_pool) },     [SHIM_CALL] = { FORM_SPAN(shim_call) },
+	[SHIM_DEVICE] = { FORM_EVENT(shim_device) }, [SHIM_CONTEXT] = { FORM_EVENT(shim_context) },
+	[SHIM_STREAM] = { FORM_EVENT(shim_stream) }, [SHIM_NAME] = { FORM_TEXT(shim_name) },
+	[SHIM_CLOCK] = { FORM_EVENT(shim_clock) },   [SHIM_DROPPED] = { FORM_EVENT(shim_dropped) },
+	[SHIM_STATE] = { FORM_TEXT(shim_state) },
+};
+
+static const struct shim_user user = {
+	.family = "gpu",
+	.control = "gpu_control",
+	SHIM_FORMS(forms),
+	.state = ID_gpu_shim,
+	.ended = ended,
+};
 
 static void object_mapped(struct session *s, struct file_facts *file, const void *facts, const struct mapping *m)
 {

@@ -5,9 +5,23 @@
 
 #include "record/family.h"
 
+static const struct shim_form forms[] = {
+	[NVTX_RANGE] = { FORM_SPAN(shim_nvtx_range) },
+	[NVTX_MARK] = { FORM_EVENT(shim_nvtx_mark) },
+	[NVTX_TEXT] = { FORM_TEXT(shim_nvtx_text) },
+	[NVTX_CATEGORY] = { FORM_EVENT(shim_nvtx_category) },
+	[NVTX_RESOURCE] = { FORM_TEXT(shim_nvtx_resource) },
+	[NVTX_PAYLOAD] = { FORM_TEXT(shim_nvtx_payload) },
+	[NVTX_COUNTER] = { FORM_EVENT(shim_nvtx_counter) },
+	[NVTX_DROPPED] = { FORM_EVENT(shim_nvtx_dropped) },
+	[NVTX_STATE] = { FORM_TEXT(shim_state) },
+	[NVTX_OBJECT] = { FORM_TEXT(shim_nvtx_object) },
+};
+
 static const struct shim_user user = {
 	.family = "nvtx",
 	.control = "nvtx_control",
+	SHIM_FORMS(forms),
 	.state = ID_nvtx_shim,
 	.dropped = ID_nvtx_dropped,
 	.ended_reason = NVTX_PROCESS_ENDED,

@@ -10,8 +10,6 @@
 #include "torch_stack.bpf.h"
 #include "torch_step.bpf.h"
 
-#define SHIM_EVENT ID_torch_op
-#define SHIM_ROOMS torch_rooms
 #include "core/shim_records.bpf.h"
 
 OPTION(torch, all,
@@ -372,23 +370,11 @@ int torch_module(struct pt_regs *ctx)
 	return 0;
 }
 
-/* What follows the header of an event. */
-#define FORM_REST(type, head) sizeof(struct head), sizeof(struct type) - sizeof(struct head), false
-
-static const struct shim_form shim_forms[FORMS] = {
-	[SHIM_TORCH_OP] = { FORM_REST(torch_op, span) },
-	[SHIM_TORCH_NAME] = { FORM_REST(torch_operator, event) },
-	[SHIM_TORCH_NODE] = { FORM_REST(torch_node, span) },
-	[SHIM_TORCH_RANGE] = { FORM_REST(torch_range, span) },
-	[SHIM_TORCH_COST] = { FORM_REST(torch_cost, event) },
-	[SHIM_TORCH_REST] = { FORM_SPAN(shim_torch_rest) },
-	[SHIM_TORCH_STEP] = { FORM_REST(torch_step, span) },
-	[SHIM_TORCH_DROPPED] = { FORM_EVENT(shim_torch_dropped) },
-	[SHIM_TORCH_STATE] = { FORM_TEXT(shim_state) },
-};
-
 /* void sonde_cupti_torch(const struct shim_lane_batch *batch, uint64_t bytes) */
-SHIM_SITE_IF("+shim", torch_records, "libsonde-cupti.so:sonde_cupti_torch", true, shim_forms)
+SEC("entry+shim/libsonde-cupti.so:sonde_cupti_torch") int torch_records(struct pt_regs *ctx)
+{
+	return shim__pass(ctx, TORCH_FAMILY, true);
+}
 
 /* These probes exist only because the kernel raises the shim's semaphores for them. Their program never runs. */
 SITE_IF(shim, torch_control, "torch control")

@@ -242,9 +242,18 @@ struct torch_state {
 	struct torch_schedule schedule;
 };
 
+static const struct shim_form forms[] = {
+	[SHIM_TORCH_OP] = { FORM_REST(torch_op, span) },      [SHIM_TORCH_NAME] = { FORM_REST(torch_operator, event) },
+	[SHIM_TORCH_NODE] = { FORM_REST(torch_node, span) },  [SHIM_TORCH_RANGE] = { FORM_REST(torch_range, span) },
+	[SHIM_TORCH_COST] = { FORM_REST(torch_cost, event) }, [SHIM_TORCH_REST] = { FORM_SPAN(shim_torch_rest) },
+	[SHIM_TORCH_STEP] = { FORM_REST(torch_step, span) },  [SHIM_TORCH_DROPPED] = { FORM_EVENT(shim_torch_dropped) },
+	[SHIM_TORCH_STATE] = { FORM_TEXT(shim_state) },
+};
+
 static const struct shim_user shim_user = {
 	.family = "torch",
 	.control = "torch_control",
+	SHIM_FORMS(forms),
 	.state = ID_torch_shim,
 	.dropped = ID_torch_dropped,
 	.ended_reason = TORCH_PROCESS_ENDED,

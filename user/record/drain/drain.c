@@ -6,6 +6,7 @@
  */
 #include "record/drain/drain.h"
 
+#include "core/shim.h"
 #include "core/stack.h"
 #include "record/drain/losses.h"
 #include "record/drain/ring.h"
@@ -113,9 +114,10 @@ int drain__open(struct session *s, char *err, size_t len)
 	return ret;
 }
 
-/* Counts a record that sonde itself loses as one of its family. */
+/* Counts a record that sonde itself loses as one of its family, a batch of the shim as many. */
 static void count_dropped(const void *record, u64 size, struct dropped_records *of)
 {
+	const struct shim_raw *batch = record;
 	const struct event *e = record;
 
 	if (size < sizeof(*e))
@@ -123,7 +125,7 @@ static void count_dropped(const void *record, u64 size, struct dropped_records *
 	of += e->id >= RAW_FAMILIES ? RAW_FAMILY(e->id) : FAMILY_INDEX(e->id);
 	of->first = of->n && of->first < e->time ? of->first : e->time;
 	of->last = of->last > e->time ? of->last : e->time;
-	of->n++;
+	of->n += size >= sizeof(*batch) && e->id == RAW_SECOND_OF(RAW_FAMILY(e->id)) ? batch->records : 1;
 }
 
 static void add_losses(struct session *s, struct dropped_records *of, enum loss_reason reason)
