@@ -33,7 +33,7 @@ def tables_of(text):
 def check_formats(path, report):
     people = say("report", path, report)
     root = json.loads(say("report", path, report, "--format", "json"))
-    people = cards(people) if any("headline" in f for f in root["findings"]) else [[line] for line in people.splitlines()]
+    has_cards = any("headline" in f for f in root["findings"])
     texts = [f["text"] for f in root["findings"]]
     comments = say("report", path, report, "--format", "csv")
     head = [line[len("# finding: "):] for line in comments.splitlines() if line.startswith("# finding: ")]
@@ -41,8 +41,11 @@ def check_formats(path, report):
     plain = all(f == f.encode("ascii", "ignore").decode() and "\x1b" not in f for f in texts)
     tables = tables_of(comments)
     bad = [t for t in tables if len({len(r) for r in tables[t]}) != 1 or len(tables[t]) != 1 + len(root["tables"][t])]
-    if plain and [card_of(f) for f in root["findings"]] != people[:len(texts)]:
-        bad.append((texts, people[:len(texts)]))
+    if plain and has_cards and [card_of(f) for f in root["findings"]] != cards(people)[:len(texts)]:
+        bad.append((texts, people))
+    # some of report why's are indented, and lines are broken
+    if plain and not has_cards and " ".join(people.split()).find(" ".join(" ".join(texts).split())):
+        bad.append((texts, people))
     if len(head) != len(texts) or len(notes) != len(root["notes"]) or set(tables) != set(root["tables"]) or (plain and head != texts):
         bad.append((head, texts, list(tables)))
     if not all(isinstance(f["figures"], dict) for f in root["findings"]):
@@ -215,7 +218,7 @@ with tempfile.TemporaryDirectory() as there:
     events = ['proc_task time=@0 pid=10 tid=10 ppid=1 comm="server"',
               'proc_map time=@0 pid=10 tid=10 path="/usr/bin/python3.11"',
               "meta_end time=@8 reason=END_SIGNAL"]
-    lines = say("report", make(there, "mute", events, "schema.json", "proc,cuda,gil,nccl")).splitlines()
+    lines = [card[0] for card in cards(say("report", make(there, "mute", events, "schema.json", "proc,cuda,gil,nccl")))]
     ok(sum("`sonde record -t +syscall,lock` shows what its threads waited for, `-F 99` where they ran." in line
            for line in lines) == 1 and lines[0].startswith("What server 10 did in 100% of 8.000 s was not recorded"),
        "without family sched the report names the flags that show more", lines[:4])

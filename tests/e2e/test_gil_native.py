@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 
 import stacks_lib
+from cards import cards
 from tap import done, ok
 
 SONDE = os.environ.get("SONDE", "build/test/sonde")
@@ -42,7 +43,7 @@ class Trace:
             run = [SONDE, "report", path, "gil", *options]
             text = subprocess.run(run, stdout=subprocess.PIPE, text=True, check=True).stdout
             rows = json.loads(subprocess.run([*run, "--format", "json"], stdout=subprocess.PIPE, check=True).stdout)
-        return rows["tables"]["blame"][0]["native"], text.splitlines()[0], text
+        return rows["tables"]["blame"][0]["native"], cards(text)[0][0], text
 
 
 # sonde record writes the field `gil` of samples, which the schema that the tests share lacks

@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 
 import stacks_lib
+from cards import cards
 from sonde_cli import tables
 from tap import done, ok
 
@@ -15,7 +16,7 @@ SONDE = os.environ.get("SONDE", "build/test/sonde")
 
 def finding(trace, *options):
     out = subprocess.run([SONDE, "report", trace, "gil", *options], stdout=subprocess.PIPE, text=True, check=True).stdout
-    return out.splitlines()[0]
+    return cards(out)[0][0]
 
 
 def workers(folder, name, milliseconds):

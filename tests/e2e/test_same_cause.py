@@ -14,7 +14,7 @@ from tap import done, ok
 B = os.environ["B"]
 # kinds of findings that are not sums of waits: of spans such as garbage collections, of devices and of calls
 OTHERS = {"gc", "import", "straggler", "slow-steps", "small-operators", "tensor-copies", "cpu-fallback", "compile", "gpu-idle", "gpu-ended", "gpu-kernel",
-          "copies", "calls", "stuck", "errors", "resent", "page-faults", "memory-growth", "unrecorded"}
+          "gpu-clock", "gpu-shared", "gpu-errors", "copies", "calls", "stuck", "errors", "resent", "page-faults", "memory-growth", "unrecorded"}
 # such findings sum the waits of tasks and the steps of training, not those of threads
 NOT_OF_THREADS = (" asyncio tasks) ", "a step (median of")
 # What one process needed a CPU for is one finding, in the table it is what it ran and what it waited for.

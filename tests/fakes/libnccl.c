@@ -62,6 +62,7 @@ struct meeting {
 /* A kernel that was launched; it lives for as long as the process. */
 struct operation {
 	struct fake_kernel kernel;
+	uint64_t ns; /* after the last rank has come */
 	struct meeting *meeting;
 	uint32_t ranks;
 	char has_arrived;
@@ -86,7 +87,7 @@ static uint64_t end_of(const struct fake_kernel *k, uint64_t start)
 	}
 	if (__atomic_load_n(&m->arrived, __ATOMIC_ACQUIRE) < o->ranks)
 		return 0;
-	return __atomic_load_n(&m->latest, __ATOMIC_ACQUIRE) + k->ns;
+	return __atomic_load_n(&m->latest, __ATOMIC_ACQUIRE) + o->ns;
 }
 
 static struct meeting *meetings_of(uint64_t hash)
@@ -124,7 +125,8 @@ static int launch(comm_t comm, const char *kernel, size_t bytes, stream_t stream
 	o->meeting = &comm->meetings[comm->n_met++ % MEETINGS];
 	o->ranks = comm->nRanks;
 	snprintf(o->name, sizeof(o->name), "_Z%zu%s24ncclDevKernelArgsStorageILm4096EE", strlen(kernel), kernel);
-	o->kernel = (struct fake_kernel){ .name = o->name, .ns = duration(bytes), .end = end_of };
+	o->ns = duration(bytes);
+	o->kernel = (struct fake_kernel){ .name = o->name, .ns = FAKE_WAITS, .end = end_of };
 	return cuLaunchKernel(&o->kernel, 4, 1, 1, 512, 1, 1, 0, stream, NULL, NULL);
 }
 

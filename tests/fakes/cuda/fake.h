@@ -26,14 +26,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define FAKE_WAITS UINT64_MAX
+
 /* What a kernel is here: what cudaLaunchKernel and cuLaunchKernel get as the function. */
 struct fake_kernel {
 	const char *name; /* mangled */
 	uint64_t ns;
 	uint32_t ns_parameter; /* or which of the launch's parameters says it, from 1; only libcuda's */
 	/*
-	 * Or when it ends, if it starts then, 0: not known yet, as it waits for kernels of other processes. It is
-	 * called when the kernel is launched, and again until it is known.
+	 * If ns is FAKE_WAITS: when it ends, if it starts then, 0: not known yet, as it waits for kernels of other
+	 * processes. It is called when the kernel is launched, and again until it is known. Most programs of the tests
+	 * have only the members before it.
 	 */
 	uint64_t (*end)(const struct fake_kernel *k, uint64_t start);
 };

@@ -179,7 +179,7 @@ CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned
 	if (!k || !k->name || !gx || !bx)
 		return leave(&c, CUDA_ERROR_INVALID_VALUE);
 	r.name = k->name;
-	if (k->end)
+	if (k->ns == FAKE_WAITS)
 		machine__enqueue_waiting(stream, &r, k);
 	else
 		machine__enqueue(stream, &r, kernel__ns(k, params));
