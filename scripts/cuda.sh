@@ -6,8 +6,7 @@
 # needs neither. Prints the versions that could not be downloaded, and then exits with 1.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-root=build/cuda
-
+. scripts/wheels.sh
 from_toolkit() { # VERSION
 	local home
 	for home in ${CUDA_HOME:+"$CUDA_HOME"} /usr/local/cuda /usr/local/cuda-"$1"* /opt/cuda; do
@@ -21,43 +20,14 @@ from_toolkit() { # VERSION
 	return 1
 }
 
-download() { # DIR REQUIREMENT..: also for a Python that is not to install packages
-	python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: -d "$@"
-}
-
-from_pypi() { # VERSION DIR
+fetch() { # VERSION DIR
 	# Only version 13 has a wheel of the compiler's C headers alone (crt/); 12's calls compile with them too
-	local runtime="nvidia-cuda-runtime<14" crt="nvidia-cuda-crt<14" wheels=$2/wheels w
+	local runtime="nvidia-cuda-runtime<14" crt="nvidia-cuda-crt<14"
 	[[ $1 != 12 ]] || runtime="nvidia-cuda-runtime-cu12<13"
-	if ! python3 -m pip --version > /dev/null 2>&1; then
-		echo "python3-pip is not installed" > "$2/why"
-		return 1
-	fi
-	if ! download "$wheels" "$runtime" "$crt" 2> "$2/log" < /dev/null; then
-		{ grep -m1 ERROR "$2/log" || tail -n1 "$2/log"; } > "$2/why"
-		return 1
-	fi
-	for w in "$wheels"/*crt*.whl "$wheels"/*runtime*.whl; do
-		python3 -m zipfile -e "$w" "$wheels"
-	done
-	mkdir -p "$2/include" "$2/lib"
-	cp -r "$wheels"/nvidia/*/include/. "$2/include"
-	cp "$wheels"/nvidia/*/lib/{libcudart.so.*,libcudart_static.a} "$2/lib"
-	rm -r "$wheels"
+	from_toolkit "$1" "$2" && return
+	download_wheels "$2" "$runtime" "$crt" && mkdir "$2/include" "$2/lib" &&
+		cp -r "$2"/wheels/nvidia/*/include/. "$2/include" &&
+		cp "$2"/wheels/nvidia/*/lib/{libcudart.so.*,libcudart_static.a} "$2/lib"
 }
 
-status=0
-for version in "$@"; do
-	dir=$root/$version
-	[[ ! -e $dir/lib/libcudart.so.$version ]] || continue
-	rm -rf "$dir"
-	mkdir -p "$dir.tmp"
-	if from_toolkit "$version" "$dir.tmp" || from_pypi "$version" "$dir.tmp"; then
-		mv "$dir.tmp" "$dir"
-	else
-		echo "CUDA $version: no toolkit installed and none downloaded ($(cat "$dir.tmp/why"))"
-		status=1
-	fi
-	rm -rf "$dir.tmp"
-done
-exit $status
+fetch_each build/cuda lib/libcudart.so.VERSION CUDA "$@"

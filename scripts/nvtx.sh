@@ -5,36 +5,11 @@
 # Prints the versions that could not be downloaded, and then exits with 1.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-root=build/nvtx
+. scripts/wheels.sh
 declare -A wheels=([11]="nvidia-nvtx-cu11==11.8.86" [12]="nvidia-nvtx-cu12==12.9.79" [13]="nvidia-nvtx==13.5.25")
 
 fetch() { # VERSION DIR
-	if ! python3 -m pip --version > /dev/null 2>&1; then
-		echo "python3-pip is not installed" > "$2/why"
-		return 1
-	fi
-	if ! python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: \
-		-d "$2/wheels" "${wheels[$1]}" 2> "$2/log" < /dev/null; then
-		{ grep -m1 ERROR "$2/log" || tail -n1 "$2/log"; } > "$2/why"
-		return 1
-	fi
-	python3 -m zipfile -e "$2"/wheels/*.whl "$2/wheels"
-	mv "$2"/wheels/nvidia/*/include "$2"/wheels/nvidia/*/lib "$2"
-	rm -r "$2/wheels"
+	download_wheels "$2" "${wheels[$1]}" && mv "$2"/wheels/nvidia/*/include "$2"/wheels/nvidia/*/lib "$2"
 }
 
-status=0
-for version in 11 12 13; do
-	dir=$root/$version
-	[[ ! -e $dir/include/nvtx3/nvToolsExt.h ]] || continue
-	rm -rf "$dir" "$dir.tmp"
-	mkdir -p "$dir.tmp"
-	if fetch "$version" "$dir.tmp"; then
-		mv "$dir.tmp" "$dir"
-	else
-		echo "NVTX of CUDA $version: its headers could not be downloaded ($(cat "$dir.tmp/why"))"
-		status=1
-	fi
-	rm -rf "$dir.tmp"
-done
-exit $status
+fetch_each build/nvtx include/nvtx3/nvToolsExt.h "NVTX of CUDA" 11 12 13
