@@ -110,8 +110,10 @@ struct groups {
 /* Finds the outermost ncclGroupEnd within which the kernel was launched, and the operations of its group. */
 static bool find_group(const struct nccl_calls *c, struct groups *g, struct nccl_kernel *k)
 {
-	if (g->pid != k->pid || g->tid != k->tid)
-		*g = (struct groups){ k->pid, k->tid, (u32)SEARCH(c->n_marks, i, IS_BEFORE(&c->marks[i], k)), 0, 0 };
+	if (g->pid != k->pid || g->tid != k->tid) {
+		*g = (struct groups){ .pid = k->pid, .tid = k->tid };
+		g->mark = (u32)SEARCH(c->n_marks, i, IS_BEFORE(&c->marks[i], k));
+	}
 	for (; g->mark < c->n_marks && !IS_BEFORE(k, &c->marks[g->mark]); g->mark++) {
 		const struct nccl_mark *m = &c->marks[g->mark];
 		u32 end;

@@ -88,6 +88,7 @@ static int fork_child(struct running_meter *r, struct meter_child *c)
 {
 	int pair[2];
 
+	/* cppcheck-suppress invalidFunctionArg */
 	r->watch = mmap(NULL, sizeof(*r->watch), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (r->watch == MAP_FAILED) {
 		r->watch = NULL;

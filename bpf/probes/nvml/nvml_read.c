@@ -99,7 +99,7 @@ static void emit_device(struct nvml_reader *r, const struct nvml_gpu *g)
 	struct nvml_device d = { .event = { .time = r->now, .id = ID_nvml_device }, .device = g->device };
 	char text[NVML_TEXT] = "";
 	unsigned int mig = 0, pending;
-	nvmlPciInfo_t pci;
+	nvmlPciInfo_t pci = { 0 };
 
 	if (NVML_CALL(r, name, g->handle, text, sizeof(text)) == NVML_SUCCESS)
 		snprintf(d.model, sizeof(d.model), "%.*s", (int)sizeof(d.model) - 1, text);

@@ -24,14 +24,14 @@ static void add(struct answer *a, enum nvml_metric metric, u64 value)
 }
 
 /* Queries that return one number */
-#define NUMBER_QUERY(name, type, metric, member, ...)                                                  \
-	static nvmlReturn_t name(struct nvml_reader *r, const struct nvml_gpu *g, struct answer *a)    \
-	{                                                                                              \
-		type value = 0;                                                                        \
-		nvmlReturn_t err = NVML_CALL(r, member, g->handle __VA_OPT__(, ) __VA_ARGS__, &value); \
-                                                                                                       \
-		add(a, metric, value);                                                                 \
-		return err;                                                                            \
+#define NUMBER_QUERY(name, type, metric, member, ...)                                               \
+	static nvmlReturn_t name(struct nvml_reader *r, const struct nvml_gpu *g, struct answer *a) \
+	{                                                                                           \
+		type value = 0;                                                                     \
+		nvmlReturn_t err = NVML_CALL(r, member, g->handle, ##__VA_ARGS__, &value);          \
+                                                                                                    \
+		add(a, metric, value);                                                              \
+		return err;                                                                         \
 	}
 #define UNSIGNED_QUERY(name, ...) NUMBER_QUERY(name, unsigned int, __VA_ARGS__)
 #define LONG_QUERY(name, ...)	  NUMBER_QUERY(name, unsigned long long, __VA_ARGS__)
