@@ -18,9 +18,10 @@
 
 #include "core/shim_torch.h"
 
-#define PERCENT	    2
-#define TOGGLE_NS   100000ULL
-#define BLOCK_NS    20000000ULL /* of steps, at least */
+#define PERMILLE    15 /* of the program's time; what the library and the recorder cost beside is about 0.5% */
+#define COLD	    2 /* times what a record takes in the shim: the program finds less of its own in the caches, too */
+#define TOGGLE_NS   200000ULL
+#define BLOCK_NS    40000000ULL /* of steps, at least */
 #define REST_MAX    1900000000ULL /* ns: at least five steps in ten seconds */
 #define NO_STEPS_NS 1000000000ULL /* without any step so far: by time */
 #define SLICE_NS    100000000ULL /* recorded at a time then */
@@ -91,7 +92,7 @@ static uint64_t cost_since(void)
 
 	torch_calls__count(&all);
 	return (all.passed - budget.base.passed) * TORCH_PASS_NS +
-	       (all.recorded - budget.base.recorded) * all.record_ns;
+	       (all.recorded - budget.base.recorded) * COLD * all.record_ns;
 }
 
 /* Begins a rest if a block cost more than its share, or ends a rest that was long enough. */
@@ -111,10 +112,10 @@ static void decide(uint64_t now, uint64_t block)
 		return;
 	cost = cost_since();
 	/* the other costs are no reason to begin again */
-	if (budget.every || cost * 100 / PERCENT <= took)
+	if (budget.every || cost * 1000 / PERMILLE <= took)
 		return;
 	budget.cost = cost + budget.extra;
-	budget.rest = budget.cost * 100 / PERCENT - took;
+	budget.rest = budget.cost * 1000 / PERMILLE - took;
 	if (budget.rest > REST_MAX)
 		budget.rest = REST_MAX;
 	torch_library.remove(budget.operators);
