@@ -132,6 +132,13 @@ def threads_and_children():
     c.ranges([(0, BEGINS, 1), (0, ENDS, 1)])
 
 
+def never():
+    c = Case("never", "--capture-range=nvtx:no such range")
+    c.outside(100)
+    c.end()
+    ok("no selected process began the range of --capture-range" in c.sonde.messages, "never: a range that did not begin is reported", c.sonde.messages)
+
+
 def unmatched():
     """A range that began before the recording, and one that does not end."""
     puppet = Puppet(ranges=RANGES)
@@ -267,7 +274,7 @@ def all_families():
        "all: and both together are the traced time")
 
 
-CASES = (by_library, gpu_work, first_range, repeated, two_processes, threads_and_children, unmatched, death_inside, by_nvtx, default_domain, steps,
+CASES = (by_library, gpu_work, first_range, never, repeated, two_processes, threads_and_children, unmatched, death_inside, by_nvtx, default_domain, steps,
          all_families)
 
 

@@ -195,6 +195,10 @@ int record_options__capture(struct record_args *a, const char *arg)
 {
 	int err = 0;
 
+	if (a->session.capture) {
+		fprintf(stderr, "sonde record: --capture-range can be given once, and was also given as '%s'\n", arg);
+		return -EINVAL;
+	}
 	a->capture = (struct capture_range){ .max = 1 };
 	a->session.capture = &a->capture;
 	if (!strncmp(arg, NVTX, strlen(NVTX))) {

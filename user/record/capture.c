@@ -213,6 +213,16 @@ void capture__finish(struct session *s)
 	active__write_pauses(s, &s->capture.active, ~0ull, ~0ull);
 }
 
+void capture__warn(struct session *s)
+{
+	if (!s->args->capture)
+		return;
+	MAP_EACH(const struct captured_process *p, &s->capture.processes)
+		if (p->number)
+			return;
+	session__warn(s, "no selected process began the range of --capture-range: nothing was recorded");
+}
+
 bool session__captures_ended(const struct session *s)
 {
 	return s->capture.is_over;

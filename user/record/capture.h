@@ -31,3 +31,5 @@ const void *capture__cut(struct session *s, const void *record, u32 size, void *
 void capture__tick(struct session *s, u64 now);
 /* Writes the last pauses. */
 void capture__finish(struct session *s);
+/* After the last record: warns if no range has begun. */
+void capture__warn(struct session *s);

@@ -382,6 +382,7 @@ int session__stop(struct session *s, enum end_reason reason, char *err, size_t l
 		tracepoints__detach(s, false);
 		write_open(s);
 		drain__last(s);
+		capture__warn(s);
 		if (s->native)
 			native__finish(s->native);
 		/* after the names of scripts, whose lines are quoted */
