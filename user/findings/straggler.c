@@ -136,7 +136,7 @@ static struct finding *add_rank(const struct finding_input *in, const struct ran
 
 /*
  * Adds what the collectives show: if the ranks' waits were recorded (s->ranks), only about the rank that these show.
- * Calls of NCCL alone do not show that a GPU waits.
+ * Calls of NCCL alone do not show that a GPU waits, and collectives of several process groups are not matched surely.
  */
 static void add_of_collectives(const struct finding_input *in, const struct slow_ranks *s, const struct ranks *r,
 			       struct finding *of_waits, struct findings *out)
@@ -144,7 +144,7 @@ static void add_of_collectives(const struct finding_input *in, const struct slow
 	const struct rank *k = ranks__straggler(r);
 	struct finding *f = of_waits;
 
-	if (!k || k->compared < COMPARED_MIN || r->lacks_kernels || (f && f->pid != k->pid))
+	if (!k || k->compared < COMPARED_MIN || r->lacks_kernels || r->in_groups || (f && f->pid != k->pid))
 		return;
 	if (!f && s->ranks.n < 2 && table__percent(k->delayed_ns, k->total_ns) >= SHARE_MIN)
 		f = add_rank(in, k, others_of(r, k), k->delayed_ns, out);
@@ -160,10 +160,10 @@ static void add_absent(const struct finding_input *in, const struct ranks *r, st
 {
 	const struct communicator *c = ranks__stuck(r);
 	const struct rank *k = c ? ranks__absent(r, c) : NULL;
-	struct finding *f = of_waits;
-	char text[128];
+	struct finding *f = of_waits && k && of_waits->pid == k->pid ? of_waits : NULL;
+	char text[256], what[128];
 
-	if (!k || (f && f->pid != k->pid))
+	if (!k)
 		return;
 	if (!f) {
 		f = add_rank(in, k, c->n - c->absent, c->stuck_ns, out);
@@ -171,10 +171,10 @@ static void add_absent(const struct finding_input *in, const struct ranks *r, st
 			return;
 		f->wall_ns = k->total_ns + c->stuck_ns;
 	}
+	communicator__name_operation(c, c->stuck, what, sizeof(what));
 	snprintf(f->report, sizeof(f->report), "ranks");
-	snprintf(text, sizeof(text),
-		 "it had not come to collective %lld when the trace ended, for which they had waited for %s",
-		 (long long)c->stuck + 1, TEXT_NS(c->stuck_ns));
+	snprintf(text, sizeof(text), "it%s had not come to %s when the trace ended, for which they had waited for %s",
+		 c->absent > 1 ? " and others" : "", what, TEXT_NS(c->stuck_ns));
 	finding__add_detail(f, text);
 }
 

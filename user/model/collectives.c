@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/text.h"
 #include "util/compare.h"
 #include "util/map.h"
 #include "util/search.h"
@@ -200,6 +201,10 @@ static void compare(struct communicator *c, const struct attendance *list, u32 n
 		last->rank->last++;
 		last->rank->delayed_ns += delay;
 		last->rank->delayed_squares += (double)delay * (double)delay;
+		if (c->compared > 1 && delay > last->rank->longest_ns) {
+			last->rank->longest_ns = delay;
+			last->rank->longest_at = last->number;
+		}
 	}
 	for (u32 i = 0; i < n; i++) {
 		list[i].rank->compared++;
@@ -348,6 +353,18 @@ const struct collective *collective_rank__operation(const struct collective_rank
 		if (r->list[i - 1].number == number)
 			return &r->list[i - 1];
 	return NULL;
+}
+
+void communicator__name_operation(const struct communicator *c, s64 number, char *buf, size_t size)
+{
+	struct text_buffer text = { .buf = buf, .size = size };
+	const struct collective *one = NULL;
+
+	for (u32 i = 0; i < c->n && !one; i++)
+		one = collective_rank__operation(&c->ranks[i], number);
+	text__add(&text, "collective %lld", (long long)number + 1);
+	if (one && one->function)
+		text__add(&text, " (%s, %s)", one->function, TEXT_BYTES(one->bytes));
 }
 
 bool collective_rank__is_absent(const struct collective_rank *r, s64 number)

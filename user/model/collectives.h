@@ -30,6 +30,7 @@ struct collective_rank {
 	u64 comm;
 	s32 rank, size; /* in NCCL's communicator; size 0: not known */
 	bool is_new; /* all of its operations were recorded */
+	bool has_groups; /* its operations are those of several process groups of gloo, matched by their times alone */
 	u32 job; /* for the caller */
 	struct collective *list; /* by call */
 	u32 n;
@@ -39,6 +40,8 @@ struct collective_rank {
 	u64 waited_ns; /* for other ranks */
 	u64 delayed_ns; /* for how long all others waited for it */
 	double delayed_squares; /* ns^2: the sum of the squares of these delays */
+	u64 longest_ns; /* the longest of them, without that of the communicator's first operation, for which ranks start */
+	s64 longest_at; /* the number of that operation */
 	u64 counted_to, delayed_to; /* until when its waits and delays are in these sums */
 };
 
@@ -71,6 +74,8 @@ int communicator__compare(struct communicator *c, struct collective_rank *ranks,
 			  u64 end);
 /* Returns the rank's operation with this number; NULL: it has none. */
 const struct collective *collective_rank__operation(const struct collective_rank *r, s64 number);
+/* Writes "collective 13 (ncclAllReduce, 4.00 MiB)", as one of the ranks called it. */
+void communicator__name_operation(const struct communicator *c, s64 number, char *buf, size_t size);
 /* Had the rank not come to this operation? */
 bool collective_rank__is_absent(const struct collective_rank *r, s64 number);
 /*

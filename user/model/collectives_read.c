@@ -10,6 +10,8 @@
 #include "util/compare.h"
 
 #define EXECUTION "c10d::ProcessGroupGloo::AsyncWork::execute"
+/* Threads that execute the operations of one process group (ProcessGroupGloo::Options) */
+#define GROUP_THREADS 2
 
 COMPARE_BY(by_call, struct collective, ASCENDING(call), ASCENDING(end))
 
@@ -124,6 +126,7 @@ struct source {
 	struct collective *executions, *waits;
 	u32 *tids; /* of the waits */
 	u32 n_executions, n_waits, n_tids;
+	u32 threads[GROUP_THREADS], n_threads; /* the first that execute, and their number up to one more */
 };
 
 struct reading {
@@ -131,13 +134,24 @@ struct reading {
 	const struct names *names;
 };
 
+static void add_thread(struct source *s, u32 tid)
+{
+	for (u32 i = 0; i < s->n_threads && i < GROUP_THREADS; i++)
+		if (s->threads[i] == tid)
+			return;
+	if (s->n_threads < GROUP_THREADS)
+		s->threads[s->n_threads] = tid;
+	if (s->n_threads <= GROUP_THREADS)
+		s->n_threads++;
+}
+
 static int on_collectives(const struct rows *rows, void *arg)
 {
 	struct reading *r = arg;
 	bool has_room;
 
 	ROWS_EACH(v, rows) {
-		u32 pid = (u32)view__get(&v, "pid");
+		u32 pid = (u32)view__get(&v, "pid"), tid = (u32)view__get(&v, "tid");
 		struct source *s = map__get(&r->sources, &pid);
 		struct collective one = {
 			.call = (u64)view__get(&v, "start"),
@@ -149,11 +163,12 @@ static int on_collectives(const struct rows *rows, void *arg)
 
 		if (!s)
 			return -ENOMEM;
-		if (name && !strcmp(name, EXECUTION))
+		if (name && !strcmp(name, EXECUTION)) {
 			has_room = array__push(s->executions, s->n_executions, one);
-		else
-			has_room = array__push(s->waits, s->n_waits, one) &&
-				   array__push(s->tids, s->n_tids, (u32)view__get(&v, "tid"));
+			add_thread(s, tid);
+		} else {
+			has_room = array__push(s->waits, s->n_waits, one) && array__push(s->tids, s->n_tids, tid);
+		}
 		if (!has_room)
 			return -ENOMEM;
 	}
@@ -183,6 +198,7 @@ static int add_source(struct collective_ranks *c, u32 pid, struct source *s)
 	r->tid = s->n_tids ? s->tids[s->n_tids - 1] : pid;
 	r->list = s->n_executions ? s->executions : s->waits;
 	r->n = s->n_executions ? s->n_executions : s->n_waits;
+	r->has_groups = s->n_threads > GROUP_THREADS;
 	sort(r);
 	if (s->n_executions) {
 		s->executions = NULL;

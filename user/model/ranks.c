@@ -218,6 +218,14 @@ static void add_sums(struct ranks *r, const struct communicator *c, const struct
 	to->last += from->last;
 	to->delayed_ns += from->delayed_ns;
 	to->delayed_squares += from->delayed_squares;
+	if (from->longest_ns > to->longest_ns) {
+		to->longest_ns = from->longest_ns;
+		to->longest_at = from->longest_at;
+	}
+	if (from->has_groups) {
+		r->in_groups += from->n;
+		r->unmatched += from->n - from->compared;
+	}
 	to->waited_ns += c->n > 1 ? from->waited_ns : collective_rank__excess(from);
 	to->is_estimated |= c->n == 1 && from->is_nccl && from->size != 1;
 }
@@ -329,6 +337,28 @@ const struct rank *ranks__straggler(const struct ranks *r)
 		    r->list[i].delayed_ns > found->delayed_ns / 2)
 			return NULL;
 	return found && is_by_chance(r, found) ? NULL : found;
+}
+
+/* A rank is late if its longest delay is so many times the longest one of any other rank of its job. */
+#define LATE_TIMES 10
+
+const struct rank *ranks__late(const struct ranks *r, u64 *others_ns)
+{
+	const struct rank *found = NULL;
+
+	*others_ns = 0;
+	for (u32 i = 0; i < r->n; i++)
+		if (r->list[i].longest_ns > (found ? found->longest_ns : 0))
+			found = &r->list[i];
+	for (u32 i = 0; found && i < r->n; i++)
+		if (&r->list[i] != found && r->list[i].job == found->job && r->list[i].longest_ns > *others_ns)
+			*others_ns = r->list[i].longest_ns;
+	return found && *others_ns && found->longest_ns / LATE_TIMES >= *others_ns ? found : NULL;
+}
+
+const struct rank *ranks__of(const struct ranks *r, u32 pid)
+{
+	return rank_of(r, pid);
 }
 
 static u64 average(const struct rank *rank, enum torch_phase phase)

@@ -26,6 +26,8 @@ struct rank {
 	/* sums over its communicators, as in struct collective_rank */
 	u64 compared, last, waited_ns, delayed_ns;
 	double delayed_squares;
+	u64 longest_ns; /* for how long all others waited for it at one operation, longest, */
+	s64 longest_at; /* and the number of that operation in its communicator */
 	bool is_estimated; /* waited_ns is what its kernels took beyond the fastest: no other rank was recorded */
 };
 
@@ -37,6 +39,8 @@ struct ranks {
 	struct communicator *communicators;
 	u32 n_communicators;
 	u64 compared; /* operations in which two ranks or more were compared */
+	/* operations of processes with several process groups of gloo, and those of them that no other rank has */
+	u64 in_groups, unmatched;
 	bool is_ambiguous; /* ranks were not compared, as it is not known to which job each belongs */
 	bool lacks_kernels; /* ranks of NCCL were compared by their calls alone */
 };
@@ -49,6 +53,13 @@ void ranks__free(struct ranks *r);
  * and more than by chance: equal ranks delay each other in turns. NULL: there is none.
  */
 const struct rank *ranks__straggler(const struct ranks *r);
+/*
+ * Returns the rank for which all others of its job waited at one operation far longer than for any other rank at any:
+ * equal ranks' longest delays are of one order. others_ns: the longest one of these. NULL: there is none.
+ */
+const struct rank *ranks__late(const struct ranks *r, u64 *others_ns);
+/* NULL: the process has neither a rank nor collectives. */
+const struct rank *ranks__of(const struct ranks *r, u32 pid);
 /* Returns the communicator whose ranks waited longest for one when the trace ended; NULL: none does. */
 const struct communicator *ranks__stuck(const struct ranks *r);
 /* Returns the first rank that had not come to that operation; NULL: all recorded ones had. */

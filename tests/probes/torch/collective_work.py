@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Four ranks of torch.distributed over gloo, which call all_reduce in a loop. Rank 2 is late in each step ("late"), never enters the collective
-of one step ("hang"), or is like the others ("none"). Each rank prints when it called, by its own clock."""
+of one step ("hang"), is late in one step ("once"), or is like the others ("none"). "groups": it is late in each step, and two process groups of two
+ranks call all_reduce before all ranks do. Each rank prints when it called, by its own clock."""
 import json
 import os
 import subprocess
@@ -9,11 +10,15 @@ import sys
 import tempfile
 import time
 
-RANKS, STEPS, ODD, DELAY, HANG = 4, 25, 2, 0.04, 15
+RANKS, STEPS, ODD, DELAY, HANG, ONCE = 4, 25, 2, 0.04, 15, 0.5
 
 
 def load_shard():
     time.sleep(DELAY)
+
+
+def write_checkpoint():
+    time.sleep(ONCE)
 
 
 def wait_for_storage():
@@ -29,15 +34,20 @@ def rank_program(what):
     torch.distributed.init_process_group("gloo", init_method="file://" + os.environ["STORE"], rank=rank, world_size=RANKS)
     values, clock, times = torch.ones(1000), time.monotonic_ns, []
     torch.distributed.all_reduce(values)
+    groups = [torch.distributed.new_group([first, first + 1]) for first in range(0, RANKS, 2) if what == "groups"]
     print("ready", flush=True)
     sys.stdin.readline()
     for step in range(STEPS):
         time.sleep(0.01)
-        if rank == ODD and what == "late":
+        if rank == ODD and what in ("late", "groups"):
             load_shard()
+        if rank == ODD and what == "once" and step == HANG:
+            write_checkpoint()
         if rank == ODD and what == "hang" and step == HANG:
             wait_for_storage()
         start = clock()
+        if groups:
+            torch.distributed.all_reduce(values, group=groups[rank // 2])
         torch.distributed.all_reduce(values)
         times.append((start, clock()))
     print(json.dumps({"rank": rank, "pid": os.getpid(), "times": times}), flush=True)

@@ -1,14 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Report ranks on four ranks over gloo without steps of training: one that is late, one that never enters a collective, and none. Each collective
-is matched in all ranks; the times agree with what the ranks' own clocks measured.
+"""Report ranks on four ranks over gloo without steps of training: one that is late, always or once, one that never enters a collective, and none.
+Each collective is matched in all ranks; the times agree with what the ranks' own clocks measured. With several process groups the sentence is that
+of the summary, and a note states how many collectives were not compared.
 test: timeout=300"""
 import json
 import os
 import subprocess
 
 from sonde_cli import SONDE
-from collective_work import DELAY, HANG, ODD, RANKS, STEPS
+from collective_work import DELAY, HANG, ODD, ONCE, RANKS, STEPS
 from tap import done, ok
 from torch_env import Recording, python
 
@@ -56,16 +57,41 @@ def hang():
     found, text = report["findings"][0]["figures"], report["findings"][0]["text"]
     ok(found["rank"] == ODD and found["pid"] == pids[ODD] and found["collective"] == HANG + 1 and found["absent"] == 1,
        "the rank that never came, and to what", text, found, recording.messages)
-    ok("the 3 other ranks had waited" in text and found["stuck_ns"] >= 2e9, "for how long", text)
+    ok("the 3 other ranks" in text and found["stuck_ns"] >= 2e9, "for how long", text)
     ok("wait_for_storage (collective_work.py" in text, "and what its thread does", text)
     summary = summary_of(recording)
     ok(f"had not come to collective {HANG + 1}" in summary, "the summary states it", summary[:3000])
+
+
+def once():
+    recording, report, pids, times = record("once")
+    check_rows("once", report, pids, times)
+    found, text = report["findings"][0]["figures"], report["findings"][0]["text"]
+    ok(len(report["findings"]) == 1 and found["rank"] == ODD and found["pid"] == pids[ODD] and found["collective"] == HANG + 1,
+       "a rank that was late once, and where", text, found)
+    behind = times[ODD][HANG][0] - max(times[i][HANG][0] for i in range(RANKS) if i != ODD)
+    ok(behind - ONCE * 1e9 / 2 <= found["late_ns"] <= times[ODD][HANG][1] - max(times[i][HANG - 1][0] for i in range(RANKS) if i != ODD),
+       "by how much", text, behind)
+
+
+def groups():
+    recording, report, pids, _ = record("groups")
+    first, summary = report["findings"][0], summary_of(recording)
+    text = " ".join(first["text"].split())
+    ok(first["pid"] == pids[ODD] and "load_shard (collective_work.py" in text and text.rstrip(".") in summary,
+       "several groups: the summary's sentence", text, summary[:2000])
+    notes = [note for note in report["notes"] if "several process groups of gloo" in str(note)]
+    rows = report["tables"]["ranks"]
+    unmatched = 2 * STEPS * RANKS - sum(row["collectives"] for row in rows)
+    ok(len(notes) == 1 and f"{unmatched} of {2 * STEPS * RANKS} were compared with none" in str(notes[0]),
+       "how many collectives were not compared", report["notes"], rows)
 
 
 def none():
     recording, report, pids, times = record("none")
     check_rows("none", report, pids, times)
     text = report["findings"][0]["text"]
+    ok(not any("process groups" in str(note) for note in report["notes"]), "one process group", report["notes"])
     ok(text.startswith("No rank") and len(report["findings"]) == 1, "ranks that are alike: none is named", report["findings"])
     ok("makes the" not in summary_of(recording), "nor in the summary")
 
@@ -73,6 +99,8 @@ def none():
 def main():
     late()
     hang()
+    once()
+    groups()
     none()
     done()
 

@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "findings/finding.h"
+#include "findings/findings.h"
 #include "model/ranks.h"
 #include "output/text.h"
-#include "report/samples/sampled.h"
+#include "report/report.h"
 
 static const struct column rank_columns[] = {
 	{ "rank", "Rank", VALUE_U64, SHOW_PLAIN },
@@ -40,7 +40,7 @@ static const struct column communicator_columns[] = {
 	{ "absent", "Ranks absent", VALUE_U64, SHOW_COUNT },
 };
 
-/* The others wait for a rank if it delayed all of them by this part of its time. */
+/* A wait for a rank, or a rank's for others, counts if it is this part of its time, %. */
 #define DELAY_PERCENT 5
 
 static void fill(const struct ranks *r, const struct query *args, struct report_output *out)
@@ -89,52 +89,6 @@ static void fill_communicators(const struct ranks *r, struct report_output *out)
 	}
 }
 
-/*
- * Writes " Its thread was longest in read_image (train.py:27)", by the samples and waits of the rank's thread from
- * `from` to `to`, if this took at least least_ns.
- */
-static int write_code(const struct query *args, const struct rank *k, u64 from, u64 to, u64 least_ns,
-		      struct text_buffer *text)
-{
-	struct query q = *args;
-	struct finding_code code, most = { 0 };
-	struct map codes; /* the function and its file -> u64 ns */
-	struct sampled s;
-	u64 most_ns = 0;
-	int err;
-
-	q.tids = (struct trace_ids){ &k->tid, 1 };
-	q.from = from;
-	q.to = to;
-	map__init(&codes, sizeof(code), sizeof(u64));
-	err = sampled__read(&s, &q);
-	for (u32 i = 0; !err && i < s.by_stack.n; i++) {
-		const struct sampled_weight *w = map__value(&s.by_stack, i);
-		u64 *ns;
-
-		memset(&code, 0, sizeof(code));
-		finding_code__fill(&code, s.stacks, *(const u32 *)map__key(&s.by_stack, i));
-		/* the keys are compared as a whole */
-		memset(code.native, 0, sizeof(code.native));
-		code.line = 0;
-		ns = *code.function ? map__get(&codes, &code) : NULL;
-		if (!ns)
-			continue;
-		*ns += w->cpu_ns + w->off_ns;
-		if (*ns > most_ns) {
-			most_ns = *ns;
-			most = code;
-		}
-	}
-	if (!err && most_ns >= least_ns)
-		finding_code__add(text, " Its thread was longest in ", &most);
-	if (text->len)
-		text__add(text, ".");
-	sampled__free(&s);
-	map__free(&codes);
-	return err;
-}
-
 static void write_name(const struct query *args, const struct rank *k, char *buf, size_t size)
 {
 	char title[64];
@@ -151,72 +105,57 @@ static void write_name(const struct query *args, const struct rank *k, char *buf
 		text__add(&s, ")");
 }
 
-/* " (ncclAllReduce, 4.00 MiB)" */
-static void add_operation(struct text_buffer *s, const struct collective *one)
-{
-	if (one && one->function)
-		text__add(s, " (%s, %s)", one->function, TEXT_BYTES(one->bytes));
-}
-
-/* Returns the operation as one of the ranks called it; NULL: none did. */
-static const struct collective *operation_of(const struct communicator *c, s64 number)
-{
-	const struct collective *one = NULL;
-
-	for (u32 i = 0; i < c->n && !one; i++)
-		one = collective_rank__operation(&c->ranks[i], number);
-	return one;
-}
-
-/* Returns when the rank's last operation ended; the begin of the selected time if it had none. */
-static u64 last_end(const struct communicator *c, const struct rank *k, const struct query *args)
-{
-	u64 end = query__window(args).from;
-
-	for (u32 i = 0; i < c->n; i++)
-		if (c->ranks[i].pid == k->pid && c->ranks[i].n)
-			end = c->ranks[i].list[c->ranks[i].n - 1].end;
-	return end;
-}
-
-/* The ranks wait for one that has not come. */
-static int add_stuck(const struct ranks *r, const struct query *args, struct report_output *out)
+/* The figures of a finding about a slow rank, or about one that never came */
+static void add_figures(const struct ranks *r, const struct rank *k, struct report_output *out)
 {
 	const struct communicator *c = ranks__stuck(r);
-	const struct rank *k = c ? ranks__absent(r, c) : NULL;
-	char who[256] = "", what[128] = "", code[512] = "", waiters[48];
-	struct text_buffer operation = { .buf = what, .size = sizeof(what) };
-	struct text_buffer where = { .buf = code, .size = sizeof(code) };
-	u64 from, to = query__window(args).to;
-	u32 others = c ? c->n - c->absent : 0;
-	int err = 0;
+	bool is_absent = c && ranks__absent(r, c) == k;
+	u64 own_ns = 0, others_ns = 0;
+	enum torch_phase phase = k->loop ? ranks__slow_phase(r, k, &own_ns, &others_ns) : PHASE_OTHER;
 
-	if (!c)
-		return 0;
-	text__add(&operation, "collective %lld", (long long)c->stuck + 1);
-	add_operation(&operation, operation_of(c, c->stuck));
-	if (k) {
-		write_name(args, k, who, sizeof(who));
-		if (others == 1)
-			snprintf(waiters, sizeof(waiters), "the other rank");
-		else
-			snprintf(waiters, sizeof(waiters), "the %u other ranks", others);
-		from = last_end(c, k, args);
-		err = write_code(args, k, from, to, (to - from) / 2, &where);
-		report_output__finding(out, "%s%s had not come to %s when the trace ended: %s had waited for %s.%s",
-				       who, c->absent > 1 ? " and others" : "", what, waiters, TEXT_NS(c->stuck_ns),
-				       code);
-	} else {
-		report_output__finding(
-			out,
-			"%u recorded rank%s of %d had waited for %s in %s when the trace ended, for a rank that was not recorded.",
-			c->n, text__s(c->n), c->ranks->size, TEXT_NS(c->stuck_ns), what);
+	REPORT_FIGURES(out, FIGURE("pid", V_U64(k->pid)),
+		       FIGURE("rank", k->number >= 0 ? V_U64((u64)k->number) : V_NONE),
+		       FIGURE("delayed_ns", V_U64(k->delayed_ns)), FIGURE("last_collectives", V_U64(k->last)),
+		       FIGURE("phase", k->loop ? V_TEXT(torch_phase__name(phase)) : V_NONE),
+		       FIGURE("phase_ns", k->loop ? V_U64(own_ns) : V_NONE),
+		       FIGURE("others_ns", k->loop ? V_U64(others_ns) : V_NONE),
+		       FIGURE("collective", is_absent ? V_U64((u64)c->stuck + 1) : V_NONE),
+		       FIGURE("absent", is_absent ? V_U64(c->absent) : V_NONE),
+		       FIGURE("stuck_ns", is_absent ? V_U64(c->stuck_ns) : V_NONE));
+}
+
+/* Adds the summary's findings about ranks for which the others wait. Returns their number. */
+static u32 add_slow(const struct ranks *r, const struct findings *findings, const struct query *args,
+		    struct report_output *out)
+{
+	const struct finding *f;
+	const struct rank *k;
+	u32 n = 0;
+
+	for (u32 i = 0; (f = findings__ranked(findings, i)) != NULL; i++) {
+		if (f->kind != FINDING_STRAGGLER)
+			continue;
+		finding__report(f, args, false, out);
+		k = ranks__of(r, f->pid);
+		if (k)
+			add_figures(r, k, out);
+		n++;
 	}
-	REPORT_FIGURES(out, FIGURE("pid", k ? V_U64(k->pid) : V_NONE),
-		       FIGURE("rank", k && k->number >= 0 ? V_U64((u64)k->number) : V_NONE),
-		       FIGURE("collective", V_U64((u64)c->stuck + 1)), FIGURE("absent", V_U64(c->absent)),
+	return n;
+}
+
+/* The ranks wait for one that was not recorded. */
+static void add_stuck(const struct communicator *c, struct report_output *out)
+{
+	char what[128];
+
+	communicator__name_operation(c, c->stuck, what, sizeof(what));
+	report_output__finding(
+		out,
+		"%u recorded rank%s of %d had waited for %s in %s when the trace ended, for a rank that was not recorded.",
+		c->n, text__s(c->n), c->ranks->size, TEXT_NS(c->stuck_ns), what);
+	REPORT_FIGURES(out, FIGURE("collective", V_U64((u64)c->stuck + 1)), FIGURE("absent", V_U64(c->absent)),
 		       FIGURE("stuck_ns", V_U64(c->stuck_ns)));
-	return err;
 }
 
 /* "ncclAllReduce of 4.00 MiB in rank 0" */
@@ -278,65 +217,57 @@ static void add_estimates(const struct ranks *r, const struct query *args, struc
 	}
 }
 
-static bool is_straggler(const struct rank *k)
+/* A rank that was late once, which is not slow. Returns whether there is one. */
+static bool add_late(const struct ranks *r, const struct query *args, struct report_output *out)
 {
-	return k && table__percent(k->delayed_ns, k->total_ns) >= DELAY_PERCENT;
-}
+	u64 others_ns;
+	const struct rank *k = r->in_groups ? NULL : ranks__late(r, &others_ns);
+	char who[256];
 
-/* "40.000 ms a step on average, ", of a rank with steps */
-static void write_delay(const struct rank *k, char *buf, size_t size)
-{
-	if (k->loop)
-		snprintf(buf, size, "%s a step on average, ", TEXT_NS(k->delayed_ns / k->loop->n));
-}
-
-static int add_straggler(const struct ranks *r, const struct query *args, struct report_output *out)
-{
-	const struct rank *k = ranks__straggler(r);
-	const struct torch_loop *l = is_straggler(k) ? k->loop : NULL;
-	char who[256], code[512] = "", steps[192] = "", delay[64] = "";
-	struct text_buffer where = { .buf = code, .size = sizeof(code) };
-	u64 own_ns = 0, others_ns = 0;
-	enum torch_phase phase = PHASE_OTHER;
-	int err;
-
-	if (!is_straggler(k))
-		return 0;
-	if (l) {
-		phase = ranks__slow_phase(r, k, &own_ns, &others_ns);
-		snprintf(steps, sizeof(steps), " On average it needs %s of a step for %s, the others %s.",
-			 TEXT_NS(own_ns), torch_phase__name(phase), TEXT_NS(others_ns));
-	}
-	err = write_code(args, k, l ? l->steps[0].start : args->from, l ? l->steps[l->n - 1].end : args->to,
-			 l ? (own_ns - others_ns) / 2 * l->n : k->delayed_ns / 2, &where);
+	if (!k || table__percent(k->longest_ns, k->total_ns) < DELAY_PERCENT)
+		return false;
 	write_name(args, k, who, sizeof(who));
-	write_delay(k, delay, sizeof(delay));
 	report_output__finding(
-		out, "%s makes the others wait %s%.0f%% of its time; it was last in %llu of %llu collectives.%s%s", who,
-		delay, table__percent(k->delayed_ns, k->total_ns), k->last, k->compared, steps, code);
+		out,
+		"%s made all others wait %s at collective %lld, %.0f%% of its time; no other rank ever made them wait longer than %s.",
+		who, TEXT_NS(k->longest_ns), (long long)k->longest_at + 1, table__percent(k->longest_ns, k->total_ns),
+		TEXT_NS(others_ns));
 	REPORT_FIGURES(out, FIGURE("pid", V_U64(k->pid)),
 		       FIGURE("rank", k->number >= 0 ? V_U64((u64)k->number) : V_NONE),
-		       FIGURE("delayed_ns", V_U64(k->delayed_ns)), FIGURE("last_collectives", V_U64(k->last)),
-		       FIGURE("phase", l ? V_TEXT(torch_phase__name(phase)) : V_NONE),
-		       FIGURE("phase_ns", l ? V_U64(own_ns) : V_NONE),
-		       FIGURE("others_ns", l ? V_U64(others_ns) : V_NONE));
-	return err;
+		       FIGURE("collective", V_U64((u64)k->longest_at + 1)), FIGURE("late_ns", V_U64(k->longest_ns)));
+	return true;
 }
 
-static int add_findings(const struct ranks *r, const struct query *args, struct report_output *out)
+/* A rank that calls NCCL after all others: whether their GPUs wait for it was not recorded. */
+static void add_late_calls(const struct ranks *r, const struct query *args, struct report_output *out)
 {
-	int err = add_stuck(r, args, out);
+	const struct rank *k = ranks__straggler(r);
+	char who[256];
 
+	if (!k || table__percent(k->delayed_ns, k->total_ns) < DELAY_PERCENT)
+		return;
+	write_name(args, k, who, sizeof(who));
+	report_output__finding(out, "%s is the last to call %llu of %llu collectives, by %s on average.", who, k->last,
+			       k->compared, TEXT_NS(k->delayed_ns / k->last));
+}
+
+static void add_findings(const struct ranks *r, const struct findings *findings, const struct query *args,
+			 struct report_output *out)
+{
+	const struct communicator *stuck = ranks__stuck(r);
+	u32 slow = add_slow(r, findings, args, out);
+
+	if (stuck && !stuck->absent)
+		add_stuck(stuck, out);
 	add_mismatches(r, out);
-	if (!err)
-		err = add_straggler(r, args, out);
 	add_estimates(r, args, out);
-	if (r->compared && !is_straggler(ranks__straggler(r)) && !ranks__stuck(r))
-		report_output__finding(
-			out,
-			"No rank makes the others wait for %u%% of its time or more and at least twice as long as any other rank does.",
-			DELAY_PERCENT);
-	return err;
+	if (slow || stuck)
+		return;
+	if (r->lacks_kernels)
+		add_late_calls(r, args, out);
+	else if (!add_late(r, args, out) && r->compared)
+		report_output__finding(out,
+				       "No rank makes the others wait beyond chance for a tenth of the time or more.");
 }
 
 static void add_notes(const struct ranks *r, struct report_output *out)
@@ -358,6 +289,11 @@ static void add_notes(const struct ranks *r, struct report_output *out)
 		report_output__note(
 			out,
 			"No thread waited on a CPU for a collective, and no call of NCCL was recorded, so it is not known which rank the others wait for.");
+	if (r->in_groups)
+		report_output__note(
+			out,
+			"Processes have several process groups of gloo. Which of them a collective belongs to was not recorded, so collectives are matched by their times alone: %llu of %llu were compared with none of another rank, and the last four columns of the ranks are estimates.",
+			r->unmatched, r->in_groups);
 	if (r->lacks_kernels)
 		report_output__note(
 			out,
@@ -370,15 +306,14 @@ static void add_notes(const struct ranks *r, struct report_output *out)
 
 static int run(const struct query *args, struct report_output *out)
 {
-	struct torch_steps *steps;
+	struct findings *findings = NULL;
 	struct ranks *r = NULL;
-	int err = torch_steps__new(&steps, args);
+	int err = findings__read(&findings, args, 0);
 
 	if (!err)
-		err = ranks__new(&r, args, steps);
-	if (!err)
-		err = add_findings(r, args, out);
+		err = ranks__new(&r, args, findings__input(findings)->torch);
 	if (!err) {
+		add_findings(r, findings, args, out);
 		fill(r, args, out);
 		fill_communicators(r, out);
 		add_notes(r, out);
@@ -389,7 +324,7 @@ static int run(const struct query *args, struct report_output *out)
 				"torch");
 	}
 	ranks__free(r);
-	torch_steps__free(steps);
+	findings__free(findings);
 	return err;
 }
 
