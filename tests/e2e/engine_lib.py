@@ -193,6 +193,34 @@ def check_work(truth, engine, label):
            f"{len(overlaps)} overlaps within the clock's error ({error} ns) are removed", tracks)
 
 
+def torch_flows(truth):
+    """(start of the operator's call, start of the backward node that it made): the innermost call with the node's number, which ends first."""
+    made, flows = {}, []
+    for e in sorted(truth.of("torch_op", "torch_node"), key=lambda e: e["time"]):
+        if e["sequence"] < 0:
+            continue
+        if e["event"] == "torch_op":
+            made.setdefault((e["pid"], e["thread"], e["sequence"]), e["start"])
+            continue
+        keys = [(e["pid"], thread, e["sequence"]) for thread in (e["made_by"], 0)]
+        key = next((k for k in keys if k in made), None)
+        if key:
+            flows.append((made.pop(key), e["start"]))
+    return flows
+
+
+def check_torch(truth, engine, label, ahead):
+    """A flow from each operator's call to the backward node that it made."""
+    if not truth.of("torch_node"):
+        return
+    kinds = {e["start"] + ahead: truth.title(e) for e in truth.of("torch_op", "torch_node") if e["sequence"] >= 0}
+    rows = engine.query("SELECT a.ts, a.name, b.ts, b.name FROM flow JOIN slice a ON a.id = slice_out JOIN slice b ON b.id = slice_in "
+                        "WHERE b.name != 'released'")
+    rows = [(int(begin), name, int(end), node) for begin, name, end, node in rows]
+    want = [(begin + ahead, kinds[begin + ahead], end + ahead, kinds[end + ahead]) for begin, end in torch_flows(truth)]
+    same(f"{label}: engine: a flow from each call to the backward node that it made", rows, want)
+
+
 def check_counts(truth, engine, label):
     got = int(engine.query("SELECT count(*) FROM perf_sample")[0][0])
     ok(got == len(truth.of("sample_cpu")), f"{label}: engine: samples ({got})", len(truth.of("sample_cpu")))
@@ -207,6 +235,7 @@ def check_perfetto(truth, path, data, library, label):
     check_sched(truth, engine, label)
     check_work(truth, engine, label)
     check_counts(truth, engine, label)
+    check_torch(truth, engine, label, truth.ahead)
     return engine
 
 
@@ -225,10 +254,12 @@ def check_chrome(truth, path, library, label):
     syncs = {1: "Event Sync", 2: "Stream Wait Event", 3: "Stream Sync", 4: "Context Sync"}
     want = [(syncs.get(e["kind"], "Unknown Sync") if e["event"] == "gpu_sync" else truth.title(e), e["start"], e["time"] - e["start"]) for e in truth.events
             if truth.kind(e).id >> 8 and truth.is_span(e) and e["event"] not in LEFT_OUT]
-    got = [(clean(s[5]), s[1], s[2]) for s in engine.slices if s[6] in {*truth.family.values(), "cuda_runtime", "cuda_driver", "cuda_sync"}]
+    categories = {*truth.family.values(), "cuda_runtime", "cuda_driver", "cuda_sync", "cpu_op", "user_annotation"}
+    got = [(clean(s[5]), s[1], s[2]) for s in engine.slices if s[6] in categories]
     missing = collections.Counter(want) - collections.Counter(got)
     ok(not missing, f"{label}: chrome: engine: every span's name, start and duration ({len(want)})",
        (sum(missing.values()), list(missing.items())[:5]))
+    check_torch(truth, engine, f"{label}: chrome", 0)
 
 
 def check_all(truth, path, label):

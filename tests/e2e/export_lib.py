@@ -215,7 +215,7 @@ def check_stacks(truth, f, label):
 def check_flows(truth, f, label):
     sources = {flow: (*f.thread_of(s.track), s.start) for s in f.slices for flow in s.flows if s.name == "releases"}
     got = [(sources.get(flow), f.thread_of(s.track), s.start, s.end)
-           for s in f.slices for flow in s.flows_end]
+           for s in f.slices for flow in s.flows_end if s.name == "released"]
     waits = [(w, w["pid"], w["dropper"], w["drop_time"]) for w in truth.of("gil_wait")]
     waits += [(w, w["waker_pid"], w["waker_tid"], w["woken"]) for w in truth.of("lock_wait")]
     want = [((pid, tid, time + truth.ahead), (w["pid"], w["tid"]),

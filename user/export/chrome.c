@@ -314,7 +314,7 @@ static int put_event(struct export *e, const struct view *v, const struct common
 		chrome_kineto__put_args(e, v, &row);
 	else
 		put_args(e, v, view__s64(v, f->cpu), flags);
-	if (chrome_torch__put_flow(e, v, &(struct chrome_place){ pid, tid, start }))
+	if (chrome_torch__put_flow(e, v, &(struct drawn_place){ pid, tid, start }))
 		return -ENOMEM;
 	return ferror(e->out) ? -EIO : 0;
 }

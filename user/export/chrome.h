@@ -6,6 +6,7 @@
 #include "export/kineto_ids.h"
 #include "export/lane.h"
 #include "export/torch_blocks.h"
+#include "export/torch_flows.h"
 #include "model/gpu.h"
 #include "model/meaning.h"
 #include "model/order.h"
@@ -41,7 +42,7 @@ struct chrome {
 	struct common_fields fields; /* fields of that kind */
 	struct map tasks; /* struct task_key -> u8: tasks that were named already */
 	struct map lanes; /* struct lane_key -> struct chrome_lane */
-	struct map forward; /* of chrome_torch.c: operators whose backward nodes may follow */
+	struct torch_flows torch_flows; /* of chrome_torch.c */
 	struct torch_blocks blocks; /* of chrome_torch.c */
 	struct chrome_python python;
 	u64 flows; /* from operators to backward nodes */
@@ -81,12 +82,6 @@ int chrome__place(struct export *e, u32 pid, u32 tid, const char *kind, const ch
 		  u32 *out);
 void chrome__free_lanes(struct chrome *c);
 
-/* Where an event was drawn */
-struct chrome_place {
-	u32 pid, tid;
-	u64 start;
-};
-
 /* chrome_torch.c */
 void chrome_torch__init(struct chrome *c);
 void chrome_torch__free(struct chrome *c);
@@ -96,7 +91,7 @@ void chrome_torch__put_args(struct export *e, const struct view *v);
  * Writes a flow to a backward node from the operator's call that made it. Call it for each event that was drawn; 0 or
  * -ENOMEM.
  */
-int chrome_torch__put_flow(struct export *e, const struct view *v, const struct chrome_place *at);
+int chrome_torch__put_flow(struct export *e, const struct view *v, const struct drawn_place *at);
 
 /*
  * Writes an event torch_alloc as torch.profiler's profile_memory does; nothing for a block of unknown size.
@@ -154,7 +149,7 @@ void chrome_annotations__init(struct chrome_annotations *a);
 void chrome_annotations__free(struct chrome_annotations *a);
 /* Adds work that ended at `end` to the ranges in which it was launched. at: where it is drawn. 0 or -ENOMEM */
 int chrome_annotations__add(struct chrome_annotations *a, const struct kineto_ids *ids, const struct gpu_launch *l,
-			    const struct chrome_place *at, u64 end);
+			    const struct drawn_place *at, u64 end);
 /* Writes their rows. 0 or negative errno */
 int chrome_annotations__put(struct export *e, struct chrome_annotations *a);
 

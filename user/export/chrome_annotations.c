@@ -28,7 +28,7 @@ struct annotation {
 };
 
 int chrome_annotations__add(struct chrome_annotations *a, const struct kineto_ids *ids, const struct gpu_launch *l,
-			    const struct chrome_place *at, u64 end)
+			    const struct drawn_place *at, u64 end)
 {
 	u32 number, outer = 0;
 

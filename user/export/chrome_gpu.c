@@ -259,7 +259,7 @@ static int on_work(const struct gpu_work *w, void *arg)
 	put_args(p, w);
 	if (l && l->tid && is_kineto(p) &&
 	    chrome_annotations__add(&p->annotations, &((const struct chrome *)p->e->data)->ids, l,
-				    &(struct chrome_place){ t.gpu, t.tid, span.start }, span.end))
+				    &(struct drawn_place){ t.gpu, t.tid, span.start }, span.end))
 		return -ENOMEM;
 	if (l && l->tid) {
 		put_head(p, "f", "ac2g", "ac2g");

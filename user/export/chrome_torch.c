@@ -10,52 +10,28 @@
 #include "model/torch_steps.h"
 #include "model/view.h"
 
-/*
- * The number of calls without their backward node so far. Calls of graphs that are never evaluated stay among them.
- * When there are more, no further flow is drawn.
- */
-#define FORWARD_MAX (1u << 20)
-
-/* Each thread counts its own sequence numbers. */
-struct forward_key {
-	u32 pid;
-	u32 thread; /* PyTorch's number of the thread; 0: not known */
-	s64 sequence;
-};
-
 void chrome_torch__init(struct chrome *c)
 {
-	map__init(&c->forward, sizeof(struct forward_key), sizeof(struct chrome_place));
+	torch_flows__init(&c->torch_flows);
 	torch_blocks__init(&c->blocks);
 }
 
 void chrome_torch__free(struct chrome *c)
 {
-	map__free(&c->forward);
+	torch_flows__free(&c->torch_flows);
 	torch_blocks__free(&c->blocks);
-}
-
-static bool is_node(const struct view *v)
-{
-	return !strcmp(v->event->name, "torch_node");
-}
-
-/* Returns the sequence number; -1: none, or another kind of event. */
-static s64 sequence_of(const struct view *v)
-{
-	return is_node(v) || !strcmp(v->event->name, "torch_op") ? view__get(v, "sequence") : -1;
 }
 
 void chrome_torch__put_args(struct export *e, const struct view *v)
 {
-	s64 sequence = sequence_of(v);
+	s64 sequence = torch_flows__sequence(v);
 
 	if (sequence >= 0)
 		fprintf(e->out, ",\"Sequence number\":%lld,\"Fwd thread id\":%lld", sequence,
-			is_node(v) ? view__get(v, "made_by") : 0);
+			torch_flows__is_node(v) ? view__get(v, "made_by") : 0);
 }
 
-static void put_end(struct export *e, const char *phase, const struct chrome_place *at, u64 id)
+static void put_end(struct export *e, const char *phase, const struct drawn_place *at, u64 id)
 {
 	chrome__next_event(e);
 	fprintf(e->out, "{\"ph\":\"%s\",\"name\":\"fwdbwd\",\"cat\":\"fwdbwd\",\"pid\":%u,\"tid\":%u,\"ts\":", phase,
@@ -64,46 +40,17 @@ static void put_end(struct export *e, const char *phase, const struct chrome_pla
 	fprintf(e->out, ",\"id\":%llu%s}", id, *phase == 'f' ? ",\"bp\":\"e\"" : "");
 }
 
-/* A thread has no number yet when it makes its first node, and traces of older versions have none. */
-static struct chrome_place *find_forward(struct chrome *c, struct forward_key *key)
-{
-	struct chrome_place *forward = map__find(&c->forward, key);
-
-	if (forward || !key->thread)
-		return forward;
-	key->thread = 0;
-	return map__find(&c->forward, key);
-}
-
-int chrome_torch__put_flow(struct export *e, const struct view *v, const struct chrome_place *at)
+int chrome_torch__put_flow(struct export *e, const struct view *v, const struct drawn_place *at)
 {
 	struct chrome *c = e->data;
-	struct forward_key key = { at->pid, (u32)view__get(v, is_node(v) ? "made_by" : "thread"), sequence_of(v) };
-	struct chrome_place *forward;
+	struct drawn_place from;
+	int end = torch_flows__add(&c->torch_flows, v, at, &from);
 
-	if (key.sequence < 0)
-		return 0;
-	if (is_node(v)) {
-		forward = find_forward(c, &key);
-		if (!forward || !forward->tid)
-			return 0;
-		c->flows++;
-		put_end(e, "s", forward, c->flows);
-		put_end(e, "f", at, c->flows);
-		map__remove(&c->forward, &key);
-		return 0;
-	}
-	forward = map__find(&c->forward, &key);
-	/* which of two threads without a number made a node is not known */
-	if (forward && !key.thread && forward->tid != at->tid)
-		forward->tid = 0;
-	/* calls around the one that made the node have its number, too, and end later */
-	if (forward || c->forward.n == FORWARD_MAX)
-		return 0;
-	forward = map__get(&c->forward, &key);
-	if (!forward)
-		return -ENOMEM;
-	*forward = *at;
+	if (end != TORCH_FLOW_ENDS)
+		return end < 0 ? end : 0;
+	c->flows++;
+	put_end(e, "s", &from, c->flows);
+	put_end(e, "f", at, c->flows);
 	return 0;
 }
 
@@ -153,26 +100,17 @@ static int put_step(struct export *e, const struct torch_loop *l, const struct t
 	return 0;
 }
 
+/* A program's own marks are exported as its ranges. */
+static int put_loop(const struct torch_loop *l, void *arg)
+{
+	int err = 0;
+
+	for (u32 i = 0; !err && !l->is_marked && i < l->n; i++)
+		err = put_step(arg, l, &l->steps[i]);
+	return err;
+}
+
 int chrome_torch__put_steps(struct export *e)
 {
-	struct query q = {
-		.trace = e->trace,
-		.from = e->facts->live,
-		.to = e->facts->stop,
-		.start = e->facts->start,
-		.names = e->names,
-		.facts = e->facts,
-		.pids = e->pids,
-	};
-	struct torch_steps *s;
-	int err;
-
-	if (!schema__event(trace__schema(e->trace), "torch_range"))
-		return 0;
-	err = torch_steps__new(&s, &q);
-	for (u32 i = 0; !err && i < s->n; i++)
-		for (u32 k = 0; !err && !s->loops[i].is_marked && k < s->loops[i].n; k++)
-			err = put_step(e, &s->loops[i], &s->loops[i].steps[k]);
-	torch_steps__free(s);
-	return err;
+	return torch_flows__each_loop(e, put_loop, e);
 }

@@ -174,6 +174,8 @@ static int end(struct export *e)
 		if (!err)
 			err = perfetto__gpu_work(p);
 		if (!err)
+			err = perfetto__torch_steps(p);
+		if (!err)
 			err = perfetto__findings(p);
 		perfetto__flush_sched(p, true);
 		perfetto__finish_marks(p);

@@ -13,6 +13,7 @@
  *	perfetto_gil.c		tracks `GIL blame`: which code held the GIL during each wait
  *	perfetto_gpu.c		the work of GPUs, and the calls that launched it
  *	perfetto_gpu_counters.c	counters of GPUs: use, memory, what could not be recorded of them
+ *	perfetto_torch.c	memory of tensors, flows to backward nodes, training steps
  *
  * A .zst is a sequence of zstd frames, each of which can be read alone: what a packet refers to (names, tracks,
  * threads) is emitted again in the packet's frame. So for each of these the number of the last frame that has it is
@@ -26,6 +27,7 @@
 #include "export/gpus.h"
 #include "export/lane.h"
 #include "export/protobuf.h"
+#include "export/torch_flows.h"
 #include "export/value.h"
 #include "model/meaning.h"
 #include "model/order.h"
@@ -86,6 +88,7 @@ enum {
 	TRACK_GPU_LOST,
 	TRACK_GPU_HOST_TIME,
 	TRACK_TORCH_MEMORY,
+	TRACK_TORCH_STEPS,
 	TRACK_FINDINGS,
 };
 
@@ -139,7 +142,7 @@ struct perfetto {
 	bool correlates; /* the trace has GPU work, to which calls refer */
 	struct gpu_drawing *gpu; /* perfetto_gpu.c */
 	struct gpu_counters *gpu_counters; /* perfetto_gpu_counters.c */
-	struct torch_blocks *torch; /* perfetto_torch.c */
+	struct perfetto_torch *torch; /* perfetto_torch.c */
 };
 
 /* perfetto_out.c. Between the begin and end of a packet, fields are added to p->packet. */
@@ -200,6 +203,8 @@ void track_event__name(struct perfetto *p, const char *name);
 void track_event__argument(struct perfetto *p, const char *name, const char *text);
 void track_event__callstack(struct perfetto *p, u64 callstack);
 void track_event__category(struct perfetto *p, const char *category);
+/* Adds an end of the flow that begins at the slice or wait which began there. */
+void track_event__flow(struct perfetto *p, const struct drawn_place *from, bool is_last);
 
 /* perfetto_stacks.c */
 int perfetto__open_stacks(struct perfetto *p);
@@ -246,6 +251,10 @@ void perfetto__free_gpu_counters(struct perfetto *p);
 
 /* perfetto_torch.c */
 int perfetto__torch_alloc(struct perfetto *p, const struct view *v);
+/* Adds the begin or end of a flow to the slice of an operator or backward node, which begins there. */
+void track_event__torch_flow(struct perfetto *p, const struct view *v, const struct drawn_place *at);
+/* Reads the trace once more, and writes training steps. 0 or negative errno. */
+int perfetto__torch_steps(struct perfetto *p);
 void perfetto__free_torch(struct perfetto *p);
 
 /* perfetto_marks.c */

@@ -193,11 +193,11 @@ static void put_submission(struct perfetto *p, const struct view *v, const struc
 					(u64)view__s64(v, f->start));
 }
 
-static u64 flow_of(u32 pid, u32 tid, u64 start)
+void track_event__flow(struct perfetto *p, const struct drawn_place *from, bool is_last)
 {
-	u64 parts[3] = { pid, tid, start };
+	u64 parts[3] = { from->pid, from->tid, from->start };
 
-	return XXH64(parts, sizeof(parts), 0);
+	pb__fixed64(&p->packet, is_last ? TRACK_EVENT_FLOWS_END : TRACK_EVENT_FLOWS, XXH64(parts, sizeof(parts), 0));
 }
 
 static const struct wake *wake_of(const struct view *v)
@@ -212,7 +212,8 @@ static const struct wake *wake_of(const struct view *v)
 }
 
 /* Draws the release on the releasing thread, once for each wait that it ended, because a flow has one end. */
-static void put_waker(struct perfetto *p, const char *category, u32 pid, u32 tid, u64 time, u64 flow)
+static void put_waker(struct perfetto *p, const char *category, u32 pid, u32 tid, u64 time,
+		      const struct drawn_place *wait)
 {
 	const struct track *t = perfetto__thread(p, pid, tid);
 	size_t at;
@@ -221,18 +222,18 @@ static void put_waker(struct perfetto *p, const char *category, u32 pid, u32 tid
 		return;
 	at = track_event__begin(p, time, t, TRACK_EVENT_INSTANT);
 	put_name(p, category, "releases");
-	pb__fixed64(&p->packet, TRACK_EVENT_FLOWS, flow);
+	track_event__flow(p, wait, false);
 	track_event__end(p, at);
 }
 
 /* Draws the end of a wait, from the release until the thread ran: a slice, as flows end where slices begin. */
 static void put_released(struct perfetto *p, const char *category, const struct track *t, const struct interval *span,
-			 u64 flow)
+			 const struct drawn_place *wait)
 {
 	size_t at = track_event__begin(p, span->start, t, TRACK_EVENT_BEGIN);
 
 	put_name(p, category, "released");
-	pb__fixed64(&p->packet, TRACK_EVENT_FLOWS_END, flow);
+	track_event__flow(p, wait, true);
 	track_event__end(p, at);
 	at = track_event__begin(p, span->end, t, TRACK_EVENT_END);
 	track_event__end(p, at);
@@ -261,14 +262,14 @@ static void put_wake(struct perfetto *p, const struct view *v, const struct comm
 		     const struct interval *part)
 {
 	u32 pid = (u32)view__s64(v, f->pid), tid = (u32)view__s64(v, f->tid);
-	u64 flow = flow_of(pid, tid, span->start);
+	struct drawn_place wait = { pid, tid, span->start };
 	const struct track *t;
 
 	put_waker(p, category, w->pid ? (u32)view__get(v, w->pid) : pid, (u32)view__get(v, w->tid),
-		  (u64)view__get(v, w->time), flow);
+		  (u64)view__get(v, w->time), &wait);
 	t = perfetto__reserve_near(p, of_wait, pid, tid, TRACK_RELEASED, "released", part);
 	if (t)
-		put_released(p, category, t, part, flow);
+		put_released(p, category, t, part, &wait);
 }
 
 static void put_span(struct perfetto *p, const struct view *v, const struct common_fields *f, const char *category,
@@ -296,6 +297,7 @@ static void put_span(struct perfetto *p, const struct view *v, const struct comm
 	put_title(p, category, title);
 	put_arguments(p, v, f);
 	put_submission(p, v, f);
+	track_event__torch_flow(p, v, &(struct drawn_place){ pid, tid, span->start });
 	track_event__end(p, at);
 	at = track_event__begin(p, span->end, t, TRACK_EVENT_END);
 	track_event__end(p, at);

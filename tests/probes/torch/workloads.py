@@ -3,13 +3,16 @@
 """A program that uses PyTorch in many ways, for test_counts.py. After a line on stdin it runs each workload under torch.profiler and prints
 what the profiler and the program itself counted, as lines of JSON: the start and end (CLOCK_MONOTONIC, ns) and the counts by name.
 
-    workloads.py [--shapes] [--stacks] [NAME..]
+    workloads.py [--shapes] [--stacks] [--flows] [NAME..]
 
-With --shapes also the sizes of the tensors that each operator was called with, with --stacks its Python stack, both in order."""
+With --shapes also the sizes of the tensors that each operator was called with, with --stacks its Python stack, both in order. With --flows the
+number of flows from operators to backward nodes in the profiler's export."""
 import collections
 import contextlib
 import json
+import os
 import sys
+import tempfile
 import threading
 import time
 import warnings
@@ -19,7 +22,7 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile, record_function
 
 warnings.filterwarnings("ignore")
-SHAPES, STACKS = "--shapes" in sys.argv, "--stacks" in sys.argv
+SHAPES, STACKS, FLOWS = ("--" + option in sys.argv for option in ("shapes", "stacks", "flows"))
 torch.set_num_threads(1)
 torch.manual_seed(1)
 
@@ -201,6 +204,14 @@ def start_of(event):
     return event.start_ns() if hasattr(event, "start_ns") else event.start_us()
 
 
+def exported_flows(p):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "trace.json")
+        p.export_chrome_trace(path)
+        with open(path, encoding="utf-8") as f:
+            return sum(e.get("cat") == "fwdbwd" and e["ph"] == "f" for e in json.load(f)["traceEvents"])
+
+
 def run(workload):
     work = workload()
     work()
@@ -216,6 +227,7 @@ def run(workload):
     counts = collections.Counter(e.name() for e in events)
     print(json.dumps({"name": workload.__name__, "start": start, "end": end, "sequences": len(sequences),
                       "counts": getattr(work, "counts", counts),
+                      "flows": exported_flows(p) if FLOWS else 0,
                       "stacks": [(e.name(), e.stack()) for e in sorted(events, key=start_of)] if STACKS else [],
                       "shapes": [(e.name(), e.shapes()) for e in sorted(events, key=start_of)] if SHAPES else []}),
           flush=True)
