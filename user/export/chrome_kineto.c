@@ -29,8 +29,10 @@ struct shaped_key {
 
 struct shaped_tensor {
 	u8 argument, element, dimensions, type;
-	u64 sizes[SIZES_MAX];
+	u64 sizes[SIZES_MAX], strides[SIZES_MAX];
 };
+
+enum shape_part { SHAPE_TYPES, SHAPE_SIZES, SHAPE_STRIDES };
 
 struct shaped_call {
 	u32 n;
@@ -56,6 +58,7 @@ static bool precedes(const struct shaped_tensor *a, const struct shaped_tensor *
 int chrome_kineto__add_shape(struct export *e, const struct view *v)
 {
 	static const char *const sizes[] = { "size_0", "size_1", "size_2", "size_3", "size_4", "size_5" };
+	static const char *const strides[] = { "stride_0", "stride_1", "stride_2", "stride_3", "stride_4", "stride_5" };
 	struct chrome *c = e->data;
 	struct shaped_key key = { (u64)view__get(v, "call_start"), (u64)view__get(v, "tid") };
 	struct shaped_tensor t = {
@@ -77,8 +80,10 @@ int chrome_kineto__add_shape(struct export *e, const struct view *v)
 		return -ENOMEM;
 	if (call->n == TENSORS_MAX)
 		return 0;
-	for (i = 0; i < t.dimensions && i < SIZES_MAX; i++)
+	for (i = 0; i < t.dimensions && i < SIZES_MAX; i++) {
 		t.sizes[i] = (u64)view__get(v, sizes[i]);
+		t.strides[i] = (u64)view__get(v, strides[i]);
+	}
 	for (i = call->n++; i && precedes(&t, &call->tensors[i - 1]); i--)
 		call->tensors[i] = call->tensors[i - 1];
 	call->tensors[i] = t;
@@ -107,41 +112,45 @@ static const char *type_name(u8 type)
 	return type < ARRAY_LEN(names) && names[type] ? names[type] : "";
 }
 
-static void put_sizes(FILE *out, const struct shaped_tensor *t)
+static void put_numbers(FILE *out, const struct shaped_tensor *t, enum shape_part part)
 {
+	const u64 *numbers = part == SHAPE_STRIDES ? t->strides : t->sizes;
+
 	putc('[', out);
 	for (u32 i = 0; i < t->dimensions && i < SIZES_MAX; i++)
-		fprintf(out, i ? ",%llu" : "%llu", t->sizes[i]);
+		fprintf(out, i ? ",%llu" : "%llu", numbers[i]);
 	putc(']', out);
 }
 
 /* An argument with several tensors is a list of tensors; one without is no tensor, or was not recorded. */
-static void put_argument(FILE *out, const struct shaped_tensor *t, u32 n, bool is_type)
+static void put_argument(FILE *out, const struct shaped_tensor *t, u32 n, enum shape_part part)
 {
-	if (is_type) {
+	if (part == SHAPE_TYPES) {
 		fprintf(out, "\"%s\"", n > 1 ? "TensorList" : n ? type_name(t->type) : "");
 	} else if (n == 1) {
-		put_sizes(out, t);
+		put_numbers(out, t, part);
 	} else {
 		putc('[', out);
 		for (u32 i = 0; i < n; i++) {
 			fputs(i ? "," : "", out);
-			put_sizes(out, &t[i]);
+			put_numbers(out, &t[i], part);
 		}
 		putc(']', out);
 	}
 }
 
-static void put_list(FILE *out, const struct shaped_call *call, bool is_type)
+static void put_list(FILE *out, const char *name, const struct shaped_call *call, enum shape_part part)
 {
 	u32 last = call->tensors[call->n - 1].argument;
 
+	fprintf(out, ",\"%s\":[", name);
 	for (u32 argument = 0, at = 0, n; argument <= last; argument++, at += n) {
 		for (n = 0; at + n < call->n && call->tensors[at + n].argument == argument; n++)
 			;
 		fputs(argument ? "," : "", out);
-		put_argument(out, &call->tensors[at], n, is_type);
+		put_argument(out, &call->tensors[at], n, part);
 	}
+	putc(']', out);
 }
 
 static void put_shapes(struct export *e, const struct kineto_row *row)
@@ -152,11 +161,11 @@ static void put_shapes(struct export *e, const struct kineto_row *row)
 
 	if (!call)
 		return;
-	fputs(",\"Input type\":[", e->out);
-	put_list(e->out, call, true);
-	fputs("],\"Input Dims\":[", e->out);
-	put_list(e->out, call, false);
-	putc(']', e->out);
+	put_list(e->out, "Input type", call, SHAPE_TYPES);
+	put_list(e->out, "Input Dims", call, SHAPE_SIZES);
+	/* traces of older versions have none */
+	if (schema_event__field(schema__event(trace__schema(e->trace), "torch_shape"), "stride_0"))
+		put_list(e->out, "Input Strides", call, SHAPE_STRIDES);
 	map__remove(&c->shapes, &key);
 }
 

@@ -188,11 +188,17 @@ struct torch_shape {
 	u64 size_3;
 	u64 size_4;
 	u64 size_5;
+	u64 stride_0 DOC("of its first dimension: how many elements lie between two neighbours");
+	u64 stride_1;
+	u64 stride_2;
+	u64 stride_3;
+	u64 stride_4;
+	u64 stride_5;
 	enum torch_type type;
 	u8 argument DOC(
 		"number of the argument, from 0; 255: the result of a convolution; 254: the result of a transposed convolution");
 	u8 element DOC("number of the tensor in a list of tensors or in the result, from 0");
-	u8 dimensions DOC("of the tensor; sizes beyond the sixth are not recorded");
+	u8 dimensions DOC("of the tensor; sizes and strides beyond the sixth are not recorded");
 	s8 device DOC("c10::DeviceType: 0 CPU, 1 CUDA");
 } EVENT(torch_shape, 0x0e07, "a tensor that an operator was called with, with --torch=shapes");
 

@@ -12,16 +12,16 @@
 
 /*
  * The members of c10::TensorImpl before its key_set_, in words: sizes_and_strides_ (the number of dimensions, and five
- * sizes and five strides or the address of the sizes), storage_offset_, numel_, data_type_ and device_opt_.
+ * sizes and five strides, or the address of all sizes, which all strides follow), storage_offset_, numel_, data_type_
+ * and device_opt_.
  */
-#define TENSOR_DIMENSIONS 0
-#define TENSOR_SIZES	  1
-#define TENSOR_INLINE	  5
-#define TENSOR_ELEMENTS	  12
-#define TENSOR_TYPE	  13
-#define TENSOR_WORDS	  14
+#define TENSOR_SIZES	1
+#define TENSOR_STRIDES	6
+#define TENSOR_INLINE	5
+#define TENSOR_ELEMENTS 12
+#define TENSOR_WORDS	14
 /*
- * In the word of TENSOR_TYPE, after two bytes of the type: std::optional<Device>, the device's type, its index, and
+ * In the last of these words, after two bytes of the type: std::optional<Device>, the device's type, its index, and
  * whether there is one
  */
 #define HAS_DEVICE(type) ((type) >> 32 & 0xff)
@@ -36,33 +36,38 @@
 #define WHERE_ELEMENT_SHIFT	     32
 #define WHERE_ELEMENT(where)	     ((where) >> WHERE_ELEMENT_SHIFT & 0xff)
 
+/* Reads the sizes and strides of n dimensions to the event, whose fields lie one after the other. */
+static __always_inline void torch__sizes(struct torch_shape *e, u64 words, u64 n)
+{
+	u64 sizes = words + TENSOR_SIZES * sizeof(u64), strides = words + TENSOR_STRIDES * sizeof(u64);
+	u64 shown = n < TENSOR_SIZES_MAX ? n : TENSOR_SIZES_MAX;
+
+	barrier_var(shown); /* the verifier would not know the bound of a multiple that was computed before */
+	if (n > TENSOR_INLINE) {
+		bpf_probe_read_user(&sizes, sizeof(sizes), (const void *)sizes);
+		strides = sizes + n * sizeof(u64);
+	}
+	bpf_probe_read_user(&e->size_0, shown * sizeof(u64), (const void *)sizes);
+	bpf_probe_read_user(&e->stride_0, shown * sizeof(u64), (const void *)strides);
+}
+
 __weak __noinline int torch__tensor(u64 tensor, u64 call_start, u64 where, u64 time)
 {
-	u64 w[TENSOR_WORDS] = {}, sizes[TENSOR_SIZES_MAX] = {}, n, type;
+	u64 words = tensor + WHERE_KEY_SET(where) - TENSOR_WORDS * sizeof(u64), n, last[2];
 	struct torch_shape e = {};
 
-	if (bpf_probe_read_user(w, sizeof(w), (const void *)(tensor + WHERE_KEY_SET(where) - sizeof(w))))
+	if (bpf_probe_read_user(&n, sizeof(n), (const void *)words) ||
+	    bpf_probe_read_user(last, sizeof(last), (const void *)(words + TENSOR_ELEMENTS * sizeof(u64))))
 		return 0;
-	n = w[TENSOR_DIMENSIONS];
-	type = w[TENSOR_TYPE];
 	/* an undefined tensor has no device */
-	if (!HAS_DEVICE(type))
+	if (!HAS_DEVICE(last[1]))
 		return 0;
-	if (n > TENSOR_INLINE)
-		bpf_probe_read_user(sizes, sizeof(sizes), (const void *)w[TENSOR_SIZES]);
-	else
-		__builtin_memcpy(sizes, w + TENSOR_SIZES, TENSOR_INLINE * sizeof(u64));
 	event__init(&e.event, ID_torch_shape, 0, time);
 	e.call_start = call_start;
-	e.elements = w[TENSOR_ELEMENTS];
-	e.size_0 = n > 0 ? sizes[0] : 0;
-	e.size_1 = n > 1 ? sizes[1] : 0;
-	e.size_2 = n > 2 ? sizes[2] : 0;
-	e.size_3 = n > 3 ? sizes[3] : 0;
-	e.size_4 = n > 4 ? sizes[4] : 0;
-	e.size_5 = n > 5 ? sizes[5] : 0;
-	e.type = type & 0xffff;
-	e.device = (s8)(type >> 16);
+	e.elements = last[0];
+	torch__sizes(&e, words, n);
+	e.type = last[1] & 0xffff;
+	e.device = (s8)(last[1] >> 16);
 	e.dimensions = n < 255 ? n : 255;
 	e.argument = WHERE_NUMBER(where);
 	e.element = WHERE_ELEMENT(where);

@@ -5,7 +5,7 @@ what the profiler and the program itself counted, as lines of JSON: the start an
 
     workloads.py [--shapes] [--stacks] [--flows] [NAME..]
 
-With --shapes also the sizes of the tensors that each operator was called with, with --stacks its Python stack, both in order. With --flows the
+With --shapes also the sizes and strides of the tensors that each operator was called with, with --stacks its Python stack, both in order. With --flows the
 number of flows from operators to backward nodes in the profiler's export."""
 import collections
 import contextlib
@@ -57,8 +57,9 @@ class Convolution:
 
 
 class Attention:
-    """A transformer layer, evaluated and trained."""
+    """A transformer layer, evaluated and trained. And a tensor with more dimensions than a tensor has room for, in another order than in memory."""
     def __init__(self):
+        self.deep = torch.randn(2, 1, 3, 2, 1, 2).permute(5, 3, 4, 2, 1, 0)
         self.model = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
         self.x = torch.randn(2, 5, 16)
 
@@ -67,6 +68,7 @@ class Attention:
             self.model.train()(self.x).sum().backward()
             with torch.no_grad():
                 self.model.eval()(self.x)
+            self.deep.exp()
 
 
 class Script:
@@ -204,12 +206,15 @@ def start_of(event):
     return event.start_ns() if hasattr(event, "start_ns") else event.start_us()
 
 
-def exported_flows(p):
+def exported(p):
+    """The events of the profiler's export, in order of time; none without --flows and --shapes"""
+    if not FLOWS and not SHAPES:
+        return []
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "trace.json")
         p.export_chrome_trace(path)
         with open(path, encoding="utf-8") as f:
-            return sum(e.get("cat") == "fwdbwd" and e["ph"] == "f" for e in json.load(f)["traceEvents"])
+            return sorted((e for e in json.load(f)["traceEvents"] if e.get("cat") in ("cpu_op", "fwdbwd")), key=lambda e: e["ts"])
 
 
 def run(workload):
@@ -225,9 +230,11 @@ def run(workload):
     events = p.profiler.kineto_results.events()
     sequences = [e.sequence_nr() for e in events if e.scope() == 1 and e.sequence_nr() >= 0]
     counts = collections.Counter(e.name() for e in events)
+    rows = exported(p)
     print(json.dumps({"name": workload.__name__, "start": start, "end": end, "sequences": len(sequences),
                       "counts": getattr(work, "counts", counts),
-                      "flows": exported_flows(p) if FLOWS else 0,
+                      "flows": sum(e["ph"] == "f" for e in rows),
+                      "strides": [(e["name"], e["args"].get("Input Strides", [])) for e in rows if e["ph"] == "X"],
                       "stacks": [(e.name(), e.stack()) for e in sorted(events, key=start_of)] if STACKS else [],
                       "shapes": [(e.name(), e.shapes()) for e in sorted(events, key=start_of)] if SHAPES else []}),
           flush=True)
