@@ -26,12 +26,19 @@ RANKS = 2
 RUNS = 10
 SCALE = int(os.environ.get("TORCH_PROGRAMS_SCALE", "1"))  # of the widths of the small networks and their batches
 FEATURES, BATCH = 16 * SCALE, 8 * SCALE
-# torchvision's own operators need a libtorch of the same build. Its models use none of them, but importing it fails
-# where these are not declared.
-TORCHVISION = torch.library.Library("torchvision", "FRAGMENT")
-for name in ("nms", "qnms"):
-    with contextlib.suppress(RuntimeError):
-        TORCHVISION.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+
+
+def import_torchvision():
+    """torchvision's own operators need a libtorch of the same build. Its models use none of them, but importing it fails where these are not declared."""
+    try:
+        import torchvision  # noqa: F401
+    except (ImportError, RuntimeError):
+        for module in [m for m in sys.modules if m.split(".")[0] == "torchvision"]:
+            del sys.modules[module]
+        import_torchvision.library = torch.library.Library("torchvision", "FRAGMENT")  # declares them as long as it lives
+        for name in ("nms", "qnms"):
+            with contextlib.suppress(RuntimeError):
+                import_torchvision.library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 
 
 def batches(n, *shape):
@@ -281,12 +288,20 @@ class Ddp:
         train(self.model, self.optimizer, self.data)
 
 
+def shard(model):
+    """By fully_shard() (FSDP2), or where that needs a GPU, as in PyTorch 2.6, by FullyShardedDataParallel"""
+    if not hasattr(torch.cpu.current_stream(), "record_event"):
+        return torch.distributed.fsdp.FullyShardedDataParallel(model, device_id=torch.device("cpu"))
+    mesh = torch.distributed.device_mesh.init_device_mesh("cpu", (RANKS,))
+    return torch.distributed.fsdp.fully_shard(model, mesh=mesh)
+
+
 class Fsdp(Ddp):
-    """fully_shard() (FSDP2) over gloo"""
+    """Parameters sharded among ranks, over gloo"""
     def __init__(self):
-        from torch.distributed.device_mesh import init_device_mesh
-        from torch.distributed.fsdp import fully_shard
-        self.model = fully_shard(small_network(), mesh=init_device_mesh("cpu", (RANKS,)))
+        import torch.distributed.device_mesh
+        import torch.distributed.fsdp
+        self.model = shard(small_network())
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
         self.data = batches(self.steps, BATCH, FEATURES)
 
@@ -341,7 +356,8 @@ def run_ranks(program):
 
         def wait_for_all():
             for _ in range(RANKS):
-                ready.acquire()
+                while not ready.acquire(timeout=1):
+                    ranks.join(timeout=0)  # raises what a rank raised
 
         wait_for_all()
         print("pids", *ranks.pids(), flush=True)
@@ -358,6 +374,8 @@ def run_ranks(program):
 
 def main():
     program = PROGRAMS[sys.argv[1]]
+    if program.packages:
+        import_torchvision()
     if hasattr(program, "ranks"):
         run_ranks(program)
     else:
