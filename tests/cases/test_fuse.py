@@ -7,6 +7,7 @@ no command waits for a server that has stopped."""
 import os
 import time
 
+from cards import unwrapped
 from case import FOLDER, finish, record, run, say, script, start
 from tap import ok, skip_all
 
@@ -44,7 +45,7 @@ class Mount:
 def reports(mount, text, *options):
     trace = record("-d", "1", "-F", "199", "-p", mount.program.pid, *options, name="left-out" + "".join(options))
     for name in ([], ["losses"], ["python"]):
-        said = say("report", trace, *name)
+        said = unwrapped(say("report", trace, *name))
         ok("so that Python stacks are missing" in said and text in said, f"report {name} has the reason{options}", said)
     said = say("info", trace)
     ok(text in said and "apart from that no losses" in said, f"info has the reason{options}", said)

@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 
+from cards import unwrapped
 from sonde_cli import Sonde
 from tap import done, ok, skip_all
 
@@ -115,7 +116,7 @@ def check_losses(path, messages, what):
     losses = json.loads(sonde("report", path, "losses", "--format", "json"))["losses"]
     total = sum(x["count"] for x in losses if x["reason"] != "before the library was probed")
     ok(total == lost, f"{what}: record and report count {lost} lost records", (total, losses))
-    report = sonde("report", path, "gil")
+    report = unwrapped(sonde("report", path, "gil"))
     lines = [x for x in report.splitlines() if x.startswith("lost ")]
     reported = [x[7:] for x in messages.splitlines() if x.startswith("sonde: lost ")]
     ok(lines == reported, f"{what}: record and report have the same lines of losses", f"{lines}\n{reported}")
@@ -145,7 +146,7 @@ def check_objects():
     recording.process.stdin.close()
     recording.messages += recording.process.stderr.read()
     recording.process.wait()
-    messages, reported = loss_lines(recording.messages), loss_lines(sonde("report", path, "losses"))
+    messages, reported = loss_lines(recording.messages), loss_lines(unwrapped(sonde("report", path, "losses")))
     ok(any("/libcudart.so.13 " in x for x in messages), "record names the library that was probed while tracing ran", recording.messages)
     ok(messages == reported, "report names the same file", f"{messages}\n{reported}")
 

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 
 from account import Account, let_pass
+from cards import unwrapped
 from sonde_cli import Sonde
 from tap import done, ok, skip, skip_all
 
@@ -217,7 +218,7 @@ def many_names(account, tmp):
         ok(r.sites(library) and wrong == "0" and r.calls(pid) == CALLS, f"thousands of names: {name} library is probed", r.calls(pid), r.err)
     unprobed = [e for e in r.trace.events("meta_loss") if e["reason_name"] == "LOSS_UNPROBED"]
     ok(unprobed and "have no probes" in r.err and len(r.lines(theirs)) >= 1, "thousands of names: functions that are not probed are reported", unprobed, r.err)
-    report = subprocess.run([SONDE, "report", r.sonde.path], stdout=subprocess.PIPE, text=True).stdout
+    report = unwrapped(subprocess.run([SONDE, "report", r.sonde.path], stdout=subprocess.PIPE, text=True).stdout)
     ok("have no probes" in report, "thousands of names: the report mentions them too", report)
 
 

@@ -11,6 +11,7 @@ import os
 import pty
 import subprocess
 
+from cards import unwrapped
 from tap import done, ok
 
 SONDE, TMP = os.environ["SONDE"], os.environ["TMPDIR"]
@@ -45,7 +46,7 @@ def part():
     ok([(r["family"], r["program"], r["lacks"], r["family_off"]) for r in got] == [("net", "net_sent", "bytes sent", False)]
        and REASON in got[0]["why"], "the trace has the refused program: report --format json", got)
     for name in ("net", "processes", "losses"):
-        text = run("report", TRACE, name)[1]
+        text = unwrapped(run("report", TRACE, name)[1])
         ok(lines_with(text, "missing net: bytes sent") and REASON in text, f"report {name} says what is missing", text)
 
 

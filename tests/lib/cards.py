@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Reads the findings that a report begins with: a headline, and indented lines below it."""
+"""Reads the findings that a report begins with: a headline, and indented lines below it; and the lines of losses at its end."""
+import re
+
+
+def unwrapped(text):
+    """The lines of losses and warnings that a report ends with, each in one line again"""
+    return re.sub(r"\n  (?=\S)", " ", text)
 
 
 def cards(text):

@@ -46,7 +46,7 @@ static void csv_cell(FILE *file, const struct value *v, enum column_show show)
 
 void print__csv(const struct report_output *out, const struct output_options *options, FILE *file)
 {
-	static const struct output_options plain = { 0 };
+	const struct output_options plain = { .width = options->width };
 	const struct table *t;
 	u32 i, c;
 

@@ -113,24 +113,30 @@ u32 print__rows(const struct table *t, s64 rows, bool people)
 #define LINES_MAX 3 /* of evidence; the last one has all further clauses */
 #define INDENT	  4
 
-/* Prints words in lines that fit; those after the first are indented further. */
-static void print_wrapped(FILE *file, const char *text, size_t indent, size_t line)
+size_t print__words(FILE *file, const char *text, size_t at, const char *prefix, size_t indent, size_t line)
 {
-	size_t at = indent, n;
+	size_t first = at, n;
 
-	fprintf(file, "%*s", (int)indent, "");
 	for (; *text; text += n) {
 		n = strspn(text, " ");
 		n += strcspn(text + n, " ");
-		if (at + n > line && at > indent) {
+		if (at + n > line && at > first) {
 			text += strspn(text, " ");
 			n = strcspn(text, " ");
-			at = indent + INDENT / 2;
-			fprintf(file, "\n%*s", (int)at, "");
+			at = strlen(prefix) + indent;
+			fprintf(file, "\n%s%*s", prefix, (int)indent, "");
 		}
 		fprintf(file, "%.*s", (int)n, text);
 		at += n;
 	}
+	return at;
+}
+
+/* Prints words in lines that fit; those after the first are indented further. */
+static void print_wrapped(FILE *file, const char *text, size_t indent, size_t line)
+{
+	fprintf(file, "%*s", (int)indent, "");
+	print__words(file, text, indent, "", indent + PRINT_HANG, line);
 }
 
 /* Prints clauses `from` to `to` as one line. */

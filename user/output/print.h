@@ -13,6 +13,13 @@
 const char *print__color(const struct output_options *options, const char *color);
 /* Prints a text that a target chose, with control characters escaped. */
 void print__clean(FILE *file, const char *text);
+/* Columns by which the further lines of a text are indented */
+#define PRINT_HANG 2
+/*
+ * Prints words from column `at` on, in lines of at most `line` columns; the further ones begin with prefix and indent
+ * blanks. The text is clean. Returns the column after it.
+ */
+size_t print__words(FILE *file, const char *text, size_t at, const char *prefix, size_t indent, size_t line);
 /* A cell's text in a table for people, malloc'ed; NULL: no memory. */
 char *print__cell(const struct column *c, const struct value *v);
 /* Returns how many rows to print: what the options request, by default all, or for people the table's own limit. */

@@ -5,6 +5,8 @@
  */
 #include "report/origin.h"
 
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "output/print.h"
@@ -122,16 +124,27 @@ static void add_members(struct json_writer *w, const void *arg)
 	add_warnings(w, arg);
 }
 
+/* Prints a line: the coloured `head`, then a text that may be of a target, in words that fit. */
+static void print_line(FILE *file, const struct output_options *options, const char *prefix, const char *color,
+		       const char *head, const char *text)
+{
+	char *clean = text__clean(text, strlen(text));
+
+	fprintf(file, "%s%s%s%s", prefix, print__color(options, color), head, print__color(options, COLOR_PLAIN));
+	print__words(file, clean ? clean : "(no memory to print this)", strlen(prefix) + strlen(head), prefix,
+		     PRINT_HANG, options->width ? options->width : SIZE_MAX);
+	putc('\n', file);
+	free(clean);
+}
+
 static void print_refused(FILE *file, const struct output_options *options, const struct refused *r, const char *prefix)
 {
-	fprintf(file, "%s%smissing%s %s: ", prefix, print__color(options, COLOR_RED),
-		print__color(options, COLOR_PLAIN), r->family_name ? r->family_name : "unknown family");
-	print__clean(file, r->lacks ? r->lacks : "");
-	fputs("; the BPF program ", file);
-	print__clean(file, r->program ? r->program : "");
-	fputs(" did not run: ", file);
-	print__clean(file, r->why ? r->why : "");
-	putc('\n', file);
+	char text[8192];
+
+	snprintf(text, sizeof(text), "%s: %s; the BPF program %s did not run: %s",
+		 r->family_name ? r->family_name : "unknown family", r->lacks ? r->lacks : "",
+		 r->program ? r->program : "", r->why ? r->why : "");
+	print_line(file, options, prefix, COLOR_RED, "missing ", text);
 }
 
 /*
@@ -155,16 +168,30 @@ static bool is_covered(const struct trace_facts *f, u32 index)
 	return false;
 }
 
-static void print_warnings(FILE *file, const struct trace_facts *f, const char *prefix)
+static void print_warnings(FILE *file, const struct output_options *options, const struct trace_facts *f,
+			   const char *prefix)
 {
-	for (u32 i = 0; i < f->n_warnings && i < WARNINGS_SHOWN; i++) {
-		fprintf(file, "%srecord warned: ", prefix);
-		print__clean(file, f->warnings[i] ? f->warnings[i] : "");
-		putc('\n', file);
-	}
+	for (u32 i = 0; i < f->n_warnings && i < WARNINGS_SHOWN; i++)
+		print_line(file, options, prefix, COLOR_PLAIN, "record warned: ", f->warnings[i] ? f->warnings[i] : "");
 	if (f->n_warnings > WARNINGS_SHOWN)
 		fprintf(file, "%srecord warned %u more time%s: `sonde report FILE losses` lists all\n", prefix,
 			f->n_warnings - WARNINGS_SHOWN, text__s(f->n_warnings - WARNINGS_SHOWN));
+}
+
+/* Prints whether the trace as a file is whole. */
+static void print_state(FILE *file, const struct output_options *options, const char *prefix,
+			const struct trace_facts *f)
+{
+	if (f->summary->being_recorded)
+		print_line(file, options, prefix, COLOR_BOLD, "The trace is still being recorded",
+			   ": this output covers what was written so far.");
+	else if (is_cut_off(f))
+		print_line(
+			file, options, prefix, COLOR_RED, "The trace was cut off",
+			": the recording was killed, which loses its last second at most, or the file is truncated.");
+	if (f->damaged)
+		print_line(file, options, prefix, COLOR_RED, "The file is damaged",
+			   ": some of its chunks could not be read (`sonde info --verify` names them).");
 }
 
 /* Prints what is missing in the trace. Each line begins with prefix, which is "# " in CSV. */
@@ -176,41 +203,26 @@ static void print_losses(FILE *file, const struct output_options *options, const
 	bool outside;
 	u32 i;
 
-	if (f->summary->being_recorded)
-		fprintf(file, "%s%sThe trace is still being recorded%s: this output covers what was written so far.\n",
-			prefix, print__color(options, COLOR_BOLD), print__color(options, COLOR_PLAIN));
-	else if (is_cut_off(f))
-		fprintf(file,
-			"%s%sThe trace was cut off%s: the recording was killed, which loses its last second at most, or the file is truncated.\n",
-			prefix, print__color(options, COLOR_RED), print__color(options, COLOR_PLAIN));
-	if (f->damaged)
-		fprintf(file,
-			"%s%sThe file is damaged%s: some of its chunks could not be read (`sonde info --verify` names them).\n",
-			prefix, print__color(options, COLOR_RED), print__color(options, COLOR_PLAIN));
+	print_state(file, options, prefix, f);
 	for (i = 0; i < f->n_refused; i++)
 		if (!is_covered(f, i))
 			print_refused(file, options, &f->refused[i], prefix);
-	print_warnings(file, f, prefix);
+	print_warnings(file, options, f, prefix);
 	if (!f->n_losses) {
 		fprintf(file, "%s%s%s\n", prefix, f->n_refused || f->n_warnings ? "apart from that " : "",
 			f->to || f->from > f->start ? "no losses recorded in this time" : "no losses recorded");
 		return;
 	}
-	for (i = 0; i < f->n_losses; i++) {
-		if (!*losses__line(text, sizeof(text), f->losses, f->n_losses, i, &times))
-			continue;
-		fprintf(file, "%s%slost%s ", prefix, print__color(options, COLOR_RED),
-			print__color(options, COLOR_PLAIN));
-		print__clean(file, text);
-		putc('\n', file);
-	}
+	for (i = 0; i < f->n_losses; i++)
+		if (*losses__line(text, sizeof(text), f->losses, f->n_losses, i, &times))
+			print_line(file, options, prefix, COLOR_RED, "lost ", text);
 	losses__outside_text(text, sizeof(text), f->losses, f->n_losses);
 	outside = *text;
 	if (outside)
-		fprintf(file, "%s%s\n", prefix, text);
+		print_line(file, options, prefix, COLOR_PLAIN, "", text);
 	losses__verdict(text, sizeof(text), f->losses, f->n_losses, &times);
 	if (*text || !outside)
-		fprintf(file, "%s%s\n", prefix, *text ? text : "no losses recorded");
+		print_line(file, options, prefix, COLOR_PLAIN, "", *text ? text : "no losses recorded");
 }
 
 struct report_origin trace_origin(const struct trace_facts *facts)

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 
 import proc_files
+from cards import unwrapped
 from nvml_lib import need_double, record, start, values
 from sonde_cli import SONDE, tables
 from tap import done, ok, skip
@@ -32,6 +33,7 @@ def failed(tmp, name, script, message, **more):
     ok(message in rec.messages, f"{name}: a message says why", rec.messages)
     ok(lost(path) > 3, f"{name}: the missing readings are counted", lost(path))
     said = subprocess.run([SONDE, "report", path, "losses"], capture_output=True, text=True, check=True).stdout
+    said = unwrapped(said)
     ok("could not be read; the values that were read hold" in said and message in said, f"{name}: report losses says it", said)
     return values(trace)
 
