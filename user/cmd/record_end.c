@@ -116,7 +116,7 @@ void record_end__print(struct session *s, const char *path, enum end_reason reas
 		snprintf(paused, sizeof(paused), " of %s", TEXT_NS(st.live_ns));
 	if (st.needs_objects && !st.objects && !quiet)
 		fprintf(stderr, "sonde: no process maps a library that the chosen families probe\n");
-	if (!st.traced)
+	if (!st.traced && !st.none_usable)
 		fprintf(stderr, "sonde: nothing was recorded: %s\n", why_nothing(reason, gone));
 	if (st.cut_off)
 		fprintf(stderr, "sonde: %s: cut off after %.1f KB: what came later is lost\n", path, st.bytes / 1e3);

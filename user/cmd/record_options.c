@@ -3,6 +3,7 @@
  * The options of families that `sonde record` passes to the session, and those for sampling, which stand for some of
  * them.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -429,8 +430,8 @@ int record_options__of_family(struct record_args *a, const char *arg, const char
 		return add_budget(a, arg + 15);
 	if (arg && !strcmp(arg, "--torch-budget"))
 		return add_budget(a, next) ?: 1;
-	if (arg && !strncmp(arg, "--", 2) && strchr(arg + 2, '-') && !strchr(arg, '=') && next && *next != '-' &&
-	    a->n_options + 1 < ARRAY_LEN(a->options)) {
+	if (arg && !strncmp(arg, "--", 2) && strchr(arg + 2, '-') && !strchr(arg, '=') && next &&
+	    (*next != '-' || isdigit((unsigned char)next[1])) && a->n_options + 1 < ARRAY_LEN(a->options)) {
 		int err = add_option(a, arg + 2, next);
 
 		return err ? err : 1;

@@ -166,6 +166,11 @@ struct family_host {
 	const char *follows_with;
 	/* Of the threads that it follows, it names the files that they wait for (bpf/core/file.bpf.h). */
 	bool names_files;
+	/* The values that its option with a number may have; name NULL: any */
+	struct {
+		const char *name;
+		u64 min, max;
+	} range;
 	/* Returns whether the recording needs this program of the family; NULL: it needs all. Called before loading. */
 	bool (*needs_program)(struct session *s, const char *program);
 	/* Called before loading: sets variables of its programs by session__set_variable(). 0 or negative errno. */

@@ -24,7 +24,7 @@ struct meter {
 	/* Patterns of the files that the child may open for writing and use ioctl() on; ends with NULL */
 	const char *const *devices;
 	const char *period; /* the option with the period, in ms */
-	u32 period_ms, period_min_ms, period_max_ms;
+	u32 period_ms; /* without the option */
 	/*
 	 * In the child. `open` gets the library's handle of dlopen(3), and sets *state. `read` sends one reading. Both
 	 * return 0, or negative errno if the child can do no more, which it has reported by meter__report().

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Shared by meters.c, in the worker, and meter_child.c. */
+/* Shared by meters.c and meter_messages.c, in the worker, and meter_child.c. */
 #pragma once
 
 #include "record/meter.h"
@@ -38,6 +38,17 @@ struct meter_child {
 	struct meter_message records; /* n: bytes of data */
 	bool is_gone; /* the worker takes no more messages */
 };
+
+struct schema;
+
+/*
+ * Calls fn with each record of a message of METER_RECORDS that the family may have. Returns the number of others.
+ * bytes: of the message's data.
+ */
+u32 meter_message__each(const struct meter_message *m, size_t bytes, const struct schema *schema, u8 family,
+			void (*fn)(void *arg, struct event *e, u32 size), void *arg);
+/* Copies the text of a message of METER_REPORT, without control characters. */
+void meter_message__text(const struct meter_message *m, size_t bytes, char out[METER_TEXT_MAX]);
 
 /* Runs in the child. */
 void meter_child__run(struct meter_child *c) __attribute__((noreturn));

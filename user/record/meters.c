@@ -66,17 +66,6 @@ static bool find_libraries(struct meter_child *c)
 	return *c->libraries[0];
 }
 
-static u64 choose_period(struct session *s, const struct meter *m)
-{
-	u64 ms = session__number(s, m->family, m->period) ?: m->period_ms, given = ms;
-
-	ms = ms < m->period_min_ms ? m->period_min_ms : ms > m->period_max_ms ? m->period_max_ms : ms;
-	if (ms != given)
-		session__warn(s, "--%s-%s %llu: readings are %llu ms apart, the %s period", m->family, m->period, given,
-			      ms, ms > given ? "shortest" : "longest");
-	return ms * 1000000;
-}
-
 static void forget_watch(struct running_meter *r)
 {
 	if (r->watch)
@@ -112,6 +101,13 @@ static int fork_child(struct running_meter *r, struct meter_child *c)
 	return -errno;
 }
 
+/* A requested family records nothing: the exit status reports it. */
+static void add_absent(struct session *s)
+{
+	s->meters.n_absent++;
+	s->not_attached++;
+}
+
 void session__start_meter(struct session *s, const struct meter *m)
 {
 	struct running_meter *r = &s->meters.list[s->meters.n];
@@ -127,7 +123,7 @@ void session__start_meter(struct session *s, const struct meter *m)
 		return;
 	c->meter = m;
 	if (find_libraries(c)) {
-		r->period = choose_period(s, m);
+		r->period = (session__number(s, m->family, m->period) ?: m->period_ms) * 1000000;
 		s->meters.n++;
 		err = fork_child(r, c);
 		if (err) {
@@ -136,6 +132,7 @@ void session__start_meter(struct session *s, const struct meter *m)
 			r->missing_since = session__now(s);
 		}
 	} else if (r->is_requested) {
+		add_absent(s);
 		session__warn(s, "family %s: this machine has no %s, which comes with %s: nothing is recorded",
 			      m->family, m->library, m->comes_with);
 	}
@@ -172,65 +169,43 @@ static void fail(struct session *s, struct running_meter *r, const char *why)
 			      r->meter->family, why, r->meter->source);
 }
 
-/* Is it a record that such a child may make? Texts have an id of the trace, and tails have any length. */
-static bool is_valid(const struct session *s, const struct running_meter *r, const struct event *e, u32 size)
-{
-	const struct schema_event *kind;
+struct taking {
+	struct session *s;
+	u64 now;
+};
 
-	if (size < sizeof(*e) || EVENT_FAMILY(e->id) != r->family)
-		return false;
-	kind = schema__event_by_id(s->embedded.schema, e->id);
-	if (!kind || kind->size != size)
-		return false;
-	for (u32 i = 0; i < kind->n; i++)
-		if (kind->fields[i].type == FIELD_TAIL || !strcmp(kind->fields[i].unit, "string"))
-			return false;
-	return true;
+static void take_record(void *arg, struct event *e, u32 size)
+{
+	const struct taking *t = arg;
+
+	e->time += t->s->time.offset;
+	if (e->time > t->now || e->time < t->s->time.head)
+		e->time = t->now;
+	*e = (struct event){ .time = e->time, .id = e->id };
+	session__emit(t->s, e, size);
 }
 
 static void take_records(struct session *s, const struct running_meter *r, const struct meter_message *m, size_t bytes)
 {
-	u64 record[RECORD_MAX / sizeof(u64)], now = session__now(s);
-	struct event *e = (struct event *)record;
-	size_t at = 0;
-	u32 head[2];
+	struct taking t = { s, session__now(s) };
+	u32 refused = meter_message__each(m, bytes, s->embedded.schema, r->family, take_record, &t);
 
-	for (; bytes - at >= sizeof(head); at += (head[0] + 7) & ~7U) {
-		memcpy(head, m->data + at, sizeof(head));
-		at += sizeof(head);
-		if (head[0] > bytes - at || head[0] > sizeof(record))
-			break;
-		memcpy(record, m->data + at, head[0]);
-		if (!is_valid(s, r, e, head[0])) {
-			losses__add(s, r->family, LOSS_REFUSED, 1, now, now, 0);
-			continue;
-		}
-		e->time += s->time.offset;
-		if (e->time > now || e->time < s->time.head)
-			e->time = now;
-		*e = (struct event){ .time = e->time, .id = e->id };
-		session__emit(s, record, head[0]);
-		if (bytes - at < ((head[0] + 7) & ~7U))
-			break;
-	}
+	if (refused)
+		losses__add(s, r->family, LOSS_REFUSED, refused, t.now, t.now, 0);
 }
 
 static void take_report(struct session *s, struct running_meter *r, const struct meter_message *m, size_t bytes)
 {
-	char text[METER_TEXT_MAX], clean[METER_TEXT_MAX];
-	size_t len = strnlen(m->data, bytes < sizeof(text) ? bytes : sizeof(text) - 1);
+	char text[METER_TEXT_MAX];
 
-	memcpy(text, m->data, len);
-	text[len] = '\0';
-	for (char *p = text; *p; p++)
-		if ((unsigned char)*p < ' ' || *p == 0x7f)
-			*p = ' ';
-	utf8__copy(clean, sizeof(clean), text);
+	if (m->n == METER_ABSENT && !r->is_absent && r->is_requested)
+		add_absent(s);
 	r->is_absent |= m->n == METER_ABSENT;
 	if ((m->n == METER_ABSENT && !r->is_requested) || r->reports == REPORTS_MAX)
 		return;
 	r->reports++;
-	session__warn(s, "family %s: %s", r->meter->family, clean);
+	meter_message__text(m, bytes, text);
+	session__warn(s, "family %s: %s", r->meter->family, text);
 }
 
 /* Receives one message. false: there is none. */

@@ -26,6 +26,7 @@ struct meters {
 		bool is_absent; /* there is nothing to read, and so nothing is lost */
 	} list[METERS_MAX];
 	u32 n;
+	u32 n_absent; /* requested families that have nothing to read */
 };
 
 /* Handles what the children sent, and ends those that hang. */

@@ -102,6 +102,7 @@ struct session_status {
 	bool needs_objects; /* some of the families probe libraries */
 	u32 objects; /* number of probed objects */
 	u32 not_attached; /* requested things that could not be attached: exit status 3 */
+	bool none_usable; /* no chosen family has anything to read on this machine, as warnings have said */
 };
 void session__status(struct session *s, struct session_status *out);
 

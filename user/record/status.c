@@ -24,6 +24,18 @@ struct session_times session__times(const struct session *s)
 	};
 }
 
+static u32 families_on(const struct session *s)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < s->embedded.schema->n_families; i++) {
+		u8 id = s->embedded.schema->families[i].id;
+
+		n += id && s->load.family_on[id];
+	}
+	return n;
+}
+
 void session__status(struct session *s, struct session_status *out)
 {
 	struct session_times t = session__times(s);
@@ -50,6 +62,7 @@ void session__status(struct session *s, struct session_status *out)
 		.needs_objects = needs_objects(s),
 		.objects = objects__probed(s->objects),
 		.not_attached = s->not_attached,
+		.none_usable = s->meters.n_absent && s->meters.n_absent == families_on(s),
 	};
 	out->hits = metadata__total_hits(s, &out->skipped_hits);
 	out->probes_ns = metadata__probes_ns(s, out->hits);

@@ -26,8 +26,6 @@ static const struct meter meter = {
 	.devices = devices,
 	.period = "period",
 	.period_ms = 1000,
-	.period_min_ms = 10,
-	.period_max_ms = 60000,
 	.open = nvml__open,
 	.read = nvml__read,
 };
@@ -100,6 +98,7 @@ static void event(struct session *s, const struct event *e, u32 size)
 FAMILY_HOST(nvml_host) = {
 	.name = "nvml",
 	.state = sizeof(struct state),
+	.range = { "period", 10, 60000 },
 	.prepare = prepare,
 	.event = event,
 };

@@ -67,8 +67,8 @@ def check_killed(tmp):
 def check_absent(tmp):
     path = os.path.join(tmp, "absent.sonde")
     rec, status, _ = record(path, "* init 9", "-d", "0.5")
-    ok(status == 0 and "nvmlInit_v2 returned NVML_ERROR_DRIVER_NOT_LOADED" in rec.messages, "no driver: a requested family says so",
-       rec.messages)
+    ok(status == 3 and "nvmlInit_v2 returned NVML_ERROR_DRIVER_NOT_LOADED" in rec.messages and "nothing was recorded" not in rec.messages,
+       "no driver: a requested family says so, once", status, rec.messages)
     rec, status, _ = record(path, "* init 9", "-d", "0.5", families=("-t", "+proc"))
     ok(status == 0 and "nvml" not in rec.messages.lower(), "no driver: nothing is said if no user asked", rec.messages)
     rec, status, _ = record(path, "* init 18", "-d", "0.5", families=("-t", "+proc"))
@@ -82,10 +82,10 @@ def check_no_library(tmp):
     if "libnvidia-ml.so.1" in cache:
         skip("this machine has NVML", "no NVML")
         return
-    for families, n in (("nvml", 1), ("+proc", 0)):
+    for families, n, status in (("nvml", 1, 3), ("nvml,proc", 1, 3), ("+proc", 0, 0)):
         r = subprocess.run([SONDE, "record", "-f", "-o", path, "-t", families, "-d", "0.5"], capture_output=True, text=True, check=False)
-        ok(r.returncode == 0 and r.stderr.count("this machine has no libnvidia-ml.so.1, which comes with NVIDIA's driver") == n,
-           f"no NVML, -t {families}: {n} messages", r.stderr)
+        ok(r.returncode == status and r.stderr.count("this machine has no libnvidia-ml.so.1, which comes with NVIDIA's driver") == n and
+           "nothing was recorded" not in r.stderr, f"no NVML, -t {families}: {n} messages, exit status {status}", r.returncode, r.stderr)
         ok(lost(path) == 0, "and no loss")
 
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Chooses the families of a recording, and sets their options, as the command line says. */
+#include "record/family.h"
 #include "record/parts.h"
 
 #include <errno.h>
@@ -135,6 +136,29 @@ static const struct schema_option *find_option(const struct schema *schema, cons
 	return NULL;
 }
 
+/* Parses the number of an option, which must be in the range that the family's host code states. */
+static int read_number(const struct schema_option *o, const char *option, const char *value, u64 *number, char *err,
+		       size_t len)
+{
+	const struct family_host *h = family_host__find(o->family);
+	bool is_limited = h && h->range.name && !strcmp(h->range.name, o->name), is_number;
+	char range[64] = "", *end;
+
+	if (!*value) {
+		snprintf(err, len, "option --%s needs a number of %s after it", option, o->number);
+		return -EINVAL;
+	}
+	errno = 0;
+	*number = strtoull(value, &end, 10);
+	is_number = *value >= '0' && *value <= '9' && !*end && !errno;
+	if (is_number && (!is_limited || (*number >= h->range.min && *number <= h->range.max)))
+		return 0;
+	if (is_limited)
+		snprintf(range, sizeof(range), " from %llu to %llu", h->range.min, h->range.max);
+	snprintf(err, len, "option --%s needs a number of %s%s, not '%s'", option, o->number, range, value);
+	return -EINVAL;
+}
+
 static int set_option(struct session *s, const char *option, char *err, size_t len)
 {
 	char buf[128], var[128];
@@ -142,7 +166,6 @@ static int set_option(struct session *s, const char *option, char *err, size_t l
 	const struct schema_option *known = find_option(s->embedded.schema, given, &value);
 	bool on = true;
 	u64 number;
-	char *end;
 	int ret;
 
 	if (!known) {
@@ -153,16 +176,9 @@ static int set_option(struct session *s, const char *option, char *err, size_t l
 	s->load.family_on[schema__family(s->embedded.schema, known->family)->id] = true;
 	snprintf(var, sizeof(var), "option_%s_%s", known->family, known->name);
 	if (*known->number) {
-		errno = 0;
-		number = strtoull(value, &end, 10);
-		if (!*value) {
-			snprintf(err, len, "option --%s needs a number of %s after it", option, known->number);
-			return -EINVAL;
-		}
-		if (*value < '0' || *value > '9' || *end || errno) {
-			snprintf(err, len, "option --%s needs a number of %s, not '%s'", option, known->number, value);
-			return -EINVAL;
-		}
+		ret = read_number(known, option, value, &number, err, len);
+		if (ret)
+			return ret;
 		ret = session__set_variable(s, var, &number, sizeof(number));
 	} else {
 		ret = session__set_variable(s, var, &on, sizeof(on));
