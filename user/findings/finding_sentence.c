@@ -33,7 +33,11 @@ static void write_gpu_ended(struct text_buffer *s, const struct finding *f, cons
 {
 	char who[96];
 
-	text__add(s, "%s had no work in the last %s", device(f, q, who, sizeof(who)), TEXT_NS(f->lost_ns));
+	text__add(s, "%s %s in the last %s", device(f, q, who, sizeof(who)), f->times ? "ended no work" : "had no work",
+		  TEXT_NS(f->lost_ns));
+	if (f->times)
+		text__add(s, ", as %s launch%s had not ended, the first by %s", TEXT_COUNT(f->times),
+			  text__es(f->times), f->call);
 	if (*f->counterpart.activity)
 		text__add(s, ":" CLAUSE "for %.0f%% of that the thread that launched last %s", f->counterpart.percent,
 			  f->counterpart.activity);

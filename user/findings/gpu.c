@@ -8,6 +8,7 @@
 #include "findings/about.h"
 #include "findings/compute.h"
 #include "model/gpu_gaps.h"
+#include "model/nccl_calls.h"
 #include "output/table.h"
 #include "output/text.h"
 #include "util/array.h"
@@ -216,11 +217,44 @@ static void add_device(const struct finding_input *in, struct findings *out, u32
 	add_short_gaps(g, f, device);
 }
 
+/* Copies the name of the NCCL call that made the launch, or else of CUDA's function, to f->call. */
+static void name_launch(const struct query *q, struct finding *f, const struct gpu_unended *u)
+{
+	struct nccl_calls calls;
+	const char *name = u->function;
+	int err = nccl_calls__read(&calls, q);
+
+	for (u32 i = 0; !err && i < calls.n_ops; i++)
+		if (calls.ops[i].pid == f->pid && calls.ops[i].start <= u->start && calls.ops[i].end >= u->end)
+			name = nccl_calls__function_name(&calls, calls.ops[i].function);
+	snprintf(f->call, sizeof(f->call), "%s", name ? name : "an unknown function");
+	nccl_calls__free(&calls);
+}
+
+/*
+ * CUPTI reports work when it has ended. So if launches without a record follow, and the process runs on without a lost
+ * record, their work hangs, or waits for work that does. Of a process with several devices, which one is not known.
+ */
+static void add_unended(const struct query *q, struct finding *f, const struct gpu_busy *b, const struct gpu_gap *tail)
+{
+	const struct gpu_unended *u = gpu_model__unended(b->model, f->pid);
+	const struct task *task = names__task(q->names, f->pid, 0);
+	u32 devices = 0;
+
+	for (u32 i = 0; i < b->devices.n; i++)
+		devices += gpu_busy__key(b, i)->pid == f->pid;
+	if (!u || devices != 1 || (task && task->end) || b->coverage.dropped ||
+	    u->end > tail->from + (tail->to - tail->from) / 2)
+		return;
+	f->times = u->launches;
+	name_launch(q, f, u);
+}
+
 /*
  * Adds a finding on a device without work until the end, because it hangs or the program no longer uses it: what did
  * the thread do that launched its last work?
  */
-static void add_tail(const struct gpu_gaps *g, struct findings *out, u32 device)
+static void add_tail(const struct query *q, const struct gpu_gaps *g, struct findings *out, u32 device)
 {
 	const struct gap_detail *t = map__find(&g->tails, &device);
 	struct finding *f = t && t->n ? add(g, out, FINDING_GPU_ENDED, device) : NULL;
@@ -229,6 +263,7 @@ static void add_tail(const struct gpu_gaps *g, struct findings *out, u32 device)
 		return;
 	f->lost_ns = f->wall_ns = t->gap->to - t->gap->from;
 	f->weight = ENDED_WEIGHT * (double)f->lost_ns;
+	add_unended(q, f, g->busy, t->gap);
 	if (t->parts[0].cause == GAP_UNKNOWN)
 		return;
 	gap_cause__text(t->parts[0].cause, texts__text(&g->texts, t->parts[0].object), f->counterpart.activity,
@@ -346,7 +381,7 @@ int findings__find_gpu(const struct finding_input *in, struct findings *out)
 		return -ENOMEM;
 	for (u32 n = 0; n < DEVICES_MAX && (device = next_device(g->busy, done)) < g->busy->devices.n; n++) {
 		add_device(in, out, device);
-		add_tail(g, out, device);
+		add_tail(in->q, g, out, device);
 		done[device] = true;
 	}
 	free(done);

@@ -240,6 +240,8 @@ static void begin(struct gpu_model *m, u64 from, u64 to, const struct trace_ids 
 	m->order_calls.size = sizeof(struct gpu_host_item);
 	m->order_work.size = sizeof(struct gpu_work_item);
 	m->order_full = false;
+	map__free(&m->unended);
+	map__init(&m->unended, sizeof(u32), sizeof(struct gpu_unended));
 	map__init(&m->threads, sizeof(struct gpu_thread_key), sizeof(struct gpu_thread));
 	map__init(&m->streams, sizeof(struct stream_key), sizeof(u64));
 }
@@ -329,5 +331,6 @@ void gpu_model__free(struct gpu_model *m)
 		return;
 	gpu_facts__free(m);
 	gpu_names__free(m);
+	map__free(&m->unended);
 	free(m);
 }

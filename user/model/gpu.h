@@ -122,6 +122,13 @@ struct gpu_coverage {
 	u64 clock_error; /* ns, the largest error of the shims' clocks */
 };
 
+/* Launches of a process after the last one whose work has a device record, which CUPTI makes when work has ended */
+struct gpu_unended {
+	u64 launches;
+	u64 start, end; /* of the first one's call */
+	const char *function; /* that it called */
+};
+
 struct gpu_model;
 
 /* names must outlive it. 0 or negative errno. */
@@ -135,6 +142,8 @@ int gpu_model__read(struct gpu_model *m, u64 from, u64 to, const struct trace_id
 		    const struct gpu_listener *listener, void *arg, struct gpu_coverage *coverage);
 /* Call after a read. NULL: the shim did not record it. */
 const struct gpu_device_facts *gpu_model__device(const struct gpu_model *m, u32 pid, u32 device);
+/* Call after a read. Of a process that ended, the records may have been lost. NULL: there are no such launches. */
+const struct gpu_unended *gpu_model__unended(const struct gpu_model *m, u32 pid);
 /* A kernel's demangled name: "void gemm<128>(float*, float*, float*, int)"; the mangled one if it is not a C++ name. */
 const char *gpu_model__demangled(struct gpu_model *m, const char *mangled);
 /* The function's own name, without arguments, templates, return type and namespaces: "gemm". */

@@ -158,6 +158,27 @@ static void count_unseen(struct gpu_model *m, const struct gpu_driver *d)
 		m->coverage.unseen++;
 }
 
+/* Calls are forgotten in their order, so that those remain that follow the last one with a device record. */
+static void note_unended(struct gpu_model *m, const struct gpu_driver *d)
+{
+	bool counts = d->used || (is_launch(d) && gpu_model__is_selected(m, d->start, d->end));
+	struct gpu_unended *u = counts ? map__get(&m->unended, &d->pid) : NULL;
+
+	if (!u)
+		return;
+	if (d->used)
+		*u = (struct gpu_unended){ 0 };
+	else if (!u->launches++)
+		*u = (struct gpu_unended){ 1, d->start, d->end, gpu_call__function(d->function) };
+}
+
+const struct gpu_unended *gpu_model__unended(const struct gpu_model *m, u32 pid)
+{
+	const struct gpu_unended *u = map__find(&m->unended, &pid);
+
+	return u && u->launches ? u : NULL;
+}
+
 static void forget_oldest(struct gpu_model *m)
 {
 	struct gpu_drivers *d = &m->drivers;
@@ -169,6 +190,7 @@ static void forget_oldest(struct gpu_model *m)
 	if (*at)
 		*at = old->next;
 	count_unseen(m, old);
+	note_unended(m, old);
 	d->first = (d->first + 1) & (d->size - 1);
 	d->n--;
 }

@@ -176,6 +176,7 @@ struct gpu_model {
 	struct gpu_drivers drivers;
 	struct map threads; /* struct gpu_thread_key -> struct gpu_thread */
 	u64 spans; /* of all threads */
+	struct map unended; /* u32 pid -> struct gpu_unended */
 	struct map streams; /* struct stream_key -> u64 end of the stream's last work */
 	struct map addresses; /* pid, address -> struct address */
 	u64 launches;

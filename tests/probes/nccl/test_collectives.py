@@ -129,6 +129,9 @@ def hang():
     ok(found["figures"]["rank"] == 3 and found["figures"]["collective"] == 13 and found["figures"]["absent"] == 1,
        "the rank that never came, and to what", found, r.ranks["findings"], r.messages)
     ok("collective 13 (ncclAllReduce, 4.00 MiB)" in found["text"] and "the 7 other ranks" in found["text"], "as a sentence", found["text"])
+    tails = {f["pid"]: f["text"] for f in report(r.path, "gpu")["findings"] if f["kind"] == "gpu-ended"}
+    ok(len(tails) == 4 and all(("ended no work in the last" in text and "1 launch had not ended, the first by ncclAllReduce" in text) if pid != r.pids[3] else
+                     "had no work in the last" in text for pid, text in tails.items()), "GPUs that wait have work that had not ended", tails)
     summary = " ".join(subprocess.run([SONDE, "report", r.path], capture_output=True, text=True, check=True).stdout.split())
     ok(summary.startswith("rank 3 (fake_ranks") and "had not come to collective 13" in summary, "the summary states it first", summary[:2000])
 
