@@ -40,6 +40,7 @@
 #define ACTIVE_MS	 100
 #define DORMANT_SLACK_NS 50000000UL
 #define RETRY_MS	 10000 /* after another profiler was using CUPTI */
+#define LOCK_MS		 100
 #define STACK_BYTES	 (1 << 20) /* for CUPTI's calls, too */
 #define EXIT_MS		 3000
 #define INHERITED_NS	 2000000000ULL /* for which a forked child goes on recording until a tracer requests it */
@@ -59,7 +60,7 @@ static struct {
 	int reported; /* enum gpu_shim_state that was reported last and is not repeated */
 	bool thread, ending;
 	bool has_cuda; /* a child of a fork can't use CUDA then */
-	/* LD_PRELOAD has brought the shim into a program that is not Python: no thread unless CUDA or NVTX calls */
+	/* LD_PRELOAD has brought it into a program without Python and PyTorch: no thread unless CUDA or NVTX calls */
 	bool is_bystander;
 	uint32_t requested; /* groups, at the last step */
 	uint32_t inherited; /* groups that were requested of the parent as it forked */
@@ -340,6 +341,8 @@ static bool has_functions(void)
 
 static __attribute__((constructor)) void loaded(void)
 {
+	bool is_preloaded = getenv("SONDE_FUNCTIONS"); /* by the program's LD_PRELOAD, before CUDA loads the shim */
+
 	if (!has_functions())
 		return;
 	sem_init(&shim.wake, 0, 0);
@@ -351,10 +354,10 @@ static __attribute__((constructor)) void loaded(void)
 	pthread_atfork(NULL, NULL, in_child);
 	atexit(at_exit);
 	shim.awaits_cuda = comes_by_injection();
-	shim.is_bystander = getenv("SONDE_FUNCTIONS") && !functions__is_launched();
+	shim.is_bystander = is_preloaded && !functions__is_launched() && !torch_find__is_loaded();
 	if (functions__is_command())
 		shim__await(SHIM_FUNCTIONS);
-	else if (!shim.awaits_cuda && !shim.is_bystander)
+	else if ((!shim.awaits_cuda || is_preloaded) && !shim.is_bystander)
 		start_thread();
 }
 
@@ -378,17 +381,31 @@ void shim__await(enum shim_group group)
 	start_thread();
 }
 
+/* A step of the shim's thread takes less than a millisecond until CUPTI is called. */
+static bool lock_soon(void)
+{
+	for (int ms = 0; ms < LOCK_MS; ms++) {
+		if (!pthread_mutex_trylock(&shim.lock))
+			return true;
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	}
+	return false;
+}
+
 /*
  * CUDA calls this during cuInit. The first kernel is recorded, too. CUPTI is called by this thread, because another one
  * might wait for a lock that this one holds.
  */
 int InitializeInjection(void)
 {
+	bool is_locked;
+
 	shim.has_cuda = true;
-	shim.awaits_cuda = false;
 	/* a tracer requests kernels last */
 	wait_for(SHIM_KERNELS);
-	if (!pthread_mutex_trylock(&shim.lock)) {
+	is_locked = lock_soon();
+	shim.awaits_cuda = false;
+	if (is_locked) {
 		shim.activities.in_init = true;
 		step();
 		shim.activities.in_init = false;

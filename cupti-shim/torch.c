@@ -41,7 +41,7 @@ static void report_all_lost(void)
 
 static void remove_callbacks(void)
 {
-	torch_budget__stop();
+	torch_budget__stop(false);
 	torch_calls__set_recording(false, false);
 	if (control.ranges)
 		torch_library.remove(control.ranges);
@@ -132,11 +132,12 @@ void torch__step(uint32_t requested, bool came, bool left)
 	}
 }
 
+/* PyTorch has destroyed its list of callbacks. */
 void torch__end(void)
 {
 	if (!control.is_busy)
 		return;
-	torch_budget__stop();
+	torch_budget__stop(true);
 	torch_calls__set_recording(false, false);
 	report_all_lost();
 	torch_calls__report_cost();

@@ -22,6 +22,8 @@ extern struct torch_library torch_library;
 
 /* torch_find.c */
 
+/* Does the process map libtorch_cpu.so? */
+bool torch_find__is_loaded(void);
 /* Returns 0, -EAGAIN (no libtorch_cpu.so is loaded) or -ENOTSUP with the reason. */
 int torch_find__library(const char **why);
 /* at::addGlobalCallback() with the shim's functions, for ranges or for the other calls. Returns a handle. */
@@ -70,7 +72,8 @@ uint64_t torch_calls__lost(void);
 
 void torch_budget__start(bool every);
 void torch_budget__set_every(bool every);
-void torch_budget__stop(void);
+/* at_exit: the callback stays */
+void torch_budget__stop(bool at_exit);
 /* By the shim's thread, ten times a second */
 void torch_budget__tick(void);
 /* An optimizer's step has ended in this thread. */

@@ -170,17 +170,17 @@ void torch_budget__start(bool every)
 	budget.runs = true;
 }
 
-void torch_budget__stop(void)
+void torch_budget__stop(bool at_exit)
 {
 	if (!budget.runs)
 		return;
 	budget.runs = false;
 	while (!take_lock())
 		nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
-	if (budget.operators)
-		torch_library.remove(budget.operators);
-	else
+	if (!budget.operators)
 		report_rest(shim__now());
+	else if (!at_exit)
+		torch_library.remove(budget.operators);
 	budget.operators = 0;
 	drop_lock();
 }

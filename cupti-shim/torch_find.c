@@ -94,6 +94,13 @@ static bool find_members(struct torch_library *l)
 	return true;
 }
 
+bool torch_find__is_loaded(void)
+{
+	char path[PATH_MAX];
+
+	return dl_iterate_phdr(find_path, path);
+}
+
 int torch_find__library(const char **why)
 {
 	struct torch_library l = { 0 };

@@ -230,6 +230,18 @@ def check_kill(program):
     ok(wait_for(lambda: program.do("infer 0.05")[2] == "False", 20, 0.2), "the recording was killed: PyTorch has no observer any more")
 
 
+def check_command():
+    """Children of the command have the library from their start, and end while it records."""
+    command = f"'{python()}' -c \"$0\"; true"
+    run = subprocess.run([SONDE, "record", "-q", "-t", "torch", "--inject", "--torch-budget", "none", "-f", "-o", os.path.join(workdir(), "command.sonde"),
+                          "--", "sh", "-c", command, PROGRAM], input="train 0.5\ntrain 0.5\n", capture_output=True, text=True)
+    *_, (_, steps, is_observed, _) = (line.split() for line in run.stdout.splitlines())
+    found = list(Trace(os.path.join(workdir(), "command.sonde")).events("torch_step"))
+    ok(run.returncode == 0 and is_observed == "True" and not run.stderr, "a command: its child is recorded, and prints nothing else",
+       run.stdout, run.stderr)
+    ok(len(found) >= int(steps), "a command: the steps of its child are recorded", len(found), run.stdout)
+
+
 def check_options(program):
     """What would have no effect is refused."""
     for options in (["--torch-budget", "2%"], ["--torch=inner"], ["--inject", "--torch=shapes", "--torch-budget=none"],
@@ -243,6 +255,7 @@ def main():
         raise SystemExit("1..0 # SKIP tracing needs root")
     program = Program()
     check_options(program)
+    check_command()
     check_training(program)
     check_inference(program)
     check_all(program)
