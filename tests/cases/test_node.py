@@ -8,6 +8,7 @@ import os
 import shutil
 import sqlite3
 
+from cards import unwrapped
 from case import FOLDER, finish, record, say, script, start
 from tap import ok, skip
 
@@ -67,10 +68,10 @@ try:
     ok("overwritten" not in said and "without a file" not in said, "of several names of an address the last one counts", said)
     said = say("report", record("-F", "499", "--", "/usr/bin/python3", JIT, "file", "x", "4000", name="ended"), "stacks", "--format", "csv")
     ok("hot0" in said, "of a process that has ended, too", said)
-    said = say("report", recorded("none", "none"), "stacks")
+    said = unwrapped(say("report", recorded("none", "none"), "stacks"))
     ok("[code without a file]" in said and "node --perf-basic-prof" in said, "without the file the report says how to get it", said)
     for kind in "link", "hard":
-        said = say("report", recorded(kind, kind), "stacks")
+        said = unwrapped(say("report", recorded(kind, kind), "stacks"))
         ok("hot0" not in said and "it is a link, or not a file of the process's user" in said, f"a {kind} link is not read", said)
     if shutil.which("node"):
         node = start("node", "--perf-basic-prof", script("hot.js", """function hotJs(n) {

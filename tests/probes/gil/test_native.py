@@ -10,6 +10,7 @@ import subprocess
 import gil_blame
 import gil_lib
 import tap
+from cards import unwrapped
 from sonde_cli import Sonde
 
 SCENES = ("named", "regex", "io")
@@ -52,7 +53,7 @@ def check_named(name, out, pid):
     planted = "planted_burn (gil_plant.so)"
     tap.ok(mine == {planted}, f"{name}: the holder's C function is named", mine)
     tap.ok(planted not in others, f"{name}: no other holder has one", others, report(out, pid))
-    tap.ok(re.search(rf", \d+% of \d+ samples in C: {re.escape(planted)}; affected: gil_planted.py:", people.split("\n")[0]),
+    tap.ok(re.search(rf", \d+% of \d+ samples in C: {re.escape(planted)}; affected: gil_planted.py:", unwrapped(people).split("\n")[0]),
            f"{name}: the finding names it too",
            people.split("\n")[0])
 
