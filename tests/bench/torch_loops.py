@@ -135,6 +135,8 @@ def main():
     name, *ranks = sys.argv[1:]
     if ranks:
         torch.distributed.init_process_group("gloo", init_method=f"file://{ranks[1]}", rank=int(ranks[0]), world_size=torch_programs.RANKS)
+    if name in PROGRAMS and PROGRAMS[name].packages:
+        torch_programs.import_torchvision()
     work = Transformer(int(name.removeprefix("loop-").removesuffix("ms"))) if name.startswith("loop-") else PROGRAMS[name]()
     commands = Commands(work)
     commands.run(3)
