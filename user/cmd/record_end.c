@@ -63,12 +63,12 @@ static void print_losses(struct session *s)
 }
 
 /* Formats a percentage of one CPU; one that would be rounded to 0 is printed as a bound. */
-static char *cost_percent(char *buf, size_t size, double percent)
+static char *cost_percent(char *buf, size_t size, const char *about, double percent)
 {
 	if (percent > 0 && percent < 0.01)
 		snprintf(buf, size, "less than 0.01%%");
 	else
-		snprintf(buf, size, "%.2f%%", percent);
+		snprintf(buf, size, "%s%.2f%%", about, percent);
 	return buf;
 }
 
@@ -81,18 +81,17 @@ static void print_cost(const struct session_status *st, double wall)
 		snprintf(others, sizeof(others),
 			 " (%s not recorded: of processes that are not traced, or within another call)",
 			 TEXT_COUNT(st->skipped_hits));
-	fprintf(stderr, "sonde: cost: %s probe hits%s took about %s of one CPU; sonde itself took %s\n",
-		TEXT_COUNT(st->hits), others, cost_percent(cost, sizeof(cost), 100 * st->probes_ns / wall),
-		cost_percent(own, sizeof(own), 100 * st->cpu_ns / wall));
+	fprintf(stderr, "sonde: cost: %s probe hits%s took %s of one CPU; sonde itself took %s\n", TEXT_COUNT(st->hits),
+		others, cost_percent(cost, sizeof(cost), "about ", 100 * st->probes_ns / wall),
+		cost_percent(own, sizeof(own), "", 100 * st->cpu_ns / wall));
 	if (!st->at_tracepoints)
 		return;
 	if (100 * 1500 * st->at_tracepoints / wall < 0.01)
 		snprintf(range, sizeof(range), "less than 0.01%%");
 	else
-		snprintf(range, sizeof(range), "%.2f%% to %.2f%%", 100 * 300 * st->at_tracepoints / wall,
+		snprintf(range, sizeof(range), "about %.2f%% to %.2f%%", 100 * 300 * st->at_tracepoints / wall,
 			 100 * 1500 * st->at_tracepoints / wall);
-	fprintf(stderr,
-		"sonde: cost: %s events of kernel tracepoints, some 0.3 to 1.5 us each, took about %s of one CPU\n",
+	fprintf(stderr, "sonde: cost: %s events of kernel tracepoints, some 0.3 to 1.5 us each, took %s of one CPU\n",
 		TEXT_COUNT(st->at_tracepoints), range);
 }
 

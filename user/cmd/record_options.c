@@ -167,7 +167,7 @@ static int set_range(struct capture_range *c, const char *arg)
 	const char *at = strrchr(arg, '@');
 	size_t name = at ? (size_t)(at - arg) : strlen(arg), domain = at ? strlen(at + 1) : 0;
 
-	if (!name || name >= CAPTURE_PATTERN || domain >= CAPTURE_PATTERN)
+	if (!name || name >= CAPTURE_PATTERN || (at && !domain) || domain >= CAPTURE_PATTERN)
 		return -EINVAL;
 	memcpy(c->name, arg, name);
 	memcpy(c->domain, at ? at + 1 : "", domain);
@@ -300,8 +300,10 @@ int record_options__torch(struct record_args *a)
 	if (!by_shim && a->inject && has_family(a, "torch") && !torch_needs_probes(a))
 		return add_option(a, "torch", "shim");
 	if (!by_shim && (a->has_torch_budget || has_choice(a, "torch=inner"))) {
-		fprintf(stderr, "sonde record: --torch-budget and --torch=inner need -t torch --inject without options "
-				"that need probes in libtorch: --torch=all, shapes, stacks, --schedule, --step\n");
+		fprintf(stderr,
+			"sonde record: %s needs -t torch --inject, without what needs probes in libtorch:\n"
+			"  --torch=all, --torch=shapes, --torch=stacks, --schedule and --step\n",
+			a->has_torch_budget ? "--torch-budget" : "--torch=inner");
 		return -EINVAL;
 	}
 	if (!by_shim)

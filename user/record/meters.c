@@ -133,7 +133,7 @@ void session__start_meter(struct session *s, const struct meter *m)
 		}
 	} else if (r->is_requested) {
 		add_absent(s);
-		session__warn(s, "family %s: this machine has no %s, which comes with %s: nothing is recorded",
+		session__warn(s, "family %s: this machine has no %s, which comes with %s: it records nothing",
 			      m->family, m->library, m->comes_with);
 	}
 	free(c);

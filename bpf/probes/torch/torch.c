@@ -176,13 +176,15 @@ static int add_node(struct finding_sites *p, const struct elf_symbol *node)
 			(u64)torch_find__node_sequence(p->elf, node) << COOKIE_GROUP_SHIFT);
 }
 
-static int add_collectives(struct finding_sites *p, const struct torch_functions *f)
+static int add_collectives(struct finding_sites *p)
 {
+	struct elf_symbol found[TORCH_COLLECTIVES];
 	int err = 0;
 
+	torch_find__collectives(p->elf, found);
 	for (u32 i = 0; i < TORCH_COLLECTIVES && !err; i++)
-		if (f->collectives[i].name)
-			err = add_call(p, &f->collectives[i], "torch_collective", torch_find__collective(i), 0, 0);
+		if (found[i].name)
+			err = add_call(p, &found[i], "torch_collective", torch_find__collective(i), 0, 0);
 	return err;
 }
 
@@ -195,8 +197,6 @@ static int add_functions(struct finding_sites *p, bool all, bool shapes)
 	err = err ?: add_boxed(p, &f);
 	if (!err && f.n && f.node.name)
 		err = add_node(p, &f.node);
-	if (!err && f.n)
-		err = add_collectives(p, &f);
 	if (!err && f.n && f.sequence.name)
 		err = add_sequence(p, &f);
 	torch_functions__free(&f);
@@ -211,19 +211,22 @@ static int sites(struct session *s, struct elf *elf, const char *path, void *fac
 		.elf = elf,
 		.out = out,
 	};
-	int err;
+	int err = 0;
 
 	if (shim_user__is_runtime(elf, path, false))
 		return shim_user__sites(s, elf, path, facts, out, why, len);
-	if (s && session__option(s, "torch", "shim"))
-		return 0;
 	p.placer = placer__new(elf, place__shadow_stack(elf));
 	if (!p.placer)
 		return -ENOMEM;
-	err = add_functions(&p, !s || session__option(s, "torch", "all"), s && session__option(s, "torch", "shapes"));
-	if (!err && !p.functions && torch_find__is_libtorch(elf))
-		snprintf(why, len, "PyTorch's operators are not traced: it has no functions at::_ops::*::call");
-	else if (!err && p.unplaced)
+	if (!s || !session__option(s, "torch", "shim")) {
+		err = add_functions(&p, !s || session__option(s, "torch", "all"),
+				    s && session__option(s, "torch", "shapes"));
+		if (!err && !p.functions && torch_find__is_libtorch(elf))
+			snprintf(why, len, "PyTorch's operators are not traced: it has no functions at::_ops::*::call");
+	}
+	/* which the library in the process does not record */
+	err = err ?: add_collectives(&p);
+	if (!err && p.unplaced)
 		snprintf(why, len, "%u of %u operators are not traced: %s: %s", p.unplaced, p.functions,
 			 p.unplaced_name, p.reason);
 	placer__free(p.placer);

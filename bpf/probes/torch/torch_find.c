@@ -41,7 +41,6 @@ static const struct {
 	const char *prefix, *name;
 } collectives[TORCH_COLLECTIVES] = {
 	{ "_ZN4c10d4Work4waitE", "c10d::Work::wait" },
-	{ "_ZN4c10d18FutureWrappingWork4waitE", "c10d::FutureWrappingWork::wait" },
 	{ "_ZN4c10d16ProcessGroupGloo8SendWork4waitE", "c10d::ProcessGroupGloo::SendWork::wait" },
 	{ "_ZN4c10d16ProcessGroupGloo8RecvWork4waitE", "c10d::ProcessGroupGloo::RecvWork::wait" },
 	{ "_ZN4c10d16ProcessGroupGloo9AsyncWork7executeE", "c10d::ProcessGroupGloo::AsyncWork::execute" },
@@ -53,11 +52,23 @@ const char *torch_find__collective(u32 i)
 	return collectives[i].name;
 }
 
-static void add_collective(struct torch_functions *f, const struct elf_symbol *sym)
+static int on_exported(const struct elf_symbol *sym, void *arg)
 {
-	for (u32 i = 0; i < TORCH_COLLECTIVES; i++)
+	struct elf_symbol *found = arg;
+
+	/* the exported symbols come first */
+	if (!sym->dynamic)
+		return 1;
+	for (u32 i = 0; sym->function && sym->offset && i < TORCH_COLLECTIVES; i++)
 		if (!strncmp(sym->name, collectives[i].prefix, strlen(collectives[i].prefix)))
-			f->collectives[i] = *sym;
+			found[i] = *sym;
+	return 0;
+}
+
+void torch_find__collectives(struct elf *elf, struct elf_symbol *found)
+{
+	memset(found, 0, TORCH_COLLECTIVES * sizeof(*found));
+	elf__each_symbol(elf, on_exported, found);
 }
 
 bool torch_find__is_libtorch(struct elf *elf)
@@ -134,8 +145,6 @@ static void add_other(struct gathering *g, const struct elf_symbol *sym)
 		g->failed |= !array__push(f->slow, f->n_slow, *sym);
 	else if (!strncmp(sym->name, BOXED_PREFIX, strlen(BOXED_PREFIX)))
 		add_boxed(g, sym);
-	else
-		add_collective(f, sym);
 }
 
 /* The slow paths that are called through the PLT. Their address is that of the slot. */

@@ -9,7 +9,7 @@
 
 #define TORCH_NAME_MAX 160 /* bytes of an operator's name with its NUL */
 
-#define TORCH_COLLECTIVES 6 /* functions of c10d that wait for a collective or run one */
+#define TORCH_COLLECTIVES 5 /* functions of c10d that wait for a collective or run one */
 
 /* An operator: at::_ops::NAME::call. */
 struct torch_function {
@@ -31,13 +31,14 @@ struct torch_functions {
 	struct elf_symbol node; /* torch::autograd::Node::operator(); its name is NULL if there is none */
 	struct elf_symbol sequence; /* at::sequence_number::get_and_increment; the same */
 	struct elf_symbol thread; /* at::RecordFunction::currentThreadId; the same */
-	struct elf_symbol collectives[TORCH_COLLECTIVES]; /* by torch_find__collective(); name NULL: there is none */
 	bool old_strings; /* its std::string is one pointer, as before C++11 */
 };
 
 bool torch_find__is_libtorch(struct elf *elf);
 bool torch_find__is_libtorch_python(struct elf *elf);
 
+/* The TORCH_COLLECTIVES functions among the exported symbols; name NULL: there is none. */
+void torch_find__collectives(struct elf *elf, struct elf_symbol *found);
 /* Returns the name of such a function: "c10d::Work::wait". */
 const char *torch_find__collective(u32 i);
 /* The mangled type of the operator's result; NULL: not known. */

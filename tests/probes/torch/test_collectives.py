@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Report ranks on four ranks over gloo without steps of training: one that is late, always or once, one that never enters a collective, and none.
 Each collective is matched in all ranks; the times agree with what the ranks' own clocks measured. With several process groups the sentence is that
-of the summary, and a note states how many collectives were not compared.
+of the summary, and a note states how many collectives were not compared. With the library in the process the report is the same.
 test: timeout=300"""
+import collections
 import json
 import os
 import subprocess
@@ -16,12 +17,12 @@ from torch_env import Recording, python
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def record(what):
+def record(what, *options):
     """The recording, its report ranks, the pids of the ranks, and {rank: [(before, after)]} of their calls"""
-    recording = Recording([python(), os.path.join(HERE, "collective_work.py"), what], families="+torch")
-    lines = [json.loads(line) for line in recording.output]
+    recording = Recording([python(), os.path.join(HERE, "collective_work.py"), what], *options, families="+torch")
+    lines = [json.loads(line) for line in recording.output if not line.startswith("pids ")]
     report = json.loads(subprocess.run([SONDE, "report", recording.path, "ranks", "--format", "json"], capture_output=True, text=True, check=True).stdout)
-    return recording, report, next(line["pids"] for line in lines if "pids" in line), {t["rank"]: t["times"] for t in lines if "rank" in t}
+    return recording, report, recording.pids, {t["rank"]: t["times"] for t in lines}
 
 
 def summary_of(recording):
@@ -37,10 +38,13 @@ def check_rows(label, report, pids, times):
     return {r["rank"]: r for r in rows}
 
 
-def late():
-    recording, report, pids, times = record("late")
-    rows = check_rows("late", report, pids, times)
+def late(*options):
+    recording, report, pids, times = record("late", *options)
+    rows = check_rows(f"late {options}", report, pids, times)
     others = [i for i in range(RANKS) if i != ODD]
+    if options:
+        calls = collections.Counter(e["pid"] for e in recording.trace.events("torch_op"))
+        ok(set(calls) == set(pids), f"late {options}: calls of operators of each rank", pids, calls)
     # by how much it was later than all others, by the ranks' clocks; a thread of gloo takes its time to begin
     behind = [times[ODD][step][0] - max(times[i][step][0] for i in others) for step in range(STEPS)]
     sure = [ns for ns in behind if ns > DELAY * 1e9 / 2]
@@ -98,6 +102,7 @@ def none():
 
 def main():
     late()
+    late("--inject")
     hang()
     once()
     groups()

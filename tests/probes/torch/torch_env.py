@@ -46,7 +46,8 @@ def python():
 
 class Recording:
     """A recording of a program that prints "ready", does its work after a line on stdin, prints "done" and waits for another line. The
-    recording begins and ends while it waits. Its other lines are .output; before "ready" a line "pids N N" may name more processes for -p."""
+    recording begins and ends while it waits. Its other lines are .output; before "ready" a line "pids N N" may name the
+    processes with PyTorch that it has started, .pids."""
 
     def __init__(self, program, *options, families="torch"):
         if os.geteuid():
@@ -55,10 +56,10 @@ class Recording:
         self.pid = self.target.pid
         self.output = self.until("ready")
         self.path = os.path.join(workdir(), f"{self.pid}.sonde")
-        pids = [self.pid, *(int(pid) for line in self.output if line.startswith("pids ") for pid in line.split()[1:])]
-        sonde = Sonde(self.path, "-t", families, "-p", ",".join(map(str, pids)), *options)
+        self.pids = [int(pid) for line in self.output if line.startswith("pids ") for pid in line.split()[1:]] or [self.pid]
+        sonde = Sonde(self.path, "-t", families, "-p", ",".join(map(str, {self.pid, *self.pids})), *options)
         if "--inject" in options:
-            sonde.wait_trace(lambda t: {e["pid"] for e in t.events("torch_shim") if e["state_name"] == "GPU_SHIM_STARTED"} >= set(pids))
+            sonde.wait_trace(lambda t: {e["pid"] for e in t.events("torch_shim") if e["state_name"] == "GPU_SHIM_STARTED"} >= set(self.pids))
         self.go()
         self.output += self.until("done")
         attacher = proc_files.child_named(sonde.pid, "sonde-attacher")

@@ -270,7 +270,7 @@ static void add_findings(const struct ranks *r, const struct findings *findings,
 				       "No rank makes the others wait beyond chance for a tenth of the time or more.");
 }
 
-static void add_notes(const struct ranks *r, struct report_output *out)
+static void add_notes(const struct ranks *r, const struct query *args, struct report_output *out)
 {
 	bool lacks_rank = false, lacks_collectives = false, has_collectives = false;
 
@@ -298,7 +298,11 @@ static void add_notes(const struct ranks *r, struct report_output *out)
 		report_output__note(
 			out,
 			"NCCL's kernels were not recorded (-t +gpu): ranks are compared by their calls on the host, which need not wait when they are early.");
-	if (lacks_rank)
+	if (lacks_rank && !query__has_family(args, "proc"))
+		report_output__note(
+			out,
+			"The numbers of the ranks were not recorded: family proc has them (record with -t +torch, which adds to the default families).");
+	else if (lacks_rank)
 		report_output__note(
 			out,
 			"The rank of a process is known if its launcher set RANK and WORLD_SIZE, or MPI's or Slurm's variables, before it started.");
@@ -316,7 +320,7 @@ static int run(const struct query *args, struct report_output *out)
 		add_findings(r, findings, args, out);
 		fill(r, args, out);
 		fill_communicators(r, out);
-		add_notes(r, out);
+		add_notes(r, args, out);
 		if (!r->n)
 			report__nothing(
 				args, out,

@@ -322,7 +322,7 @@ static void add_findings(const struct torch_report *r, struct report_output *out
 	if (most) {
 		report_output__finding(
 			out,
-			"%s call%s of PyTorch operators and backward nodes took %s; %s itself took longest: %s (%.1f%% of the time of calls and ranges), %s call%s of %s.",
+			"%s call%s of PyTorch operators and backward nodes took %s; of these %s itself took longest: %s (%.1f%% of the time of calls and ranges), %s call%s of %s.",
 			TEXT_COUNT(covers->calls + covers->nodes), text__s(covers->calls + covers->nodes),
 			TEXT_NS(r->calls_ns), torch__name(r->torch, name), TEXT_NS(most->self_ns),
 			table__percent(most->self_ns, r->self_ns), TEXT_COUNT(most->calls), text__s(most->calls),
