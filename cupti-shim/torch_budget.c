@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Keeps what recording PyTorch costs within a share of the program's time: after a block of recorded steps of training
- * the callback for operators is removed for as long as their cost requires, and added again when a step ends. Without
- * it PyTorch calls the shim for ranges alone, of which there are few. In a program without steps, such as inference,
- * the shim's thread does the same by time.
+ * Keeps what recording PyTorch costs within a share of the program's time, or of its CPU time, which is shorter if it
+ * waits: after a block of recorded steps of training the callback for operators is removed for as long as their cost
+ * requires, and added again when a step ends. Without it PyTorch calls the shim for ranges alone, of which there are
+ * few. In a program without steps, such as inference, the shim's thread does the same by time.
  *
  * The cost of a block is that of its calls, of which torch_calls.c measures a part, that of the ranges in the rest
  * before it, and that of its begin and end: the time that PyTorch takes to add and remove the callback, and TOGGLE_NS,
@@ -18,7 +18,7 @@
 
 #include "core/shim_torch.h"
 
-#define PERMILLE    15 /* of the program's time; what the library and the recorder cost beside is about 0.5% */
+#define PERMILLE    12 /* of the program's time; what the library and the recorder cost beside is about 0.8% */
 #define COLD	    2 /* times what a record takes in the shim: the program finds less of its own in the caches, too */
 #define TOGGLE_NS   200000ULL
 #define BLOCK_NS    40000000ULL /* of steps, at least */
@@ -31,6 +31,7 @@ static struct {
 	bool runs, every;
 	uint64_t operators; /* handle of their callback; 0: none, a rest */
 	uint64_t since; /* CLOCK_MONOTONIC, ns: when operators began to be recorded, or the rest began */
+	uint64_t cpu; /* CLOCK_PROCESS_CPUTIME_ID, ns: at `since` */
 	uint64_t rest; /* ns: how long it is to be */
 	struct torch_count base; /* calls at `since` */
 	uint64_t extra; /* ns: what ranges in the rest before the block took, and the rest's begin and end */
@@ -52,10 +53,30 @@ static void drop_lock(void)
 	__atomic_store_n(&budget.lock, 0, __ATOMIC_RELEASE);
 }
 
+static uint64_t process_cpu(void)
+{
+	struct timespec t = { 0 };
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/*
+ * The time since `since` of which the cost may be a share: CPU time, so a program that waits is not recorded more
+ * often. Steps run in one thread, so several CPUs at once count once.
+ */
+static uint64_t time_since(uint64_t now)
+{
+	uint64_t wall = now - budget.since, cpu = process_cpu() - budget.cpu;
+
+	return cpu < wall ? cpu : wall;
+}
+
 /* The cost is that of calls from now on. */
 static void set_base(uint64_t now)
 {
 	budget.since = now;
+	budget.cpu = process_cpu();
 	torch_calls__count(&budget.base);
 }
 
@@ -98,18 +119,19 @@ static uint64_t cost_since(void)
 /* Begins a rest if a block cost more than its share, or ends a rest that was long enough. */
 static void decide(uint64_t now, uint64_t block)
 {
-	uint64_t took = now - budget.since, cost;
+	uint64_t wall = now - budget.since, took, cost;
 
 	if (!budget.operators) {
-		if (took < budget.rest && !budget.every)
+		if (!budget.every && (wall < budget.rest || (wall < REST_MAX && time_since(now) < budget.rest)))
 			return;
 		budget.extra += cost_since();
 		report_rest(now);
 		begin_to_record(now);
 		return;
 	}
-	if (took < block)
+	if (wall < block)
 		return;
+	took = time_since(now);
 	cost = cost_since();
 	/* the other costs are no reason to begin again */
 	if (budget.every || cost * 1000 / PERMILLE <= took)
