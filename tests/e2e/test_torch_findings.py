@@ -161,6 +161,19 @@ def rank_lines(rank, data_ms, first=0, pid=0, parent=1, size=3, waits=lambda ste
     return lines
 
 
+def schema_with_rests(folder):
+    """The schema of current recordings, which have the rests of a process between its recorded steps"""
+    with open(os.path.join(GOLDEN, "torch.schema.json")) as f:
+        schema = json.load(f)
+    span = next(e for e in schema["events"] if e["name"] == "torch_collective")
+    counts = [{"name": name, "type": "unsigned", "size": 8, "offset": span["size"] + 8 * i} for i, name in enumerate(("steps", "cost"))]
+    schema["events"].append({**span, "name": "torch_rest", "id": 0x0e0f, "size": span["size"] + 16, "fields": span["fields"] + counts})
+    path = os.path.join(folder, "rests.schema.json")
+    with open(path, "w") as f:
+        json.dump(schema, f)
+    return path
+
+
 def ranks(folder):
     """Rank 1 is slow in each second step, and rank 2, which was recorded one step later, by 10 ms in the others."""
     def lines(slow_ms):
@@ -172,6 +185,11 @@ def ranks(folder):
     found = first_of(found, kind="straggler")
     ok(found.get("pid") == 11 and abs(found["share_percent"] - 17.5) < 0.1 and "data loading" in found["text"] and "rank 1" in found["text"],
        "a rank that all others wait for", found)
+    ok("it delayed each step by 18.000 ms" in found["text"], "by how much in each step", found["text"])
+    # collectives are recorded in all steps, operators in some
+    rest = "torch_rest pid=11 tid=11 start=@0.5 time=@0.9 steps=30 cost=1000"
+    found = first_of(written(folder, "rests", [*lines(50)[:-1], rest, lines(50)[-1]], schema_with_rests(folder), "proc,torch")[1], kind="straggler")
+    ok("it delayed each step by 4.500 ms" in found["text"], "in each of all steps, if not all were recorded", found["text"])
     rows = json.loads(say("report", path, "ranks", "--format", "json"))["tables"]["ranks"]
     ok([(r["rank"], r["steps"], round(r["waited_ns"] / 1e7), round(r["delayed_ns"] / 1e7), r["last_collectives"]) for r in rows] ==
        [(0, 10, 23, 0, 0), (1, 10, 5, 18, 6), (2, 9, 15, 5, 5)], "who waited for whom", rows)

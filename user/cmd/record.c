@@ -92,7 +92,7 @@ static const char help[] =
 	"                        requests none that needs it. With -t torch the library also records PyTorch, for\n"
 	"                        much less than probes\n"
 	"      --torch-budget 2%|none  with -t torch --inject: record only as many steps of training as cost 2% of\n"
-	"                        the program's time (the default), or all\n"
+	"                        the program's CPU time (the default), or all\n"
 	"      --function NAME   record each call of this Python function, MODULE:QUALNAME (train:Model.forward);\n"
 	"                        repeatable. CPython from 3.8 on; running processes need --inject. --torch=functions:\n"
 	"                        each call of a torch.nn.Module with the shapes of its tensors, backward, and the\n"

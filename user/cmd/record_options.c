@@ -301,8 +301,8 @@ int record_options__torch(struct record_args *a)
 		return add_option(a, "torch", "shim");
 	if (!by_shim && (a->has_torch_budget || has_choice(a, "torch=inner"))) {
 		fprintf(stderr,
-			"sonde record: %s needs -t torch --inject, without what needs probes in libtorch:\n"
-			"  --torch=all, --torch=shapes, --torch=stacks, --schedule and --step\n",
+			"sonde record: %s is for -t torch --inject, and not with --torch=all, --torch=shapes,\n"
+			"  --torch=stacks, --schedule or --step\n",
 			a->has_torch_budget ? "--torch-budget" : "--torch=inner");
 		return -EINVAL;
 	}

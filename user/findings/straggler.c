@@ -20,9 +20,10 @@
 #define SHARE_MIN 10
 
 /* Adds in how many collectives the rank is late, and with steps the phase that takes it longest. */
-static void add_collectives(const struct ranks *r, const struct rank *k, struct finding *f)
+static void add_collectives(const struct finding_input *in, const struct ranks *r, const struct rank *k,
+			    struct finding *f)
 {
-	u64 own_ns, others_ns;
+	u64 own_ns, others_ns, steps;
 	enum torch_phase phase;
 	char text[sizeof(f->detail)];
 
@@ -32,10 +33,12 @@ static void add_collectives(const struct ranks *r, const struct rank *k, struct 
 		return;
 	}
 	phase = ranks__slow_phase(r, k, &own_ns, &others_ns);
+	/* collectives are recorded in all steps */
+	steps = k->loop->n + torch_rests__steps(torch__rests(in->torch->torch), k->pid);
 	snprintf(text, sizeof(text),
 		 "it delayed each step by %s on average, and was last in %llu of %llu collectives;" CLAUSE
 		 "on average it needs %s of a step for %s, the others %s",
-		 TEXT_NS(k->delayed_ns / k->loop->n), k->last, k->compared, TEXT_NS(own_ns), torch_phase__name(phase),
+		 TEXT_NS(k->delayed_ns / steps), k->last, k->compared, TEXT_NS(own_ns), torch_phase__name(phase),
 		 TEXT_NS(others_ns));
 	finding__add_detail(f, text);
 }
@@ -150,7 +153,7 @@ static void add_of_collectives(const struct finding_input *in, const struct slow
 		f = add_rank(in, k, others_of(r, k), k->delayed_ns, out);
 	if (f) {
 		snprintf(f->report, sizeof(f->report), "ranks");
-		add_collectives(r, k, f);
+		add_collectives(in, r, k, f);
 	}
 }
 

@@ -22,13 +22,14 @@ static int on_rests(const struct rows *rows, void *arg)
 			.pid = (u32)view__get(&v, "pid"),
 			.from = (u64)view__get(&v, "start"),
 			.to = (u64)view__get(&v, "time"),
+			.steps = (u64)view__get(&v, "steps"),
 		};
 
 		if (rest.from >= rest.to)
 			continue;
 		if (!array__push(r->rests->list, r->rests->n, rest))
 			return -ENOMEM;
-		r->rests->steps += (u64)view__get(&v, "steps");
+		r->rests->steps += rest.steps;
 		r->rests->cost_ns += (u64)view__get(&v, "cost");
 		r->rests->ns += query__inside(r->q, rest.from, rest.to);
 	}
@@ -89,4 +90,14 @@ u64 torch_rests__sum(const struct torch_rests *r, const struct query *q, u32 pid
 		if (r->list[i].pid == pid)
 			sum += query__inside(q, r->list[i].from, r->list[i].to);
 	return sum;
+}
+
+u64 torch_rests__steps(const struct torch_rests *r, u32 pid)
+{
+	u64 steps = 0;
+
+	for (u32 i = 0; i < r->n; i++)
+		if (r->list[i].pid == pid)
+			steps += r->list[i].steps;
+	return steps;
 }

@@ -10,6 +10,7 @@
 struct torch_rest_time {
 	u32 pid;
 	u64 from, to; /* CLOCK_MONOTONIC ns */
+	u64 steps; /* of training that ended in it */
 };
 
 struct torch_rests {
@@ -28,3 +29,5 @@ void torch_rests__free(struct torch_rests *r);
 bool torch_rests__overlap(const struct torch_rests *r, u32 pid, u64 from, u64 to);
 /* The sum of the process's rests, within the selected time. */
 u64 torch_rests__sum(const struct torch_rests *r, const struct query *q, u32 pid);
+/* The steps of the process that ended in its rests, of which only the number is recorded. */
+u64 torch_rests__steps(const struct torch_rests *r, u32 pid);

@@ -265,7 +265,13 @@ static void add_findings(const struct ranks *r, const struct findings *findings,
 		return;
 	if (r->lacks_kernels)
 		add_late_calls(r, args, out);
-	else if (!add_late(r, args, out) && r->compared)
+	else if (add_late(r, args, out) || !r->compared)
+		return;
+	else if (r->in_groups)
+		report_output__finding(
+			out,
+			"Whether a rank makes the others wait is not known, as collectives of several process groups can't be distinguished.");
+	else
 		report_output__finding(out,
 				       "No rank makes the others wait beyond chance for a tenth of the time or more.");
 }
@@ -292,7 +298,7 @@ static void add_notes(const struct ranks *r, const struct query *args, struct re
 	if (r->in_groups)
 		report_output__note(
 			out,
-			"Processes have several process groups of gloo. Which of them a collective belongs to was not recorded, so collectives are matched by their times alone: %llu of %llu were compared with none of another rank, and the last four columns of the ranks are estimates.",
+			"Processes have several process groups of gloo. Which of them a collective belongs to was not recorded, so collectives are matched by their times alone. For %llu of %llu none of another rank was found, and the last four columns of the ranks are estimates.",
 			r->unmatched, r->in_groups);
 	if (r->lacks_kernels)
 		report_output__note(

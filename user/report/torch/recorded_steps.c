@@ -19,7 +19,7 @@ void recorded_steps__add(const struct torch_rests *rests, const struct query *q,
 			 TEXT_COUNT(rests->steps));
 	report_output__finding(
 		out,
-		"These are the calls of %s%.1f%% of the time: recording all would cost the program more than 2%% (--torch-budget).",
+		"These are the calls of %s%.1f%% of the time: recording all would cost the program more than 2%% of its CPU time (--torch-budget).",
 		steps, recorded);
 	REPORT_FIGURES(out, FIGURE("recorded_steps", V_U64(rests->recorded_steps)),
 		       FIGURE("steps", V_U64(rests->steps)), FIGURE("recorded_percent", V_DBL(recorded)));
