@@ -146,6 +146,8 @@ static void decide(uint64_t now, uint64_t block)
 	set_base(shim__now());
 	budget.extra = budget.since - now;
 	budget.steps_in_rest = 0;
+	/* of a process that is killed in it, this is all of the rest */
+	report_rest(budget.since);
 }
 
 void torch_budget__step_ended(uint64_t now)

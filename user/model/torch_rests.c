@@ -8,14 +8,9 @@
 #include "util/compare.h"
 #include "util/search.h"
 
-struct reading {
-	struct torch_rests *rests;
-	const struct query *q;
-};
-
 static int on_rests(const struct rows *rows, void *arg)
 {
-	struct reading *r = arg;
+	struct torch_rests *r = arg;
 
 	ROWS_EACH(v, rows) {
 		struct torch_rest_time rest = {
@@ -23,15 +18,11 @@ static int on_rests(const struct rows *rows, void *arg)
 			.from = (u64)view__get(&v, "start"),
 			.to = (u64)view__get(&v, "time"),
 			.steps = (u64)view__get(&v, "steps"),
+			.cost_ns = (u64)view__get(&v, "cost"),
 		};
 
-		if (rest.from >= rest.to)
-			continue;
-		if (!array__push(r->rests->list, r->rests->n, rest))
+		if (rest.from <= rest.to && !array__push(r->list, r->n, rest))
 			return -ENOMEM;
-		r->rests->steps += rest.steps;
-		r->rests->cost_ns += (u64)view__get(&v, "cost");
-		r->rests->ns += query__inside(r->q, rest.from, rest.to);
 	}
 	return 0;
 }
@@ -53,20 +44,45 @@ static int on_states(const struct rows *rows, void *arg)
 	return 0;
 }
 
-COMPARE_BY(by_time, struct torch_rest_time, ASCENDING(pid), ASCENDING(from))
+COMPARE_BY(by_time, struct torch_rest_time, ASCENDING(pid), ASCENDING(from), ASCENDING(to))
+
+/*
+ * Drops the records of begins, but for those of rests that have no other record, as the process was killed: they last
+ * until its next record, or to the end.
+ */
+static void join_begins(struct torch_rests *r, const struct query *q)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < r->n; i++) {
+		struct torch_rest_time rest = r->list[i];
+		const struct torch_rest_time *next = i + 1 < r->n && r->list[i + 1].pid == rest.pid ? &r->list[i + 1] :
+												      NULL;
+
+		if (rest.from == rest.to && next && next->from == rest.from)
+			continue;
+		if (rest.from == rest.to)
+			rest.to = next ? next->from : query__window(q).to;
+		r->list[n++] = rest;
+		r->steps += rest.steps;
+		r->cost_ns += rest.cost_ns;
+		r->ns += query__inside(q, rest.from, rest.to);
+	}
+	r->n = n;
+}
 
 int torch_rests__read(struct torch_rests *r, const struct query *q)
 {
-	struct reading reading = { r, q };
 	struct query all = { .trace = q->trace };
 	int err;
 
 	*r = (struct torch_rests){};
-	err = query__read_kind(&all, "torch_shim", on_states, r)	    ?:
-		      query__read_kind(q, "torch_rest", on_rests, &reading) ?:
-		      query__read_kind(q, "torch_step", on_steps, r);
+	err = query__read_kind(&all, "torch_shim", on_states, r)     ?:
+		      query__read_kind(q, "torch_rest", on_rests, r) ?:
+								       query__read_kind(q, "torch_step", on_steps, r);
 	if (r->n)
 		qsort(r->list, r->n, sizeof(*r->list), by_time);
+	join_begins(r, q);
 	return err;
 }
 

@@ -11,6 +11,7 @@ struct torch_rest_time {
 	u32 pid;
 	u64 from, to; /* CLOCK_MONOTONIC ns */
 	u64 steps; /* of training that ended in it */
+	u64 cost_ns;
 };
 
 struct torch_rests {

@@ -241,7 +241,8 @@ struct torch_shim {
 struct torch_rest {
 	struct span span;
 	struct shim_torch_rest rest;
-} EVENT(torch_rest, 0x0e0f, "only ranges were recorded, to keep within --torch-budget");
+} EVENT(torch_rest, 0x0e0f,
+	"only ranges were recorded, to keep within --torch-budget; once with no duration when it begins");
 
 struct torch_step {
 	struct span span;

@@ -109,6 +109,11 @@ def clean(program, what):
     ok(answer[2] == "False", f"{what}: PyTorch has no observer any more", answer)
 
 
+def rests_of(trace, pid):
+    """The rests, without the records of their begins"""
+    return [e for e in trace.events("torch_rest") if e["pid"] == pid and e["start"] < e["time"]]
+
+
 def check_training(program):
     s = record(program, "train")
     started(s)
@@ -116,7 +121,7 @@ def check_training(program):
     _, steps, _, _ = program.do("train 3")
     trace = finish(s)
     recorded = sorted((e for e in trace.events("torch_step") if e["pid"] == program.pid), key=lambda e: e["start"])
-    rests = sorted((e for e in trace.events("torch_rest") if e["pid"] == program.pid), key=lambda e: e["start"])
+    rests = sorted(rests_of(trace, program.pid), key=lambda e: e["start"])
     all_steps = len(recorded) + sum(e["steps"] for e in rests)
     ok(recorded and rests and all_steps >= int(steps) > len(recorded), "training: some steps were recorded, and the others counted",
        len(recorded), all_steps, steps)
@@ -142,7 +147,7 @@ def check_inference(program):
     started(s)
     program.do("infer 4")
     trace = finish(s)
-    rests = [e for e in trace.events("torch_rest") if e["pid"] == program.pid]
+    rests = rests_of(trace, program.pid)
     ok(len(rests) > 1 and not any(e["steps"] for e in rests), "inference: recorded some of the time", len(rests))
     ops = sorted(e["start"] for e in trace.events("torch_op") if e["pid"] == program.pid)
     inside = max(sum(r["start"] < o < r["time"] for o in ops) for r in rests)
@@ -230,6 +235,22 @@ def check_kill(program):
     ok(wait_for(lambda: program.do("infer 0.05")[2] == "False", 20, 0.2), "the recording was killed: PyTorch has no observer any more")
 
 
+def check_end_in_rest():
+    """A process that is killed while only its ranges are recorded: these are in no report, as those of other rests."""
+    program = Program()
+    s = record(program, "end-in-rest")
+    started(s)
+    program.send("train 60")
+    ok(s.wait_trace(lambda t: len(rests_of(t, program.pid)) > 2), "it rests")
+    program.p.kill()
+    program.p.wait()
+    trace = finish(s)
+    recorded = sum(e["pid"] == program.pid for e in trace.events("torch_step"))
+    found = [row for row in tables("report", s.path, "torch")["operators"] if row["name"].startswith("Optimizer.step#")]
+    # and one each time that recording begins, within the step before the first recorded one, and the last
+    ok(sum(row["calls"] for row in found) <= recorded + len(rests_of(trace, program.pid)) + 2, "calls of step() are those of recorded steps", found, recorded)
+
+
 def check_command():
     """Children of the command have the library from their start, and end while it records."""
     command = f"'{python()}' -c \"$0\"; true"
@@ -261,6 +282,7 @@ def main():
     check_all(program)
     check_fork(program)
     check_kill(program)
+    check_end_in_rest()
     check_again(program)
     check_hits(program)
     program.p.stdin.close()
